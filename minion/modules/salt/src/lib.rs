@@ -16,6 +16,7 @@ pub(crate) mod log;
 pub(crate) mod r#loop;
 pub(crate) mod r#match;
 pub(crate) mod mine;
+pub(crate) mod minion;
 pub(crate) mod module;
 pub(crate) mod pillar;
 pub(crate) mod publish;

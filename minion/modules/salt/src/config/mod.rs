@@ -1,5 +1,7 @@
 //! `config`: options by name, from the first source that has them.
 
+mod bootstrap;
+
 use brine_context::{Context, Room};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
@@ -9,8 +11,20 @@ use brine_yaml::entry_at;
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `config`.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("config", [get, merge, dot_vals, items, option, backup_mode, manage_mode, valid_fileproto]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "config",
+    [
+        get,
+        merge,
+        dot_vals,
+        items,
+        option,
+        backup_mode,
+        manage_mode,
+        valid_fileproto,
+        bootstrap::gather_bootstrap_script
+    ]
+);
 
 /// Return the value at a path from the first source that has it: the minion's options, its grains, its pillar, the
 /// master's options in the pillar; with `merge` (recurse or overwrite), the merged values of all. `omit_opts` and

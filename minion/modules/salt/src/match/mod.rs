@@ -1,10 +1,10 @@
 //! `match`: whether a target matches this minion.
 
-use brine_context::OwnFacts;
-use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_context::{Context, OwnFacts, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
@@ -23,6 +23,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         pillar_pcre,
         pillar_exact,
         ipcidr,
+        data,
         filter_by,
         ifelse,
         search_by
@@ -137,6 +138,26 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
 }
 
+/// Return whether a stored value (see `data.get`) matches: a string or an item of a list a glob, a mapping the name of a
+/// key.
+///
+/// CLI Example:
+///
+///     salt '*' match.data 'spam:eggs'
+#[function]
+pub fn data(context: &Context, tgt: String) -> CallResult {
+    let Some((key, wanted)) = tgt.split_once(':') else { return Ok(false.into()) };
+    let wanted = wanted.split(':').next().unwrap_or_default();
+    let stored = context.call("data.get", Args::positional([key.into()]))?;
+    let is_match = match &stored {
+        Value::Nil => false,
+        Value::List(list) => list.iter().any(|item| fnmatch(&wanted.to_lowercase(), &item.to_string().to_lowercase())),
+        Value::Map(map) => map.contains_key(&Value::from(wanted)),
+        value => fnmatch(wanted, &value.to_string()),
+    };
+    Ok(is_match.into())
+}
+
 /// Return the value of the first key, a compound target, that matches this minion.
 ///
 /// CLI Example:
@@ -215,7 +236,6 @@ fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) 
 
 #[cfg(test)]
 mod tests {
-    use brine_function::Args;
     use brine_value::{list, map};
 
     use super::*;
@@ -242,6 +262,31 @@ mod tests {
         ] {
             let args = Args::positional([target]);
             assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+    }
+
+    #[test]
+    fn stored_values_match_globs_items_and_keys() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut minion = testing::minion(&[]);
+        let cachedir = directory.path().to_owned();
+        let config = brine_config::MinionConfig { cachedir, ..Default::default() };
+        std::sync::Arc::get_mut(&mut minion).unwrap().config = std::sync::Arc::new(config);
+        let context = testing::context_of(minion);
+        let stored = map! {"word" => "Spam", "list" => list!["Eggs", 5], "map" => map! {"a" => 1}};
+        context.call("data.dump", Args::positional([stored.into()])).unwrap();
+        for (target, expected) in [
+            ("word:Sp*", true),
+            ("word:sp*", false),
+            ("list:e*", true),
+            ("list:5", true),
+            ("list:6", false),
+            ("map:a:more", true),
+            ("map:b", false),
+            ("none:*", false),
+            ("word", false),
+        ] {
+            assert_eq!(context.call("match.data", Args::positional([target.into()])), Ok(expected.into()), "{target}");
         }
     }
 

@@ -1,12 +1,14 @@
 //! `mine`: data that minions publish for other minions. The master stores it.
 
+mod docker;
+
 use brine_context::{Context, MINE_FUNCTIONS, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::config;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, docker::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `mine`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush, valid]);

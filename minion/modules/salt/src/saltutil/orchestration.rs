@@ -18,6 +18,9 @@ pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<
 /// Execution functions of `saltutil`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd]);
 
+/// Execution functions of `state`.
+pub static STATE: &[Function<Context>] = registry!("state", [orchestrate]);
+
 /// Call a runner function on the master. Only in orchestrations.
 ///
 /// CLI Example:
@@ -52,6 +55,30 @@ pub fn wheel(
 ) -> CallResult {
     let master = master_of(context, "saltutil.wheel")?;
     returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
+}
+
+/// Run orchestrations on the master, as `salt-run state.orchestrate`. Only in orchestrations.
+///
+/// CLI Example:
+///
+///     {% set run = salt['state.orchestrate']('orch.web') %}
+#[function]
+pub fn orchestrate(
+    context: &Context,
+    mods: Value,
+    #[default("base".into())] saltenv: String,
+    #[default] test: Option<bool>,
+    #[default] exclude: Value,
+    #[default] pillar: Value,
+    #[default] pillarenv: Option<String>,
+) -> CallResult {
+    let master = master_of(context, "state.orchestrate")?;
+    let mut keyword = map! {
+        "mods" => mods, "saltenv" => saltenv, "test" => test, "exclude" => exclude, "pillar" => pillar,
+        "pillarenv" => pillarenv,
+    };
+    keyword.retain(|_, value| !value.is_nil());
+    returned(master.runner("state.orchestrate", Args::keyword(keyword)), false)
 }
 
 /// The arguments of `saltutil.cmd`.

@@ -9,7 +9,7 @@ use brine_context::jobs::cached_return;
 use brine_context::local_bus::LocalBus;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 
 /// Directories below `cachedir` whose contents can be fetched or generated again.
 const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
@@ -26,7 +26,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         refresh_matchers,
         list_extmods,
         clear_cache,
-        clear_job_cache
+        clear_job_cache,
+        revoke_auth
     ]
 );
 
@@ -101,6 +102,26 @@ pub fn refresh_grains(
 pub fn refresh_modules(context: &Context, #[keywords] _kwargs: Map) -> CallResult {
     context.minion.custom.refresh();
     Ok(Value::Bool(true))
+}
+
+/// Ask the master to delete this minion's key: it must be accepted again. Returns whether the master was reached.
+///
+/// preserve_minion_cache
+///     Whether the master keeps the grains, pillar and mine of this minion.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.revoke_auth
+#[function]
+pub fn revoke_auth(context: &Context, #[default(false)] preserve_minion_cache: bool) -> CallResult {
+    let load = map! {
+        "cmd" => "revoke_auth", "id" => context.minion.id.as_str(), "preserve_minion_cache" => preserve_minion_cache,
+    };
+    let answer = context.minion.upstream.ask(load);
+    if let Err(error) = &answer {
+        tracing::error!(jid = context.job.jid, error, "asking the master to revoke the key failed");
+    }
+    Ok(answer.is_ok().into())
 }
 
 /// Do nothing: changes of beacons take effect immediately.
@@ -219,6 +240,12 @@ mod tests {
         let config = MinionConfig { cachedir: folder.to_owned(), ..Default::default() };
         Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
         context
+    }
+
+    #[test]
+    fn the_result_of_revoke_auth_is_whether_the_master_was_reached() {
+        // The master of unit tests answers no requests.
+        assert_eq!(testing::context(&[]).call("saltutil.revoke_auth", Args::default()), Ok(false.into()));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use brine_value::{FromValue, Map, Value, map};
 pub(super) static ROOM: Room = Room {
     functions: &[
         FUNCTIONS,
+        crate::saltutil::orchestration::STATE,
         disabled::FUNCTIONS,
         package::FUNCTIONS,
         pauses::FUNCTIONS,

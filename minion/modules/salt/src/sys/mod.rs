@@ -24,9 +24,21 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         list_returners,
         returner_doc,
         list_renderers,
-        renderer_doc
+        renderer_doc,
+        reload_modules
     ]
 );
+
+/// Load people's own modules anew with the next call of one of their functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.reload_modules
+#[function]
+pub fn reload_modules(context: &Context) -> CallResult {
+    context.minion.custom.refresh();
+    Ok(true.into())
+}
 
 /// Return the documentation of all functions, of modules or of single functions, and a message for a state or an
 /// unknown name.

@@ -12,11 +12,12 @@ use nix::net::if_::InterfaceFlags;
 
 mod networks;
 pub(super) mod routes;
+mod sockets;
 mod subnet;
 
 use subnet::Subnet;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, routes::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `network`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -12,9 +12,10 @@ use nix::unistd::Pid;
 
 pub mod host;
 pub(crate) mod state;
+mod usage;
 
 pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, host::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+    Room { functions: &[FUNCTIONS, host::FUNCTIONS, usage::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ps`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);

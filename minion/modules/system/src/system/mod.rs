@@ -1,7 +1,7 @@
 //! `system`: date and time of the system.
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
@@ -10,7 +10,7 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `system`.
 pub static FUNCTIONS: &[Function<Context>] =
-    registry!("system", [get_system_date_time, get_system_time, get_system_date]);
+    registry!("system", [get_system_date_time, get_system_time, get_system_date, get_computer_name]);
 
 /// Return the date and time, local or at an offset from UTC.
 ///
@@ -40,6 +40,16 @@ pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>
 #[function]
 pub fn get_system_date(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
+}
+
+/// Return the name of this host.
+///
+/// CLI Example:
+///
+///     salt '*' system.get_computer_name
+#[function]
+pub fn get_computer_name(context: &Context) -> CallResult {
+    context.call("network.get_hostname", Args::default())
 }
 
 fn now(utc_offset: Option<&str>) -> Result<DateTime, CallError> {

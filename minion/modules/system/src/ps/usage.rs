@@ -1,0 +1,251 @@
+//! `ps`: the busiest processes, and the tables of `ps` and `lsof`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+use fancy_regex::Regex;
+use nix::unistd::{SysconfVar, Uid, User, sysconf};
+
+use super::{name_of, numbers, owner_of};
+use crate::status::read;
+
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [top, psaux, lsof]);
+
+/// How often a wait looks whether its job is cancelled.
+const STEP: Duration = Duration::from_millis(100);
+
+/// Return the processes that use the most processor time during an interval in seconds.
+///
+/// CLI Example:
+///
+///     salt '*' ps.top
+///     salt '*' ps.top 5 10
+#[function]
+pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)] interval: f64) -> CallResult {
+    let units = Units::read()?;
+    let before: HashMap<(u32, u64), f64> =
+        numbers().into_iter().filter_map(Process::read).map(|process| (process.key(), process.used(&units))).collect();
+    let end = Instant::now() + Duration::try_from_secs_f64(interval).map_err(CallError::execution)?;
+    while Instant::now() < end && !context.job.cancel.is_cancelled() {
+        std::thread::sleep(STEP.min(end.saturating_duration_since(Instant::now())));
+    }
+    let now = numbers().into_iter().filter_map(Process::read);
+    let mut busy: Vec<(f64, Process)> =
+        now.filter_map(|process| Some((process.used(&units) - before.get(&process.key())?, process))).collect();
+    busy.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    Ok(busy.into_iter().take(num_processes).map(|(_, process)| process.described(&units)).collect())
+}
+
+/// Return the lines of `ps aux` that match a regular expression, and how many there are.
+///
+/// CLI Example:
+///
+///     salt '*' ps.psaux www-data.+apache2
+#[function]
+pub fn psaux(context: &Context, name: String) -> CallResult {
+    let regex = Regex::new(&name).map_err(CallError::execution)?;
+    // The command that called this function.
+    let own = Regex::new("salt.+ps.psaux.+").map_err(CallError::execution)?;
+    let is = |regex: &Regex, line: &str| regex.is_match(line).unwrap_or(false);
+    let output = run(context, &["ps".into(), "aux".into()], &[])?;
+    let lines: Vec<&str> = output.stdout.lines().filter(|line| is(&regex, line) && !is(&own, line)).collect();
+    let count = format!("{} occurrence(s).", lines.len());
+    Ok(Value::List(vec![name.into(), lines.into_iter().collect(), count.into()]))
+}
+
+/// Return the open files of the processes whose name begins with a string, as reported by `lsof`.
+///
+/// CLI Example:
+///
+///     salt '*' ps.lsof apache2
+#[function]
+pub fn lsof(context: &Context, name: String) -> CallResult {
+    let output = run(context, &["lsof".into(), "-c".into(), argument(&name)?], &[])?;
+    Ok(Value::List(vec![name.into(), output.stdout.into()]))
+}
+
+/// The units of procfs.
+struct Units {
+    /// Ticks a second.
+    ticks: f64,
+    /// Bytes a page.
+    page: u64,
+    /// The boot time, in seconds since 1970.
+    boot: f64,
+}
+
+impl Units {
+    fn read() -> Result<Self, CallError> {
+        let number = |name| sysconf(name).ok().flatten().and_then(|number| u64::try_from(number).ok());
+        let text = read("/proc/stat")?;
+        let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
+        Ok(Units {
+            ticks: number(SysconfVar::CLK_TCK).unwrap_or(100) as f64,
+            page: number(SysconfVar::PAGE_SIZE).unwrap_or(4096),
+            boot: boot.ok_or_else(|| CallError::Execution("/proc/stat is invalid".into()))?,
+        })
+    }
+}
+
+/// A process, with the numbers in `/proc/PID/stat` from the state on.
+struct Process {
+    pid: u32,
+    state: char,
+    numbers: Vec<u64>,
+}
+
+impl Process {
+    fn read(pid: u32) -> Option<Self> {
+        Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    }
+
+    /// Parses `1 (name) S 0 1 ...`; the name may have parentheses and blanks.
+    fn parse(pid: u32, text: &str) -> Option<Self> {
+        let (_, rest) = text.rsplit_once(") ")?;
+        let mut words = rest.split_whitespace();
+        let state = words.next()?.chars().next()?;
+        // Negative ones are of no interest.
+        let numbers: Vec<u64> = words.map(|word| word.parse().unwrap_or_default()).collect();
+        (numbers.len() >= 19).then_some(Process { pid, state, numbers })
+    }
+
+    /// Returns what no other process has, also later: the PID and the start time.
+    fn key(&self) -> (u32, u64) {
+        (self.pid, self.numbers[18])
+    }
+
+    /// Returns one of the times in seconds: 10 user, 11 system, 12 and 13 those of children, 38 I/O.
+    fn seconds(&self, place: usize, units: &Units) -> f64 {
+        self.numbers.get(place).copied().unwrap_or_default() as f64 / units.ticks
+    }
+
+    fn used(&self, units: &Units) -> f64 {
+        self.seconds(10, units) + self.seconds(11, units)
+    }
+
+    fn described(&self, units: &Units) -> Value {
+        let pid = self.pid;
+        let owner = owner_of(pid);
+        let name = owner.and_then(|uid| User::from_uid(Uid::from_raw(uid)).ok().flatten()).map(|user| user.name);
+        map! {
+            "cmd" => command(pid),
+            "user" => name.or_else(|| owner.map(|uid| uid.to_string())),
+            "status" => status(self.state),
+            "pid" => pid,
+            "create_time" => units.boot + self.seconds(18, units),
+            "cpu" => map! {
+                "user" => self.seconds(10, units), "system" => self.seconds(11, units),
+                "children_user" => self.seconds(12, units), "children_system" => self.seconds(13, units),
+                "iowait" => self.seconds(38, units),
+            },
+            "mem" => memory(&fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default(), units.page),
+        }
+        .into()
+    }
+}
+
+/// Returns the arguments of a process, or its name if it has none.
+fn command(pid: u32) -> Value {
+    let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    match text.trim_end_matches('\0') {
+        "" => name_of(pid).into(),
+        words => words.split('\0').collect(),
+    }
+}
+
+/// Returns the name of a state, as the Python package `psutil` has it.
+fn status(state: char) -> &'static str {
+    match state {
+        'R' => "running",
+        'S' => "sleeping",
+        'D' => "disk-sleep",
+        'T' => "stopped",
+        't' => "tracing-stop",
+        'Z' => "zombie",
+        'X' | 'x' => "dead",
+        'K' => "wake-kill",
+        'W' => "waking",
+        'I' => "idle",
+        'P' => "parked",
+        _ => "?",
+    }
+}
+
+/// Parses `/proc/PID/statm`, in bytes.
+fn memory(text: &str, page: u64) -> Map {
+    let pages: Vec<u64> = text.split_whitespace().map(|number| number.parse().unwrap_or_default()).collect();
+    let bytes = |place: usize| pages.get(place).copied().unwrap_or_default() * page;
+    map! {
+        "rss" => bytes(1), "vms" => bytes(0), "shared" => bytes(2), "text" => bytes(3), "lib" => bytes(4),
+        "data" => bytes(5), "dirty" => bytes(6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{self, Scripted, answers, context_with};
+
+    #[test]
+    fn processes_are_described() {
+        let text = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 150 50 20 10 20 0 1 0 1000 2000 300";
+        let process = Process::parse(7, text).unwrap();
+        let units = Units { ticks: 100.0, page: 4096, boot: 5.0 };
+        assert_eq!((process.key(), process.used(&units)), ((7, 1000), 2.0));
+        let about = process.described(&units);
+        assert_eq!((about.get("status"), about.get("create_time")), (Some(&"sleeping".into()), Some(&15.0.into())));
+        assert_eq!(about.get("cpu").and_then(|cpu| cpu.get("children_system")), Some(&0.1.into()));
+        assert_eq!(memory("10 5 3 1 0 2 0", 4096).get("rss"), Some(&20480.into()));
+        assert!(Process::parse(7, "7 (x").is_none());
+    }
+
+    #[test]
+    fn the_busiest_processes_of_this_host_are_returned() {
+        let context = testing::context(&[]);
+        let args = brine_function::Args { positional: vec![2.into(), 0.01.into()], ..Default::default() };
+        let report = context.call("ps.top", args).unwrap();
+        let list = report.as_list().unwrap();
+        assert!(!list.is_empty() && list.len() <= 2);
+        assert!(list.iter().all(|about| about.get("mem").and_then(|mem| mem.get("rss")).is_some()), "{report}");
+    }
+
+    #[test]
+    fn tables_are_filtered() {
+        let context = context_with(
+            map! {},
+            Scripted::new(
+                "
+                $ ps aux
+                | USER         PID %CPU %MEM    VSZ   RSS TTY      STAT START   TIME COMMAND
+                | root           1  0.0  0.0   2576  1536 ?        Ss   05:00   0:00 /sbin/init
+                | ada            7  0.0  0.0   2576  1536 ?        S    05:00   0:00 salt web1 ps.psaux init
+                $ lsof -c init
+                | init 1 root cwd DIR 254,0 4096 2 /
+                ",
+            ),
+        );
+        insta::assert_snapshot!(answers(&context, &[
+            ("ps.psaux", list!["root.+init"], map! {}),
+            ("ps.psaux", list!["init"], map! {}),
+            ("ps.psaux", list!["("], map! {}),
+            ("ps.lsof", list!["init"], map! {}),
+            ("ps.lsof", list!["-x"], map! {}),
+        ]), @r#"
+        ps.psaux: ["root.+init", ["root           1  0.0  0.0   2576  1536 ?        Ss   05:00   0:00 /sbin/init"], "1 occurrence(s)."]
+        ps.psaux: ["init", ["root           1  0.0  0.0   2576  1536 ?        Ss   05:00   0:00 /sbin/init"], "1 occurrence(s)."]
+        ps.psaux: ERROR: Parsing error at position 1: Opening parenthesis without closing parenthesis
+        ps.lsof: ["init", "init 1 root cwd DIR 254,0 4096 2 /"]
+        ps.lsof: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        "#);
+    }
+}
