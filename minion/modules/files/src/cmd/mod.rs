@@ -4,10 +4,12 @@
 //! `python_shell=True` is passed.
 
 mod arguments;
+mod chroot;
 mod find;
 mod scratch;
 mod script;
 pub(crate) mod state;
+mod terminal;
 
 use brine_context::redact::Redactor;
 use brine_context::{Context, Room};
@@ -41,7 +43,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         find::which,
         find::which_bin,
         find::shells,
-        find::has_exec
+        find::has_exec,
+        chroot::run_chroot,
+        terminal::shell_info,
+        terminal::tty
     ]
 );
 
