@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brine_context::Context;
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
@@ -11,6 +11,7 @@ use super::manager::{Details, Installed, Listed, packages};
 use super::options::{Options, is_true};
 use super::rpm::split_arch;
 use super::versions::{compare, newer};
+use crate::lowpkg;
 use brine_function::arguments::names;
 
 /// Execution functions of `pkg`.
@@ -27,6 +28,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         version_cmp,
         owner,
         file_list,
+        file_dict,
+        info_installed,
         normalize_name
     ]
 );
@@ -204,6 +207,71 @@ pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
     let names: Vec<String> = args.iter().map(ToString::to_string).collect();
     let found = packages(context)?.files(context, &names)?;
     Ok(map! {"errors" => found.errors, "files" => found.files}.into())
+}
+
+/// Return the files of packages, or of all packages, by package, and errors.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.file_dict httpd
+#[function]
+pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    let manager = packages(context)?;
+    let names: Vec<String> = match &args[..] {
+        [] => manager.list(context, &Options::default())?.into_keys().collect(),
+        names => names.iter().map(ToString::to_string).collect(),
+    };
+    let (mut errors, mut found) = (Vec::new(), Map::new());
+    for name in names {
+        let of_package = manager.files(context, std::slice::from_ref(&name))?;
+        if of_package.errors.is_empty() {
+            found.insert(name.into(), of_package.files.into());
+        }
+        errors.extend(of_package.errors);
+    }
+    Ok(map! {"errors" => errors, "packages" => found}.into())
+}
+
+/// Return what is known about installed packages, or about some: version, architecture, vendor, description, licenses,
+/// ... With dpkg only.
+///
+/// failhard
+///     Whether an unknown package is an error.
+///
+/// CLI Example:
+///
+///     salt '*' pkg.info_installed <package1> <package2>
+///     salt '*' pkg.info_installed <package1> failhard=false
+#[function]
+pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] mut kwargs: Map) -> CallResult {
+    kwargs.retain(|key, _| !key.as_str().is_some_and(|key| key.starts_with("__")));
+    let failhard = kwargs.shift_remove("failhard").is_none_or(|fails| fails.is_truthy());
+    if let Some((unknown, _)) = kwargs.first() {
+        return Err(CallError::Execution(format!("'{unknown}' is an invalid keyword argument for this function")));
+    }
+    let names: Vec<String> = args.iter().map(ToString::to_string).collect();
+    let mut report = Map::new();
+    for (name, about) in lowpkg::described(context, &names, failhard)? {
+        let Value::Map(about) = about else { continue };
+        // The second letter of the status is the state.
+        let status = about.get("status").map_or_else(|| "ii".to_owned(), ToString::to_string);
+        if status.chars().nth(1) != Some('i') {
+            continue;
+        }
+        let renamed = about.into_iter().filter(|(key, _)| key.as_str() != Some("status")).map(|(key, value)| {
+            let common = match key.as_str() {
+                Some("package") => "name".into(),
+                Some("origin") => "vendor".into(),
+                Some("section") => "group".into(),
+                Some("maintainer") => "packager".into(),
+                Some("homepage") => "url".into(),
+                _ => key,
+            };
+            (common, value)
+        });
+        report.insert(name, renamed.collect::<Map>().into());
+    }
+    Ok(report.into())
 }
 
 /// Return the name of a package without its architecture, if that is the host's.

@@ -1,0 +1,181 @@
+//! `lowpkg.info` and `pkg.info_installed`: what dpkg knows about packages.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, function};
+use brine_host::programs::argument;
+use brine_value::{Map, Value};
+use jiff::Timestamp;
+
+use super::{debian, strings};
+
+/// The fields of a package with those of dpkg-query, in the order of the result.
+const FIELDS: &[(&str, &str)] = &[
+    ("package", "${Package}"),
+    ("revision", "${binary:Revision}"),
+    ("architecture", "${Architecture}"),
+    ("maintainer", "${Maintainer}"),
+    ("summary", "${Summary}"),
+    ("source", "${source:Package}"),
+    ("version", "${Version}"),
+    ("section", "${Section}"),
+    ("size", "${Size}"),
+    ("MD5", "${MD5sum}"),
+    ("SHA1", "${SHA1}"),
+    ("SHA256", "${SHA256}"),
+    ("origin", "${Origin}"),
+    ("homepage", "${Homepage}"),
+    ("status", "${db:Status-Abbrev}"),
+    ("install_date", "${db-fsys:Last-Modified}"),
+    ("description", "${Description}"),
+];
+/// The line after a package.
+const END: &str = "*/~^\\*";
+
+/// Return what dpkg knows about packages, or about some: version, architecture, maintainer, description, licenses, ...
+///
+/// failhard
+///     Whether an unknown package is an error.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.info
+///     salt '*' lowpkg.info apache2 bash
+#[function]
+pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
+    Ok(described(context, &strings(&packages), failhard)?.into())
+}
+
+/// Returns what dpkg knows about packages, by name.
+///
+/// # Errors
+/// With `failhard`, a package is unknown.
+pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> Result<Map, CallError> {
+    debian(context)?;
+    let format = FIELDS.iter().map(|(name, field)| format!("{name}:{field}\\n")).collect::<Vec<_>>().concat();
+    // In a format, a backslash is written as two.
+    let end = END.replace('\\', "\\\\");
+    let mut words = vec!["dpkg-query".to_owned(), "-W".to_owned(), format!("-f={format}\\n{end}\\n")];
+    for name in names {
+        words.push(argument(name)?);
+    }
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        if failhard {
+            return Err(CallError::Execution(format!("Error getting packages information: {}", output.stderr)));
+        }
+        return Ok(Map::new());
+    }
+    let blocks = output.stdout.split(END).filter(|block| !block.trim().is_empty());
+    let mut found = Map::new();
+    for mut about in blocks.filter_map(package) {
+        let Some(name) = about.get("package").map(ToString::to_string) else { continue };
+        let licenses = licenses(Path::new("/usr/share/doc"), &name);
+        if !licenses.is_empty() {
+            about.insert("license".into(), licenses.into());
+        }
+        found.insert(name.into(), about.into());
+    }
+    Ok(found)
+}
+
+/// Parses the fields of a package. Empty ones are left out.
+fn package(block: &str) -> Option<Map> {
+    let (fields, description) = block.trim_start_matches('\n').split_once("\ndescription:")?;
+    let mut about = Map::new();
+    for (name, value) in fields.lines().filter_map(|line| line.trim().split_once(':')) {
+        let value = match name {
+            "install_date" => {
+                value.parse().ok().and_then(|time| Timestamp::from_second(time).ok()).map(|time| time.to_string())
+            }
+            _ => Some(value.to_owned()).filter(|value| !value.is_empty()),
+        };
+        about.extend(value.map(|value| (name.into(), value.into())));
+    }
+    about.insert("description".into(), description.trim_end_matches('\n').into());
+    Some(about)
+}
+
+/// Returns the licenses in the copyright file of a package.
+fn licenses(documents: &Path, name: &str) -> String {
+    let text = std::fs::read(documents.join(name).join("copyright")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let names: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("License:")).map(str::trim).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by dpkg 1.21.
+    const OUTPUT: &str = r"
+        | package:no-such-1
+        | revision:
+        | architecture:amd64
+        | maintainer:Jose M Calhariz <calhariz@debian.org>
+        | summary:
+        | source:at
+        | version:3.2.5-1+b1
+        | section:admin
+        | size:
+        | origin:Debian
+        | homepage:http://blog.calhariz.com
+        | status:ii
+        | install_date:1795586025
+        | description:Delayed job execution and batch processing
+        |  At and batch read shell commands: from standard input
+        |  .
+        |   at    to run the job
+        |
+        | */~^\*
+        | package:no-such-2
+        | version:1
+        | status:rc
+        | install_date:
+        | description:Old
+        |
+        | */~^\*
+    ";
+
+    #[test]
+    fn packages_have_their_fields() {
+        let transcript = format!("$ dpkg-query -W ...\n{OUTPUT}");
+        let context = context_with(map! {"os_family" => "Debian"}, Scripted::new(&transcript));
+        insta::assert_snapshot!(answers(&context, &[
+            ("lowpkg.info", list!["no-such-1", "no-such-2"], map! {}),
+            ("pkg.info_installed", list![], map! {}),
+        ]), @r#"
+        lowpkg.info: {"no-such-1": {"package": "no-such-1", "architecture": "amd64", "maintainer": "Jose M Calhariz <calhariz@debian.org>", "source": "at", "version": "3.2.5-1+b1", "section": "admin", "origin": "Debian", "homepage": "http://blog.calhariz.com", "status": "ii", "install_date": "2026-11-25T05:53:45Z", "description": "Delayed job execution and batch processing\n At and batch read shell commands: from standard input\n .\n  at    to run the job"}, "no-such-2": {"package": "no-such-2", "version": "1", "status": "rc", "description": "Old"}}
+        pkg.info_installed: {"no-such-1": {"name": "no-such-1", "architecture": "amd64", "packager": "Jose M Calhariz <calhariz@debian.org>", "source": "at", "version": "3.2.5-1+b1", "group": "admin", "vendor": "Debian", "url": "http://blog.calhariz.com", "install_date": "2026-11-25T05:53:45Z", "description": "Delayed job execution and batch processing\n At and batch read shell commands: from standard input\n .\n  at    to run the job"}}
+        "#);
+        let unknown = "$ dpkg-query -W ...\n! dpkg-query: no packages found matching none\n= 1\n";
+        let context = context_with(map! {"os_family" => "Debian"}, Scripted::new(unknown));
+        insta::assert_snapshot!(answers(&context, &[
+            ("lowpkg.info", list!["none"], map! {}),
+            ("pkg.info_installed", list!["none"], map! {"failhard" => false}),
+            ("pkg.info_installed", list!["none"], map! {"colour" => 1}),
+        ]), @r#"
+        lowpkg.info: ERROR: Error getting packages information: dpkg-query: no packages found matching none
+        pkg.info_installed: {}
+        pkg.info_installed: ERROR: 'colour' is an invalid keyword argument for this function
+        "#);
+    }
+
+    #[test]
+    fn licenses_are_those_of_the_copyright_file() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("x")).unwrap();
+        std::fs::write(directory.path().join("x/copyright"), "License: MIT\n a\nLicense: GPL-2\nLicense: MIT\n")
+            .unwrap();
+        assert_eq!(licenses(directory.path(), "x"), "GPL-2, MIT");
+        assert_eq!(licenses(directory.path(), "none"), "");
+    }
+}

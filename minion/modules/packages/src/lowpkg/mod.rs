@@ -1,0 +1,267 @@
+//! `lowpkg`: the database of dpkg.
+
+mod info;
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::process::Program;
+use brine_host::programs::{argument, program};
+use brine_value::{Map, Value, map};
+
+pub(crate) use self::info::described;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `lowpkg`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("lowpkg", [bin_pkg_info, unpurge, list_pkgs, file_list, file_dict, info::info]);
+
+/// Return the name, the version and the architecture of a package file, a path or a URL such as `salt://x.deb`.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.bin_pkg_info /root/foo-1.2.3-1ubuntu1_all.deb
+///     salt '*' lowpkg.bin_pkg_info salt://foo-1.2.3-1ubuntu1_all.deb
+#[function]
+pub fn bin_pkg_info(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
+    debian(context)?;
+    let local = if path.contains("://") {
+        let cached =
+            context.call("cp.cache_file", Args::positional([path.as_str().into(), saltenv.as_str().into()]))?;
+        let missing = || CallError::Execution(format!("Unable to retrieve {path} from saltenv '{saltenv}'"));
+        cached.as_str().filter(|cached| !cached.is_empty()).ok_or_else(missing)?.to_owned()
+    } else if Path::new(&path).is_absolute() && Path::new(&path).exists() {
+        path.clone()
+    } else {
+        return Err(CallError::Execution(format!("{path} does not exist on minion")));
+    };
+    let output = run(context, &["dpkg".into(), "-I".into(), argument(&local)?], &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("Unable to get info for {local}: {}", output.stderr)));
+    }
+    let field = |name: &str| {
+        let value =
+            output.stdout.lines().find_map(|line| line.trim().strip_prefix(name)?.trim_start().strip_prefix(':'));
+        value.map(|value| value.trim().to_owned())
+    };
+    let mut missing = Vec::new();
+    let mut found = Map::new();
+    for (key, name) in [("name", "Package"), ("version", "Version"), ("arch", "Architecture")] {
+        match field(name) {
+            Some(value) => _ = found.insert(key.into(), value.into()),
+            None => missing.push(key),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(CallError::Execution(format!("Unable to get {} for {local}", missing.join(", "))));
+    }
+    let grain = |name: &str| context.grains().get(name).map(ToString::to_string).unwrap_or_default();
+    let (arch, own) = (found.get("arch").map(ToString::to_string).unwrap_or_default(), grain("osarch"));
+    if grain("cpuarch") == "x86_64" && own == "amd64" && arch != "all" && arch != own {
+        let name = found.get("name").map(ToString::to_string).unwrap_or_default();
+        found.insert("name".into(), format!("{name}:{arch}").into());
+    }
+    Ok(found.into())
+}
+
+/// Mark packages whose removal with their configuration is wanted as to be installed, and return the changes.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.unpurge curl
+#[function]
+pub fn unpurge(context: &Context, #[rest] packages: Vec<Value>) -> CallResult {
+    debian(context)?;
+    if packages.is_empty() {
+        return Ok(Value::map());
+    }
+    let names = packages.iter().map(|name| argument(&name.to_string())).collect::<Result<Vec<_>, _>>()?;
+    let unwanted = || {
+        let keyword = map! {"purge_desired" => true};
+        context.call("pkg.list_pkgs", Args::keyword(keyword)).map(|all| all.as_map().cloned().unwrap_or_default())
+    };
+    let before = unwanted()?;
+    let stdin = names.iter().map(|name| format!("{name} install\n")).collect::<Vec<_>>().concat();
+    let selections = program(&["dpkg".into(), "--set-selections".into()], &[]);
+    let output = context.run_program(&Program { stdin: Some(stdin), ..selections }).map_err(CallError::execution)?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("dpkg --set-selections failed: {}", output.stderr)));
+    }
+    let after = unwanted()?;
+    let names: BTreeSet<String> = before.keys().chain(after.keys()).map(ToString::to_string).collect();
+    let version = |of: &Map, name: &str| of.get(name).map(ToString::to_string).unwrap_or_default();
+    let change = |name: String| {
+        let (old, new) = (version(&before, &name), version(&after, &name));
+        (old != new).then(|| (name.into(), map! {"new" => new, "old" => old}.into()))
+    };
+    Ok(names.into_iter().filter_map(change).collect::<Map>().into())
+}
+
+/// Return the installed packages with their versions, or those of some names or globs.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.list_pkgs
+///     salt '*' lowpkg.list_pkgs httpd
+#[function]
+pub fn list_pkgs(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(match installed(context, &strings(&packages), "${db:Status-Status}\\t${binary:Package}\\t${Version}\\n")? {
+        Err(message) => message.into(),
+        Ok(rows) => {
+            let pair = |row: &String| row.split_once('\t').map(|(name, version)| (name.into(), version.into()));
+            rows.iter().filter_map(pair).collect::<Map>().into()
+        }
+    })
+}
+
+/// Return the files of installed packages, or of some.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.file_list httpd
+///     salt '*' lowpkg.file_list
+#[function]
+pub fn file_list(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(match files(context, &strings(&packages))? {
+        Err(message) => message.into(),
+        Ok(found) => {
+            let files: BTreeSet<String> = found.into_iter().flat_map(|(_, files)| files).collect();
+            map! {"errors" => Vec::<Value>::new(), "files" => files.into_iter().collect::<Value>()}.into()
+        }
+    })
+}
+
+/// Return the files of installed packages, or of some, by package.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.file_dict httpd
+///     salt '*' lowpkg.file_dict
+#[function]
+pub fn file_dict(context: &Context, #[rest] packages: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(match files(context, &strings(&packages))? {
+        Err(message) => message.into(),
+        Ok(found) => {
+            let found: Map = found.into_iter().map(|(name, files)| (name.into(), files.into())).collect();
+            map! {"errors" => Vec::<Value>::new(), "packages" => found}.into()
+        }
+    })
+}
+
+fn strings(names: &[Value]) -> Vec<String> {
+    names.iter().map(ToString::to_string).collect()
+}
+
+/// Fails on systems without dpkg.
+fn debian(context: &Context) -> Result<(), CallError> {
+    match context.os_family().as_str() {
+        "Debian" => Ok(()),
+        family => Err(CallError::Execution(format!("lowpkg works with dpkg only, not on the os_family '{family}'"))),
+    }
+}
+
+/// Returns the installed ones of the packages, in this format after their status; or the message of dpkg.
+fn installed(context: &Context, names: &[String], format: &str) -> Result<Result<Vec<String>, String>, CallError> {
+    debian(context)?;
+    let mut words = vec!["dpkg-query".to_owned(), format!("-f={format}"), "-W".to_owned()];
+    for name in names {
+        words.push(argument(name)?);
+    }
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        let message = format!("Error:  {}", output.stderr);
+        tracing::error!(jid = context.job.jid, "{message}");
+        return Ok(Err(message));
+    }
+    let rows = output.stdout.lines().filter_map(|line| line.strip_prefix("installed\t"));
+    Ok(Ok(rows.map(str::to_owned).collect()))
+}
+
+/// Returns the files of installed packages.
+type Files = Vec<(String, Vec<String>)>;
+
+fn files(context: &Context, names: &[String]) -> Result<Result<Files, String>, CallError> {
+    let packages = match installed(context, names, "${db:Status-Status}\\t${binary:Package}\\n")? {
+        Ok(packages) => packages,
+        Err(message) => return Ok(Err(message)),
+    };
+    let mut found = Vec::new();
+    for package in packages {
+        let output = run(context, &["dpkg".into(), "-L".into(), argument(&package)?], &[])?;
+        let files = output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        found.push((package, files));
+    }
+    Ok(Ok(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by dpkg 1.21.
+    #[test]
+    fn packages_and_their_files_are_listed() {
+        let programs = Scripted::new(
+            r"
+            $ dpkg-query '-f=${db:Status-Status}\t${binary:Package}\t${Version}\n' -W
+            | installed	at	3.2.5-1+b1
+            | config-files	old	1
+            | installed	libc6:amd64	2.36-9
+            $ dpkg-query '-f=${db:Status-Status}\t${binary:Package}\t${Version}\n' -W none
+            ! dpkg-query: no packages found matching none
+            = 1
+            $ dpkg-query '-f=${db:Status-Status}\t${binary:Package}\n' -W at libc6
+            | installed	at
+            | installed	libc6:amd64
+            $ dpkg -L at
+            | /.
+            | /usr/bin/at
+            $ dpkg -L libc6:amd64
+            | /.
+            | /lib/libc.so.6
+            $ dpkg -I /etc/hostname
+            |  new Debian package, version 2.0.
+            |  size 1 bytes: control archive=1 bytes.
+            |  Package: at
+            |  Version: 3.2.5-1+b1
+            |  Architecture: i386
+            $ dpkg -I /etc/passwd
+            ! dpkg-deb: error: '/etc/passwd' is not a Debian format archive
+            = 2
+            ",
+        );
+        let grains = map! {"os_family" => "Debian", "cpuarch" => "x86_64", "osarch" => "amd64"};
+        let context = context_with(grains, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("lowpkg.list_pkgs", list![], map! {}),
+            ("lowpkg.list_pkgs", list!["none"], map! {}),
+            ("lowpkg.list_pkgs", list!["-x"], map! {}),
+            ("lowpkg.file_list", list!["at", "libc6"], map! {}),
+            ("lowpkg.file_dict", list!["at", "libc6"], map! {}),
+            ("lowpkg.bin_pkg_info", list!["/etc/hostname"], map! {}),
+            ("lowpkg.bin_pkg_info", list!["/etc/passwd"], map! {}),
+            ("lowpkg.bin_pkg_info", list!["etc/passwd"], map! {}),
+            ("lowpkg.unpurge", list![], map! {}),
+        ]), @r#"
+        lowpkg.list_pkgs: {"at": "3.2.5-1+b1", "libc6:amd64": "2.36-9"}
+        lowpkg.list_pkgs: "Error:  dpkg-query: no packages found matching none"
+        lowpkg.list_pkgs: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        lowpkg.file_list: {"errors": [], "files": ["/.", "/lib/libc.so.6", "/usr/bin/at"]}
+        lowpkg.file_dict: {"errors": [], "packages": {"at": ["/.", "/usr/bin/at"], "libc6:amd64": ["/.", "/lib/libc.so.6"]}}
+        lowpkg.bin_pkg_info: {"name": "at:i386", "version": "3.2.5-1+b1", "arch": "i386"}
+        lowpkg.bin_pkg_info: ERROR: Unable to get info for /etc/passwd: dpkg-deb: error: '/etc/passwd' is not a Debian format archive
+        lowpkg.bin_pkg_info: ERROR: etc/passwd does not exist on minion
+        lowpkg.unpurge: {}
+        "#);
+        let other = context_with(map! {"os_family" => "RedHat"}, Scripted::new(""));
+        let error = "lowpkg.list_pkgs: ERROR: lowpkg works with dpkg only, not on the os_family 'RedHat'";
+        assert_eq!(answers(&other, &[("lowpkg.list_pkgs", list![], map! {})]), error);
+    }
+}
