@@ -254,6 +254,22 @@ async fn a_master_with_another_secret_or_key_does_not_join() {
     std::fs::write(other.path("pki/master.pem"), "another").unwrap();
     let error = refused(&other);
     assert!(error.contains("master.pem differs from the key pair of the cluster"), "{error}");
+    // Messages and values of somebody without the secret change nothing, and disturb nobody.
+    let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let values = context.get_key_value("brine_brine_values").await.unwrap();
+    values.put("keys.ZXZpbA", "junk".into()).await.unwrap();
+    values.put("shared.publish_keys", "junk".into()).await.unwrap();
+    context.publish("brine.brine.events.bTk", "junk".into()).await.unwrap().await.unwrap();
+    until("junk is refused", || {
+        members[0].counter("brine_cluster_values_refused_total") == 2
+            && members[0].counter("brine_cluster_events_lost_total") == 1
+    })
+    .await;
+    let mut second = cluster(&[nats.port], &["m2"], "").await.remove(0);
+    second.start_minion("web1").await;
+    until("the key is known", || stdout(&members[0].tool("salt-key", &["-l", "acc"])).contains("web1")).await;
+    assert!(!stdout(&members[0].tool("salt-key", &["-L"])).contains("evil"));
     // What is stored on the server shows no secret.
     let events = String::from_utf8_lossy(&std::fs::read(members[0].path("pki/master.pem")).unwrap()).into_owned();
     let line = events.lines().nth(3).unwrap().to_owned();

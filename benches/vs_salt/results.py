@@ -297,6 +297,22 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 
 
 # The sections by name of the measurement, in the order of the document.
+def cluster_part(found):
+    rows = [
+        ["`salt '*' test.ping`, one master, s", f"{found['single']:.3f}", ""],
+        ["the same, three members, s", f"{found['cluster']:.3f}", "2 times the above"],
+        ["an event to the bus of another member, median and most, s", f"{found['far']:.4f}, {found['far_most']:.4f}", ""],
+        ["reactions after the leader is killed, `lease` 2, s", f"{found['failover']:.2f}", ""],
+    ]
+    return f"""\
+Measured by `benches/vs_salt/run cluster`: {found['minions']:,} simulated minions, all on one master, or a third of them on \
+each of three members of a [cluster](cluster.md) with one NATS server; everything on one machine. Pings are medians of five, \
+asked of one member.
+
+{doc.table(["measure", "Brine", "target"], rows)}
+"""
+
+
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
@@ -307,5 +323,6 @@ PARTS = {
     "burst": ("A burst of slow reactions", burst_part),
     "hostile": ("Hostile peers and templates", hostile_part),
     "api": ("REST API", api_part),
+    "cluster": ("Clusters", cluster_part),
     "in-process": ("In process", in_process_part),
 }

@@ -68,6 +68,9 @@ pub(crate) struct Entry {
     pub value: Option<Vec<u8>>,
 }
 
+/// A value as a watch brings it; an error ends the watch.
+pub(crate) type Watched = Result<(String, u64, Result<Entry, LinkError>), LinkError>;
+
 impl Link {
     /// Connects to the servers in the background.
     ///
@@ -223,16 +226,14 @@ impl Link {
         Ok(stream.cached_info().state.last_sequence)
     }
 
-    /// Returns the values of a key from now on, the current one first. Ends when the server does.
-    pub(crate) async fn watch(
-        &self,
-        key: &str,
-    ) -> Result<impl futures::Stream<Item = Result<(String, Entry), LinkError>> + Send + Unpin + '_, LinkError> {
-        let watch = self.resources().await?.values.watch_with_history(key).await.map_err(nats)?;
+    /// Returns all values, the current ones first: key, revision, and the value unless it cannot be decrypted. Ends when the
+    /// server does.
+    pub(crate) async fn watch(&self) -> Result<impl futures::Stream<Item = Watched> + Send + Unpin + '_, LinkError> {
+        let watch = self.resources().await?.values.watch_with_history(">").await.map_err(nats)?;
         Ok(watch.map(|entry| {
             let entry = entry.map_err(nats)?;
-            let key = entry.key.clone();
-            self.decrypt(entry).map(|entry| (key, entry))
+            let (key, revision) = (entry.key.clone(), entry.revision);
+            Ok((key, revision, self.decrypt(entry)))
         }))
     }
 }

@@ -136,8 +136,12 @@ pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result
     if resources.values.create(PUBLISH_KEYS, sealed).await.is_ok() {
         return Ok(());
     }
-    let known = link.get(PUBLISH_KEYS).await?.and_then(|entry| entry.value);
-    adopt_publish_keys(local, known.as_deref()).await;
+    match link.get(PUBLISH_KEYS).await {
+        Ok(entry) => adopt_publish_keys(local, entry.and_then(|entry| entry.value).as_deref()).await,
+        // Somebody without the secret has written there.
+        Err(LinkError::Sealed(_)) => share_publish_keys(link, local).await?,
+        Err(error) => return Err(error),
+    }
     Ok(())
 }
 

@@ -111,7 +111,7 @@ impl Sync {
         backoff: &mut Backoff,
     ) -> Result<(), LinkError> {
         let link = Arc::clone(&self.link);
-        let mut remote = link.watch(">").await?;
+        let mut remote = link.watch().await?;
         let mut files = tokio::time::interval(FILES);
         // The values of the cluster come first: what was removed there must not be sent again.
         let mut behind = Some(link.last_revision().await?).filter(|last| *last > 0);
@@ -123,10 +123,16 @@ impl Sync {
             tokio::select! {
                 biased;
                 entry = remote.next() => {
-                    let (key, entry) = entry.ok_or_else(|| nats("the watch has ended"))??;
+                    let (key, revision, entry) = entry.ok_or_else(|| nats("the watch has ended"))??;
                     backoff.reset();
-                    let revision = entry.revision;
-                    self.take(&key, entry).await?;
+                    match entry {
+                        Ok(entry) => self.take(&key, entry).await?,
+                        // Of somebody without the secret: it changes nothing, and keeps nobody from the other values.
+                        Err(error) => {
+                            metrics::VALUES_REFUSED.add(1);
+                            tracing::error!(%error, "a value of the cluster is refused");
+                        }
+                    }
                     if behind.is_some_and(|last| revision >= last) {
                         behind = None;
                         self.push_all().await?;
@@ -148,8 +154,11 @@ impl Sync {
             }
             Request::PullFile(id, done) => {
                 let key = self.key_of(&(0, id.into_bytes()));
-                if let Some(entry) = self.link.get(&key).await? {
-                    self.take(&key, entry).await?;
+                match self.link.get(&key).await {
+                    Ok(Some(entry)) => self.take(&key, entry).await?,
+                    // The watch reports a value that cannot be decrypted.
+                    Ok(None) | Err(LinkError::Sealed(_)) => {}
+                    Err(error) => return Err(error),
                 }
                 _ = done.send(());
             }
@@ -211,9 +220,15 @@ impl Sync {
         }
         // It was changed elsewhere, too.
         let key = self.key_of(&name);
-        match self.link.get(&key).await? {
-            Some(entry) => self.take(&key, entry).await,
-            None => self.send(&name, local.as_deref(), 0).await.map(drop),
+        match self.link.get(&key).await {
+            Ok(Some(entry)) => self.take(&key, entry).await,
+            Ok(None) => self.send(&name, local.as_deref(), 0).await.map(drop),
+            Err(LinkError::Sealed(_)) => {
+                // Somebody without the secret has written there.
+                let stored = self.stored(&key, local.as_deref().unwrap_or_default()).await?;
+                self.link.put(&key, &stored).await
+            }
+            Err(error) => Err(error),
         }
     }
 

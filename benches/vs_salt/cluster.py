@@ -1,0 +1,166 @@
+"""Measures a cluster of three masters on one NATS server beside a single master with as many simulated minions: how long
+`salt '*' test.ping` takes, how long an event takes to the bus of another member, and how soon reactions go on when the leader
+is killed."""
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+
+import results
+from fleet import ping, swarm
+from reacting import arguments
+from system import System, free_port
+
+MINIONS = 3000
+PINGS = 5
+EVENTS = 20
+SECRET = "0123456789abcdef" * 4
+
+
+class Nats:
+    """A NATS server with JetStream."""
+
+    def __init__(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="vs-nats-")
+        self.port = free_port()
+        words = ["nats-server", "-a", "127.0.0.1", "-p", str(self.port), "-js", "-sd", self.directory.name]
+        self.process = subprocess.Popen(words, stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+        self.directory.cleanup()
+
+
+def member(brine, name, nats=None):
+    """A master, of the cluster if there is a server, that accepts every key."""
+    options = {"auto_accept": True, "max_open_files": 20000, "id": name}
+    if nats:
+        secret = tempfile.NamedTemporaryFile("w", prefix="vs-secret-", delete=False)
+        secret.write(SECRET)
+        secret.close()
+        servers = [f"nats://127.0.0.1:{nats.port}"]
+        options["cluster"] = {"servers": servers, "member": name, "secret_file": secret.name, "lease": 2}
+    system = System("brine", lambda tool: [brine, tool], reactor=[("bench/react", "react")], options=options)
+    system.write("reactor/react.sls", """
+        react:
+          runner.event.send:
+            - tag: bench/reacted
+            - data: {number: {{ data['number'] }}}
+        """)
+    system.start_master()
+    # The ports are open before the servers of the cluster have answered.
+    while not metrics(system):
+        time.sleep(0.1)
+    return system
+
+
+def metrics(system):
+    return json.loads(run(system, "metrics.show", "--out=json") or "{}")
+
+
+def run(system, *words):
+    """The output of a runner function."""
+    done = subprocess.run(system.command("salt-run", *words), capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def accepted(system):
+    """The number of minions that a master has accepted or knows of others."""
+    words = system.command("salt-key", "-l", "acc", "--out=json")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return len(json.loads(done.stdout or "{}").get("minions", []))
+
+
+def leads(system):
+    return metrics(system).get("brine_cluster_leader") == 1
+
+
+def follow(system, tag):
+    """A process that prints the events with a tag."""
+    words = system.command("salt-run", "state.event", tag, "count=-1")
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def until(listener, number):
+    """Waits for the event with this number."""
+    for line in listener.stdout:
+        if f'"number": {number}' in line:
+            return time.time()
+    raise SystemExit("the events have ended")
+
+
+def failover(members):
+    """The seconds from the death of the leader to the reaction to an event that another member publishes at once."""
+    first = next(one for one in members if leads(one))
+    other = next(one for one in members if one is not first)
+    listener = follow(other, "bench/reacted")
+    time.sleep(1)
+    run(other, "event.send", "bench/react", "{number: 1}")
+    until(listener, 1)
+    os.kill(first.running[0].pid, signal.SIGKILL)
+    killed = time.time()
+    run(other, "event.send", "bench/react", "{number: 2}")
+    took = until(listener, 2) - killed
+    listener.kill()
+    return took
+
+
+def propagation(here, there):
+    """The seconds from the publication of an event on one bus to its arrival on another one, in order."""
+    listener, took = follow(there, "bench/far"), []
+    time.sleep(1)
+    own = follow(here, "bench/far")
+    time.sleep(1)
+    for number in range(EVENTS):
+        run(here, "event.send", "bench/far", f"{{number: {number}}}")
+        began = until(own, number)
+        took.append(until(listener, number) - began)
+    listener.kill()
+    own.kill()
+    return sorted(max(one, 0) for one in took)
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--minions", type=int, default=MINIONS)
+    options = parser.parse_args()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    minions = 60 if options.quick else options.minions
+    found, nats, systems = {"minions": minions}, Nats(), []
+    try:
+        single = member(options.brine, "single")
+        systems.append(single)
+        swarm(single, options.brine, minions, "one-")
+        found["single"] = sorted(ping(single, minions) for _ in range(PINGS))[PINGS // 2]
+        single.stop()
+        systems.clear()
+        for name in ("m1", "m2", "m3"):
+            systems.append(member(options.brine, name, nats))
+        for system, prefix in zip(systems, "abc"):
+            swarm(system, options.brine, minions // 3, f"{prefix}-")
+        began = time.time()
+        while accepted(systems[0]) < minions:
+            time.sleep(1)
+            if time.time() - began > 300:
+                raise SystemExit(f"the members do not know all minions\n{systems[0].logs()}")
+        found["cluster"] = sorted(ping(systems[0], minions) for _ in range(PINGS))[PINGS // 2]
+        far = propagation(systems[0], systems[1])
+        found["far"], found["far_most"] = far[len(far) // 2], far[-1]
+        found["failover"] = failover(systems)
+    finally:
+        for system in systems:
+            system.stop()
+        nats.stop()
+    print("{minions:,} minions: one master {single:.3f} s, three {cluster:.3f} s; event to another member {far:.4f} s "
+          "(median), {far_most:.4f} s (most); reactions after the leader's death {failover:.2f} s".format(**found))
+    results.keep("cluster", found, options.quick)
+
+
+if __name__ == "__main__":
+    main()
