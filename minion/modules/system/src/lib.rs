@@ -5,6 +5,7 @@
 pub(crate) mod at;
 pub(crate) mod blockdev;
 pub(crate) mod cron;
+pub(crate) mod cryptdev;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;
 pub(crate) mod extfs;

@@ -1,0 +1,250 @@
+//! `cryptdev`: encrypted devices, and the file crypttab that maps them at boot.
+
+mod crypttab;
+pub(crate) mod state;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+use self::crypttab::{Change, Entry, Table};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `cryptdev`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("cryptdev", [active, crypttab, rm_crypttab, set_crypttab, open, close]);
+
+const CRYPTTAB: &str = "/etc/crypttab";
+
+/// Return the mapped encrypted devices by name, each with its device number.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.active
+#[function]
+pub fn active(context: &Context) -> CallResult {
+    let words = ["dmsetup", "ls", "--target", "crypt"].map(str::to_owned);
+    Ok(run(context, &words, &[])?.stdout.lines().filter_map(mapped).collect::<Map>().into())
+}
+
+/// Return the entries of a crypttab by name.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.crypttab
+#[function]
+pub fn crypttab(_context: &Context, #[default(CRYPTTAB.into())] config: String) -> CallResult {
+    let Some(table) = Table::read_if_exists(&config)? else { return Ok(Value::map()) };
+    let mut found = Map::new();
+    for entry in table.entries() {
+        let mut name = entry.name.clone();
+        // As in Salt, several entries of one name are told apart.
+        while found.contains_key(&Value::from(name.as_str())) {
+            name.push('_');
+        }
+        let options: Value = entry.options.split(',').collect();
+        let about = map! {"device" => entry.device, "password" => entry.password, "options" => options};
+        found.insert(name.into(), about.into());
+    }
+    Ok(found.into())
+}
+
+/// Remove the entry of a name from a crypttab. The result is `change` or `absent`.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.rm_crypttab foo
+#[function]
+pub fn rm_crypttab(_context: &Context, name: String, #[default(CRYPTTAB.into())] config: String) -> CallResult {
+    let mut table = Table::read(&config)?;
+    if !table.remove(&name) {
+        return Ok("absent".into());
+    }
+    table.write(&config)?;
+    Ok("change".into())
+}
+
+/// Set an entry of a crypttab. The result is `new`, `change` or `present`.
+///
+/// password
+///     The key file, or `none` if the password is asked for.
+///
+/// options
+///     A list of options, or a string with commas.
+///
+/// match_on
+///     The fields, `name`, `device`, `password` and `options`, of which the entry that is replaced has the same values.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.set_crypttab foo /dev/sdz1 mypassword swap,size=256
+#[function]
+pub fn set_crypttab(
+    _context: &Context,
+    name: String,
+    device: String,
+    #[default("none".into())] password: Value,
+    #[default] options: Value,
+    #[default(CRYPTTAB.into())] config: String,
+    #[default(false)] test: bool,
+    #[default("name".into())] match_on: Value,
+) -> CallResult {
+    Ok(set(&config, &entry(name, device, &password, &options)?, &match_on, test)?.name().into())
+}
+
+/// Map an encrypted device by a key file, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.open foo /dev/sdz1 /path/to/keyfile
+#[function]
+pub fn open(context: &Context, name: String, device: String, keyfile: Option<String>) -> CallResult {
+    let Some(keyfile) = keyfile.filter(|keyfile| has_key(Some(keyfile))) else {
+        let message = "For immediate crypt device mapping, keyfile must not be none";
+        return Err(CallError::Execution(message.into()));
+    };
+    cryptsetup(context, &["open", "--key-file", &keyfile, &argument(&device)?, &argument(&name)?])
+}
+
+/// Unmap an encrypted device, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' cryptdev.close foo
+#[function]
+pub fn close(context: &Context, name: String) -> CallResult {
+    cryptsetup(context, &["close", &argument(&name)?])
+}
+
+fn cryptsetup(context: &Context, words: &[&str]) -> CallResult {
+    let words: Vec<String> = ["cryptsetup"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    brine_context::programs::succeeds(context, &words)
+}
+
+/// Returns whether there is a key file.
+pub(crate) fn has_key(keyfile: Option<&str>) -> bool {
+    !matches!(keyfile, None | Some("" | "none" | "-"))
+}
+
+/// Parses `name (254, 0)`, or in newer releases `name (254:0)`.
+fn mapped(line: &str) -> Option<(Value, Value)> {
+    let (name, rest) = line.split_once(char::is_whitespace)?;
+    let (major, minor) = rest.trim().strip_prefix('(')?.strip_suffix(')')?.split_once([',', ':'])?;
+    Some((name.into(), map! {"devname" => name, "major" => major.trim(), "minor" => minor.trim()}.into()))
+}
+
+/// Creates an entry from arguments.
+pub(crate) fn entry(name: String, device: String, password: &Value, options: &Value) -> Result<Entry, CallError> {
+    let options = match options {
+        Value::Nil => String::new(),
+        Value::Str(options) => options.clone(),
+        Value::List(options) => options.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        _ => return Err(CallError::Execution("options must be a string or list of strings".into())),
+    };
+    let password = if password.is_nil() { "none".to_owned() } else { password.to_string() };
+    Entry::new(name, device, password, options)
+}
+
+/// Sets an entry of a file, unless `test`.
+pub(crate) fn set(config: &str, entry: &Entry, match_on: &Value, test: bool) -> Result<Change, CallError> {
+    let fields: Vec<String> = match match_on {
+        Value::List(fields) => fields.iter().map(ToString::to_string).collect(),
+        Value::Str(field) => vec![field.clone()],
+        _ => return Err(CallError::Execution("match_on must be a string or list of strings".into())),
+    };
+    let mut table = Table::read(config)?;
+    let change = table.set(entry, &fields)?;
+    if !test && change != Change::Present {
+        table.write(config)?;
+    }
+    Ok(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    #[test]
+    fn devices_are_mapped_and_unmapped() {
+        let programs = Scripted::new(
+            "
+            $ dmsetup ls --target crypt
+            | swap\t(254, 0)
+            | data\t(254:1)
+            $ cryptsetup open --key-file /key /dev/sdz1 data
+            $ cryptsetup open --key-file /none /dev/sdz1 data
+            ! Failed to open key file.
+            = 1
+            $ cryptsetup close data
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("cryptdev.active", list![], map! {}),
+            ("cryptdev.open", list!["data", "/dev/sdz1", "/key"], map! {}),
+            ("cryptdev.open", list!["data", "/dev/sdz1", "/none"], map! {}),
+            ("cryptdev.open", list!["data", "/dev/sdz1", "none"], map! {}),
+            ("cryptdev.open", list!["-x", "/dev/sdz1", "/key"], map! {}),
+            ("cryptdev.close", list!["data"], map! {}),
+        ]), @r#"
+        cryptdev.active: {"swap": {"devname": "swap", "major": "254", "minor": "0"}, "data": {"devname": "data", "major": "254", "minor": "1"}}
+        cryptdev.open: true
+        cryptdev.open: false
+        cryptdev.open: ERROR: For immediate crypt device mapping, keyfile must not be none
+        cryptdev.open: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        cryptdev.close: true
+        "#);
+        assert_eq!(mapped("No devices found"), None);
+    }
+
+    #[test]
+    fn entries_are_listed_set_and_removed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let path = file.path().display().to_string();
+        std::fs::write(&path, "# <target> <source>\nswap  /dev/sda2 /dev/urandom swap,size=256\nswap /dev/sdb none\n")
+            .unwrap();
+        let context = context_with(map! {}, Scripted::new(""));
+        let config = || map! {"config" => &path};
+        let with = |more: Map| config().into_iter().chain(more).collect::<Map>();
+        insta::assert_snapshot!(answers(&context, &[
+            ("cryptdev.crypttab", list![], config()),
+            ("cryptdev.set_crypttab", list!["data", "/dev/sdc", "/key", list!["luks", "discard"]], config()),
+            ("cryptdev.set_crypttab", list!["data", "/dev/sdc", "/key", "luks,discard"], config()),
+            ("cryptdev.set_crypttab", list!["data", "/dev/sdd"], with(map! {"test" => true})),
+            ("cryptdev.set_crypttab", list!["swap", "/dev/sdb", "/key"], with(map! {"match_on" => list!["name", "device"]})),
+            ("cryptdev.set_crypttab", list!["swap", "/dev/sdb"], with(map! {"match_on" => "colour"})),
+            ("cryptdev.set_crypttab", list!["a b", "/dev/sdb"], config()),
+            ("cryptdev.rm_crypttab", list!["none"], config()),
+            ("cryptdev.crypttab", list!["/no/such"], map! {}),
+            ("cryptdev.rm_crypttab", list!["x", "/no/such"], map! {}),
+        ]).replace(&path, "FILE"), @r#"
+        cryptdev.crypttab: {"swap": {"device": "/dev/sda2", "password": "/dev/urandom", "options": ["swap", "size=256"]}, "swap_": {"device": "/dev/sdb", "password": "none", "options": [""]}}
+        cryptdev.set_crypttab: "new"
+        cryptdev.set_crypttab: "present"
+        cryptdev.set_crypttab: "change"
+        cryptdev.set_crypttab: "change"
+        cryptdev.set_crypttab: ERROR: Unrecognized keys in match_on: "colour"
+        cryptdev.set_crypttab: ERROR: name is invalid: expected a word without blanks, got 'a b'
+        cryptdev.rm_crypttab: "absent"
+        cryptdev.crypttab: {}
+        cryptdev.rm_crypttab: ERROR: Bad config file "/no/such"
+        "#);
+        insta::assert_snapshot!(std::fs::read_to_string(&path).unwrap(), @r#"
+        # <target> <source>
+        swap  /dev/sda2 /dev/urandom swap,size=256
+        swap         /dev/sdb                                     /key
+        data         /dev/sdc                                     /key                   luks,discard
+        "#);
+        assert_eq!(
+            answers(&context, &[("cryptdev.rm_crypttab", list!["swap"], config())]),
+            "cryptdev.rm_crypttab: \"change\""
+        );
+        assert!(!std::fs::read_to_string(&path).unwrap().contains("swap"));
+    }
+}

@@ -1,0 +1,251 @@
+//! `cryptdev`: states of encrypted devices.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use super::crypttab::{Change, Table};
+use super::{CRYPTTAB, entry, has_key, set};
+
+/// State functions of `cryptdev`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("cryptdev", [mapped, unmapped]);
+
+/// An encrypted device.
+#[derive(Debug, brine_function::Args)]
+pub struct Device {
+    /// The name that it is mapped to.
+    name: String,
+    /// The device, a path or such as `UUID=066e0200-...`.
+    device: String,
+    /// The key file; without one the password is asked for at boot.
+    #[default]
+    keyfile: Option<String>,
+    /// A list of options, or a string with commas.
+    #[default]
+    opts: Value,
+    /// The crypttab.
+    #[default(CRYPTTAB.into())]
+    config: String,
+    /// Whether the crypttab has it.
+    #[default(true)]
+    persist: bool,
+    /// Whether it is mapped now. Options are not used then.
+    #[default(false)]
+    immediate: bool,
+    /// The fields of the entry that is replaced, as for `cryptdev.set_crypttab`.
+    #[default("name".into())]
+    match_on: Value,
+}
+
+/// Ensure that an encrypted device is mapped, at boot or now.
+#[function]
+pub fn mapped(context: &StateContext, #[args] device: Device) -> CallResult {
+    let Device { name, device, keyfile, opts, config, persist, immediate, match_on } = device;
+    if !immediate && !persist {
+        let comment = "Either persist or immediate must be set, otherwise this state does nothing";
+        return Ok(StateReturn::failed(&name, comment).into());
+    }
+    let mut report = StateReturn::ok(&name, "");
+    if immediate && !has_key(keyfile.as_deref()) {
+        let reason = "Device cannot be mapped immediately without a keyfile";
+        report = StateReturn::failed(&name, "").with_changes(map! {"cryptsetup" => reason});
+    } else if immediate && !is_mapped(context, &name)? {
+        let open = || {
+            let positional = [name.as_str().into(), device.as_str().into(), keyfile.clone().into()];
+            context.call.call("cryptdev.open", Args::positional(positional))
+        };
+        change_now(context, &mut report, "mapped", "map", open)?;
+    }
+    if persist {
+        let wanted = entry(name, device, &keyfile.into(), &opts)?;
+        let sentences = match set(&config, &wanted, &match_on, context.test)? {
+            Change::New => Some((format!("Entry added in {config}"), format!("Entry will be added in {config}"))),
+            Change::Changed => Some((
+                format!("Existing entry in {config} changed"),
+                format!("Existing entry in {config} will be changed"),
+            )),
+            Change::Present => None,
+        };
+        persisted(context, &mut report, sentences);
+    }
+    Ok(report.into())
+}
+
+/// Ensure that a device is not mapped, at boot or now.
+#[function]
+pub fn unmapped(
+    context: &StateContext,
+    name: String,
+    #[default(CRYPTTAB.into())] config: String,
+    #[default(true)] persist: bool,
+    #[default(false)] immediate: bool,
+) -> CallResult {
+    let mut report = StateReturn::ok(&name, "");
+    if immediate && is_mapped(context, &name)? {
+        let close = || context.call.call("cryptdev.close", Args::positional([name.as_str().into()]));
+        change_now(context, &mut report, "unmapped", "unmap", close)?;
+    }
+    if persist {
+        let mut table = Table::read(&config)?;
+        let is_removed = table.remove(&name);
+        if is_removed && !context.test {
+            table.write(&config)?;
+        }
+        let sentences = || (format!("Entry removed from {config}"), format!("Entry will be removed from {config}"));
+        persisted(context, &mut report, is_removed.then(sentences));
+    }
+    Ok(report.into())
+}
+
+fn is_mapped(context: &StateContext, name: &str) -> Result<bool, CallError> {
+    Ok(context.call.call("cryptdev.active", Args::default())?.get(name).is_some())
+}
+
+/// Maps or unmaps the device, unless in test mode.
+fn change_now(
+    context: &StateContext,
+    report: &mut StateReturn,
+    done: &str,
+    infinitive: &str,
+    change: impl FnOnce() -> CallResult,
+) -> Result<(), CallError> {
+    if context.test {
+        report.result = None;
+        report.comment = format!("Device would be {done} immediately");
+        return Ok(());
+    }
+    let succeeded = change()?.is_truthy();
+    let sentence = if succeeded {
+        format!("Device {done} using cryptsetup")
+    } else {
+        report.result = Some(false);
+        format!("Device failed to {infinitive} using cryptsetup")
+    };
+    report.changes.insert("cryptsetup".into(), sentence.into());
+    Ok(())
+}
+
+/// Reports a change of the crypttab: what was done, or would be done.
+fn persisted(context: &StateContext, report: &mut StateReturn, change: Option<(String, String)>) {
+    let Some((done, planned)) = change else { return };
+    if context.test {
+        report.result = report.result.filter(|result| !result);
+        report.comment = if report.comment.is_empty() { planned } else { format!("{}\n{planned}", report.comment) };
+    } else {
+        report.changes.insert("crypttab".into(), done.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::Map;
+
+    use super::*;
+    use crate::testing::applied;
+
+    #[test]
+    fn devices_are_mapped_now_and_at_boot() {
+        let active = "$ dmsetup ls --target crypt\n| data\t(254, 0)\n";
+        let open = "$ cryptsetup open --key-file /key /dev/x new\n";
+        let wanted = |name: &str, more: Map| {
+            map! {"name" => name, "device" => "/dev/x", "keyfile" => "/key"}.into_iter().chain(more).collect::<Map>()
+        };
+        let now = || map! {"immediate" => true, "persist" => false};
+        let gone = |name: &str, more: Map| map! {"name" => name}.into_iter().chain(more).collect::<Map>();
+        for (function, keyword, test, more, result, comment, changes) in [
+            (
+                "cryptdev.mapped",
+                wanted("new", map! {}),
+                false,
+                "",
+                Some(true),
+                "",
+                map! {"crypttab" => "Entry added in FILE"},
+            ),
+            ("cryptdev.mapped", wanted("new", map! {}), true, "", None, "Entry will be added in FILE", map! {}),
+            ("cryptdev.mapped", wanted("old", map! {}), false, "", Some(true), "", map! {}),
+            (
+                "cryptdev.mapped",
+                wanted("old", map! {"opts" => "luks"}),
+                false,
+                "",
+                Some(true),
+                "",
+                map! {"crypttab" => "Existing entry in FILE changed"},
+            ),
+            ("cryptdev.mapped", wanted("data", now()), false, "", Some(true), "", map! {}),
+            ("cryptdev.mapped", wanted("new", now()), true, "", None, "Device would be mapped immediately", map! {}),
+            (
+                "cryptdev.mapped",
+                wanted("new", now()),
+                false,
+                open,
+                Some(true),
+                "",
+                map! {"cryptsetup" => "Device mapped using cryptsetup"},
+            ),
+            (
+                "cryptdev.mapped",
+                wanted("new", now()),
+                false,
+                &format!("{open}= 1\n"),
+                Some(false),
+                "",
+                map! {"cryptsetup" => "Device failed to map using cryptsetup"},
+            ),
+            (
+                "cryptdev.mapped",
+                wanted("new", map! {"immediate" => true, "persist" => false, "keyfile" => "none"}),
+                false,
+                "",
+                Some(false),
+                "",
+                map! {"cryptsetup" => "Device cannot be mapped immediately without a keyfile"},
+            ),
+            (
+                "cryptdev.mapped",
+                wanted("new", map! {"persist" => false}),
+                false,
+                "",
+                Some(false),
+                "Either persist or immediate must be set, otherwise this state does nothing",
+                map! {},
+            ),
+            (
+                "cryptdev.unmapped",
+                gone("old", map! {}),
+                false,
+                "",
+                Some(true),
+                "",
+                map! {"crypttab" => "Entry removed from FILE"},
+            ),
+            ("cryptdev.unmapped", gone("old", map! {}), true, "", None, "Entry will be removed from FILE", map! {}),
+            ("cryptdev.unmapped", gone("none", map! {}), false, "", Some(true), "", map! {}),
+            (
+                "cryptdev.unmapped",
+                gone("data", now()),
+                false,
+                "$ cryptsetup close data\n",
+                Some(true),
+                "",
+                map! {"cryptsetup" => "Device unmapped using cryptsetup"},
+            ),
+        ] {
+            let file = tempfile::NamedTempFile::new().unwrap();
+            let path = file.path().display().to_string();
+            std::fs::write(&path, "old /dev/x /key\n").unwrap();
+            let mut keyword = keyword;
+            keyword.insert("config".into(), path.as_str().into());
+            let report = applied(function, keyword, test, &format!("{active}{more}"));
+            assert_eq!((report.result, report.comment.replace(&path, "FILE")), (result, comment.into()), "{function}");
+            assert_eq!(
+                report.changes.to_string().replace(&path, "FILE"),
+                Value::from(changes).to_string(),
+                "{function}"
+            );
+            let is_changed = std::fs::read_to_string(&path).unwrap() != "old /dev/x /key\n";
+            assert_eq!(is_changed, report.changes.get("crypttab").is_some(), "{function}");
+        }
+    }
+}
