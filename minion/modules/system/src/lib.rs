@@ -9,6 +9,7 @@ pub(crate) mod cryptdev;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;
 pub(crate) mod extfs;
+pub(crate) mod firewalld;
 pub(crate) mod gpg;
 pub(crate) mod group;
 pub(crate) mod iptables;

@@ -1,0 +1,377 @@
+//! `firewalld`: zones: ports, masquerading, ICMP types, interfaces, sources and rich rules.
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+
+use super::Command;
+
+/// Execution functions of `firewalld`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "firewalld",
+    [
+        new_zone,
+        delete_zone,
+        get_masquerade,
+        add_masquerade,
+        remove_masquerade,
+        add_port,
+        remove_port,
+        list_ports,
+        add_port_fwd,
+        remove_port_fwd,
+        list_port_fwd,
+        block_icmp,
+        allow_icmp,
+        list_icmp_block,
+        get_interfaces,
+        add_interface,
+        remove_interface,
+        get_sources,
+        add_source,
+        remove_source,
+        get_rich_rules,
+        add_rich_rule,
+        remove_rich_rule
+    ]
+);
+
+/// Add a zone to the permanent configuration, and unless `restart` is False, load it.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.new_zone my_zone
+#[function]
+pub fn new_zone(context: &Context, zone: String, #[default(true)] restart: bool) -> CallResult {
+    managed(context, "new", &zone, restart)
+}
+
+/// Delete a zone of the permanent configuration, and unless `restart` is False, load it.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.delete_zone my_zone
+#[function]
+pub fn delete_zone(context: &Context, zone: String, #[default(true)] restart: bool) -> CallResult {
+    managed(context, "delete", &zone, restart)
+}
+
+/// Return whether masquerading is enabled in a zone, or in the default zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.get_masquerade zone
+#[function]
+pub fn get_masquerade(
+    context: &Context,
+    #[default] zone: Option<String>,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    Ok(masquerades(context, zone.as_deref(), permanent)?.into())
+}
+
+/// Enable masquerading in a zone, or in the default zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_masquerade dmz
+#[function]
+pub fn add_masquerade(
+    context: &Context,
+    #[default] zone: Option<String>,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    Command::new("--add-masquerade", zone.as_deref(), permanent).run(context)
+}
+
+/// Disable masquerading in a zone, or in the default zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_masquerade dmz
+#[function]
+pub fn remove_masquerade(
+    context: &Context,
+    #[default] zone: Option<String>,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    Command::new("--remove-masquerade", zone.as_deref(), permanent).run(context)
+}
+
+/// Allow a port in a zone. `force_masquerade` enables masquerading, too.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_port internal 443/tcp
+#[function]
+pub fn add_port(
+    context: &Context,
+    zone: String,
+    port: String,
+    #[default(true)] permanent: bool,
+    #[default(false)] force_masquerade: bool,
+) -> CallResult {
+    if force_masquerade {
+        masquerade(context, &zone)?;
+    }
+    Command::new(&format!("--add-port={port}"), Some(&zone), permanent).run(context)
+}
+
+/// Remove an allowed port from a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_port internal 443/tcp
+#[function]
+pub fn remove_port(context: &Context, zone: String, port: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new(&format!("--remove-port={port}"), Some(&zone), permanent).run(context)
+}
+
+/// Return the allowed ports of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.list_ports internal
+#[function]
+pub fn list_ports(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new("--list-ports", Some(&zone), permanent).words(context)
+}
+
+/// Add a port forwarding to a zone. `force_masquerade` enables masquerading, too.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_port_fwd public 80 443 tcp
+#[function]
+pub fn add_port_fwd(
+    context: &Context,
+    zone: String,
+    src: Value,
+    dest: Value,
+    #[default("tcp".into())] proto: String,
+    #[default] dstaddr: String,
+    #[default(true)] permanent: bool,
+    #[default(false)] force_masquerade: bool,
+) -> CallResult {
+    if force_masquerade {
+        masquerade(context, &zone)?;
+    }
+    let option = format!("--add-forward-port={}", forwarding(&src, &dest, &proto, &dstaddr));
+    Command::new(&option, Some(&zone), permanent).run(context)
+}
+
+/// Remove a port forwarding from a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_port_fwd public 80 443 tcp
+#[function]
+pub fn remove_port_fwd(
+    context: &Context,
+    zone: String,
+    src: Value,
+    dest: Value,
+    #[default("tcp".into())] proto: String,
+    #[default] dstaddr: String,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    let option = format!("--remove-forward-port={}", forwarding(&src, &dest, &proto, &dstaddr));
+    Command::new(&option, Some(&zone), permanent).run(context)
+}
+
+/// Return the port forwardings of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.list_port_fwd public
+#[function]
+pub fn list_port_fwd(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    let output = Command::new("--list-forward-ports", Some(&zone), permanent).output(context)?;
+    Ok(output.lines().filter_map(forwarded).collect())
+}
+
+/// Block an ICMP type in a zone. The result is False for an unknown type.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.block_icmp zone echo-reply
+#[function]
+pub fn block_icmp(context: &Context, zone: String, icmp: String, #[default(true)] permanent: bool) -> CallResult {
+    set_icmp_block(context, &zone, &icmp, permanent, "add")
+}
+
+/// Remove a block of an ICMP type from a zone. The result is False for an unknown type.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.allow_icmp zone echo-reply
+#[function]
+pub fn allow_icmp(context: &Context, zone: String, icmp: String, #[default(true)] permanent: bool) -> CallResult {
+    set_icmp_block(context, &zone, &icmp, permanent, "remove")
+}
+
+/// Return the blocked ICMP types of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.list_icmp_block zone
+#[function]
+pub fn list_icmp_block(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new("--list-icmp-blocks", Some(&zone), permanent).words(context)
+}
+
+/// Return the interfaces of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.get_interfaces zone
+#[function]
+pub fn get_interfaces(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new("--list-interfaces", Some(&zone), permanent).words(context)
+}
+
+/// Bind an interface to a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_interface zone eth0
+#[function]
+pub fn add_interface(
+    context: &Context,
+    zone: String,
+    interface: String,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    Command::new(&format!("--add-interface={interface}"), Some(&zone), permanent).run(context)
+}
+
+/// Remove an interface from a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_interface zone eth0
+#[function]
+pub fn remove_interface(
+    context: &Context,
+    zone: String,
+    interface: String,
+    #[default(true)] permanent: bool,
+) -> CallResult {
+    Command::new(&format!("--remove-interface={interface}"), Some(&zone), permanent).run(context)
+}
+
+/// Return the sources of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.get_sources zone
+#[function]
+pub fn get_sources(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new("--list-sources", Some(&zone), permanent).words(context)
+}
+
+/// Bind a source to a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_source zone 192.168.122.0/24
+#[function]
+pub fn add_source(context: &Context, zone: String, source: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new(&format!("--add-source={source}"), Some(&zone), permanent).run(context)
+}
+
+/// Remove a source from a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_source zone 192.168.122.0/24
+#[function]
+pub fn remove_source(context: &Context, zone: String, source: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new(&format!("--remove-source={source}"), Some(&zone), permanent).run(context)
+}
+
+/// Return the rich rules of a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.get_rich_rules zone
+#[function]
+pub fn get_rich_rules(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new("--list-rich-rules", Some(&zone), permanent).lines(context)
+}
+
+/// Add a rich rule to a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.add_rich_rule zone 'rule'
+#[function]
+pub fn add_rich_rule(context: &Context, zone: String, rule: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new(&format!("--add-rich-rule={rule}"), Some(&zone), permanent).run(context)
+}
+
+/// Remove a rich rule from a zone.
+///
+/// CLI Example:
+///
+///     salt '*' firewalld.remove_rich_rule zone 'rule'
+#[function]
+pub fn remove_rich_rule(context: &Context, zone: String, rule: String, #[default(true)] permanent: bool) -> CallResult {
+    Command::new(&format!("--remove-rich-rule={rule}"), Some(&zone), permanent).run(context)
+}
+
+/// Adds or deletes a zone or a service in the permanent configuration, and loads it.
+pub(super) fn changed(context: &Context, option: &str, restart: bool) -> CallResult {
+    let said = Command::new(option, None, true).output(context)?;
+    if restart && said == "success" {
+        return super::reload_rules(context);
+    }
+    Ok(said.into())
+}
+
+fn managed(context: &Context, action: &str, zone: &str, restart: bool) -> CallResult {
+    changed(context, &format!("--{action}-zone={zone}"), restart)
+}
+
+fn masquerades(context: &Context, zone: Option<&str>, permanent: bool) -> Result<bool, CallError> {
+    let zones = super::settings(&Command::new("--list-all", zone, permanent).output(context)?);
+    let setting = |about: &Value| about.get("masquerade")?.as_list()?.first().map(ToString::to_string);
+    Ok(!zones.values().any(|about| setting(about).as_deref() == Some("no")))
+}
+
+/// Enables masquerading permanently, unless it is enabled.
+fn masquerade(context: &Context, zone: &str) -> Result<(), CallError> {
+    if !masquerades(context, Some(zone), true)? {
+        Command::new("--add-masquerade", Some(zone), true).output(context)?;
+    }
+    Ok(())
+}
+
+fn forwarding(src: &Value, dest: &Value, proto: &str, dstaddr: &str) -> String {
+    format!("port={src}:proto={proto}:toport={dest}:toaddr={dstaddr}")
+}
+
+/// Parses `port=80:proto=tcp:toport=443:toaddr=`.
+fn forwarded(line: &str) -> Option<Value> {
+    let mut parts = line.trim().splitn(4, ':').map(|part| part.split_once('=').map(|(_, value)| value));
+    let mut next = || parts.next().flatten();
+    let (source, protocol, destination, address) = (next()?, next()?, next()?, next().unwrap_or_default());
+    let about = map! {
+        "Source port" => source, "Protocol" => protocol, "Destination port" => destination,
+        "Destination address" => address,
+    };
+    Some(about.into())
+}
+
+/// Adds or removes a block of an ICMP type, unless that is done.
+fn set_icmp_block(context: &Context, zone: &str, icmp: &str, permanent: bool, action: &str) -> CallResult {
+    let has = |list: Value| list.as_list().is_some_and(|list| list.contains(&icmp.into()));
+    if !has(super::get_icmp_types(context, permanent)?) {
+        tracing::error!(jid = context.job.jid, icmp, "an ICMP type is unknown");
+        return Ok(false.into());
+    }
+    if has(list_icmp_block(context, zone.to_owned(), permanent)?) == (action == "add") {
+        return Ok("success".into());
+    }
+    Command::new(&format!("--{action}-icmp-block={icmp}"), Some(zone), permanent).run(context)
+}
