@@ -5,6 +5,7 @@
 pub(crate) mod debconf;
 pub(crate) mod git;
 pub(crate) mod lowpkg;
+pub(crate) mod npm;
 pub(crate) mod pip;
 pub(crate) mod pkg;
 pub(crate) mod virtualenv;
