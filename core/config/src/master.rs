@@ -263,10 +263,20 @@ shared_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
-    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `sshconfig` or `cache`.
+    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `cache`, `dir`, `scan`, `sshconfig` or `sshknownhosts`.
     roster: String = "flat".into(),
     /// The roster file; by default `roster` in the directory of the configuration.
     roster_file: Option<PathBuf> = None,
+    /// The directory of the roster `dir`.
+    roster_dir: PathBuf = "/etc/salt/roster.d".into(),
+    /// The domain of hosts of the roster `dir` that have no `host`.
+    roster_domain: String = String::new(),
+    /// The file of the roster `sshknownhosts`.
+    ssh_known_hosts_file: PathBuf = "/etc/ssh/ssh_known_hosts".into(),
+    /// The TCP ports of the roster `scan`: a number, or several with commas or as a list.
+    ssh_scan_ports: Value = Value::Int(22),
+    /// The number of seconds that a port of the roster `scan` has to answer.
+    ssh_scan_timeout: f64 = 0.01,
     /// Fields of all hosts of a roster that do not have them.
     roster_defaults: Map = Map::new(),
     /// The number of hosts that `salt-ssh` works on at the same time.

@@ -1,11 +1,12 @@
 //! The command line of `salt-ssh`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brine_config::MasterConfig;
 use brine_ssh::Options;
 use brine_ssh::roster::RosterOptions;
-use brine_value::Map;
+use brine_value::{Map, Value};
 use clap::{ArgAction, Args, Parser};
 
 use super::super::common::{CommonOptions, OutputArguments};
@@ -22,7 +23,7 @@ pub(super) struct Arguments {
     /// Run a command of the host's shell instead of a function
     #[arg(short, long, visible_alias = "raw-shell")]
     pub raw: bool,
-    /// The kind of roster: flat, ansible, sshconfig, cache
+    /// The kind of roster: flat, ansible, cache, dir, scan, sshconfig, sshknownhosts
     #[arg(long, value_name = "NAME")]
     pub roster: Option<String>,
     /// The roster file (default: roster beside the master's configuration)
@@ -153,6 +154,13 @@ impl Arguments {
             identities_only: self.ssh.identities_only || config.ssh_identities_only,
             nodegroups: config.nodegroups.clone(),
             opts: config.opts.clone(),
+            directory: config.roster_dir.clone(),
+            domain: config.roster_domain.clone(),
+            known_hosts: config.ssh_known_hosts_file.clone(),
+            scan: (
+                scan_ports(&config.ssh_scan_ports),
+                Duration::from_secs_f64(config.ssh_scan_timeout.clamp(0.001, 60.0)),
+            ),
             cached: std::collections::HashMap::new(),
         }
     }
@@ -182,5 +190,13 @@ impl Arguments {
             }
         }
         opts
+    }
+}
+
+/// Returns the ports of `ssh_scan_ports`; what is no port is left out.
+fn scan_ports(option: &Value) -> Vec<u16> {
+    match option {
+        Value::List(ports) => ports.iter().filter_map(|port| port.to_string().parse().ok()).collect(),
+        other => other.to_string().split(',').filter_map(|port| port.trim().parse().ok()).collect(),
     }
 }

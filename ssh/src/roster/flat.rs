@@ -1,5 +1,7 @@
 //! The roster `flat`: a file with the hosts by id, rendered as an SLS file.
 
+use std::path::Path;
+
 use brine_jinja::Host as Functions;
 use brine_sls::render::{RenderContext, render_sls};
 use brine_value::{Value, map};
@@ -8,14 +10,8 @@ use super::{Fields, RosterError, RosterOptions, read};
 
 /// Returns the fields of all hosts.
 pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fields, RosterError> {
-    let source = read(&options.file)?;
     let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
-    let variables = map! {"opts" => options.opts.clone(), "saltenv" => "base"};
-    let name = options.file.display().to_string();
-    let renderer = brine_config::opts::shared::renderer(&options.opts);
-    let context =
-        RenderContext { name: &name, saltenv: "base", renderer: &renderer, variables: &variables, host: functions };
-    let all = match render_sls(&source, &context).map_err(|error| invalid(error.to_string()))? {
+    let all = match render(options, &options.file, functions)? {
         Value::Map(all) => all,
         Value::Nil => return Ok(Fields::new()),
         other => return Err(invalid(format!("expected a mapping of ids, got {}", other.type_name()))),
@@ -28,4 +24,16 @@ pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fi
         other => Err(invalid(format!("{id}: expected a mapping, got {}", other.type_name()))),
     };
     all.into_iter().map(one).collect()
+}
+
+/// Renders a file of a roster.
+pub(super) fn render(options: &RosterOptions, path: &Path, functions: &Functions) -> Result<Value, RosterError> {
+    let source = read(path)?;
+    let variables = map! {"opts" => options.opts.clone(), "saltenv" => "base"};
+    let name = path.display().to_string();
+    let renderer = brine_config::opts::shared::renderer(&options.opts);
+    let context =
+        RenderContext { name: &name, saltenv: "base", renderer: &renderer, variables: &variables, host: functions };
+    render_sls(&source, &context)
+        .map_err(|error| RosterError::Invalid { path: path.to_owned(), reason: error.to_string() })
 }

@@ -1,14 +1,19 @@
 //! Which hosts there are and how they are reached: rosters, and the hosts of a target.
 //!
-//! `flat.rs`, `ansible.rs`, `ssh_config.rs` and `cache.rs` are the sources, one a roster of Salt.
+//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs` and `scan.rs` are the sources, one
+//! a roster of Salt.
 
 mod ansible;
 mod cache;
+mod directory;
 mod flat;
+mod known_hosts;
+mod scan;
 mod ssh_config;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
@@ -36,7 +41,9 @@ pub enum RosterError {
         reason: String,
     },
     /// There is no such roster.
-    #[error("the roster '{0}' is not supported: use flat, ansible, sshconfig or cache (--roster)")]
+    #[error(
+        "the roster '{0}' is not supported: use flat, ansible, cache, dir, scan, sshconfig or sshknownhosts (--roster)"
+    )]
     Unknown(String),
     /// The target is invalid.
     #[error(transparent)]
@@ -118,6 +125,14 @@ pub struct RosterOptions {
     pub nodegroups: Map,
     /// The options of the configuration, for templates.
     pub opts: Map,
+    /// The directory of the roster `dir`.
+    pub directory: PathBuf,
+    /// The domain of its hosts without `host`.
+    pub domain: String,
+    /// The file of the roster `sshknownhosts`.
+    pub known_hosts: PathBuf,
+    /// The ports of the roster `scan`, and the time that each has to answer.
+    pub scan: (Vec<u16>, Duration),
     /// Addresses and grains of the minions in the master's cache, for the roster `cache`.
     pub cached: HashMap<String, Map>,
 }
@@ -140,9 +155,16 @@ pub fn hosts(
         "ansible" => ansible::hosts(&options.file)?,
         "sshconfig" => ssh_config::hosts(&options.file)?,
         "cache" => cache::hosts(&options.cached),
+        "dir" => directory::hosts(options, tgt.as_str().filter(|_| kind == TargetKind::Glob), functions)?,
+        "sshknownhosts" => known_hosts::hosts(&options.known_hosts)?,
+        "scan" => scan::hosts(tgt, &options.scan.0, options.scan.1),
         other => return Err(RosterError::Unknown(other.to_owned())),
     };
-    let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
+    // The target of a scan is not one of ids.
+    let target = match options.roster.as_str() {
+        "scan" => Target::parse(TargetKind::Glob, Value::from("*"), ":", &options.nodegroups)?,
+        _ => Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?,
+    };
     let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
     let mut hosts = IndexMap::new();
     for (id, fields) in found {
@@ -291,6 +313,10 @@ mod tests {
             identities_only: false,
             nodegroups: map! {"web" => "web*"},
             opts: Map::new(),
+            directory: PathBuf::new(),
+            domain: String::new(),
+            known_hosts: PathBuf::new(),
+            scan: (vec![22], Duration::from_millis(10)),
             cached: HashMap::new(),
         }
     }

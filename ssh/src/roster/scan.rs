@@ -1,0 +1,81 @@
+//! The roster `scan`: the target itself names addresses or networks; hosts are those that listen on a port of `ssh`.
+
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use brine_text::network::network;
+use brine_value::{Value, map};
+use parking_lot::Mutex;
+
+use super::Fields;
+
+/// The maximum number of addresses.
+const ADDRESSES: usize = 65_536;
+/// The number of connections that are tried at the same time.
+const PARALLEL: usize = 64;
+
+/// Returns the hosts of a target: an address, a network such as `10.0.0.0/24`, or a list of both. Unlike Salt, which returns
+/// an address without a port for a host that does not answer, only hosts that do are returned.
+pub(super) fn hosts(tgt: &Value, ports: &[u16], timeout: Duration) -> Fields {
+    let words: Vec<String> = match tgt {
+        Value::List(words) => words.iter().map(ToString::to_string).collect(),
+        other => other.to_string().split(',').map(|word| word.trim().to_owned()).collect(),
+    };
+    let mut addresses: Vec<IpAddr> = words.iter().flat_map(|word| addresses(word)).take(ADDRESSES).collect();
+    addresses.sort();
+    addresses.dedup();
+    let (waiting, found) = (Mutex::new(addresses.into_iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().next();
+                    let Some(address) = next else { return };
+                    let is_open =
+                        |port: &&u16| TcpStream::connect_timeout(&SocketAddr::new(address, **port), timeout).is_ok();
+                    if let Some(port) = ports.iter().find(is_open) {
+                        found.lock().push((address, *port));
+                    }
+                }
+            });
+        }
+    });
+    let mut found = found.into_inner();
+    found.sort();
+    let fields = |(address, port): (IpAddr, u16)| {
+        (address.to_string(), map! {"host" => address.to_string(), "port" => i64::from(port)})
+    };
+    found.into_iter().map(fields).collect()
+}
+
+/// Returns the addresses of a word: none if it is neither an address nor a network.
+fn addresses(word: &str) -> Vec<IpAddr> {
+    if let Ok(address) = word.parse() {
+        return vec![address];
+    }
+    network(word).map(|network| network.hosts().take(ADDRESSES).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn hosts_are_those_that_listen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let found = |tgt: Value, ports: &[u16]| {
+            let found = hosts(&tgt, ports, Duration::from_secs(5));
+            found.keys().cloned().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found("127.0.0.0/30".into(), &[1, port]), "127.0.0.1");
+        assert_eq!(found(list!["127.0.0.1", "127.0.0.1", "name"], &[port]), "127.0.0.1");
+        assert_eq!(found("127.0.0.1".into(), &[1]), "");
+        assert_eq!(found("*".into(), &[port]), "");
+        assert_eq!((addresses("10.0.0.0/24").len(), addresses("10.0.0.0/8").len()), (254, ADDRESSES));
+    }
+}
