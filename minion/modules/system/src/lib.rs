@@ -20,6 +20,7 @@ pub(crate) mod lvm;
 pub(crate) mod mount;
 pub(crate) mod network;
 pub(crate) mod ps;
+pub(crate) mod selinux;
 pub(crate) mod service;
 pub(crate) mod shadow;
 pub(crate) mod ssh;

@@ -1,0 +1,233 @@
+//! `selinux`: the mode, the booleans and the modules of SELinux, and its policies of files and ports.
+
+mod mode;
+mod policies;
+pub(crate) mod state;
+
+use brine_context::programs::{run, succeeds};
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS, mode::FUNCTIONS, policies::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `selinux`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "selinux",
+    [getsebool, setsebool, setsebools, list_sebool, getsemod, setsemod, install_semod, remove_semod, list_semod]
+);
+
+/// Return the state, the default and the description of a boolean; an empty mapping if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.getsebool virt_use_usb
+#[function]
+pub fn getsebool(context: &Context, boolean: String) -> CallResult {
+    Ok(booleans(context)?.get(&Value::from(boolean)).cloned().unwrap_or_else(Value::map))
+}
+
+/// Set a boolean, and with `persist` its default, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.setsebool virt_use_usb off
+#[function]
+pub fn setsebool(context: &Context, boolean: String, value: Value, #[default(false)] persist: bool) -> CallResult {
+    set(context, &map! {boolean => value}, persist)
+}
+
+/// Set several booleans, and with `persist` their defaults, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.setsebools '{virt_use_usb: on, squid_use_tproxy: off}'
+#[function]
+pub fn setsebools(context: &Context, pairs: Map, #[default(false)] persist: bool) -> CallResult {
+    set(context, &pairs, persist)
+}
+
+/// Return all booleans with their states, defaults and descriptions.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.list_sebool
+#[function]
+pub fn list_sebool(context: &Context) -> CallResult {
+    Ok(booleans(context)?.into())
+}
+
+/// Return whether a module is enabled; an empty mapping if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.getsemod prelude_manager
+#[function]
+pub fn getsemod(context: &Context, module: String) -> CallResult {
+    Ok(modules(context)?.get(&Value::from(module)).cloned().unwrap_or_else(Value::map))
+}
+
+/// Enable or disable a module, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.setsemod prelude_manager Enabled
+#[function]
+pub fn setsemod(context: &Context, module: String, state: String) -> CallResult {
+    let flag = match state.to_lowercase().as_str() {
+        "enabled" => "--enable",
+        "disabled" => "--disable",
+        _ => return Err(CallError::Execution(format!("Invalid state {state}"))),
+    };
+    succeeds(context, &words(&["semodule", flag, &argument(&module)?]))
+}
+
+/// Install a module from a file, a path or a URL such as `salt://x.pp`, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.install_semod salt://module.pp
+#[function]
+pub fn install_semod(context: &Context, module_path: String) -> CallResult {
+    let path = if module_path.starts_with("salt://") {
+        let cached = context.call("cp.cache_file", Args::positional([module_path.as_str().into()]))?;
+        let missing = || CallError::Execution(format!("{module_path} is not on the master"));
+        cached.as_str().filter(|path| !path.is_empty()).ok_or_else(missing)?.to_owned()
+    } else {
+        module_path
+    };
+    succeeds(context, &words(&["semodule", "--install", &argument(&path)?]))
+}
+
+/// Remove a module, and return whether that succeeded.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.remove_semod module_name
+#[function]
+pub fn remove_semod(context: &Context, module: String) -> CallResult {
+    succeeds(context, &words(&["semodule", "--remove", &argument(&module)?]))
+}
+
+/// Return all modules, each with whether it is enabled. Their versions are not known to SELinux any more.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.list_semod
+#[function]
+pub fn list_semod(context: &Context) -> CallResult {
+    Ok(modules(context)?.into())
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+/// Runs a program that lists something.
+fn listed(context: &Context, command: &[&str]) -> Result<String, CallError> {
+    let output = run(context, &words(command), &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(format!("{} failed: {}", command.join(" "), output.stderr)));
+    }
+    Ok(output.stdout)
+}
+
+fn set(context: &Context, pairs: &Map, persist: bool) -> CallResult {
+    let mut command = vec!["setsebool".to_owned()];
+    command.extend(persist.then(|| "-P".to_owned()));
+    for (name, value) in pairs {
+        let value = match value {
+            Value::Bool(value) => if *value { "on" } else { "off" }.to_owned(),
+            value => value.to_string(),
+        };
+        command.push(argument(&format!("{name}={value}"))?);
+    }
+    succeeds(context, &command)
+}
+
+/// Parses lines such as `zabbix_can_network             (off  ,  on)  Allow zabbix to can network`.
+fn booleans(context: &Context) -> Result<Map, CallError> {
+    let row = |line: &str| {
+        let (name, rest) = line.split_once('(')?;
+        let (values, description) = rest.split_once(')')?;
+        let (state, default) = values.split_once(',')?;
+        let about = map! {
+            "State" => state.trim(), "Default" => default.trim(), "Description" => description.trim(),
+        };
+        Some((name.trim().into(), about.into()))
+    };
+    Ok(listed(context, &["semanage", "boolean", "--list"])?.lines().filter_map(row).collect())
+}
+
+/// Parses lines such as `100 accountsd       pp disabled`.
+fn modules(context: &Context) -> Result<Map, CallError> {
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let about = map! {"Enabled" => words.len() != 4, "Version" => Value::Nil};
+        Some(((*words.get(1)?).into(), about.into()))
+    };
+    Ok(listed(context, &["semodule", "--list-modules=full"])?.lines().filter_map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by policycoreutils 3.4.
+    #[test]
+    fn booleans_and_modules_are_listed_and_set() {
+        let programs = Scripted::new(
+            "
+            $ semanage boolean --list
+            | SELinux boolean                State  Default Description
+            |
+            | aide_mmap_files                (off  ,  on)  Allow aide to mmap files
+            $ setsebool aide_mmap_files=on
+            $ setsebool -P a=off b=1
+            ! Could not change active booleans: Invalid boolean
+            = 255
+            $ semodule --list-modules=full
+            | 100 accountsd       pp
+            | 400 old             pp disabled
+            $ semodule --disable accountsd
+            $ semodule --install /m.pp
+            $ semodule --remove none
+            ! libsemanage.semanage_direct_remove_key: Unable to remove module none
+            = 1
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("selinux.list_sebool", list![], map! {}),
+            ("selinux.getsebool", list!["aide_mmap_files"], map! {}),
+            ("selinux.getsebool", list!["none"], map! {}),
+            ("selinux.setsebool", list!["aide_mmap_files", true], map! {}),
+            ("selinux.setsebools", list![map! {"a" => "off", "b" => 1}], map! {"persist" => true}),
+            ("selinux.setsebool", list!["-x", true], map! {}),
+            ("selinux.list_semod", list![], map! {}),
+            ("selinux.getsemod", list!["old"], map! {}),
+            ("selinux.setsemod", list!["accountsd", "Disabled"], map! {}),
+            ("selinux.setsemod", list!["accountsd", "maybe"], map! {}),
+            ("selinux.install_semod", list!["/m.pp"], map! {}),
+            ("selinux.remove_semod", list!["none"], map! {}),
+        ]), @r#"
+        selinux.list_sebool: {"aide_mmap_files": {"State": "off", "Default": "on", "Description": "Allow aide to mmap files"}}
+        selinux.getsebool: {"State": "off", "Default": "on", "Description": "Allow aide to mmap files"}
+        selinux.getsebool: {}
+        selinux.setsebool: true
+        selinux.setsebools: false
+        selinux.setsebool: ERROR: '-x=on' cannot be used: it starts with '-' or is empty
+        selinux.list_semod: {"accountsd": {"Enabled": true, "Version": null}, "old": {"Enabled": false, "Version": null}}
+        selinux.getsemod: {"Enabled": false, "Version": null}
+        selinux.setsemod: true
+        selinux.setsemod: ERROR: Invalid state maybe
+        selinux.install_semod: true
+        selinux.remove_semod: false
+        "#);
+    }
+}

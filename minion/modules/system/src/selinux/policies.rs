@@ -1,0 +1,429 @@
+//! `selinux`: the contexts of files, and the types of ports.
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+use super::{listed, words};
+
+/// Execution functions of `selinux`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "selinux",
+    [
+        filetype_id_to_string,
+        fcontext_get_policy,
+        fcontext_add_policy,
+        fcontext_delete_policy,
+        fcontext_policy_is_applied,
+        fcontext_apply_policy,
+        port_get_policy,
+        port_add_policy,
+        port_modify_policy,
+        port_delete_policy
+    ]
+);
+
+/// The types of files, by their letters.
+const FILE_TYPES: &[(&str, &str)] = &[
+    ("a", "all files"),
+    ("f", "regular file"),
+    ("d", "directory"),
+    ("c", "character device"),
+    ("b", "block device"),
+    ("s", "socket"),
+    ("l", "symbolic link"),
+    ("p", "named pipe"),
+];
+
+/// Return the name of a type of files: `a`, `f`, `d`, `c`, `b`, `s`, `l` or `p`.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.filetype_id_to_string d
+#[function]
+pub fn filetype_id_to_string(_context: &Context, #[default("a".into())] filetype: String) -> CallResult {
+    Ok(described(&filetype)?.into())
+}
+
+/// Return the context that a file specification gives to files, or nothing; with the other arguments, one that has them.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.fcontext_get_policy my-policy
+#[function]
+pub fn fcontext_get_policy(
+    context: &Context,
+    name: String,
+    #[default] filetype: Option<String>,
+    #[default] sel_type: Option<String>,
+    #[default] sel_user: Option<String>,
+    #[default] sel_level: Option<String>,
+) -> CallResult {
+    let kind = filetype.filter(|kind| !kind.is_empty()).map(|kind| described(&kind)).transpose()?;
+    let fits = |entry: &Map| {
+        let is = |key: &str, wanted: Option<&str>| {
+            let value = entry.get(key).map(ToString::to_string);
+            wanted.is_none_or(|wanted| wanted.is_empty() || value.as_deref() == Some(wanted))
+        };
+        is("filespec", Some(&name))
+            && is("filetype", kind)
+            && is("sel_type", sel_type.as_deref())
+            && is("sel_user", sel_user.as_deref())
+            && is("sel_level", sel_level.as_deref())
+    };
+    let output = listed(context, &["semanage", "fcontext", "--list"])?;
+    Ok(output.lines().filter_map(file_entry).find(fits).map_or(Value::Nil, Value::from))
+}
+
+/// Add or change the context that a file specification gives to files, and return the result of the program.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.fcontext_add_policy '/srv/web(/.*)?' filetype=a sel_type=httpd_sys_content_t
+#[function]
+pub fn fcontext_add_policy(
+    context: &Context,
+    name: String,
+    #[default] filetype: Option<String>,
+    #[default] sel_type: Option<String>,
+    #[default] sel_user: Option<String>,
+    #[default] sel_level: Option<String>,
+) -> CallResult {
+    // What is there can only be modified.
+    let output = listed(context, &["semanage", "fcontext", "--list"])?;
+    let is_there =
+        output.lines().filter_map(file_entry).any(|entry| entry.get("filespec") == Some(&name.as_str().into()));
+    let action = if is_there { "--modify" } else { "--add" };
+    fcontext(context, action, &name, filetype, &[("--type", sel_type), ("--seuser", sel_user), ("--range", sel_level)])
+}
+
+/// Delete the context that a file specification gives to files, and return the result of the program.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.fcontext_delete_policy my-policy
+#[function]
+pub fn fcontext_delete_policy(
+    context: &Context,
+    name: String,
+    #[default] filetype: Option<String>,
+    #[default] sel_type: Option<String>,
+    #[default] sel_user: Option<String>,
+    #[default] sel_level: Option<String>,
+) -> CallResult {
+    let options = [("--type", sel_type), ("--seuser", sel_user), ("--range", sel_level)];
+    fcontext(context, "--delete", &name, filetype, &options)
+}
+
+/// Return what would be changed for files to have the contexts of the policy; an empty string if they have.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.fcontext_policy_is_applied my-policy
+#[function]
+pub fn fcontext_policy_is_applied(context: &Context, name: String, #[default(false)] recursive: bool) -> CallResult {
+    Ok(run(context, &restorecon(&["-n", "-v"], &name, recursive)?, &[("LC_ALL", "C")])?.stdout.into())
+}
+
+/// Give files the contexts of the policy, and return the result of the program, with the changes.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.fcontext_apply_policy my-policy
+#[function]
+pub fn fcontext_apply_policy(context: &Context, name: String, #[default(false)] recursive: bool) -> CallResult {
+    let planned = fcontext_policy_is_applied(context, name.clone(), recursive)?.to_string();
+    let mut report = all(context, &restorecon(&["-v", "-F"], &name, recursive)?)?;
+    if report.get("retcode") == Some(&0.into()) {
+        let changes: Map = planned.lines().filter_map(relabelled).collect();
+        if changes.is_empty() {
+            report.insert("retcode".into(), 1.into());
+            report.insert("error".into(), "Unrecognized response from restorecon command.".into());
+        } else {
+            report.insert("changes".into(), changes.into());
+        }
+    }
+    Ok(report.into())
+}
+
+/// Return the type of a port, such as `tcp/8080`, or nothing; with `sel_type`, only if it has this type.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.port_get_policy tcp/80
+///     salt '*' selinux.port_get_policy foobar protocol=tcp port=80
+#[function]
+pub fn port_get_policy(
+    context: &Context,
+    name: String,
+    #[default] sel_type: Option<String>,
+    #[default] protocol: Option<String>,
+    #[default] port: Option<Value>,
+) -> CallResult {
+    let (protocol, port) = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
+    let row = |line: &str| {
+        let mut words = line.splitn(2, char::is_whitespace);
+        let kind = words.next()?;
+        let (proto, ports) = words.next()?.trim().split_once(char::is_whitespace)?;
+        let has = ports.split(',').any(|one| one.trim() == port);
+        let fits =
+            proto == protocol && has && sel_type.as_deref().is_none_or(|wanted| wanted.is_empty() || wanted == kind);
+        fits.then(|| map! {"sel_type" => kind, "protocol" => proto, "port" => ports.trim()})
+    };
+    let output = listed(context, &["semanage", "port", "--list"])?;
+    Ok(output.lines().find_map(row).map_or(Value::Nil, Value::from))
+}
+
+/// Add a type to a port, such as `tcp/8080`, and return the result of the program.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.port_add_policy tcp/8080 http_port_t
+#[function]
+pub fn port_add_policy(
+    context: &Context,
+    name: String,
+    #[default] sel_type: Option<String>,
+    #[default] protocol: Option<String>,
+    #[default] port: Option<Value>,
+    #[default] sel_range: Option<String>,
+) -> CallResult {
+    if sel_type.as_ref().is_none_or(String::is_empty) {
+        return Err(CallError::Execution("SELinux Type is required to add a policy".into()));
+    }
+    let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
+    change_port(context, "--add", target, sel_type, sel_range)
+}
+
+/// Change the type of a port, such as `tcp/8080`, and return the result of the program.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.port_modify_policy tcp/8080 http_port_t
+#[function]
+pub fn port_modify_policy(
+    context: &Context,
+    name: String,
+    #[default] sel_type: Option<String>,
+    #[default] protocol: Option<String>,
+    #[default] port: Option<Value>,
+    #[default] sel_range: Option<String>,
+) -> CallResult {
+    let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
+    change_port(context, "--modify", target, sel_type, sel_range)
+}
+
+/// Delete the type of a port, such as `tcp/8080`, and return the result of the program.
+///
+/// CLI Example:
+///
+///     salt '*' selinux.port_delete_policy tcp/8080
+#[function]
+pub fn port_delete_policy(
+    context: &Context,
+    name: String,
+    #[default] protocol: Option<String>,
+    #[default] port: Option<Value>,
+) -> CallResult {
+    let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
+    change_port(context, "--delete", target, None, None)
+}
+
+/// Returns the description of a type of files.
+pub(super) fn described(code: &str) -> Result<&'static str, CallError> {
+    let found = FILE_TYPES.iter().find(|(letter, _)| *letter == code).map(|(_, description)| *description);
+    let known = || FILE_TYPES.iter().map(|(letter, _)| *letter).collect::<Vec<_>>().join(", ");
+    found.ok_or_else(|| CallError::Execution(format!("Invalid file type code '{code}'; expected one of: {}", known())))
+}
+
+/// Returns the result of a program.
+fn all(context: &Context, words: &[String]) -> Result<Map, CallError> {
+    let output = run(context, words, &[("LC_ALL", "C")])?;
+    Ok(map! {
+        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
+    })
+}
+
+fn fcontext(
+    context: &Context,
+    action: &str,
+    name: &str,
+    filetype: Option<String>,
+    options: &[(&str, Option<String>)],
+) -> CallResult {
+    let mut command = words(&["semanage", "fcontext", action]);
+    if let Some(kind) = filetype.filter(|kind| !kind.is_empty() && kind != "a") {
+        described(&kind)?;
+        command.extend(["--ftype".to_owned(), kind]);
+    }
+    push(&mut command, options)?;
+    command.push(argument(name)?);
+    Ok(all(context, &command)?.into())
+}
+
+fn push(command: &mut Vec<String>, options: &[(&str, Option<String>)]) -> Result<(), CallError> {
+    for (flag, value) in options {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            command.extend([(*flag).to_owned(), argument(value)?]);
+        }
+    }
+    Ok(())
+}
+
+fn change_port(
+    context: &Context,
+    action: &str,
+    (protocol, port): (String, String),
+    sel_type: Option<String>,
+    sel_range: Option<String>,
+) -> CallResult {
+    let mut command = words(&["semanage", "port", action, "--proto", &protocol]);
+    push(&mut command, &[("--type", sel_type), ("--range", sel_range)])?;
+    command.push(port);
+    Ok(all(context, &command)?.into())
+}
+
+fn restorecon(flags: &[&str], name: &str, recursive: bool) -> Result<Vec<String>, CallError> {
+    let mut command = words(&["restorecon"]);
+    command.extend(words(flags));
+    command.extend(recursive.then(|| "-R".to_owned()));
+    command.push(argument(name)?);
+    Ok(command)
+}
+
+/// Parses `/x(/.*)?    all files    system_u:object_r:default_t:s0`.
+fn file_entry(line: &str) -> Option<Map> {
+    let (rest, label) = line.trim_end().rsplit_once(' ')?;
+    let rest = rest.trim_end();
+    let (_, kind) = FILE_TYPES.iter().find(|(_, kind)| rest.ends_with(&format!(" {kind}")))?;
+    let spec = rest.strip_suffix(kind)?.trim();
+    let mut entry = map! {"filespec" => spec, "filetype" => *kind};
+    entry.extend(parts(label)?);
+    Some(entry)
+}
+
+/// Parses `system_u:object_r:default_t:s0`; the level may have colons.
+fn parts(label: &str) -> Option<Map> {
+    let mut parts = label.splitn(4, ':');
+    let names = ["sel_user", "sel_role", "sel_type", "sel_level"];
+    names.iter().map(|name| Some(((*name).into(), parts.next()?.into()))).collect()
+}
+
+/// Parses `Would relabel /x from a:b:c:d to e:f:g:h`: the path, and the parts of the contexts that differ.
+fn relabelled(line: &str) -> Option<(Value, Value)> {
+    let (rest, before, between) = if let Some(rest) = line.strip_prefix("Would relabel ") {
+        (rest, " from ", " to ")
+    } else {
+        (line.strip_prefix("restorecon reset ")?, " context ", "->")
+    };
+    let (path, labels) = rest.split_once(before)?;
+    let (old, new) = labels.split_once(between)?;
+    let (mut old, mut new) = (parts(old)?, parts(new)?);
+    let same: Vec<Value> =
+        old.iter().filter(|(key, value)| new.get(*key) == Some(*value)).map(|(key, _)| key.clone()).collect();
+    for key in same {
+        old.shift_remove(&key);
+        new.shift_remove(&key);
+    }
+    Some((path.into(), map! {"old" => old, "new" => new}.into()))
+}
+
+/// Parses `tcp/8080` or `udp/100-200`, or else the protocol and the port.
+fn protocol_and_port(name: &str, protocol: Option<&str>, port: Option<&Value>) -> Result<(String, String), CallError> {
+    let parsed = |text: &str| {
+        let (protocol, port) = text.split_once('/')?;
+        let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+        let is_port = port.split_once('-').map_or(is_number(port), |(from, to)| is_number(from) && is_number(to));
+        (matches!(protocol, "tcp" | "udp") && is_port).then(|| (protocol.to_owned(), port.to_owned()))
+    };
+    let (protocol, port) = (protocol.unwrap_or("None"), port.map_or_else(|| "None".to_owned(), ToString::to_string));
+    parsed(name).or_else(|| parsed(&format!("{protocol}/{port}"))).ok_or_else(|| {
+        CallError::Execution(format!(
+            "Invalid name \"{name}\" format and protocol and port not provided or invalid: \"{protocol}\" \"{port}\"."
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by policycoreutils 3.4.
+    #[test]
+    fn policies_are_found_and_changed() {
+        let programs = Scripted::new(
+            "
+            $ semanage fcontext --list
+            | SELinux fcontext                                   type               Context
+            |
+            | /                                                  directory          system_u:object_r:root_t:s0
+            | /var/www(/.*)?                                     all files          system_u:object_r:httpd_sys_content_t:s0
+            | /var/www(/.*)?                                     regular file       system_u:object_r:other_t:s0-s0:c0.c1023
+            | /\\.journal                                         all files          <<None>>
+            $ semanage fcontext --modify --ftype f --type httpd_t '/var/www(/.*)?'
+            $ semanage fcontext --add --type httpd_t /srv
+            $ semanage fcontext --delete --type httpd_t /srv
+            ! ValueError: File context for /srv is not defined
+            = 1
+            $ restorecon -n -v -R /srv
+            | Would relabel /srv from system_u:object_r:var_t:s0 to system_u:object_r:httpd_t:s0
+            $ restorecon -v -F -R /srv
+            | Relabeled /srv from system_u:object_r:var_t:s0 to system_u:object_r:httpd_t:s0
+            $ restorecon -n -v /etc
+            $ semanage port --list
+            | SELinux Port Type              Proto    Port Number
+            |
+            | http_port_t                    tcp      80, 443, 488, 8008
+            | x_port_t                       udp      100-200
+            $ semanage port --add --proto tcp --type http_port_t 81
+            $ semanage port --modify --proto tcp --type x_port_t --range s0 81
+            $ semanage port --delete --proto tcp 81
+            ",
+        );
+        let context = context_with(brine_value::map! {}, programs);
+        let none = || brine_value::map! {};
+        insta::assert_snapshot!(answers(&context, &[
+            ("selinux.filetype_id_to_string", list!["l"], none()),
+            ("selinux.filetype_id_to_string", list!["x"], none()),
+            ("selinux.fcontext_get_policy", list!["/var/www(/.*)?"], none()),
+            ("selinux.fcontext_get_policy", list!["/var/www(/.*)?", "f"], none()),
+            ("selinux.fcontext_get_policy", list!["/var/www(/.*)?", "a", "other_t"], none()),
+            ("selinux.fcontext_add_policy", list!["/var/www(/.*)?", "f", "httpd_t"], none()),
+            ("selinux.fcontext_add_policy", list!["/srv", "a", "httpd_t"], none()),
+            ("selinux.fcontext_delete_policy", list!["/srv", "a", "httpd_t"], none()),
+            ("selinux.fcontext_policy_is_applied", list!["/etc"], none()),
+            ("selinux.fcontext_apply_policy", list!["/srv", true], none()),
+            ("selinux.port_get_policy", list!["tcp/443"], none()),
+            ("selinux.port_get_policy", list!["tcp/443", "x_port_t"], none()),
+            ("selinux.port_get_policy", list!["x"], brine_value::map! {"protocol" => "udp", "port" => "100-200"}),
+            ("selinux.port_get_policy", list!["x"], none()),
+            ("selinux.port_add_policy", list!["tcp/81", "http_port_t"], none()),
+            ("selinux.port_add_policy", list!["tcp/81"], none()),
+            ("selinux.port_modify_policy", list!["tcp/81", "x_port_t"], brine_value::map! {"sel_range" => "s0"}),
+            ("selinux.port_delete_policy", list!["tcp/81"], none()),
+        ]), @r#"
+        selinux.filetype_id_to_string: "symbolic link"
+        selinux.filetype_id_to_string: ERROR: Invalid file type code 'x'; expected one of: a, f, d, c, b, s, l, p
+        selinux.fcontext_get_policy: {"filespec": "/var/www(/.*)?", "filetype": "all files", "sel_user": "system_u", "sel_role": "object_r", "sel_type": "httpd_sys_content_t", "sel_level": "s0"}
+        selinux.fcontext_get_policy: {"filespec": "/var/www(/.*)?", "filetype": "regular file", "sel_user": "system_u", "sel_role": "object_r", "sel_type": "other_t", "sel_level": "s0-s0:c0.c1023"}
+        selinux.fcontext_get_policy: null
+        selinux.fcontext_add_policy: {"pid": 1, "retcode": 0, "stdout": "", "stderr": ""}
+        selinux.fcontext_add_policy: {"pid": 1, "retcode": 0, "stdout": "", "stderr": ""}
+        selinux.fcontext_delete_policy: {"pid": 1, "retcode": 1, "stdout": "", "stderr": "ValueError: File context for /srv is not defined"}
+        selinux.fcontext_policy_is_applied: ""
+        selinux.fcontext_apply_policy: {"pid": 1, "retcode": 0, "stdout": "Relabeled /srv from system_u:object_r:var_t:s0 to system_u:object_r:httpd_t:s0", "stderr": "", "changes": {"/srv": {"old": {"sel_type": "var_t"}, "new": {"sel_type": "httpd_t"}}}}
+        selinux.port_get_policy: {"sel_type": "http_port_t", "protocol": "tcp", "port": "80, 443, 488, 8008"}
+        selinux.port_get_policy: null
+        selinux.port_get_policy: {"sel_type": "x_port_t", "protocol": "udp", "port": "100-200"}
+        selinux.port_get_policy: ERROR: Invalid name "x" format and protocol and port not provided or invalid: "None" "None".
+        selinux.port_add_policy: {"pid": 1, "retcode": 0, "stdout": "", "stderr": ""}
+        selinux.port_add_policy: ERROR: SELinux Type is required to add a policy
+        selinux.port_modify_policy: {"pid": 1, "retcode": 0, "stdout": "", "stderr": ""}
+        selinux.port_delete_policy: {"pid": 1, "retcode": 0, "stdout": "", "stderr": ""}
+        "#);
+    }
+}
