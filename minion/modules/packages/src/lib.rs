@@ -8,6 +8,7 @@ pub(crate) mod lowpkg;
 pub(crate) mod npm;
 pub(crate) mod pip;
 pub(crate) mod pkg;
+pub(crate) mod pkg_resource;
 pub(crate) mod pyenv;
 pub(crate) mod virtualenv;
 

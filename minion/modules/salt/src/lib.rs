@@ -23,6 +23,7 @@ pub(crate) mod publish;
 pub(crate) mod random;
 pub(crate) mod ret;
 pub(crate) mod salt;
+pub(crate) mod salt_version;
 pub(crate) mod saltutil;
 pub(crate) mod schedule;
 pub(crate) mod sdb;

@@ -1,0 +1,149 @@
+//! `pkg_resource`: what the modules of package managers share.
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `pkg_resource`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("pkg_resource", [version, pack_sources, version_clean, version_compare, format_version]);
+
+/// Return the version of a package, an empty string if it is not installed; for several names or globs, a mapping.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.version vim
+///     salt '*' pkg_resource.version foo bar baz
+#[function]
+pub fn version(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    context.call("pkg.version", Args { positional: args, keyword: kwargs })
+}
+
+/// Return the packages in a list of mappings of a name to the path or URL of a package file. `normalize` shortens names
+/// as `pkg.normalize_name` does.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.pack_sources '[{"foo": "salt://foo.rpm"}, {"bar": "salt://bar.rpm"}]'
+#[function]
+pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normalize: bool) -> CallResult {
+    let mut packed = Map::new();
+    for source in sources.as_list().unwrap_or_default() {
+        let Some((name, place)) = source.as_map().filter(|map| map.len() == 1).and_then(|map| map.first()) else {
+            tracing::error!(jid = context.job.jid, %sources, "sources is invalid: expected a list of one-key mappings");
+            return Ok(Value::map());
+        };
+        let name = if normalize {
+            context.call("pkg.normalize_name", Args::positional([name.clone()]))?
+        } else {
+            name.clone()
+        };
+        packed.insert(name, place.clone());
+    }
+    Ok(packed.into())
+}
+
+/// Return a version as it is.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.version_clean <version_string>
+#[function]
+pub fn version_clean(_context: &Context, verstr: Value) -> CallResult {
+    Ok(verstr)
+}
+
+/// Return whether two versions compare by an operator: `<`, `<=`, `==`, `>=`, `>` or `!=`.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.version_compare 1.2 '<' 1.10
+#[function]
+pub fn version_compare(
+    context: &Context,
+    ver1: String,
+    oper: String,
+    ver2: String,
+    #[default(false)] ignore_epoch: bool,
+) -> CallResult {
+    let positional = vec![ver1.into(), ver2.into()];
+    let keyword = brine_value::map! {"ignore_epoch" => ignore_epoch};
+    let order = context.call("pkg.version_cmp", Args { positional, keyword })?.as_i64();
+    let Some(order) = order else { return Ok(false.into()) };
+    Ok(match oper.as_str() {
+        "<" => order < 0,
+        "<=" => order <= 0,
+        "==" => order == 0,
+        ">=" => order >= 0,
+        ">" => order > 0,
+        "!=" => order != 0,
+        _ => {
+            let known = "expected <, <=, ==, >=, > or !=";
+            return Err(CallError::Execution(format!("oper is invalid: {known}, got {oper}")));
+        }
+    }
+    .into())
+}
+
+/// Return a version of its epoch, version and release.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.format_version 1 2.0 3
+#[function]
+pub fn format_version(_context: &Context, epoch: Value, version: Value, release: Value) -> CallResult {
+    let mut text = version.to_string();
+    if epoch.is_truthy() {
+        text = format!("{epoch}:{text}");
+    }
+    if release.is_truthy() {
+        text = format!("{text}-{release}");
+    }
+    Ok(text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use crate::testing::{Scripted, answers, context_with};
+
+    #[test]
+    fn versions_are_compared_and_formatted() {
+        let programs = Scripted::new(
+            "
+            $ dpkg --compare-versions 1.2 lt 1.10
+            $ dpkg --compare-versions 1.2 eq 1.10
+            = 1
+            $ dpkg --compare-versions 1.2 gt 1.10
+            = 1
+            $ dpkg --print-architecture
+            | amd64
+            ",
+        );
+        let context = context_with(map! {"os_family" => "Debian", "osarch" => "amd64"}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("pkg_resource.version_compare", list!["1.2", "<", "1.10"], map! {}),
+            ("pkg_resource.version_compare", list!["1.2", "!=", "1.10"], map! {}),
+            ("pkg_resource.version_compare", list!["1.2", ">=", "1.10"], map! {}),
+            ("pkg_resource.version_compare", list!["1.2", "~", "1.10"], map! {}),
+            ("pkg_resource.format_version", list!["1", "2.0", "3"], map! {}),
+            ("pkg_resource.format_version", list!["", "2.0", ""], map! {}),
+            ("pkg_resource.version_clean", list!["1:2"], map! {}),
+            ("pkg_resource.pack_sources", list![list![map! {"foo" => "salt://foo.deb"}]], map! {"normalize" => false}),
+            ("pkg_resource.pack_sources", list![list!["foo"]], map! {}),
+        ]), @r#"
+        pkg_resource.version_compare: true
+        pkg_resource.version_compare: true
+        pkg_resource.version_compare: false
+        pkg_resource.version_compare: ERROR: oper is invalid: expected <, <=, ==, >=, > or !=, got ~
+        pkg_resource.format_version: "1:2.0-3"
+        pkg_resource.format_version: "2.0"
+        pkg_resource.version_clean: "1:2"
+        pkg_resource.pack_sources: {"foo": "salt://foo.deb"}
+        pkg_resource.pack_sources: {}
+        "#);
+    }
+}
