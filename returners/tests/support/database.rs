@@ -83,7 +83,8 @@ impl DatabaseServer {
             Kind::MariaDb => {
                 let mut install = Command::new("mariadb-install-db");
                 install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
-                install.arg(format!("--datadir={}", data.display()));
+                // Several at a time disturb each other in a common directory for temporary files.
+                install.arg(format!("--datadir={}", data.display())).arg(format!("--tmpdir={}", data.display()));
                 if is_root() {
                     output(Command::new("chown").arg("nobody").arg(&data));
                     install.arg("--user=nobody");

@@ -2,6 +2,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+pub(crate) mod mysql;
 pub(crate) mod postgres;
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! `mysql_database`: databases.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, map};
+
+use super::{or_failed, outcome};
+use crate::mysql::connection::ConnectionArgs;
+use crate::mysql::database::{Settings, alter, create, remove};
+
+/// State functions of `mysql_database`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_database", [present, absent]);
+
+/// Ensure that a database exists, with a default character set and a default collation.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[default] character_set: Option<String>,
+    #[default] collate: Option<String>,
+    #[args] connection: ConnectionArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    or_failed(&name, ensure(context, &name, character_set.as_deref(), collate.as_deref(), &connection))
+}
+
+fn ensure(
+    context: &StateContext,
+    name: &str,
+    character_set: Option<&str>,
+    collate: Option<&str>,
+    connection: &ConnectionArgs,
+) -> Result<StateReturn, CallError> {
+    let session = connection.session(&context.call)?;
+    let Some(found) = Settings::of(&session, name)? else {
+        if context.test {
+            let comment = format!("Database {name} is not present and needs to be created");
+            return Ok(StateReturn::would(name, comment));
+        }
+        let result = create(&session, name, character_set, collate);
+        let success = format!("The database {name} has been created");
+        return Ok(outcome(name, result, success, "Present", format!("Failed to create database {name}")));
+    };
+    let differs = |wanted: Option<&str>, is: &str| wanted.is_some_and(|wanted| !wanted.is_empty() && wanted != is);
+    let mut comments = Vec::new();
+    if let Some(wanted) = character_set.filter(|wanted| differs(Some(wanted), &found.character_set)) {
+        comments.push(format!("Database character set {wanted} != {} needs to be updated", found.character_set));
+    }
+    if let Some(wanted) = collate.filter(|wanted| differs(Some(wanted), &found.collate)) {
+        comments.push(format!("Database collate {wanted} != {} needs to be updated", found.collate));
+    }
+    if comments.is_empty() {
+        return Ok(StateReturn::ok(name, format!("Database {name} is already present")));
+    }
+    if context.test {
+        comments.push(format!("Database {name} is going to be updated"));
+        return Ok(StateReturn::would(name, comments.join("\n")));
+    }
+    alter(&session, name, character_set, collate)?;
+    let now = Settings::of(&session, name)?.unwrap_or_else(|| found.clone());
+    let mut changes = Map::new();
+    for (key, before, now) in
+        [("collate", found.collate, now.collate), ("character_set", found.character_set, now.character_set)]
+    {
+        if before != now {
+            changes.insert(key.into(), map! {"before" => before, "now" => now}.into());
+        }
+    }
+    Ok(StateReturn::ok(name, comments.join("\n")).with_changes(changes))
+}
+
+/// Ensure that a database does not exist.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[args] connection: ConnectionArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let ensure = || {
+        let session = connection.session(&context.call)?;
+        if Settings::of(&session, &name)?.is_none() {
+            let comment = format!("Database {name} is not present, so it cannot be removed");
+            return Ok(StateReturn::ok(&name, comment));
+        }
+        if context.test {
+            return Ok(StateReturn::would(&name, format!("Database {name} is present and needs to be removed")));
+        }
+        let success = format!("Database {name} has been removed");
+        let failure = format!("Unable to remove database {name}");
+        Ok(outcome(&name, remove(&session, &name), success, "Absent", failure))
+    };
+    or_failed(&name, ensure())
+}

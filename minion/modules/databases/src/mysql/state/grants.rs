@@ -1,0 +1,73 @@
+//! `mysql_grants`: privileges of users.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+use super::{or_failed, outcome};
+use crate::mysql::connection::ConnectionArgs;
+use crate::mysql::grant::{GrantArgs, Request};
+
+/// State functions of `mysql_grants`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_grants", [present, absent]);
+
+/// Ensure that a user has privileges on an object. `revoke_first` revokes other privileges of the user on the object, for
+/// a short time also those that stay. `ssl_option` is a list of requirements for logins of the user.
+#[function]
+pub fn present(
+    context: &StateContext,
+    name: String,
+    #[args] args: GrantArgs,
+    #[default(false)] revoke_first: bool,
+    #[default] ssl_option: Value,
+    #[args] connection: ConnectionArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let GrantArgs { grant, database, user, host, .. } = &args;
+    let ensure = || -> Result<StateReturn, CallError> {
+        let request = Request::new(&args)?;
+        let session = connection.session(&context.call)?;
+        let exists = if revoke_first { request.is_exact(&session)? } else { request.is_granted(&session)? };
+        if exists {
+            let comment = format!("Grant {grant} on {database} to {user}@{host} is already present");
+            return Ok(StateReturn::ok(&name, comment));
+        }
+        if context.test {
+            return Ok(StateReturn::would(&name, format!("MySQL grant {name} is set to be created")));
+        }
+        let revoked = if revoke_first { request.revoke_all(&session) } else { Ok(()) };
+        let result = revoked.and_then(|()| request.grant(&session, &ssl_option));
+        let success = format!("Grant {grant} on {database} to {user}@{host} has been added");
+        let failure = format!("Failed to execute: \"GRANT {grant} ON {database} TO {user}@{host}\"");
+        Ok(outcome(&name, result, success, "Present", failure))
+    };
+    or_failed(&name, ensure())
+}
+
+/// Ensure that a user does not have privileges on an object.
+#[function]
+pub fn absent(
+    context: &StateContext,
+    name: String,
+    #[args] args: GrantArgs,
+    #[args] connection: ConnectionArgs,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let GrantArgs { grant, database, user, host, .. } = &args;
+    let ensure = || -> Result<StateReturn, CallError> {
+        let request = Request::new(&args)?;
+        let session = connection.session(&context.call)?;
+        if !request.is_granted(&session)? {
+            let comment =
+                format!("Grant {grant} on {database} to {user}@{host} is not present, so it cannot be revoked");
+            return Ok(StateReturn::ok(&name, comment));
+        }
+        if context.test {
+            return Ok(StateReturn::would(&name, format!("MySQL grant {name} is set to be revoked")));
+        }
+        let success = format!("Grant {grant} on {database} for {user}@{host} has been revoked");
+        let failure = format!("Unable to revoke grant {grant} on {database} for {user}@{host}");
+        Ok(outcome(&name, request.revoke(&session), success, "Absent", failure))
+    };
+    or_failed(&name, ensure())
+}
