@@ -113,3 +113,55 @@ async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
         assert_eq!(answered, wanted, "{release}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_of_all_releases_manage_keys_copy_files_and_call_functions() {
+    let mut system = System::start("").await;
+    system.write("srv/salt/hi.sls", "hi: test.succeed_without_changes\n");
+    system.start_minion("web1").await;
+    // Salt 3008 expects the directory, which earlier releases create.
+    std::fs::create_dir_all(system.path("cache/proc")).unwrap();
+    let (etc, minion_etc) = (system.etc(), system.path("web1/etc").display().to_string());
+    let with = |etc: &str, words: &[&str]| -> Vec<String> {
+        ["-c", etc].iter().chain(words).map(|word| (*word).to_owned()).collect()
+    };
+    for release in RELEASES {
+        let run = async |program: &str, etc: &str, words: &[&str]| {
+            let words = with(etc, words);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            run(&system, release, program, &words).await
+        };
+        let read = async |program: &str, etc: &str, words: &[&str]| {
+            let (out, err) = run(program, etc, &[words, &["--out=json"]].concat()).await;
+            json::from_json(&out).unwrap_or_else(|_| panic!("{release} {program} {words:?}: {out}{err}"))
+        };
+        let keys = || json::from_json(&stdout(&system.tool("salt-key", &["-L", "--out=json"]))).unwrap();
+
+        // Keys: what one side changes, the other one sees.
+        std::fs::copy(system.path("pki/minions/web1"), system.path("pki/minions_pre/web2")).unwrap();
+        let listed = read("salt-key", &etc, &["-L"]).await;
+        assert_eq!(listed.get("minions"), Some(&list!["web1"].into()), "{release}");
+        assert_eq!(listed.get("minions_pre"), Some(&list!["web2"].into()), "{release}");
+        let (out, err) = run("salt-key", &etc, &["-y", "-a", "web2"]).await;
+        assert_eq!(keys().get("minions"), Some(&list!["web1", "web2"].into()), "{release}: {out}{err}");
+        let (out, err) = run("salt-key", &etc, &["-y", "-d", "web2"]).await;
+        assert_eq!(keys().get("minions"), Some(&list!["web1"].into()), "{release}: {out}{err}");
+        assert_eq!(keys().get("minions_pre"), Some(&list![].into()), "{release}");
+
+        // Salt's own salt-call beside a Brine minion, with its key and its master's files.
+        let local = read("salt-call", &minion_etc, &["test.echo", "here"]).await;
+        assert_eq!(local, map! {"local" => "here"}.into(), "{release}");
+        let applied = read("salt-call", &minion_etc, &["state.apply", "hi"]).await.to_string();
+        assert!(applied.contains("Success!"), "{release}: {applied}");
+
+        // Files to minions.
+        let (from, to) = (system.write("from", release), system.path(&format!("to-{release}")));
+        let (out, err) = run("salt-cp", &etc, &["*", &from.display().to_string(), &to.display().to_string()]).await;
+        let copied = std::fs::read_to_string(&to).unwrap_or_else(|error| panic!("{release}: {error}: {out}{err}"));
+        assert_eq!(copied, **release);
+
+        // Runner functions that ask minions.
+        let up = read("salt-run", &etc, &["manage.up"]).await;
+        assert_eq!(up, list!["web1"].into(), "{release}");
+    }
+}
