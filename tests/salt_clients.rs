@@ -140,13 +140,13 @@ async fn commands_of_all_releases_manage_keys_copy_files_and_call_functions() {
         // Keys: what one side changes, the other one sees.
         std::fs::copy(system.path("pki/minions/web1"), system.path("pki/minions_pre/web2")).unwrap();
         let listed = read("salt-key", &etc, &["-L"]).await;
-        assert_eq!(listed.get("minions"), Some(&list!["web1"].into()), "{release}");
-        assert_eq!(listed.get("minions_pre"), Some(&list!["web2"].into()), "{release}");
+        assert_eq!(listed.get("minions"), Some(&list!["web1"]), "{release}");
+        assert_eq!(listed.get("minions_pre"), Some(&list!["web2"]), "{release}");
         let (out, err) = run("salt-key", &etc, &["-y", "-a", "web2"]).await;
-        assert_eq!(keys().get("minions"), Some(&list!["web1", "web2"].into()), "{release}: {out}{err}");
+        assert_eq!(keys().get("minions"), Some(&list!["web1", "web2"]), "{release}: {out}{err}");
         let (out, err) = run("salt-key", &etc, &["-y", "-d", "web2"]).await;
-        assert_eq!(keys().get("minions"), Some(&list!["web1"].into()), "{release}: {out}{err}");
-        assert_eq!(keys().get("minions_pre"), Some(&list![].into()), "{release}");
+        assert_eq!(keys().get("minions"), Some(&list!["web1"]), "{release}: {out}{err}");
+        assert_eq!(keys().get("minions_pre"), Some(&list![]), "{release}");
 
         // Salt's own salt-call beside a Brine minion, with its key and its master's files.
         let local = read("salt-call", &minion_etc, &["test.echo", "here"]).await;

@@ -4,6 +4,7 @@
 use std::io::ErrorKind;
 use std::sync::Arc;
 
+use brine_auth::{AuthError, ExternalAuth};
 use brine_bus::SocketNames;
 use brine_check::Finding;
 use brine_config::MasterConfig;
@@ -81,7 +82,10 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
     let may_be_custom = |function: &str| custom.may_have(Kind::Runner, function.split('.').next().unwrap_or_default());
     let is_known = |function: &str| runners.get(function).is_some() || may_be_custom(function);
     let mut findings = brine_check::schedule(&config.schedule, is_known);
-    findings.extend(brine_auth::ExternalAuth::new(&config.opts).check().into_iter().map(Finding::warning));
+    let is_own =
+        |error: &AuthError| matches!(error, AuthError::Unsupported(name) if custom::may_have(config, "auth", name));
+    let external = ExternalAuth::new(&config.opts).check().into_iter().filter(|error| !is_own(error));
+    findings.extend(external.map(Finding::warning));
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
     findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is skipped: {error}"))));

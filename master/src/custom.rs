@@ -4,6 +4,7 @@
 //! change in `runner_dirs` holds for the next call.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use brine_bus::SocketNames;
@@ -143,11 +144,19 @@ impl CustomModules {
 
 /// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
-    let directories = Library::directories(kind, &config.module_dirs, &[], &config.extension_modules());
-    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners");
+    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners" | "auth");
     is_in_package
-        || Library::new(Settings::default(), directories, &["pillar", "renderers", "returners"])
+        || Library::new(Settings::default(), directories(config, kind), &["pillar", "renderers", "returners", "auth"])
             .may_have(kind, Some(name))
+}
+
+/// Returns whether a type has a file of this name. It starts no Python.
+pub(crate) fn has_file(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
+    Library::new(Settings::default(), directories(config, kind), &[]).has_file(kind, name)
+}
+
+fn directories(config: &MasterConfig, kind: &'static str) -> Vec<(&'static str, PathBuf)> {
+    Library::directories(kind, &config.module_dirs, &[], &config.extension_modules())
 }
 
 /// Returns the type of the modules of a registry.

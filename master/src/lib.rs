@@ -240,6 +240,7 @@ impl Master {
             events.clone(),
             Arc::clone(&facts),
             root_key(&config)?,
+            functions.clone(),
         )?;
         let job_files = Arc::new(JobFiles::new(&config.cachedir, brine_fileserver::hash_kind(&config.opts)));
         let services = Services {
@@ -270,6 +271,7 @@ impl Master {
         _ = read.await;
 
         // The subscribers of the bus.
+        brine_python::warn_about_unused(&config.module_dirs, &config.extension_modules());
         let custom = custom_returner::CustomReturners::new(&config, calls.services.functions.clone());
         let mut parts = Supervisor::new();
         if config.job_cache {

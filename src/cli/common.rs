@@ -12,11 +12,12 @@ use tracing::level_filters::LevelFilter;
 use super::log_file::LogFile;
 use super::log_format::{self, LineFormat};
 use super::logging;
+use super::own_outputters::OwnOutputters;
 use super::privileges::{self, Owned};
 use super::saltfile;
 use super::sdb;
 use crate::output::{self, Outputter};
-use crate::ui::{ColourChoice, Ui, print_plain_error};
+use crate::ui::{ColourChoice, Colours, Ui, print_plain_error};
 
 /// The options that every tool logs at level debug: paths and addresses, no secrets.
 const SHOWN: &[&str] = &[
@@ -367,6 +368,7 @@ pub struct Shower {
     ui: Ui,
     asked: Option<String>,
     options: output::OutputOptions,
+    own: OwnOutputters,
 }
 
 impl OutputArguments {
@@ -394,7 +396,8 @@ impl OutputArguments {
         given.extend(self.state_verbose.as_ref().map(|word| ("state_verbose".into(), word.into())));
         options.set_all(&given);
         let configured = master_opts::output(config);
-        Ok(Shower { ui, asked: self.out.clone().or(configured), options })
+        let own = OwnOutputters::new(config, options.colours != Colours::OFF);
+        Ok(Shower { ui, asked: self.out.clone().or(configured), options, own })
     }
 }
 
@@ -431,11 +434,15 @@ impl Shower {
 
     /// Prints a value with the named outputter, or else with the one of the hint. Prints no line for an empty text.
     pub fn show(&mut self, value: &Value, hint: &str) -> anyhow::Result<()> {
-        let outputter = Outputter::select(self.asked.as_deref(), Some(hint)).unwrap_or_else(|error| {
-            tracing::error!("{error}");
-            Outputter::Nested
+        let asked = self.asked.as_deref();
+        let name = Outputter::name(asked, Some(hint)).unwrap_or_default();
+        let text = self.own.display(name, value, self.options.retcode).unwrap_or_else(|| {
+            let outputter = Outputter::select(asked, Some(hint)).unwrap_or_else(|error| {
+                tracing::error!("{error}");
+                Outputter::Nested
+            });
+            output::display(value, outputter, &self.options)
         });
-        let text = output::display(value, outputter, &self.options);
         if !text.is_empty() {
             self.ui.print(&text)?;
         }

@@ -1,7 +1,9 @@
 //! The execution functions and grains of the master's host, for templates of the master.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use brine_config::opts::master;
 use brine_config::{MasterConfig, MinionConfig};
 use brine_context::masterless::without_pillar;
 use brine_context::{Context, Job, Minion, jobs, template_functions};
@@ -73,6 +75,11 @@ impl OwnHost {
         OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new() }))
     }
 
+    /// Creates host functions with these options of a minion; functions of other types see `opts`.
+    pub fn with_options(given: Map, opts: Map) -> Self {
+        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new() }))
+    }
+
     /// Creates host functions for values of a minion's configuration, before the minion starts.
     pub fn of_minion(config: &MinionConfig) -> Self {
         let mut given = map! {
@@ -87,6 +94,25 @@ impl OwnHost {
     }
 }
 
+/// Returns the options of a minion that runs people's own modules with the `opts` of a master or minion.
+pub fn own_minion_options(opts: &Map) -> Map {
+    const SAME: [&str; 9] = [
+        "id",
+        "root_dir",
+        "pki_dir",
+        "sock_dir",
+        "python_fallback",
+        "python_host",
+        "module_dirs",
+        "utils_dirs",
+        "outputter_dirs",
+    ];
+    let mut given: Map = SAME.iter().filter_map(|name| Some(((*name).into(), opts.get(*name)?.clone()))).collect();
+    given.insert("file_client".into(), "local".into());
+    given.insert("cachedir".into(), master::cachedir(opts).join("host").into());
+    given
+}
+
 /// Returns the profiles of `sdb`, which have names of their own.
 fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
     let profiles = opts.iter().filter(|(_, value)| value.get("driver").is_some());
@@ -96,7 +122,7 @@ fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
 impl OwnMinion {
     fn minion(&self) -> Result<&Arc<Minion>, String> {
         let made = self.minion.get_or_init(|| {
-            let nowhere = std::path::Path::new("/nonexistent");
+            let nowhere = Path::new("/nonexistent");
             let loaded = MinionConfig::load(nowhere, &self.config).map_err(|error| error.to_string())?;
             // Templates on the master see no pillar, as in Salt: an orchestration renders one.
             without_pillar(loaded.config, ROOMS).map_err(|error| error.to_string())

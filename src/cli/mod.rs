@@ -17,6 +17,7 @@ mod log_format;
 mod logging;
 mod master;
 mod minion;
+mod own_outputters;
 mod privileges;
 mod run;
 mod salt;

@@ -78,6 +78,11 @@ impl FromStr for Outputter {
 }
 
 impl Outputter {
+    /// Returns the name of the outputter for a return: that of `--out`, else that of the function's hint.
+    pub fn name<'a>(asked: Option<&'a str>, hint: Option<&'a str>) -> Option<&'a str> {
+        asked.filter(|name| *name != "highstate").or(hint)
+    }
+
     /// Returns the outputter for a return: that of `--out`, else that of the function's hint, else nested.
     ///
     /// As in Salt, `--out=highstate` has no effect: states have this hint, and other returns do not have this form.
@@ -85,7 +90,7 @@ impl Outputter {
     /// # Errors
     /// The name is unknown. The caller logs the error and uses nested.
     pub fn select(asked: Option<&str>, hint: Option<&str>) -> Result<Self, UnknownOutputter> {
-        match asked.filter(|name| *name != "highstate").or(hint) {
+        match Self::name(asked, hint) {
             Some(name) => name.parse(),
             None => Ok(Outputter::Nested),
         }

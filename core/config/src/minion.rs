@@ -109,6 +109,8 @@ shared_options! {
 
     /// Directories of people's own state modules.
     states_dirs: Vec<String> = Vec::new(),
+    /// What calls the function of a job: the names of executors, in turn until one returns a value; a string or a list.
+    module_executors: Value = Value::Nil,
     /// Directories of people's own modules of grains.
     grains_dirs: Vec<String> = Vec::new(),
     /// Whether SLS files that `master_tops` assign come before those of the top file.

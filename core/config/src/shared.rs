@@ -61,6 +61,8 @@ macro_rules! shared_options {
         module_dirs: Vec<String> = Vec::new(),
         /// Directories of people's own utility modules.
         utils_dirs: Vec<String> = Vec::new(),
+        /// Directories of people's own outputters.
+        outputter_dirs: Vec<String> = Vec::new(),
         /// Functions that run as long as the daemon: the names of engines, or mappings of a name to the arguments of its
         /// function `start`.
         engines: Value = Value::Nil,

@@ -27,6 +27,7 @@ mod programs;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod unused;
 
 use brine_function::CallError;
 
@@ -36,6 +37,7 @@ pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};
 pub use library::{Described, Library};
 pub use settings::Settings;
+pub use unused::{warn_about_unused, warn_if_unused};
 
 /// Why a call of Python gave no value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

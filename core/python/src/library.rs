@@ -222,6 +222,12 @@ impl Library {
         *state.candidates.entry((*kind, module.to_owned())).or_insert_with(found)
     }
 
+    /// Returns whether a file or program of this type has the name of a module.
+    pub fn has_file(&self, kind: &str, module: &str) -> bool {
+        let named = |files: &Files| files.of(kind).iter().any(|path| files::stem(path) == Some(module));
+        named(&self.files()) || named(&self.programs())
+    }
+
     /// Returns whether a function of this full name and type is one of these.
     pub fn has(&self, kind: &str, name: &str, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> bool {
         self.may_have(kind, name.split('.').next()) && self.described(ask).is_some_and(|all| all.has(kind, name))

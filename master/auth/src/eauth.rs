@@ -1,12 +1,13 @@
 //! `external_auth`: the authentication backends, and the entries of each user in them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use brine_target::Pcre;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
-use crate::backends::{self, Backend, BackendError};
+use crate::backends::{self, Backend, BackendError, OwnModules};
 
 /// The maximum sizes of user input, in bytes; longer names would fill logs and the throttle's memory.
 const MAX_NAME: usize = 256;
@@ -66,7 +67,7 @@ pub enum AuthError {
     NotConfigured(String),
     /// The backend is not supported.
     #[error(
-        "external_auth '{0}' is not supported: expected one of {known}; a web service of your own can authenticate these users by 'rest'",
+        "external_auth '{0}' is not supported: expected one of {known} or a module of yours in _auth; a web service of your own can authenticate these users by 'rest'",
         known = backends::NAMES.join(", ")
     )]
     Unsupported(String),
@@ -93,6 +94,7 @@ pub enum AuthError {
 pub struct ExternalAuth {
     systems: Vec<System>,
     options: Map,
+    modules: Option<Arc<dyn OwnModules>>,
 }
 
 struct System {
@@ -103,16 +105,21 @@ struct System {
 }
 
 impl ExternalAuth {
-    /// Reads `external_auth` from the options of a master.
+    /// Reads `external_auth` from the options of a master, without people's own modules.
     pub fn new(options: &Map) -> Self {
+        Self::with_modules(options, None)
+    }
+
+    /// Reads `external_auth` from the options of a master. Names without a built-in backend are those of own modules.
+    pub fn with_modules(options: &Map, modules: Option<Arc<dyn OwnModules>>) -> Self {
         let configured = options.get("external_auth").and_then(Value::as_map);
         let system = |(name, users): (&Value, &Value)| {
             let (name, users) = (name.as_str()?.to_owned(), users.as_map().cloned().unwrap_or_default());
-            let backend = open(&name, &users, options).ok();
+            let backend = open(&name, &users, options, modules.as_ref()).ok();
             Some(System { name, users, backend })
         };
         let systems = configured.into_iter().flatten().filter_map(system).collect();
-        ExternalAuth { systems, options: options.clone() }
+        ExternalAuth { systems, options: options.clone(), modules }
     }
 
     /// Returns the names of the configured backends.
@@ -122,7 +129,11 @@ impl ExternalAuth {
 
     /// Returns the error of each configured backend that cannot authenticate users.
     pub fn check(&self) -> Vec<AuthError> {
-        self.systems.iter().filter_map(|system| open(&system.name, &system.users, &self.options).err()).collect()
+        self.systems.iter().filter_map(|system| self.open(system).err()).collect()
+    }
+
+    fn open(&self, system: &System) -> Result<Box<dyn Backend>, AuthError> {
+        open(&system.name, &system.users, &self.options, self.modules.as_ref())
     }
 
     fn system(&self, name: &str) -> Result<&System, AuthError> {
@@ -134,7 +145,7 @@ impl ExternalAuth {
         let system = self.system(name)?;
         match &system.backend {
             Some(backend) => Ok(backend.as_ref()),
-            None => Err(match open(name, &system.users, &self.options) {
+            None => Err(match self.open(system) {
                 Err(error) => error,
                 // The missing dependency is available now.
                 Ok(_) => AuthError::Restart(name.to_owned()),
@@ -156,6 +167,9 @@ impl ExternalAuth {
         let proven = backend.authenticate(&credentials.username, &credentials.password)?;
         let proven = proven.ok_or(AuthError::Denied)?;
         let of_config = |entries: Vec<Value>| {
+            if backend.replaces_entries() {
+                return Some(entries);
+            }
             let own = system.users.get(credentials.username.as_str()).and_then(Value::as_list).unwrap_or_default();
             let all: Vec<Value> = own.iter().cloned().chain(entries).collect();
             (!all.is_empty()).then_some(all)
@@ -212,8 +226,13 @@ impl ExternalAuth {
     }
 }
 
-fn open(name: &str, users: &Map, options: &Map) -> Result<Box<dyn Backend>, AuthError> {
-    backends::open(name, users, options)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
+fn open(
+    name: &str,
+    users: &Map,
+    options: &Map,
+    modules: Option<&Arc<dyn OwnModules>>,
+) -> Result<Box<dyn Backend>, AuthError> {
+    backends::open(name, users, options, modules)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
 }
 
 /// Returns the entries of `external_auth` or `publisher_acl` for a user. Names are globs or regular expressions; a
@@ -318,7 +337,7 @@ mod tests {
                 "kerberos",
                 "fred",
                 "x",
-                "external_auth 'kerberos' is not supported: expected one of auto, file, ldap, pam, rest, sharedsecret; a web service of your own can authenticate these users by 'rest'",
+                "external_auth 'kerberos' is not supported: expected one of auto, file, ldap, pam, rest, sharedsecret or a module of yours in _auth; a web service of your own can authenticate these users by 'rest'",
             ),
         ] {
             let error = external.authenticate(&credentials(eauth, user, password)).unwrap_err();
@@ -373,6 +392,61 @@ mod tests {
             let errors = external.check();
             assert!(matches!(&errors[..], [AuthError::Unsupported(told)] if told == name), "{errors:?}");
         }
+    }
+
+    /// A module `own` that knows one password, and whose other functions return these.
+    struct Modules(Value, Value);
+
+    impl OwnModules for Modules {
+        fn has_file(&self, module: &str) -> bool {
+            module == "own" || module == "auto"
+        }
+
+        fn may_have(&self, module: &str) -> bool {
+            self.has_file(module)
+        }
+
+        fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>> {
+            let (module, function) = function.split_once('.')?;
+            assert_eq!(arguments.get("eauth"), Some(&module.into()));
+            match function {
+                "auth" if arguments.get("username") == Some(&"bad".into()) => Some(Err("no server".into())),
+                "auth" => Some(Ok((arguments.get("password") == Some(&"good".into())).into())),
+                "groups" => Some(Ok(self.0.clone())),
+                "acl" => Some(Ok(self.1.clone())),
+                _ => None,
+            }
+        }
+    }
+
+    #[test]
+    fn own_modules_verify_passwords_and_know_groups_and_entries() {
+        let with = |groups: Value, entries: Value| {
+            let users = map! {"fred" => list!["test.*"], "ops%" => list!["cmd.run"]};
+            let options = map! {"external_auth" => map! {"own" => users.clone(), "auto" => users, "other" => map! {}}};
+            ExternalAuth::with_modules(&options, Some(Arc::new(Modules(groups, entries))))
+        };
+        for (groups, acl, expected) in [
+            (Value::Nil, Value::Nil, list!["test.*"]),
+            (list!["ops"], Value::Nil, list!["test.*", "cmd.run"]),
+            (list!["ops"], list!["sys.doc"], list!["sys.doc"]),
+            (Value::Nil, list![], list![]),
+        ] {
+            let external = with(groups, acl);
+            let identity = external.authenticate(&credentials("own", "fred", "good")).unwrap();
+            assert_eq!(external.entries(&identity).map(Value::from), Some(expected));
+        }
+        let external = with(Value::Nil, Value::Nil);
+        // A file takes precedence over the built-in backend, which accepts every password.
+        for (eauth, user, password) in [("own", "fred", "wrong"), ("own", "fred", ""), ("auto", "fred", "wrong")] {
+            let error = external.authenticate(&credentials(eauth, user, password)).unwrap_err();
+            assert!(matches!(error, AuthError::Denied), "{error}");
+        }
+        let error = external.authenticate(&credentials("own", "bad", "good")).unwrap_err();
+        assert_eq!(error.to_string(), "external_auth 'own' failed: no server");
+        let error = with("x".into(), Value::Nil).authenticate(&credentials("own", "fred", "good")).unwrap_err();
+        assert_eq!(error.to_string(), "external_auth 'own' failed: 'groups' is invalid: expected a list, got string");
+        assert!(matches!(&external.check()[..], [AuthError::Unsupported(name)] if name == "other"));
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod throttle;
 mod tokens;
 
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING};
+pub use backends::OwnModules;
 pub use blacklist::Blacklist;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};

@@ -5,12 +5,13 @@
 mod explain;
 mod keys;
 mod login;
+mod own_auth;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_auth::{Acl, Blacklist, CallKind, ExternalAuth, JobRequest};
+use brine_auth::{Acl, Blacklist, CallKind, ExternalAuth, JobRequest, OwnModules};
 use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
@@ -25,11 +26,13 @@ use parking_lot::Mutex;
 
 use crate::events::Events;
 use crate::facts::{Facts, Targets, resolve};
+use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
 pub(crate) use explain::Asked;
 pub(crate) use keys::open_to_users;
 use login::Logins;
+use own_auth::OwnAuth;
 
 /// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
@@ -137,8 +140,10 @@ impl Access {
         events: Events,
         facts: Arc<Facts>,
         root_key: String,
+        host: Option<Arc<dyn HostFunctions>>,
     ) -> Result<Self, FileError> {
-        let external = Arc::new(ExternalAuth::new(&config.opts));
+        let own = |host| Arc::new(OwnAuth { config: Arc::clone(&config), host }) as Arc<dyn OwnModules>;
+        let external = Arc::new(ExternalAuth::with_modules(&config.opts, host.map(own)));
         for error in external.check() {
             tracing::error!(%error, "a backend of external_auth cannot authenticate users");
         }

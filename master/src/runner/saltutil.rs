@@ -61,6 +61,12 @@ macro_rules! sync_functions {
 }
 
 sync_functions! {
+    /// Copy `_auth` from the file server to the master. Salt has no such function, and `sync_all` leaves this type out.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run saltutil.sync_auth
+    sync_auth "auth";
     /// Copy `_cache` from the file server to the master; Brine does not use them.
     sync_cache "cache";
     /// Copy `_clouds` from the file server to the master.

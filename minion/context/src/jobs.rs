@@ -8,7 +8,7 @@ use brine_function::{Args, CallError};
 use brine_system::files;
 use brine_value::{FromValue, Map, Value, list, map, msgpack};
 
-use crate::{Context, Job, MasterEvent, Minion, suggest};
+use crate::{Context, Job, MasterEvent, Minion, executors, suggest};
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     let out = context.minion.functions.get(fun).and_then(|function| function.out);
     context.set_retcode(0);
     let doc = || context.minion.functions.get(fun).map(brine_function::Function::docstring).unwrap_or_default();
-    match context.call(fun, args) {
+    match executors::call(context, fun, args) {
         Ok(value) => {
             let set = context.job.retcode.load(Ordering::Relaxed);
             let retcode = if set == 0 && says_failed(&value) { 1 } else { set };

@@ -24,6 +24,7 @@
 pub mod beacons;
 mod context;
 pub mod custom;
+mod executors;
 mod facts;
 pub mod files;
 mod function;

@@ -1,10 +1,11 @@
 //! Which hosts there are and how they are reached: rosters, and the hosts of a target.
 //!
 //! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs` and `scan.rs` are the sources, one
-//! a roster of Salt.
+//! a roster of Salt; `custom.rs` asks people's own modules (`_roster`).
 
 mod ansible;
 mod cache;
+mod custom;
 mod directory;
 mod flat;
 mod known_hosts;
@@ -42,7 +43,8 @@ pub enum RosterError {
     },
     /// There is no such roster.
     #[error(
-        "the roster '{0}' is not supported: use flat, ansible, cache, dir, scan, sshconfig or sshknownhosts (--roster)"
+        "the roster '{0}' is not supported: use flat, ansible, cache, dir, scan, sshconfig, sshknownhosts or a module of \
+         yours in _roster (--roster)"
     )]
     Unknown(String),
     /// The target is invalid.
@@ -157,20 +159,33 @@ pub fn hosts(
         "cache" => cache::hosts(&options.cached),
         "dir" => directory::hosts(options, tgt.as_str().filter(|_| kind == TargetKind::Glob), functions)?,
         "sshknownhosts" => known_hosts::hosts(&options.known_hosts)?,
-        "scan" => scan::hosts(tgt, &options.scan.0, options.scan.1),
-        other => return Err(RosterError::Unknown(other.to_owned())),
+        // The target names addresses, not ids.
+        "scan" => {
+            let found = scan::hosts(tgt, &options.scan.0, options.scan.1);
+            return parsed(options, found, |_, _| true);
+        }
+        // It has already matched the target.
+        other => {
+            let found = custom::hosts(other, options, tgt, kind, functions)?;
+            return parsed(options, found, |_, _| true);
+        }
     };
-    // The target of a scan is not one of ids.
-    let target = match options.roster.as_str() {
-        "scan" => Target::parse(TargetKind::Glob, Value::from("*"), ":", &options.nodegroups)?,
-        _ => Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?,
-    };
+    let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
+    parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
+}
+
+/// Parses the fields of hosts, and returns the hosts that match.
+fn parsed(
+    options: &RosterOptions,
+    found: Fields,
+    matches: impl Fn(&str, &Host) -> bool,
+) -> Result<IndexMap<MinionId, Host>, RosterError> {
     let invalid = |reason: String| RosterError::Invalid { path: options.file.clone(), reason };
     let mut hosts = IndexMap::new();
     for (id, fields) in found {
         let parsed: MinionId = id.parse().map_err(|error| invalid(format!("the id '{id}': {error}")))?;
         let host = host(options, &id, fields).map_err(invalid)?;
-        if target.matches(&Known { id: &id, grains: &host.grains }) {
+        if matches(&id, &host) {
             hosts.insert(parsed, host);
         }
     }

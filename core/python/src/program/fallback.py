@@ -131,4 +131,15 @@ def load_other(kind, loaders):
         return salt.loader.returners(opts, modules)
     if kind == "runners":
         return salt.loader.runner(opts, utils=utils)
+    if kind == "auth":
+        return salt.loader.auth(opts)
+    if kind == "sdb":
+        return salt.loader.sdb(opts, modules, utils=utils)
+    if kind == "output":
+        # Its outputters carry the names of their modules alone.
+        return Named(salt.loader.outputters(opts), ".output")
+    if kind == "roster":
+        return salt.loader.roster(opts, runner=salt.loader.runner(opts, utils=utils), utils=utils)
+    if kind == "executors":
+        return salt.loader.executors(opts, modules)
     return None

@@ -16,6 +16,8 @@ import brine_shim as shim
 
 _current = threading.local()
 _last = None
+# The kinds whose functions take those of the offered keyword arguments that they name.
+OFFERED = ("auth", "output", "matchers")
 EXTENSIONS = (".py",) + tuple(importlib.machinery.EXTENSION_SUFFIXES)
 
 
@@ -172,7 +174,7 @@ class Loader:
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
-            "returners", "engines")}
+            "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers")}
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback
@@ -205,8 +207,18 @@ class Loader:
         elif "load" in current_call().data:
             load = current_call().data["load"]
             self.place(function, {"__%s__" % name: load.get(name, "") for name in ("jid", "user", "tag")})
-        value = function(*frame["args"], **frame["kwargs"])
+        if kind == "executors" and frame["fun"].endswith(".execute"):
+            value = self.run_executor(function, *frame["args"])
+        else:
+            kwargs = accepted(function, frame["kwargs"]) if kind in OFFERED else frame["kwargs"]
+            value = function(*frame["args"], **kwargs)
         return list(value) if inspect.isgenerator(value) else value
+
+    def run_executor(self, execute, data, name, args, kwargs):
+        """Calls an executor with the function of a job, or its name if there is none."""
+        functions = self.spaces["modules"]
+        function = functions[name] if name in functions else name
+        return execute(dict(Current("opts")), data, function, args, kwargs)
 
     def place(self, function, about):
         """Tells the module of a function what it is called for."""
@@ -321,6 +333,14 @@ class Loader:
             except Exception as error:  # pylint: disable=broad-except
                 errors[name] = "%s: %s" % (type(error).__name__, error)
         return {"grains": grains, "errors": dict(self.errors["grains"], **errors)}
+
+
+def accepted(function, kwargs):
+    """Returns those of the keyword arguments that a function has."""
+    parameters = inspect.signature(function).parameters
+    if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+        return kwargs
+    return {name: value for name, value in kwargs.items() if name in parameters}
 
 
 class VirtualFalse(Exception):

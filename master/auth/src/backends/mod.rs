@@ -4,17 +4,32 @@ mod auto;
 mod file;
 mod htpasswd;
 mod ldap;
+mod own;
 mod pam;
 mod rest;
 mod sharedsecret;
 mod tls;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use brine_value::{Map, Value};
 
 /// Salt's names of the supported backends.
 pub(crate) const NAMES: &[&str] = &["auto", "file", "ldap", "pam", "rest", "sharedsecret"];
+
+/// People's own authentication modules (`_auth`).
+pub trait OwnModules: Send + Sync {
+    /// Returns whether there is a file of this name. It runs nothing.
+    fn has_file(&self, module: &str) -> bool;
+
+    /// Returns whether a file or the package `salt` may have a module of this name. It runs nothing.
+    fn may_have(&self, module: &str) -> bool;
+
+    /// Calls a function by its full name with those of the arguments that it takes; `None` if there is no such function.
+    /// Blocks until it ends or its deadline passes.
+    fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>>;
+}
 
 /// An authentication backend.
 pub(crate) trait Backend: Send + Sync {
@@ -33,6 +48,11 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Whether an entry targets minions that only the backend can resolve.
     fn must_expand(&self, _entry: &Value) -> bool {
+        false
+    }
+
+    /// Whether entries of the backend replace those of the configuration, instead of being added.
+    fn replaces_entries(&self) -> bool {
         false
     }
 
@@ -79,6 +99,14 @@ pub enum BackendError {
         /// The error.
         reason: String,
     },
+    /// An own module failed.
+    #[error("external_auth '{module}' failed: {reason}")]
+    Module {
+        /// The module.
+        module: String,
+        /// The error.
+        reason: String,
+    },
     /// A server did not answer, or refused the request.
     #[error("request to {server} failed: {reason}")]
     Server {
@@ -89,9 +117,20 @@ pub enum BackendError {
     },
 }
 
-/// Opens a backend with its part of `external_auth` and the options of the master; `None` if it is not supported.
-/// Opening reads no file and connects to nothing.
-pub(crate) fn open(name: &str, users: &Map, options: &Map) -> Result<Option<Box<dyn Backend>>, BackendError> {
+/// Opens a backend with its part of `external_auth` and the options of the master; `None` if it is not supported. A module
+/// with a file takes precedence over a built-in backend. Opening runs nothing and connects to nothing.
+pub(crate) fn open(
+    name: &str,
+    users: &Map,
+    options: &Map,
+    modules: Option<&Arc<dyn OwnModules>>,
+) -> Result<Option<Box<dyn Backend>>, BackendError> {
+    let is_own = |own: &&Arc<dyn OwnModules>| {
+        if NAMES.contains(&name) { own.has_file(name) } else { own.may_have(name) }
+    };
+    if let Some(own) = modules.filter(is_own) {
+        return Ok(Some(Box::new(own::Own::new(name, Arc::clone(own)))));
+    }
     Ok(Some(match name {
         "auto" => Box::new(auto::Auto),
         "file" => Box::new(file::PasswordFile::new(users)?),

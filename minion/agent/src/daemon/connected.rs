@@ -177,6 +177,7 @@ impl Connected {
         }
         if first.is_none() {
             minion.add_custom_grains();
+            brine_context::custom::warn_about_unused(&minion.config);
         }
         let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
         // The returns of earlier runs belong to the first master.

@@ -86,6 +86,19 @@ impl CustomModules {
         Some(result.map_err(|error| error.of_call(function)))
     }
 
+    /// Calls the function `execute` of an executor with a function of the job; `None` if no file has it.
+    pub fn call_executor(&self, context: &Context, executor: &str, fun: &str, args: Args) -> Option<CallResult> {
+        let function = format!("{executor}.execute");
+        if !self.has_other("executors", &function) {
+            return self.failure("executors", executor).map(|failure| Err(CallError::Execution(failure)));
+        }
+        let data = self.data(context, context.is_test());
+        let load = context.job.load.clone();
+        let args = Args::positional([load.into(), fun.into(), args.positional.into(), args.keyword.into()]);
+        let call = Call { kind: "executors", function: &function, args, data, ..Call::default() };
+        Some(self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(fun)))
+    }
+
     /// Returns the grains of people's own modules. Files and functions that fail are logged.
     pub fn grains(&self, minion: &Arc<Minion>) -> Map {
         if self.files("grains").is_empty() {

@@ -15,6 +15,7 @@ use std::sync::{Arc, Weak};
 
 use brine_config::MinionConfig;
 use brine_function::{Binder, CallResult, Function, Overlay};
+pub use brine_python::warn_if_unused;
 use brine_python::{Call, Described, Functions, Library, PythonError, Settings};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -36,10 +37,30 @@ const KINDS: &[(&str, More)] = &[
     ("returners", |_| &[]),
     ("renderers", |_| &[]),
     ("engines", |_| &[]),
+    ("auth", |_| &[]),
+    ("roster", |_| &[]),
+    ("sdb", |_| &[]),
+    ("output", |config| &config.outputter_dirs),
+    ("executors", |_| &[]),
+    ("matchers", |_| &[]),
 ];
 
 /// The types whose functions are called by name.
-const CALLED: &[&str] = &["modules", "states", "pillar", "tops", "beacons", "returners", "renderers"];
+const CALLED: &[&str] = &[
+    "modules",
+    "states",
+    "pillar",
+    "tops",
+    "beacons",
+    "returners",
+    "renderers",
+    "auth",
+    "roster",
+    "sdb",
+    "output",
+    "executors",
+    "matchers",
+];
 
 /// People's own modules of a minion.
 pub struct CustomModules {
@@ -86,6 +107,11 @@ impl CustomModules {
         self.library.may_have(kind, Some(module))
     }
 
+    /// Returns whether a file of this type has the name of a module. It starts no Python.
+    pub fn has_file(&self, kind: &str, module: &str) -> bool {
+        self.library.has_file(kind, module)
+    }
+
     /// Returns whether a function of this full name is one of these, by type (`modules` or `states`).
     pub fn has(&self, kind: &str, name: &str) -> bool {
         self.library.has(kind, name, |call| self.describe(call))
@@ -120,6 +146,16 @@ type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
     let is_in_package = config.python_fallback && kind != "renderers";
     is_in_package || CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
+}
+
+/// Returns whether a file of a type has the name of a module, before a minion starts.
+pub fn has_file(config: &MinionConfig, kind: &str, module: &str) -> bool {
+    CustomModules::new(config, PathBuf::new(), Weak::new()).has_file(kind, module)
+}
+
+/// Logs the types of people's own modules that have no effect.
+pub fn warn_about_unused(config: &MinionConfig) {
+    brine_python::warn_about_unused(&config.module_dirs, &extension_modules(config));
 }
 
 /// Returns the error of the option `python_host`, if it is invalid.

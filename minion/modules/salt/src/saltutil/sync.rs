@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use brine_config::opts::modules;
 use brine_context::Context;
-use brine_context::custom::extension_modules;
+use brine_context::custom::{self, extension_modules};
 use brine_function::arguments::names;
 use brine_function::{Args, Arguments, Binder, CallError, CallResult, Function, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
@@ -302,6 +302,9 @@ impl<'a> Source<'a> {
             wanted.insert(below);
         }
         self.is_changed |= !synced.is_empty();
+        if !synced.is_empty() {
+            custom::warn_if_unused(kind);
+        }
         if self.context.config().clean_dynamic_modules {
             self.is_changed |= clean(&directory, Path::new(""), &wanted);
         }

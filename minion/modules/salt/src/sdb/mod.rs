@@ -1,13 +1,14 @@
 //! `sdb`: values addressed by `sdb://<profile>/<key>`, in the database of a profile in the configuration or pillar.
 //!
-//! Drivers are Salt's: `env` (the minion's environment), `yaml` (files of this host), `sqlite3`, `rest` and `etcd`.
+//! Drivers are Salt's: `env` (the minion's environment), `yaml` (files of this host), `sqlite3`, `rest` and `etcd`; and
+//! people's own modules (`_sdb`), which take precedence.
 //! Minions, and the master for its own configuration, runner functions and templates, share this module.
 
 mod drivers;
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
-use brine_value::{Map, Value};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
 
 use super::random;
 
@@ -80,6 +81,9 @@ pub fn get_or_set_hash(
     Ok(value)
 }
 
+/// The built-in drivers.
+const BUILT_IN: &[&str] = &["env", "yaml", "sqlite3", "rest", "etcd"];
+
 /// A key of a profile.
 struct Entry {
     driver: String,
@@ -107,6 +111,9 @@ impl Entry {
     }
 
     fn get(&self, context: &Context) -> Result<Value, CallError> {
+        if let Some(result) = self.custom(context, "get", None) {
+            return result;
+        }
         match self.driver.as_str() {
             "env" => Ok(drivers::env::get(&self.key)),
             "yaml" => drivers::yaml::get(context, &self.profile, &self.key),
@@ -118,6 +125,9 @@ impl Entry {
     }
 
     fn set(&self, context: &Context, value: Value) -> Result<Value, CallError> {
+        if let Some(result) = self.custom(context, "set", Some(&value)) {
+            return result;
+        }
         match self.driver.as_str() {
             "env" => Ok(drivers::env::set(&self.key, value)),
             "sqlite3" => drivers::sqlite3::set(&self.profile, &self.key, &value),
@@ -127,17 +137,32 @@ impl Entry {
     }
 
     fn delete(&self, context: &Context) -> Result<Value, CallError> {
+        if let Some(result) = self.custom(context, "delete", None) {
+            return result;
+        }
         match self.driver.as_str() {
             "etcd" => drivers::etcd::delete(context, &self.profile, &self.key),
             _ => Err(self.unsupported("delete")),
         }
     }
 
+    /// Calls a function of the driver's own module; `None` if a built-in driver serves it, or no module has it.
+    fn custom(&self, context: &Context, what: &str, value: Option<&Value>) -> Option<CallResult> {
+        let modules = &context.minion.custom;
+        if BUILT_IN.contains(&self.driver.as_str()) && !modules.has_file("sdb", &self.driver) {
+            return None;
+        }
+        let positional = [Some(&Value::from(&self.key)), value].into_iter().flatten().cloned().collect();
+        let args = Args { positional, keyword: map! {"profile" => self.profile.clone()} };
+        let called = modules.call_of(context, "sdb", &format!("{}.{what}", self.driver), args);
+        called.or_else(|| modules.failure("sdb", &self.driver).map(|failure| Err(CallError::Execution(failure))))
+    }
+
     fn unsupported(&self, what: &str) -> CallError {
         let driver = &self.driver;
         CallError::Execution(format!(
             "sdb.{what} failed: the SDB driver '{driver}' cannot do this: env and sqlite3 can get and set, yaml and rest \
-             can get, etcd can get, set and delete"
+             can get, etcd can get, set and delete, modules in _sdb what they define"
         ))
     }
 }
@@ -146,8 +171,7 @@ impl Entry {
 mod tests {
     use std::sync::Arc;
 
-    use brine_function::Args;
-    use brine_value::{list, map};
+    use brine_value::list;
 
     use super::*;
     use crate::testing;

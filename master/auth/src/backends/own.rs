@@ -1,0 +1,63 @@
+//! People's own modules: `auth` verifies the password; `groups` and `acl`, if the module has them, return the groups and
+//! the entries of a user. Entries replace those of the configuration, as in Salt.
+
+use std::sync::Arc;
+
+use brine_value::{Value, map};
+
+use super::{Backend, BackendError, OwnModules, Proven};
+
+/// The most groups and entries of a user; more are an error.
+const MOST: usize = 10_000;
+
+pub(super) struct Own {
+    name: String,
+    modules: Arc<dyn OwnModules>,
+}
+
+impl Own {
+    pub fn new(name: &str, modules: Arc<dyn OwnModules>) -> Self {
+        Own { name: name.to_owned(), modules }
+    }
+
+    fn failed(&self, reason: impl Into<String>) -> BackendError {
+        BackendError::Module { module: self.name.clone(), reason: reason.into() }
+    }
+
+    fn call(&self, function: &str, user: &str, password: &str) -> Result<Option<Value>, BackendError> {
+        let arguments = map! {"username" => user, "password" => password, "eauth" => self.name.as_str()};
+        let called = self.modules.call(&format!("{}.{function}", self.name), arguments);
+        called.transpose().map_err(|reason| self.failed(reason))
+    }
+
+    /// Calls a function that may be absent and returns a list, or nothing.
+    fn list(&self, function: &str, user: &str, password: &str) -> Result<Option<Vec<Value>>, BackendError> {
+        match self.call(function, user, password)? {
+            None | Some(Value::Nil | Value::Bool(false)) => Ok(None),
+            Some(Value::List(all)) if all.len() <= MOST => Ok(Some(all)),
+            Some(Value::List(all)) => {
+                Err(self.failed(format!("'{function}' returned {} values, the limit is {MOST}", all.len())))
+            }
+            Some(other) => {
+                Err(self.failed(format!("'{function}' is invalid: expected a list, got {}", other.type_name())))
+            }
+        }
+    }
+}
+
+impl Backend for Own {
+    fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
+        let answer = self.call("auth", user, password)?;
+        let answer = answer.ok_or_else(|| self.failed("the module has no function 'auth'"))?;
+        if !answer.is_truthy() {
+            return Ok(None);
+        }
+        let groups = self.list("groups", user, password)?.unwrap_or_default();
+        let entries = self.list("acl", user, password)?;
+        Ok(Some(Proven { groups: groups.iter().map(ToString::to_string).collect(), entries }))
+    }
+
+    fn replaces_entries(&self) -> bool {
+        true
+    }
+}

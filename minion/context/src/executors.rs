@@ -1,0 +1,60 @@
+//! Executors: what calls the function of a job, by `module_executors` of the job or the configuration.
+//!
+//! `direct_call` is built in and the default; others are people's own modules (`_executors`), asked in turn until one
+//! returns a value.
+
+use brine_function::{Args, CallError, CallResult};
+use brine_value::Value;
+
+use crate::Context;
+
+/// The executor that calls the function itself.
+const DIRECT: &str = "direct_call";
+/// The option of jobs, and of the configuration.
+const OPTION: &str = "module_executors";
+/// The most executors of a job.
+const MOST: usize = 32;
+
+/// Calls the function of a job through its executors.
+pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
+    let wrong = |message: String| CallError::Invocation { function: fun.to_owned(), message };
+    let names = names(context).map_err(wrong)?;
+    if names.iter().all(|name| name == DIRECT) || !is_callable(context, &names, fun) {
+        return context.call(fun, args);
+    }
+    for name in &names {
+        let value = if name == DIRECT {
+            context.call(fun, args.clone())?
+        } else {
+            let called = context.minion.custom.call_executor(context, name, fun, args.clone());
+            called.ok_or_else(|| wrong(format!("Executor '{name}' is not available")))??
+        };
+        if !value.is_nil() {
+            return Ok(value);
+        }
+    }
+    Ok(Value::Nil)
+}
+
+/// Returns the names of the executors of a job.
+fn names(context: &Context) -> Result<Vec<String>, String> {
+    let of_job = context.job.load.get(OPTION).filter(|value| value.is_truthy());
+    match of_job.unwrap_or(&context.config().module_executors) {
+        Value::Nil => Ok(vec![DIRECT.to_owned()]),
+        Value::Str(name) => Ok(vec![name.clone()]),
+        Value::List(names) if (1..=MOST).contains(&names.len()) => Ok(names.iter().map(ToString::to_string).collect()),
+        other => {
+            Err(format!("Wrong executors specification: {other}. String or non-empty list of at most {MOST} expected"))
+        }
+    }
+}
+
+/// Returns whether the executors are asked: the function is there, or one of them serves functions that are not.
+fn is_callable(context: &Context, names: &[String], fun: &str) -> bool {
+    let serves = |name: &String| {
+        let function = format!("{name}.allow_missing_func");
+        let answer = context.minion.custom.call_of(context, "executors", &function, Args::positional([fun.into()]));
+        answer.is_some_and(|answer| answer.is_ok_and(|answer| answer.is_truthy()))
+    };
+    context.minion.functions.get(fun).is_some() || names.iter().filter(|name| *name != DIRECT).any(serves)
+}

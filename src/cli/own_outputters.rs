@@ -1,0 +1,70 @@
+//! People's own outputters (`_output`): the function `output(data)` of `NAME.py` formats results for `--out=NAME`.
+//!
+//! Python starts for an outputter that a file may have, and with `python_fallback` for one of the package `salt`.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use brine_config::MinionConfig;
+use brine_config::opts::{master, shared};
+use brine_function::Args;
+use brine_jinja::{CustomCall, Functions};
+use brine_master::HostFunctions;
+use brine_value::{Map, Value, map};
+
+use super::host::{OwnHost, own_minion_options};
+use crate::output::Outputter;
+
+/// The type of these modules.
+const KIND: &str = "output";
+
+/// The own outputters of a configuration.
+pub struct OwnOutputters {
+    /// The minion that runs them and its options; `None` if there cannot be any.
+    minion: Option<(MinionConfig, Map)>,
+    opts: Map,
+    host: OnceLock<Arc<dyn Functions>>,
+}
+
+impl OwnOutputters {
+    /// Creates those of the `opts` of a master or minion. It looks for directories, and reads no file.
+    pub fn new(config: &Map, color: bool) -> Self {
+        let synced = shared::extension_modules(config).unwrap_or_else(|| master::cachedir(config).join("extmods"));
+        let below = |directory: String| ["output", "_output"].map(|name| Path::new(&directory).join(name));
+        let mut directories = [synced.join(KIND)]
+            .into_iter()
+            .chain(shared::module_dirs(config).into_iter().flat_map(below))
+            .chain(shared::outputter_dirs(config).into_iter().map(PathBuf::from));
+        let may_have_any = shared::python_fallback(config) || directories.any(|directory| directory.is_dir());
+        let minion = || {
+            let mut given = own_minion_options(config);
+            given.insert("extension_modules".into(), synced.clone().into());
+            let loaded = MinionConfig::load(Path::new("/nonexistent"), &given);
+            let loaded = loaded.inspect_err(|error| tracing::warn!(%error, "own outputters are not available"));
+            Some((loaded.ok()?.config, given))
+        };
+        let minion = if may_have_any { minion() } else { None };
+        let mut opts = if minion.is_some() { config.clone() } else { Map::new() };
+        opts.insert("color".into(), color.into());
+        OwnOutputters { minion, opts, host: OnceLock::new() }
+    }
+
+    /// Returns a value as an own outputter formats it; `None` if there is none of this name, or it fails, which is logged.
+    pub fn display(&self, name: &str, value: &Value, retcode: i64) -> Option<String> {
+        let (config, given) = self.minion.as_ref()?;
+        let is_package = config.python_fallback && name.parse::<Outputter>().is_err();
+        if !is_package && !brine_context::custom::has_file(config, KIND, name) {
+            return None;
+        }
+        let host = self.host.get_or_init(|| OwnHost::with_options(given.clone(), self.opts.clone()).functions(None));
+        let args = || Args { positional: vec![value.clone()], keyword: map! {"_retcode" => retcode} };
+        let function = format!("{name}.output");
+        match host.custom(&CustomCall { kind: KIND, function: &function, args: &args, opts: Map::new() })? {
+            Ok(text) => Some(text.to_string().trim_end().to_owned()),
+            Err(error) => {
+                tracing::error!(outputter = name, %error, "an own outputter failed");
+                None
+            }
+        }
+    }
+}
