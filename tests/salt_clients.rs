@@ -162,6 +162,6 @@ async fn commands_of_all_releases_manage_keys_copy_files_and_call_functions() {
 
         // Runner functions that ask minions.
         let up = read("salt-run", &etc, &["manage.up"]).await;
-        assert_eq!(up, list!["web1"].into(), "{release}");
+        assert_eq!(up, list!["web1"], "{release}");
     }
 }

@@ -22,6 +22,8 @@ use crate::{Local, metrics};
 
 /// The pause before an event is published again on a bus that cannot take it now.
 const RETRY: Duration = Duration::from_millis(200);
+/// The time without a message after which the server is asked whether it has any.
+const STALL: Duration = Duration::from_secs(2);
 
 /// The receiving side of a member.
 pub(crate) struct Receiver {
@@ -69,17 +71,27 @@ impl Receiver {
         let consumer = resources.events.create_consumer(config).await.map_err(nats)?;
         let mut messages = consumer.messages().await.map_err(nats)?;
         let mut parts: HashMap<String, Parts> = HashMap::new();
-        while let Some(message) = messages.next().await {
+        let (mut seen, mut is_behind) = (position, false);
+        loop {
+            let Ok(message) = tokio::time::timeout(STALL, messages.next()).await else {
+                // A consumer whose server has died says nothing for a long time.
+                let was_behind = std::mem::replace(&mut is_behind, self.link.last_event().await? > seen);
+                if was_behind && is_behind {
+                    return Err(nats("the server sends nothing, though it has events"));
+                }
+                continue;
+            };
+            let Some(message) = message else { return Ok(()) };
             let message = message.map_err(nats)?;
             let info = message.info().map_err(nats)?;
             let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
+            (seen, is_behind) = (number, false);
             backoff.reset();
             self.take(message.subject.as_str(), &message.payload, age, &mut parts).await;
             if let Err(error) = self.state.store_stream_position(number).await {
                 tracing::error!(%error, "storing the position in the cluster's events failed: they are read again after a restart");
             }
         }
-        Ok(())
     }
 
     /// Publishes the events of a message here.

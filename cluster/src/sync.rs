@@ -26,6 +26,8 @@ use crate::{Local, metrics, secrets};
 const KNOWN: StoreName = StoreName("cluster_known");
 /// The interval at which the files of keys are compared: other programs may change them.
 const FILES: Duration = Duration::from_secs(10);
+/// The interval at which the server is asked whether it has values that the watch has not brought.
+const STALL: Duration = Duration::from_secs(3);
 /// The first byte of a stored value: the value itself, or the number of its parts.
 const WHOLE: u8 = 0;
 const IN_PARTS: u8 = 1;
@@ -119,12 +121,15 @@ impl Sync {
             self.push_all().await?;
         }
         let mut rotated = self.local.publish_keys_changed();
+        let mut stall = tokio::time::interval(STALL);
+        let (mut seen, mut is_behind) = (0, false);
         loop {
             tokio::select! {
                 biased;
                 entry = remote.next() => {
                     let (key, revision, entry) = entry.ok_or_else(|| nats("the watch has ended"))??;
                     backoff.reset();
+                    (seen, is_behind) = (revision, false);
                     match entry {
                         Ok(entry) => self.take(&key, entry).await?,
                         // Of somebody without the secret: it changes nothing, and keeps nobody from the other values.
@@ -141,6 +146,13 @@ impl Sync {
                 Some(request) = requests.recv() => self.answer(request).await?,
                 touched = observer.changed() => self.push_touched(touched).await?,
                 _ = rotated.changed() => secrets::share_publish_keys(&link, &*self.local).await?,
+                _ = stall.tick() => {
+                    // A watch whose server has died says nothing for a long time.
+                    let was_behind = std::mem::replace(&mut is_behind, link.last_revision().await? > seen);
+                    if was_behind && is_behind {
+                        return Err(nats("the server sends nothing, though it has values"));
+                    }
+                }
                 _ = files.tick(), if behind.is_none() => self.push_table(0).await?,
             }
         }
