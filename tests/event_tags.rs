@@ -299,8 +299,15 @@ impl World {
             Wheel(fun, kwargs) => {
                 let args = Args::keyword(kwargs());
                 let key = Some(self.system.root_key());
-                let call =
-                    Call { fun: (*fun).into(), args, key, proof: None, user: "root".into(), asynchronous: false };
+                let call = Call {
+                    fun: (*fun).into(),
+                    args,
+                    key,
+                    proof: None,
+                    user: "root".into(),
+                    asynchronous: false,
+                    is_salt: false,
+                };
                 self.ask(&self.system, ClientCommand::call_map("wheel", &call)).await;
             }
             Publish(kwargs) => self.publish(kwargs(), Some(self.system.root_key()), None).await,

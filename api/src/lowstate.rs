@@ -203,7 +203,15 @@ impl Chunk {
         let further =
             self.fields.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| OWN_FIELDS.contains(&name)));
         args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
-        Ok(Call { fun, args, key: None, proof: Some(self.proof.clone()), user: String::new(), asynchronous })
+        Ok(Call {
+            fun,
+            args,
+            key: None,
+            proof: Some(self.proof.clone()),
+            user: String::new(),
+            asynchronous,
+            is_salt: false,
+        })
     }
 }
 

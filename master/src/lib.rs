@@ -159,6 +159,8 @@ impl Master {
         for directory in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
             files::create_private_dir(directory)?;
         }
+        // Salt's runner and wheel clients of 3008 write there, and expect that the master has created it.
+        files::create_private_dir(config.cachedir.join("proc"))?;
         let listeners = Listeners::bind(&mut config).await?;
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
         let config = Arc::new(config);

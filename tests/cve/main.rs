@@ -57,7 +57,8 @@ fn is_refusal(answer: &Value) -> bool {
 
 /// Returns the name of the error in a reply to a client's command.
 fn error_of(answer: &Value) -> String {
-    let error = answer.get("load").and_then(|load| load.get("error"));
+    // Commands without the field `async` are those of Salt's clients, whose replies have no envelope.
+    let error = answer.get("load").unwrap_or(answer).get("error");
     error.and_then(|error| error.get("name")).map(ToString::to_string).unwrap_or_default()
 }
 

@@ -277,14 +277,53 @@ pub struct Call {
     pub user: String,
     /// Whether to return the job id at once instead of the result.
     pub asynchronous: bool,
+    /// Whether the client is Salt's own: its reply has no envelope.
+    pub is_salt: bool,
 }
 
+/// The fields of a `wheel` command of Salt's clients that are not arguments of the function.
+const NOT_ARGUMENTS: &[&str] = &[
+    "cmd",
+    "fun",
+    "arg",
+    "kwarg",
+    "key",
+    "user",
+    "client",
+    "token",
+    "eauth",
+    "username",
+    "password",
+    "full_return",
+    "print_event",
+    "timeout",
+    "nonce",
+];
+
 impl Call {
-    fn from_map(map: &Map) -> Result<Self, WireError> {
+    /// Parses a `runner` or `wheel` command. Salt's clients have no field `async`; they pass the arguments of runner functions
+    /// in `kwarg`, as keywords or as `arg` and `kwarg`, and those of wheel functions as further fields.
+    fn from_map(map: &Map, is_wheel: bool) -> Result<Self, WireError> {
+        let is_salt = !map.contains_key("async");
         let positional: Vec<Value> = optional(map, "arg")?.unwrap_or_default();
         let mut args = Args::from_wire(&positional);
-        args.keyword.extend(optional::<Map>(map, "kwarg")?.unwrap_or_default());
+        let given = optional::<Map>(map, "kwarg")?.unwrap_or_default();
+        match (given.get("arg"), given.get("kwarg")) {
+            (Some(Value::List(arg)), Some(Value::Map(kwarg))) if is_salt => {
+                args = Args::from_wire(arg);
+                args.keyword.extend(kwarg.clone());
+            }
+            _ => args.keyword.extend(given),
+        }
+        if is_salt && is_wheel {
+            let is_argument = |name: &Value| {
+                name.as_str().is_some_and(|name| !name.starts_with("__") && !NOT_ARGUMENTS.contains(&name))
+            };
+            let further = map.iter().filter(|(name, _)| is_argument(name));
+            args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
+        }
         Ok(Call {
+            is_salt,
             fun: field(map, "fun")?,
             args,
             key: optional(map, "key")?,
@@ -303,8 +342,8 @@ impl ClientCommand {
             "ping" => Ok(ClientCommand::Ping),
             "_auth" => Ok(ClientCommand::Auth(Box::new(AuthRequest::from_map(map)?), Binding::of(map)?)),
             "publish" => PublishRequest::from_map(map).map(|request| ClientCommand::Publish(Box::new(request))),
-            "runner" => Call::from_map(map).map(ClientCommand::Runner),
-            "wheel" => Call::from_map(map).map(ClientCommand::Wheel),
+            "runner" => Call::from_map(map, false).map(ClientCommand::Runner),
+            "wheel" => Call::from_map(map, true).map(ClientCommand::Wheel),
             "mk_token" => TokenRequest::from_map(map).map(|request| ClientCommand::MakeToken(Box::new(request))),
             "get_token" => field(map, "token").map(ClientCommand::GetToken),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),

@@ -161,3 +161,36 @@ proptest! {
         let _ = unpack(bytes);
     }
 }
+
+#[test]
+fn salts_clients_pass_arguments_in_kwarg_or_in_further_fields() {
+    let call = |map: Map| match ClientCommand::from_map(&map).unwrap() {
+        ClientCommand::Runner(call) | ClientCommand::Wheel(call) => call,
+        other => panic!("{other:?}"),
+    };
+    let arg = map! {"arg" => list!["x"], "kwarg" => map! {"y" => 1}};
+    for (load, positional, keyword, is_salt) in [
+        (map! {"cmd" => "runner", "fun" => "a.b", "kwarg" => arg.clone()}, vec!["x".into()], map! {"y" => 1}, true),
+        (map! {"cmd" => "runner", "fun" => "a.b", "kwarg" => map! {"arg" => 1}}, vec![], map! {"arg" => 1}, true),
+        (map! {"cmd" => "runner", "fun" => "a.b", "match" => "x"}, vec![], map! {}, true),
+        (
+            map! {
+                "cmd" => "wheel", "fun" => "key.accept", "match" => "x", "token" => "t", "key" => "k", "__jid__" => 1,
+                "client" => "wheel", "full_return" => true
+            },
+            vec![],
+            map! {"match" => "x"},
+            true,
+        ),
+        (
+            map! {"cmd" => "wheel", "fun" => "key.accept", "match" => "x", "kwarg" => arg.clone(), "async" => false},
+            vec![],
+            arg,
+            false,
+        ),
+    ] {
+        let call = call(load);
+        assert_eq!((call.args.positional, call.args.keyword), (positional, keyword));
+        assert_eq!(call.is_salt, is_salt);
+    }
+}

@@ -290,7 +290,10 @@ impl Requests {
     }
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
-        let Call { fun, args, key, proof, user, asynchronous } = call;
+        let Call { fun, args, key, proof, user, asynchronous, is_salt } = call;
+        // Salt's own clients read the reply itself; a runner call returns at once, and its result is an event.
+        let reply = |load: Value| if is_salt { msgpack::pack(&load) } else { clear(load) };
+        let asynchronous = asynchronous || (is_salt && kind == Kind::Runner);
         // Verifying a password takes a second or more, and unauthenticated peers may send any.
         let worker = proof.is_none().then_some(worker);
         let admitted = async {
@@ -300,18 +303,18 @@ impl Requests {
         };
         let caller = match Box::pin(admitted).await {
             Ok(caller) => caller,
-            Err(refusal) => return clear(refusal.of_call()),
+            Err(refusal) => return reply(refusal.of_call()),
         };
         let started = match &caller {
             User::Master(name) if !asynchronous => self.calls.start_for_tool(kind, &fun, args, name).await,
             caller => self.calls.start(kind, &fun, args, caller.name(), &Map::new()).await,
         };
         if asynchronous {
-            return clear(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
+            return reply(map! {"jid" => &started.jid, "tag" => started.tag.as_str()}.into());
         }
         // The function may wait for minions, whose returns need workers.
         drop(worker);
-        clear(started.finish().await.into())
+        reply(started.finish().await.into())
     }
 
     /// Publishes `salt/job/<jid>/error` for a refused publish that names a job id. Unauthenticated peers can cause it, so its

@@ -107,8 +107,15 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             let colours = arguments.output.colours(&config.opts);
             return state_event::run(&client, args, follows, colours).await.map(|()| None);
         }
-        let call =
-            Call { fun: fun.clone(), args, key: None, proof: None, user: user(), asynchronous: arguments.asynchronous };
+        let call = Call {
+            fun: fun.clone(),
+            args,
+            key: None,
+            proof: None,
+            user: user(),
+            asynchronous: arguments.asynchronous,
+            is_salt: false,
+        };
         Ok(Some(client.runner(call).await?))
     });
     let answer = match answer {

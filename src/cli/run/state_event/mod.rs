@@ -260,7 +260,15 @@ fn seq_of(event: &Event) -> Option<u64> {
 /// Requests a page of events from the journal.
 async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, String, Map)>> {
     let args = Args::positional([from, Value::from(PAGE as u64)]);
-    let call = Call { fun: "event_bus.since".into(), args, key: None, proof: None, user: user(), asynchronous: false };
+    let call = Call {
+        fun: "event_bus.since".into(),
+        args,
+        key: None,
+        proof: None,
+        user: user(),
+        asynchronous: false,
+        is_salt: false,
+    };
     let answer = client.runner(call).await?;
     let data = answer.get("data").cloned().unwrap_or_default();
     let found = data.get("return").cloned().unwrap_or_default();
