@@ -184,6 +184,7 @@ async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
         proof: None,
         user: "test".into(),
         asynchronous: false,
+        is_salt: false,
     };
     let request = Envelope::clear(ClientCommand::call_map("runner", &call));
     let Ok(answer) = client.request(request, LONG).await else { return false };
@@ -247,6 +248,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
             user: "test".into(),
             proof: None,
             asynchronous: false,
+            is_salt: false,
         };
         let request = Envelope::clear(ClientCommand::call_map("runner", &call));
         let answer = msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap();
