@@ -45,35 +45,38 @@ fn functions_of_salt_are_called_that_brine_lacks() {
     };
     write(
         "own/app.py",
-        "def through():\n    return [__salt__['salt_version.get_release_number']('Silicon'),\n        __salt__['test.echo']('here'), 'salt_version.equal' in __salt__, 'no.such' in __salt__]\n",
+        &"def through():\n    return [__salt__['xml.get_value']('ROOT/data.xml', './/b'),\n        __salt__['test.echo']('here'), 'xml.set_value' in __salt__, 'no.such' in __salt__]\n"
+            .replace("ROOT", &root.display().to_string()),
     );
+    write("data.xml", "<a><b>3004</b></a>");
+    let data = root.join("data.xml").display().to_string();
     let run = |words: &[&str]| call(root, words);
 
     minion(false);
-    let error = run(&["salt_version.get_release_number", "Silicon"]).unwrap_err();
-    assert!(error.contains("'salt_version.get_release_number' is not available"), "{error}");
+    let error = run(&["xml.get_value", &data, ".//b"]).unwrap_err();
+    assert!(error.contains("'xml.get_value' is not available"), "{error}");
 
     minion(true);
-    assert_eq!(run(&["salt_version.get_release_number", "Silicon"]), Ok("3004".into()));
+    assert_eq!(run(&["xml.get_value", &data, ".//b"]), Ok("3004".into()));
     assert_eq!(run(&["app.through"]), Ok(list!["3004", "here", true, false]));
     // Functions of Brine stay Brine's: those of Salt have these.
     assert_eq!(run(&["test.versions_information"]).unwrap().get("Dependency Information"), None);
     let functions = run(&["sys.list_functions"]).unwrap();
-    for name in ["salt_version.get_release_number", "app.through", "test.ping"] {
+    for name in ["xml.get_value", "app.through", "test.ping"] {
         assert!(functions.as_list().unwrap().contains(&name.into()), "{name}");
     }
-    let spec = run(&["sys.argspec", "salt_version.get_release_number"]).unwrap();
-    let spec = spec.get("salt_version.get_release_number").unwrap();
-    assert_eq!(spec.get("args"), Some(&list!["name"]), "{spec}");
-    let error = run(&["salt_version.get_release_number"]).unwrap_err();
-    assert!(error.contains("missing 1 required positional argument: 'name'"), "{error}");
+    let spec = run(&["sys.argspec", "xml.get_value"]).unwrap();
+    let spec = spec.get("xml.get_value").unwrap();
+    assert_eq!(spec.get("args"), Some(&list!["file", "element"]), "{spec}");
+    let error = run(&["xml.get_value"]).unwrap_err();
+    assert!(error.contains("missing 2 required positional arguments: 'file' and 'element'"), "{error}");
     let error = run(&["no.such"]).unwrap_err();
     assert!(error.contains("'no.such' is not available"), "{error}");
 
     // A state of Salt in a run of Brine, which changes nothing in test mode.
     write(
         "srv/key.sls",
-        "'{{ salt['salt_version.get_release_number']('Silicon') }}':\n  test.nop: []\n\
+        "'{{ salt['xml.get_value']('ROOT/data.xml', './/b') }}':\n  test.nop: []\n\
          rest:\n  ssh_pki.private_key_managed:\n    - name: ROOT/key\n    - require:\n      - test: '3004'\n"
             .replace("ROOT", &root.display().to_string())
             .as_str(),
