@@ -445,7 +445,7 @@ mod tests {
         let error = external.authenticate(&credentials("own", "bad", "good")).unwrap_err();
         assert_eq!(error.to_string(), "external_auth 'own' failed: no server");
         let error = with("x".into(), Value::Nil).authenticate(&credentials("own", "fred", "good")).unwrap_err();
-        assert_eq!(error.to_string(), "external_auth 'own' failed: 'groups' is invalid: expected a list, got string");
+        assert_eq!(error.to_string(), "external_auth 'own' failed: 'groups' is invalid: expected a list, got str");
         assert!(matches!(&external.check()[..], [AuthError::Unsupported(name)] if name == "other"));
     }
 
