@@ -149,7 +149,7 @@ impl Forwarder {
         }
     }
 
-    /// Adds what was handled while the servers were away: others must not repeat it.
+    /// Adds the position of the reactions that ran while the servers were away, so that no other member repeats them.
     fn with_handled(&self, message: &Message) -> Message {
         let mut message = message.clone();
         let alone = self.state.handled_alone();

@@ -1,7 +1,7 @@
 //! A cluster: several masters that act as one, through NATS JetStream.
 //!
 //! Every member has its own bus, journal and store, and serves its minions from them, with or without the NATS servers.
-//! What others need is copied through the servers, encrypted with a secret that only the members have.
+//! Shared data is copied through the servers, encrypted with a secret that only the members have.
 //!
 //! | module | owns |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `lease`, `state` | the leader, and the gate in front of the reactor: each event is reacted to by one member |
 //! | `positions`, `message` | which event of which member is where; the form of messages |
 //!
-//! This crate knows no master: what it does there is behind [`Local`] and [`Table`].
+//! This crate knows no master: its access to one is behind [`Local`] and [`Table`].
 
 #![warn(clippy::self_named_module_files)]
 

@@ -22,7 +22,7 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    /// Restores what was stored before a restart.
+    /// Restores the stored positions after a restart.
     pub fn restore(received: Vec<(String, String, u64)>, handled: Vec<Place>) -> Self {
         Positions {
             received: received.into_iter().map(|(member, incarnation, seq)| (member, (incarnation, seq))).collect(),
@@ -31,7 +31,7 @@ impl Positions {
         }
     }
 
-    /// Returns what has to be stored: the received events and the handled ones.
+    /// Returns the positions to store: received events and handled ones.
     pub fn stored(&self) -> (Vec<(String, String, u64)>, Vec<Place>) {
         let received =
             self.received.iter().map(|(member, (incarnation, seq))| (member.clone(), incarnation.clone(), *seq));
@@ -82,7 +82,7 @@ impl Positions {
         }
     }
 
-    /// Records what another member's reactor has handled.
+    /// Records the positions that another member's reactor has reported.
     pub fn handled_elsewhere(&mut self, handled: &[Place]) {
         for (member, seq) in handled {
             let known = self.handled.entry(member.clone()).or_default();
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(positions.handled(), [("m1".into(), 12), ("m2".into(), 7), ("m3".into(), 1)]);
         positions.handled_here("m1", 14);
         assert!(positions.is_handled("m2", 8) && !positions.is_handled("m2", 9) && positions.is_handled("m1", 14));
-        // Another reactor is never behind what it has reported.
+        // Reports never move a position back.
         positions.handled_elsewhere(&[("m2".into(), 3)]);
         assert!(positions.is_handled("m2", 8));
         let (received, handled) = positions.stored();

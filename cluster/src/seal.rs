@@ -1,4 +1,4 @@
-//! Encrypts what a cluster stores on its NATS servers, by a key that only its masters have.
+//! Encrypts the data of a cluster on its NATS servers, by a key that only its masters have.
 //!
 //! Whoever may write to these servers could otherwise command every minion: publish jobs, accept keys, read pillars. Each
 //! message is bound to its subject or key, so that it cannot be moved to another one.

@@ -1,4 +1,4 @@
-//! What the tasks of a member share: positions, leadership, contact with the servers. Persisted in the master's store.
+//! The shared state of a member's tasks: positions, leadership, contact with the servers. Persisted in the master's store.
 
 use std::pin::Pin;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Keeps the tables of all members alike: sends what changes here, and applies what changes elsewhere.
+//! Synchronises the tables of all members: sends local changes, and applies those of other members.
 //!
 //! For each key the member remembers the revision in the cluster that it has, and that value's digest. A local value with
 //! another digest was changed here. It is sent under the condition that the revision is still the newest; where both sides
@@ -115,7 +115,7 @@ impl Sync {
         let link = Arc::clone(&self.link);
         let mut remote = link.watch().await?;
         let mut files = tokio::time::interval(FILES);
-        // The values of the cluster come first: what was removed there must not be sent again.
+        // The values of the cluster come first: removed entries must not be sent again.
         let mut behind = Some(link.last_revision().await?).filter(|last| *last > 0);
         if behind.is_none() {
             self.push_all().await?;
