@@ -213,6 +213,11 @@ impl Link {
         self.resources().await?.values.put(key, sealed).await.map(drop).map_err(nats)
     }
 
+    /// Removes a value, whatever it was.
+    pub(crate) async fn delete(&self, key: &str) -> Result<(), LinkError> {
+        self.resources().await?.values.delete(key).await.map_err(nats)
+    }
+
     /// Returns the number of the last message of the stream of events; 0 for none.
     pub(crate) async fn last_event(&self) -> Result<u64, LinkError> {
         let mut stream = self.resources().await?.events.clone();

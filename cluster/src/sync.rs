@@ -237,7 +237,8 @@ impl Sync {
             Ok(None) => self.send(&name, local.as_deref(), 0).await.map(drop),
             Err(LinkError::Sealed(_)) => {
                 // Somebody without the secret has written there.
-                let stored = self.stored(&key, local.as_deref().unwrap_or_default()).await?;
+                let Some(local) = local else { return self.link.delete(&key).await };
+                let stored = self.stored(&key, &local).await?;
                 self.link.put(&key, &stored).await
             }
             Err(error) => Err(error),
