@@ -3,60 +3,19 @@
 
 #[path = "../returners/tests/support/database.rs"]
 mod database;
+#[path = "support/local_minion.rs"]
+mod local_minion;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use database::{DatabaseServer, Kind};
+use local_minion::Minion;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
-struct Minion {
-    directory: TempDir,
-}
-
-impl Minion {
-    fn new(server: &DatabaseServer) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        fs::create_dir_all(root.join("srv")).unwrap();
-        let config = format!(
-            "id: db\nroot_dir: {root}\nfile_client: local\nfile_roots: {{base: [{root}/srv]}}\nlog_level: error\n\
-             mysql.host: 127.0.0.1\nmysql.port: {}\nmysql.user: root\nmysql.pass: ''\n",
-            server.port(),
-            root = root.display(),
-        );
-        fs::write(root.join("minion"), config).unwrap();
-        Minion { directory }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_brine"))
-            .arg("call")
-            .args(["--local", "--out=json", "-c"])
-            .arg(self.directory.path())
-            .args(words)
-            .output()
-            .unwrap()
-    }
-
-    fn call(&self, words: &[&str]) -> Value {
-        let output = self.run(words);
-        let text = String::from_utf8_lossy(&output.stdout);
-        let answer: Value = serde_json::from_str(&text)
-            .unwrap_or_else(|_| panic!("{words:?}: {text}{}", String::from_utf8_lossy(&output.stderr)));
-        answer["local"].clone()
-    }
-
-    /// Applies an SLS and returns its states, in order, as `[result, comment, changes]`.
-    fn apply(&self, sls: &str, test: bool) -> Vec<Value> {
-        fs::write(self.directory.path().join("srv/db.sls"), sls).unwrap();
-        let answer = self.call(&["state.apply", "db", if test { "test=True" } else { "test=False" }]);
-        let mut states: Vec<&Value> = answer.as_object().unwrap_or_else(|| panic!("{answer:#}")).values().collect();
-        states.sort_by_key(|state| state["__run_num__"].as_i64());
-        states.iter().map(|state| json!([state["result"], state["comment"], state["changes"]])).collect()
-    }
+/// Creates a minion that logs in to a server.
+fn minion_of(server: &DatabaseServer) -> Minion {
+    Minion::new(&format!("mysql.host: 127.0.0.1\nmysql.port: {}\nmysql.user: root\nmysql.pass: ''\n", server.port()))
 }
 
 const SLS: &str = r##"
@@ -87,7 +46,7 @@ rights of the app:
 fn states_create_what_is_missing_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::MariaDb, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     let change = |name: &str, change: &str| json!({name: change});
     let odd = "o'dd \"name\"\\";
     let planned = minion.apply(SLS, true);
@@ -145,7 +104,7 @@ fn states_create_what_is_missing_once() {
 fn states_remove_what_exists() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::MariaDb, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     minion.apply(SLS, false);
     let sls = "rights:\n  mysql_grants.absent:\n    - grant: INSERT\n    - database: shop_1.*\n    - user: app\n    \
                - host: '%'\n\
@@ -174,7 +133,7 @@ fn states_remove_what_exists() {
 fn queries_return_every_character_and_null() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::MariaDb, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     server.client("mysql", "CREATE DATABASE shop");
     let marker = directory.path().join("made");
     let call = |words: &[&str]| minion.call(words);
@@ -226,7 +185,7 @@ fn names_are_names_whatever_they_contain() {
     // Neither mode changes what a quoted name is.
     let options = vec!["--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES".to_owned()];
     let server = DatabaseServer::start_with(Kind::MariaDb, directory.path(), options);
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     server.client("mysql", "CREATE DATABASE keep");
     let call = |function: &str, words: &[&str]| minion.call(&[&[function], words].concat());
     for evil in ["x`; DROP DATABASE keep; --", "a'b\"c\\", "f_o%o", "é😀"] {
@@ -260,7 +219,7 @@ fn functions_answer_and_refuse() {
     let directory = tempfile::tempdir().unwrap();
     let options = vec!["--log-bin=binlog".to_owned()];
     let server = DatabaseServer::start_with(Kind::MariaDb, directory.path(), options);
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     let call = |function: &str, words: &[&str]| minion.call(&[&[function], words].concat());
     assert!(call("mysql.version", &[]).as_str().unwrap().contains("MariaDB"));
     assert!(call("mysql.status", &[])["Uptime"].is_string());

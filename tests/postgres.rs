@@ -3,60 +3,23 @@
 
 #[path = "../returners/tests/support/database.rs"]
 mod database;
+#[path = "support/local_minion.rs"]
+mod local_minion;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use database::{DatabaseServer, Kind};
-use serde_json::{Value, json};
-use tempfile::TempDir;
+use local_minion::Minion;
+use serde_json::json;
 
-struct Minion {
-    directory: TempDir,
-}
-
-impl Minion {
-    fn new(server: &DatabaseServer) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path();
-        fs::create_dir_all(root.join("srv")).unwrap();
-        let config = format!(
-            "id: db\nroot_dir: {root}\nfile_client: local\nfile_roots: {{base: [{root}/srv]}}\nlog_level: error\n\
-             postgres.host: 127.0.0.1\npostgres.port: {}\npostgres.user: salt\npostgres.pass: secret\n",
-            server.port(),
-            root = root.display(),
-        );
-        fs::write(root.join("minion"), config).unwrap();
-        Minion { directory }
-    }
-
-    fn run(&self, words: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_brine"))
-            .arg("call")
-            .args(["--local", "--out=json", "-c"])
-            .arg(self.directory.path())
-            .args(words)
-            .output()
-            .unwrap()
-    }
-
-    fn call(&self, words: &[&str]) -> Value {
-        let output = self.run(words);
-        let text = String::from_utf8_lossy(&output.stdout);
-        let answer: Value = serde_json::from_str(&text)
-            .unwrap_or_else(|_| panic!("{words:?}: {text}{}", String::from_utf8_lossy(&output.stderr)));
-        answer["local"].clone()
-    }
-
-    /// Applies an SLS and returns its states, in order, as `[result, comment, changes]`.
-    fn apply(&self, sls: &str, test: bool) -> Vec<Value> {
-        fs::write(self.directory.path().join("srv/db.sls"), sls).unwrap();
-        let answer = self.call(&["state.apply", "db", if test { "test=True" } else { "test=False" }]);
-        let mut states: Vec<&Value> = answer.as_object().unwrap_or_else(|| panic!("{answer:#}")).values().collect();
-        states.sort_by_key(|state| state["__run_num__"].as_i64());
-        states.iter().map(|state| json!([state["result"], state["comment"], state["changes"]])).collect()
-    }
+/// Creates a minion that logs in to a server.
+fn minion_of(server: &DatabaseServer) -> Minion {
+    Minion::new(&format!(
+        "postgres.host: 127.0.0.1\npostgres.port: {}\npostgres.user: salt\npostgres.pass: secret\n",
+        server.port()
+    ))
 }
 
 const SLS: &str = r#"
@@ -101,7 +64,7 @@ plpgsql:
 fn states_make_what_is_missing_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     // In a fresh server, before anything is made, `shop` cannot be looked into.
     let first = minion.apply(SLS, false);
     let change = |name: &str, change: &str| json!({name: change});
@@ -155,7 +118,7 @@ fn states_make_what_is_missing_once() {
 fn states_remove_what_is_there() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     minion.apply(SLS, false);
     let sls = "pgcrypto:\n  postgres_extension.absent:\n    - maintenance_db: shop\n\
                sales:\n  postgres_schema.absent:\n    - dbname: shop\n\
@@ -189,7 +152,7 @@ fn states_remove_what_is_there() {
 fn functions_answer_and_refuse() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     let rows = minion.call(&["postgres.psql_query", "SELECT 1 AS one, NULL AS none, E'a,\"b\\n' AS text;"]);
     assert_eq!(rows, json!([{"one": "1", "none": "", "text": "a,\"b\n"}]));
     let version = minion.call(&["postgres.version"]);
@@ -249,7 +212,7 @@ fn functions_answer_and_refuse() {
 fn data_directories_are_made_by_the_owner_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
-    let minion = Minion::new(&server);
+    let minion = minion_of(&server);
     let programs = database::postgres_program("initdb");
     let program = programs
         .get_args()

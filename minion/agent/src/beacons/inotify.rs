@@ -166,7 +166,7 @@ impl Files {
         }
         let mut report = Vec::new();
         let mut once = HashSet::new();
-        for event in self.read_events().map_err(failed)? {
+        for event in read_events(self.notify.as_ref()).map_err(failed)? {
             if event.mask.contains(Flags::IN_Q_OVERFLOW) {
                 tracing::warn!(
                     beacon = "inotify",
@@ -181,20 +181,6 @@ impl Files {
         }
         self.watch_all();
         Ok(report)
-    }
-
-    /// Reads the queued events.
-    fn read_events(&self) -> nix::Result<Vec<InotifyEvent>> {
-        let mut all = Vec::new();
-        let Some(notify) = &self.notify else { return Ok(all) };
-        while all.len() < MAX_EVENTS {
-            match notify.read_events() {
-                Ok(events) => all.extend(events),
-                Err(Errno::EAGAIN) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
     }
 
     fn event(&mut self, event: &InotifyEvent) -> Option<Map> {
@@ -268,6 +254,20 @@ impl Beacon for Files {
     fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
         self.events().inspect_err(|_| self.notify = None)
     }
+}
+
+/// Reads the queued events of an instance, a bounded number.
+pub(super) fn read_events(notify: Option<&Inotify>) -> nix::Result<Vec<InotifyEvent>> {
+    let mut all = Vec::new();
+    let Some(notify) = notify else { return Ok(all) };
+    while all.len() < MAX_EVENTS {
+        match notify.read_events() {
+            Ok(events) => all.extend(events),
+            Err(Errno::EAGAIN) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -7,11 +7,10 @@ use brine_value::{Map, Value, map};
 use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
+use super::inotify::read_events;
 use super::settings::Settings;
 use super::{Beacon, Kind, Moment, Options, entry};
 
-/// The maximum number of changes that one poll reads; the next one continues.
-const MAX_EVENTS: usize = 10_000;
 /// The names of `mask` with the changes that they select.
 const MASKS: &[(&str, &str)] =
     &[("create", "created"), ("modify", "modified"), ("delete", "deleted"), ("move", "moved")];
@@ -74,7 +73,7 @@ impl Directories {
             self.watches.clear();
             self.notify = Some(Inotify::init(InitFlags::IN_NONBLOCK | InitFlags::IN_CLOEXEC).map_err(failed)?);
         }
-        let events = self.read_events().map_err(failed)?;
+        let events = read_events(self.notify.as_ref()).map_err(failed)?;
         // Both halves of a move within a directory have the same cookie.
         let halves = |of: Flags| -> HashSet<(WatchDescriptor, u32)> {
             events.iter().filter(|event| event.mask.contains(of)).map(|event| (event.wd, event.cookie)).collect()
@@ -107,20 +106,6 @@ impl Directories {
         }
         self.watch_all();
         Ok(report)
-    }
-
-    /// Reads the queued events.
-    fn read_events(&self) -> nix::Result<Vec<InotifyEvent>> {
-        let mut all = Vec::new();
-        let Some(notify) = &self.notify else { return Ok(all) };
-        while all.len() < MAX_EVENTS {
-            match notify.read_events() {
-                Ok(events) => all.extend(events),
-                Err(Errno::EAGAIN) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(all)
     }
 
     /// Adds watches for directories that have none.
