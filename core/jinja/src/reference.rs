@@ -279,6 +279,12 @@ pub static FILTERS: &[Entry] = &[
     ("zip_longest(..., fillvalue)", "Combines sequences to tuples up to the longest one."),
 ];
 
+/// Returns the names of all filters.
+#[cfg(test)]
+pub(crate) fn filters() -> std::collections::BTreeSet<String> {
+    tests::registered().1
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -296,9 +302,9 @@ mod tests {
         names.filter(|name| !name.is_empty()).collect()
     }
 
-    #[test]
-    fn every_filter_test_and_global_is_documented() {
-        // Only the debug form of the environment has the names of all filters and tests.
+    /// Returns the names of the tests and filters that the environment has.
+    pub(super) fn registered() -> (BTreeSet<String>, BTreeSet<String>) {
+        // Only its debug form has them.
         let shown = format!("{:?}", *super::super::ENVIRONMENT);
         let (_, rest) = shown.split_once(", tests: [").unwrap();
         let (tests, rest) = rest.split_once("], filters: [").unwrap();
@@ -307,8 +313,14 @@ mod tests {
             let names = list.split(", ").map(|name| name.trim_matches('"').to_owned());
             names.filter(|name| !name.starts_with("__")).collect()
         };
-        assert_eq!(names(FILTERS), known(filters));
-        assert_eq!(names(TESTS), known(tests));
+        (known(tests), known(filters))
+    }
+
+    #[test]
+    fn every_filter_test_and_global_is_documented() {
+        let (tests, filters) = registered();
+        assert_eq!(names(FILTERS), filters);
+        assert_eq!(names(TESTS), tests);
         let globals = super::super::ENVIRONMENT.globals().map(|(name, _)| name.to_owned());
         assert_eq!(names(GLOBALS), globals.filter(|name| !name.starts_with("__")).collect());
     }

@@ -1,6 +1,6 @@
 //! The languages: YAML, Jinja, targets.
 
-use brine_jinja::{Context, Host, Template};
+use brine_jinja::{Context, Host, Limits, Template};
 use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, list, map};
 use brine_yaml::{Style, dump, load};
@@ -27,6 +27,8 @@ pub fn jinja(bytes: &[u8]) -> u64 {
     };
     let host = Host::new();
     let mut context = Context::new("base");
+    // Lower than the defaults: what a template may do in seconds would count as a hang in an unoptimized build.
+    context.set_limits(Limits { memory: 8 << 20, fuel: 20_000_000, ..Limits::default() });
     context.set("grains", &map! {"os" => "Debian", "ip" => map! {"lo" => "127.0.0.1"}}.into());
     fingerprint(1, template.render(&context, &host))
 }

@@ -13,7 +13,7 @@ use super::super::guard;
 use super::super::limits;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
-use super::{Args, Given, Options, class, defined, failed, iterable, lacks};
+use super::{Args, Given, Options, class, counted, defined, failed, iterable, lacks};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml", to_yaml);
@@ -38,10 +38,10 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         });
     }
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
-    environment.add_filter("yaml_dquote", |value: Given| ascii(&double_quoted(&text(&value))));
+    environment.add_filter("yaml_dquote", |value: Given| counted(ascii(&double_quoted(&text(&value)))));
     environment.add_filter("yaml_squote", |value: Given| {
         // A newline in quotes is a blank in YAML, two are one newline.
-        format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n"))
+        counted(format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n")))
     });
     for name in ["json_encode_dict", "json_decode_dict"] {
         environment.add_filter(name, |value: JinjaValue| match value.kind() {
@@ -108,15 +108,18 @@ fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
 }
 
 /// Marks data as text that is safe in HTML, as in Salt: `+` escapes strings added to it.
-fn safe(text: &str) -> JinjaValue {
-    JinjaValue::from_safe_string(text.to_owned())
+fn safe(text: String) -> Result<JinjaValue, Error> {
+    counted(text).map(JinjaValue::from_safe_string)
 }
 
 /// `yaml(flow_style=True)`: flow style by default; without the trailing newline.
 fn to_yaml(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let flow = Options::new(&args)?.flag(0, "flow_style", true);
-    let text = brine_yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
-    Ok(safe(text.strip_suffix('\n').unwrap_or(&text)))
+    let mut text = brine_yaml::dump(&defined(&value)?, if flow { Style::FLOW } else { Style::BLOCK });
+    if text.ends_with('\n') {
+        text.pop();
+    }
+    safe(text)
 }
 
 /// `json(sort_keys=True, indent=None)`.
@@ -124,7 +127,7 @@ fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let value = defined(&value)?;
     let value = if options.flag(0, "sort_keys", true) { json::sorted(&value) } else { value };
-    Ok(safe(&json_text(&value, options.get(1, "indent").as_ref())?))
+    safe(json_text(&value, options.get(1, "indent").as_ref())?)
 }
 
 fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
@@ -166,15 +169,15 @@ fn to_script_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
             _ = write!(out, "\\u{unit:04x}");
         }
     }
-    Ok(safe(&out))
+    safe(out)
 }
 
 /// `python`: a literal with its keys sorted.
 fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
     if value.is_tuple() {
-        return Ok(safe(&text(value)));
+        return safe(text(value));
     }
-    Ok(safe(&brine_value::python::repr(&json::sorted(&defined(value)?))))
+    safe(brine_value::python::repr(&json::sorted(&defined(value)?)))
 }
 
 /// Returns the data in the output of a guarded block, if it has untrusted text.

@@ -183,6 +183,11 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(value)
 }
 
+/// Counts text that a filter has escaped as memory: in a chain of such filters each may double it.
+fn counted(text: String) -> Result<String, Error> {
+    limits::reserve(text.len()).map(|()| text)
+}
+
 /// Returns a value that can be iterated over, or an error.
 fn iterable(value: JinjaValue) -> Result<JinjaValue, Error> {
     super::operators::refuse_undefined(&value)?;

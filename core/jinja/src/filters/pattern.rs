@@ -31,7 +31,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("regex_escape", |text: JinjaValue| {
         super::super::operators::refuse_undefined(&text)?;
         let refused = || failed(format_args!("decoding to str: need a bytes-like object, {} found", type_name(&text)));
-        Ok::<_, Error>(escape(text.as_str().ok_or_else(refused)?))
+        super::counted(escape(text.as_str().ok_or_else(refused)?))
     });
     environment.add_test("match", |text: JinjaValue, pattern: String, options: Args| {
         find(&matched(&text)?, &pattern, &options, true).map(|found| !found.is_none())

@@ -168,6 +168,26 @@ fn memory_is_limited_for_every_operation() {
 }
 
 #[test]
+fn a_chain_of_any_filter_stays_within_memory() {
+    // Each filter that doubles some character, or escapes it, grows its own output.
+    let text = r#"{% set x = 'a b\'\"\\\n%&<ä' * 10 %}{% set y = x"#;
+    let mut wrong = Vec::new();
+    for filter in crate::reference::filters() {
+        for length in [8, 12, 16, 20, 24, 32, 48, 64] {
+            let source = format!("{text}{} %}}{{{{ y | length }}}}", format!(" | {filter}").repeat(length));
+            let (rendered, peak) = render_within(limits(), &source);
+            if peak > MOST {
+                wrong.push(format!("{filter}, {length} times: {peak} bytes"));
+            }
+            if peak > MOST || rendered.is_err() {
+                break;
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
 fn steps_are_limited_for_every_operation() {
     let nested = "{% set ns = namespace(l=[1], m=[1]) %}{% for i in range(60) %}{% set ns.l = [ns.l, ns.l] %}\
                   {% set ns.m = [ns.m, ns.m] %}{% endfor %}\n";
