@@ -16,6 +16,7 @@ mod elasticsearch;
 mod encoding;
 mod error;
 mod etcd;
+mod expiry;
 mod highstate;
 mod http;
 mod influxdb;
@@ -174,6 +175,7 @@ pub trait Returner: Send + Sync {
     }
 
     /// Removes jobs, returns and events older than `older_than`. Zero keeps everything, as `keep_jobs_seconds: 0` does.
+    /// `local_cache` and the SQL databases keep a job while its newest return is younger.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let _ = older_than;
         Err(self.cannot("remove old jobs"))

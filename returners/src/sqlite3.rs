@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, Transaction, TransactionBehavior, params};
 
 use crate::error::readable;
+use crate::expiry::between;
 use crate::{Backend, BackendOption, Options, Returner, ReturnerError, encoding};
 
 const NAME: &str = "sqlite3";
@@ -311,12 +312,19 @@ impl Returner for Sqlite {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
+        let now = brine_clock::now();
+        let Some(oldest) = oldest_kept(&now, older_than.as_secs()) else { return Ok(()) };
         let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
         let oldest_event = brine_event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
+        // As returns are stored; Salt writes the same form.
+        let since = now.checked_sub(age).unwrap_or(now).strftime("%Y-%m-%d %H:%M:%S").to_string();
         self.change(|transaction| {
+            let select = "SELECT DISTINCT jid FROM salt_returns WHERE jid < ?1 AND date >= ?2 ORDER BY jid";
+            let kept = strings(transaction, select, [oldest.as_str(), &since])?;
             for table in ["jids", "salt_returns", "jid_minions"] {
-                transaction.execute(&format!("DELETE FROM {table} WHERE jid < ?1"), [oldest.as_str()])?;
+                for range in between(&kept, oldest.as_str()) {
+                    transaction.execute(&format!("DELETE FROM {table} WHERE jid > ?1 AND jid < ?2"), range)?;
+                }
             }
             transaction.execute("DELETE FROM salt_events WHERE alter_time < ?1", [oldest_event]).map(drop)
         })

@@ -29,6 +29,8 @@ pub(super) struct Layout {
     pub returns_of_jid: &'static str,
     /// The same of a function's newest return of each minion.
     pub newest_returns: &'static str,
+    /// Selects the job ids below a given one that have a return younger than `SECONDS`.
+    pub returned_since: &'static str,
     /// Removes events older than `SECONDS`.
     pub old_events: &'static str,
     /// The texts of false and true in the column `success`.
@@ -78,6 +80,8 @@ pub(super) static MYSQL: Layout = Layout {
     newest_returns: "SELECT one.`jid`, one.`id`, one.`full_ret` FROM `salt_returns` one
         JOIN (SELECT `id`, `fun`, MAX(`jid`) AS `jid` FROM `salt_returns` WHERE `fun` = ? GROUP BY `id`, `fun`) newest
         ON one.`jid` = newest.`jid` AND one.`id` = newest.`id` AND one.`fun` = newest.`fun` ORDER BY one.`alter_time`",
+    returned_since: "SELECT DISTINCT `jid` FROM `salt_returns`
+        WHERE `jid` < ? AND `alter_time` >= NOW() - INTERVAL SECONDS SECOND ORDER BY `jid`",
     old_events: "DELETE FROM `salt_events` WHERE `alter_time` < NOW() - INTERVAL SECONDS SECOND",
     booleans: ["0", "1"],
     holds_nul: true,
@@ -139,7 +143,9 @@ macro_rules! postgres {
                     SELECT DISTINCT ON (id) jid, id, CAST(full_ret AS text) AS full_ret FROM salt_returns WHERE fun = ?
                     ORDER BY id, jid DESC, alter_time
                 ) newest",
-            old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
+            returned_since: "SELECT DISTINCT jid FROM salt_returns
+                WHERE jid < ? AND alter_time >= now() - interval 'SECONDS seconds' ORDER BY jid",
+    old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
             booleans: ["false", "true"],
             holds_nul: $holds_nul,
         }
@@ -205,6 +211,8 @@ pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
     newest_returns: "SELECT jid, id, return FROM (
             SELECT DISTINCT ON (id) jid, id, return FROM salt_returns WHERE fun = ? ORDER BY id, jid DESC, added
         ) newest",
+    returned_since: "SELECT DISTINCT jid FROM salt_returns
+        WHERE jid < ? AND added >= now() - interval 'SECONDS seconds' ORDER BY jid",
     old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
     booleans: ["false", "true"],
     // In texts of their own, not within JSON.

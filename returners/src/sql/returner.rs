@@ -15,6 +15,7 @@ use super::columns::Texts;
 use super::layout::Layout;
 use crate::connection::Connection;
 use crate::error::readable;
+use crate::expiry::between;
 use crate::{Options, Returner, ReturnerError};
 
 /// The number of rows that one statement inserts or looks up at most: servers take at most 65,535 parameters.
@@ -265,10 +266,14 @@ impl Returner for Sql {
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
-        let events = self.layout.old_events.replace("SECONDS", &older_than.as_secs().to_string());
+        let within = |statement: &str| statement.replace("SECONDS", &older_than.as_secs().to_string());
+        let (since, events) = (within(self.layout.returned_since), within(self.layout.old_events));
         self.change(|client| {
+            let kept: Vec<String> = client.query(&since, &[oldest.as_str()])?.into_iter().flatten().collect();
             for table in ["jids", "salt_returns", "jid_minions"] {
-                client.execute(&format!("DELETE FROM {table} WHERE jid < ?"), &[oldest.as_str()])?;
+                for range in between(&kept, oldest.as_str()) {
+                    client.execute(&format!("DELETE FROM {table} WHERE jid > ? AND jid < ?"), &range)?;
+                }
             }
             client.execute(&events, &[])
         })

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::{Bound, Range};
 
 use bytes::Bytes;
 use redb::{ReadableTable, WriteTransaction};
@@ -22,6 +23,8 @@ enum Change {
     Delete(Table, Vec<u8>),
     DeleteBelow(Table, Vec<u8>),
     DeletePrefix(Table, Vec<u8>),
+    /// The first keys of a range, up to a number.
+    DeleteFirst(Table, Range<Vec<u8>>, usize),
 }
 
 impl Batch {
@@ -55,6 +58,12 @@ impl Batch {
         self.add(Change::DeletePrefix(table, prefix.into()))
     }
 
+    /// Removes the first keys of a range, at most `most`: a large range is removed in several batches, between which others
+    /// are committed.
+    pub fn delete_first(&mut self, table: Table, range: Range<impl Into<Vec<u8>>>, most: usize) -> &mut Self {
+        self.add(Change::DeleteFirst(table, range.start.into()..range.end.into(), most))
+    }
+
     /// Adds the changes of another batch.
     pub fn append(&mut self, mut other: Batch) {
         self.changes.append(&mut other.changes);
@@ -77,7 +86,9 @@ impl Batch {
             Change::Put(table, key, _) | Change::PutNew(table, key, _) | Change::Delete(table, key) => {
                 (*table, Some(&**key))
             }
-            Change::DeleteBelow(table, _) | Change::DeletePrefix(table, _) => (*table, None),
+            Change::DeleteBelow(table, _) | Change::DeletePrefix(table, _) | Change::DeleteFirst(table, ..) => {
+                (*table, None)
+            }
         })
     }
 
@@ -85,6 +96,7 @@ impl Batch {
         self.bytes += match &change {
             Change::Put(_, key, value) | Change::PutNew(_, key, value) => key.len() + value.len(),
             Change::Delete(_, key) | Change::DeleteBelow(_, key) | Change::DeletePrefix(_, key) => key.len(),
+            Change::DeleteFirst(_, range, _) => range.start.len() + range.end.len(),
         };
         self.changes.push(change);
         self
@@ -100,7 +112,8 @@ pub(super) fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> Result
             | Change::PutNew(table, ..)
             | Change::Delete(table, _)
             | Change::DeleteBelow(table, _)
-            | Change::DeletePrefix(table, _) => *table,
+            | Change::DeletePrefix(table, _)
+            | Change::DeleteFirst(table, ..) => *table,
         };
         let open = match tables.entry(table) {
             Entry::Occupied(entry) => entry.into_mut(),
@@ -123,6 +136,19 @@ pub(super) fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> Result
                     .collect::<Result<_, _>>()?;
                 for key in keys {
                     open.remove(&*key)?;
+                }
+            }
+            Change::DeleteFirst(_, range, most) => {
+                let mut left = *most;
+                let within = (Bound::Included(&*range.start), Bound::Excluded(&*range.end));
+                // An iterator that is dropped leaves the rest in place.
+                let removed = open.extract_from_if::<&[u8], _>(within, |_, _| true)?;
+                for pair in removed {
+                    pair?;
+                    left -= 1;
+                    if left == 0 {
+                        break;
+                    }
                 }
             }
         }

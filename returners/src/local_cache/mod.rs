@@ -1,4 +1,6 @@
-//! `local_cache`: the default job cache, stored in the master's store.
+//! `local_cache`: the default job cache, stored in the master's store. `clean` removes old jobs.
+
+mod clean;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +8,7 @@ use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, Table, Ticket};
 use brine_ids::{Jid, MinionId};
-use brine_job::{Call, Load, Return, oldest_kept};
+use brine_job::{Call, Load, Return};
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
@@ -221,6 +223,7 @@ impl Returner for LocalCache {
         for one in returns {
             batch.put_new(RETURNS, key(one.jid(), one.id().as_str()), msgpack::pack_map(one.map()));
         }
+        self.record_late(RETURNS, returns.iter().map(|one| (one.jid(), one.id())), &mut batch)?;
         self.write(batch)
     }
 
@@ -232,6 +235,7 @@ impl Returner for LocalCache {
                 batch.put_new(INDEX, call.jid().as_str(), index_of(&load));
             }
         }
+        self.record_late(CALLS, calls.iter().map(|call| (call.jid(), call.id())), &mut batch)?;
         self.write(batch)
     }
 
@@ -317,12 +321,7 @@ impl Returner for LocalCache {
     }
 
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
-        let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
-        let mut batch = Batch::new();
-        for table in [LOADS, RETURNS, CALLS, MINIONS, INDEX] {
-            batch.delete_below(table, oldest.as_str());
-        }
-        self.write(batch)
+        self.remove_old(older_than)
     }
 }
 
@@ -334,14 +333,14 @@ mod tests {
 
     use super::*;
 
-    fn cache(directory: &std::path::Path) -> LocalCache {
+    pub(super) fn cache(directory: &std::path::Path) -> LocalCache {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
         LocalCache { store, in_flight: Mutex::default(), is_indexed: AtomicBool::default() }
     }
 
-    fn returned(jid: &Jid, id: &str) -> Return {
+    pub(super) fn returned(jid: &Jid, id: &str) -> Return {
         Return::from_map(map! {"jid" => jid, "id" => id, "fun" => "test.ping", "return" => true}).unwrap()
     }
 

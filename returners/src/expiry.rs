@@ -1,0 +1,26 @@
+//! The ranges of job ids that a clean-up removes from a database.
+
+/// Returns the ranges between the kept job ids, which are in ascending order and below `oldest`: each as the ids above and below
+/// it, which are not of it.
+pub(crate) fn between<'a>(kept: &'a [String], oldest: &'a str) -> Vec<[&'a str; 2]> {
+    let above = std::iter::once("").chain(kept.iter().map(String::as_str));
+    let below = kept.iter().map(String::as_str).chain([oldest]);
+    above.zip(below).map(|(above, below)| [above, below]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kept_ids_are_in_no_range() {
+        for (kept, expected) in [
+            (&[][..], &[["", "5"]][..]),
+            (&["2"], &[["", "2"], ["2", "5"]]),
+            (&["2", "3"], &[["", "2"], ["2", "3"], ["3", "5"]]),
+        ] {
+            let kept: Vec<String> = kept.iter().map(|id| (*id).to_owned()).collect();
+            assert_eq!(between(&kept, "5"), expected);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Removal of old jobs, in steps between which other writes are committed. A job is old when it began long ago and its newest
+//! return is old too: the returns that came long after the beginning of their job are recorded with their time.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::time::Duration;
+
+use brine_bus::store::{Batch, Table};
+use brine_ids::{Jid, MinionId};
+use brine_job::oldest_kept;
+
+use super::{CALLS, INDEX, LOADS, LocalCache, MINIONS, RETURNS, key};
+use crate::ReturnerError;
+
+/// The time of the newest late return, as the first digits of a job id, by job id.
+const LATE: Table = Table("jobs_late");
+/// The tables with jobs.
+const TABLES: [Table; 6] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE];
+/// The time after the beginning of a job from which on a return is late, in seconds. Jobs stay this much longer.
+const PROMPT: u64 = 60;
+/// The digits of a job id down to its second.
+const SECONDS: usize = 14;
+/// The number of rows that one step removes.
+const STEP: usize = 2000;
+
+impl LocalCache {
+    /// Adds the records of those that are late among rows of [`RETURNS`] or [`CALLS`]. A row that is there already is none: a
+    /// minion that returns again and again could keep a job for ever.
+    pub(super) fn record_late<'a>(
+        &self,
+        table: Table,
+        rows: impl Iterator<Item = (&'a Jid, &'a MinionId)>,
+        batch: &mut Batch,
+    ) -> Result<(), ReturnerError> {
+        let now = brine_clock::now();
+        let Some(prompt) = oldest_kept(&now, PROMPT) else { return Ok(()) };
+        let mut late = BTreeSet::new();
+        for (jid, id) in rows.filter(|(jid, _)| **jid < prompt) {
+            if self.settle()?.get(table, &key(jid, id.as_str()))?.is_none() {
+                late.insert(jid);
+            }
+        }
+        for jid in late {
+            batch.put(LATE, jid.as_str(), now.strftime("%Y%m%d%H%M%S").to_string().into_bytes());
+        }
+        Ok(())
+    }
+
+    /// Removes the jobs that began longer ago, and whose returns are older.
+    pub(super) fn remove_old(&self, older_than: Duration) -> Result<(), ReturnerError> {
+        let now = brine_clock::now();
+        let of = |seconds| oldest_kept(&now, seconds);
+        let Some((young, end)) = of(older_than.as_secs()).zip(of(older_than.as_secs().saturating_add(PROMPT))) else {
+            return Ok(());
+        };
+        let mut start = Vec::new();
+        for kept in self.kept(&young, &end)? {
+            // Behind `<jid>/<minion id>`.
+            let next = [&kept[..], b"0"].concat();
+            self.remove(start..kept)?;
+            start = next;
+        }
+        self.remove(start..end.as_str().into())
+    }
+
+    /// Returns the jobs before `end` that have a return since the time of `young`.
+    fn kept(&self, young: &Jid, end: &Jid) -> Result<Vec<Vec<u8>>, ReturnerError> {
+        let since = young.as_str().as_bytes().get(..SECONDS).unwrap_or_default();
+        let mut kept = Vec::new();
+        self.each(LATE, |jid, time| {
+            if jid < end.as_str().as_bytes() && time >= since {
+                kept.push(jid.to_vec());
+            }
+        })?;
+        Ok(kept)
+    }
+
+    /// Removes the jobs of a range of job ids.
+    fn remove(&self, range: Range<Vec<u8>>) -> Result<(), ReturnerError> {
+        for table in TABLES {
+            while self.settle()?.scan(table, &range.start, 1)?.iter().any(|(key, _)| *key < range.end) {
+                let mut batch = Batch::new();
+                batch.delete_first(table, range.clone(), STEP);
+                self.write(batch)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::super::tests::{cache, returned};
+    use super::*;
+    use crate::Returner;
+
+    const DAY: Duration = Duration::from_secs(86400);
+
+    fn jid(text: &str) -> Jid {
+        text.parse().unwrap()
+    }
+
+    /// Stores a job with returns of two minions, as if they had come at once.
+    fn store_job(cache: &LocalCache, jid: &Jid) {
+        cache.save_load(&brine_job::Load::from_map(map! {"jid" => jid, "fun" => "test.ping"}).unwrap()).unwrap();
+        cache.save_minions(jid, &["a".parse().unwrap()]).unwrap();
+        let mut batch = Batch::new();
+        for id in ["a", "b"] {
+            batch.put(RETURNS, key(jid, id), brine_value::msgpack::pack_map(returned(jid, id).map()));
+        }
+        cache.write(batch).unwrap();
+    }
+
+    fn jobs(cache: &LocalCache) -> Vec<String> {
+        cache.get_jids(None).unwrap().iter().rev().map(|load| load.jid().to_string()).collect()
+    }
+
+    #[test]
+    fn a_job_stays_while_its_newest_return_is_young() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
+        let ids = ["20200101000000000000", "20200101000000000000_7", "20200102000000000000", "20200103000000000000"];
+        let new = Jid::new();
+        for id in ids.iter().map(|id| jid(id)).chain([new.clone()]) {
+            store_job(&cache, &id);
+        }
+        // A second return of a minion is none; one of another minion is.
+        cache.returner(&returned(&jid(ids[0]), "a")).unwrap();
+        cache.returner(&returned(&jid(ids[2]), "c")).unwrap();
+        cache.clean_old_jobs(Duration::ZERO).unwrap();
+        assert_eq!(jobs(&cache).len(), 5, "zero keeps everything");
+        cache.clean_old_jobs(DAY).unwrap();
+        assert_eq!(jobs(&cache), [ids[2], new.as_str()]);
+        assert_eq!(cache.get_jid(&jid(ids[2])).unwrap().len(), 3);
+        for id in [ids[0], ids[1], ids[3]] {
+            assert!(cache.get_jid(&jid(id)).unwrap().is_empty(), "{id}");
+        }
+        // Its newest return was two days ago.
+        let mut batch = Batch::new();
+        let ago = oldest_kept(&brine_clock::now(), 2 * 86400).unwrap();
+        batch.put(LATE, ids[2], ago.as_str().as_bytes()[..SECONDS].to_vec());
+        cache.write(batch).unwrap();
+        cache.clean_old_jobs(DAY).unwrap();
+        assert_eq!(jobs(&cache), [new.as_str()]);
+        for table in TABLES {
+            assert!(
+                cache
+                    .settle()
+                    .unwrap()
+                    .scan(table, b"", 9)
+                    .unwrap()
+                    .iter()
+                    .all(|(key, _)| key.starts_with(new.as_str().as_bytes()))
+            );
+        }
+    }
+
+    #[test]
+    fn many_jobs_are_removed_in_steps() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = cache(directory.path());
+        let old = jid("20200101000000000000");
+        let mut batch = Batch::new();
+        let count = STEP * 2 + 10;
+        for number in 0..count {
+            batch.put(RETURNS, key(&old, &format!("m{number}")), Vec::new());
+        }
+        cache.write(batch).unwrap();
+        cache.settle().unwrap();
+        // Between two steps the rest is there.
+        let mut batch = Batch::new();
+        batch.delete_first(RETURNS, Vec::new()..b"3".to_vec(), STEP);
+        cache.write(batch).unwrap();
+        assert_eq!(cache.settle().unwrap().scan(RETURNS, b"", count).unwrap().len(), STEP + 10);
+        cache.clean_old_jobs(DAY).unwrap();
+        assert!(cache.settle().unwrap().scan(RETURNS, b"", 1).unwrap().is_empty());
+    }
+}
