@@ -118,6 +118,18 @@ async fn functions_of_cp_get_files_from_a_master() {
     assert!(output.status.success(), "{}", stdout(&output));
 }
 
+/// Returns the number of jobs by which pieces of files were sent. They are stored without the pieces.
+fn pieces_sent(system: &System) -> usize {
+    let output = system.tool("salt-run", &["jobs.list_jobs", "search_function=cp.recv_chunked", "--out=json"]);
+    let jobs = brine_value::json::from_json(&stdout(&output)).unwrap();
+    let jobs = jobs.as_map().unwrap();
+    for job in jobs.values() {
+        let piece = job.get("Arguments").and_then(|arguments| arguments.as_list()?.get(1)).unwrap();
+        assert!(piece.is_nil() || piece.as_str().unwrap().ends_with(" bytes)"), "{piece}");
+    }
+    jobs.len()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn salt_cp_copies_small_files_large_ones_and_directories() {
     let mut system = system("salt_cp_chunk_size: 50000\n").await;
@@ -149,8 +161,26 @@ async fn salt_cp_copies_small_files_large_ones_and_directories() {
         assert_eq!(std::fs::read(&names[1]).unwrap(), b"");
         assert!(std::path::Path::new(&names[2]).is_dir());
     }
+    // A copy that was interrupted goes on where it ended; what is no beginning of the file is replaced.
+    let big = here("from/tree/big");
+    for (name, present, pieces) in
+        [("part", &bytes[..100_000], 2), ("none", b"", 4), ("all", &bytes, 0), ("other", &bytes[1..100_001], 4)]
+    {
+        let to = here(name);
+        if name != "none" {
+            std::fs::write(&to, present).unwrap();
+        }
+        let before = pieces_sent(&system);
+        assert_eq!(
+            copied(&["-C", "--resume", "web1", &big, &to]),
+            (map! {"web1" => map! {to.as_str() => true}}.into(), Some(0))
+        );
+        assert_eq!(std::fs::read(&to).unwrap(), bytes, "{name}");
+        assert_eq!(pieces_sent(&system) - before, pieces, "{name}");
+    }
     for (words, status, expected) in [
-        (&["nobody", &text, "/tmp/x"][..], 2, "No minions matched"),
+        (&["web1", "--resume", &text, "/tmp/x"][..], 64, "--resume needs --chunked"),
+        (&["nobody", &text, "/tmp/x"], 2, "No minions matched"),
         (&["*", "/no/such/file", "/tmp/x"], 42, "is not available"),
         (&["*", &here("from"), "/tmp/x"], 1, "--chunked"),
         (&["*"], 64, "a target, a file and a destination"),

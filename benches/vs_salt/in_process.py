@@ -9,7 +9,7 @@ import subprocess
 import results
 from reacting import arguments
 
-BENCHES = {"entries": "brine-reactor", "bus": "brine-bus"}
+BENCHES = {"entries": "brine-reactor", "bus": "brine-bus", "job_cache": "brine-returners"}
 
 
 def found_by(bench, package, words, quick):

@@ -284,8 +284,9 @@ master waits for its disk five times and the minion three times (`strace`), the 
 def in_process_part(found):
     matching = [[what, f"{time * 1e9:,.0f}", f"{rate:,.0f}"] for what, time, rate in found["entries"]]
     bus = [[what, f"{rate:,.0f}"] for what, _, rate in found["bus"]]
+    jobs = [[what, f"{time * 1e3:,.2f}"] for what, time, _ in found["job_cache"]]
     return f"""\
-By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_count()} processors.
+By `benches/vs_salt/run in-process`, which runs the three commands below; {os.cpu_count()} processors.
 
 `cargo bench -p brine-reactor --bench entries`: finding an event's reactor entries.
 
@@ -293,10 +294,13 @@ By `benches/vs_salt/run in-process`, which runs the two commands below; {os.cpu_
 
 `cargo bench -p brine-bus --bench bus`: one task publishes 200,000 events of 100 bytes, another receives them.
 
-{doc.table(["what", "events/s"], bus)}"""
+{doc.table(["what", "events/s"], bus)}
+
+`cargo bench -p brine-returners --bench job_cache`: the job cache with 10,000 jobs of 100 minions each, 1,000,000 returns.
+
+{doc.table(["what", "ms"], jobs)}"""
 
 
-# The sections by name of the measurement, in the order of the document.
 def cluster_part(found):
     rows = [
         ["`salt '*' test.ping`, one master, s", f"{found['single']:.3f}", ""],
@@ -313,6 +317,7 @@ asked of one member.
 """
 
 
+# The sections by name of the measurement, in the order of the document.
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),

@@ -23,6 +23,9 @@ const RETURN_BYTES: usize = 8 << 20;
 /// The field of a return that the job cache does not store.
 pub(crate) const NOT_CACHED: &str = "_nocache";
 
+/// The function by which `salt-cp` sends the pieces of a file: its arguments are the path, the piece, ...
+const RECEIVE_PIECE: &str = "cp.recv_chunked";
+
 /// The job cache of a master.
 #[derive(Clone)]
 pub(crate) struct JobCache {
@@ -207,7 +210,7 @@ fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), Cach
     by_master(&data)?;
     data.insert("jid".into(), jid.into());
     let is_part = data.shift_remove(PART).is_some();
-    let mut load = Load::from_map(whole_load(data))?;
+    let mut load = Load::from_map(without_piece(whole_load(data)))?;
     if is_part && let Some(known) = cache.get_load(load.jid())? {
         load = load.with_minions(known.minions());
     }
@@ -289,6 +292,18 @@ fn load_of_standalone(job_return: &Return) -> Option<Load> {
 fn whole_load(mut data: Map) -> Map {
     if let Some(Value::Map(more)) = data.shift_remove(MORE) {
         data.extend(more);
+    }
+    data
+}
+
+/// Replaces the piece of a file in a job of `salt-cp` by its size: a job cache with all pieces would hold the file.
+fn without_piece(mut data: Map) -> Map {
+    if data.get("fun").and_then(Value::as_str) == Some(RECEIVE_PIECE)
+        && let Some(Value::List(arg)) = data.get_mut("arg")
+        && let Some(piece) = arg.get_mut(1)
+        && let Some(text) = piece.as_str()
+    {
+        *piece = format!("({} bytes)", text.len()).into();
     }
     data
 }
@@ -455,8 +470,11 @@ mod tests {
 
     #[test]
     fn loads_are_stored_whole_and_without_message_fields() {
-        let load = whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}});
+        let load =
+            without_piece(whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}}));
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
+        let piece = without_piece(map! {"fun" => RECEIVE_PIECE, "arg" => list!["/srv/x", "aGVsbG8=", true]});
+        assert_eq!(piece.get("arg"), Some(&list!["/srv/x", "(8 bytes)", true].into()));
         let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
         let load = load_of_standalone(&Return::from_map(standalone.clone()).unwrap()).unwrap();
         assert_eq!((load.arg(), load.minions().len(), load.map().contains_key("return")), (&[1.into()][..], 1, false));

@@ -4,7 +4,7 @@ use brine_function::CallError;
 use brine_ids::Jid;
 use brine_job::Load;
 use brine_returners::{JobOutline, Returner};
-use brine_text::glob::fnmatch;
+use brine_text::glob::GlobSet;
 use brine_value::{FromValue, Map, Value};
 use jiff::civil::DateTime;
 
@@ -12,8 +12,9 @@ use jiff::civil::DateTime;
 #[derive(Default)]
 pub(super) struct Search {
     metadata: Option<Map>,
-    functions: Vec<String>,
-    targets: Vec<String>,
+    /// `None` matches everything.
+    functions: Option<GlobSet>,
+    targets: Option<GlobSet>,
     start: Option<DateTime>,
     end: Option<DateTime>,
     without_find_job: bool,
@@ -34,8 +35,8 @@ impl Search {
         };
         Ok(Search {
             metadata,
-            functions: globs(function),
-            targets: globs(target),
+            functions: globs(function)?,
+            targets: globs(target)?,
             start: time(start)?,
             end: time(end)?,
             without_find_job: false,
@@ -59,8 +60,8 @@ impl Search {
     }
 
     fn accepts(&self, job: &JobOutline<'_>) -> bool {
-        let any = |globs: &[String], mut values: Box<dyn Iterator<Item = &str> + '_>| {
-            globs.is_empty() || values.any(|value| globs.iter().any(|glob| fnmatch(glob, value)))
+        let any = |globs: &Option<GlobSet>, mut values: Box<dyn Iterator<Item = &str> + '_>| {
+            globs.as_ref().is_none_or(|globs| values.any(|value| globs.is_match(value)))
         };
         let is_within = |start: Option<DateTime>, end: Option<DateTime>| {
             let time = job.jid().parse::<Jid>().ok().and_then(|jid| jid.time());
@@ -82,13 +83,15 @@ impl Search {
     }
 }
 
-/// Returns globs from a list, or from a comma-separated string.
-fn globs(value: &Value) -> Vec<String> {
-    match value {
+/// Compiles globs from a list, or from a comma-separated string; `None` if there are none.
+fn globs(value: &Value) -> Result<Option<GlobSet>, CallError> {
+    let globs: Vec<String> = match value {
         Value::Nil => Vec::new(),
         Value::List(all) => all.iter().map(ToString::to_string).collect(),
         text => text.to_string().split(',').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),
-    }
+    };
+    let compiled = || GlobSet::new(&globs).map_err(CallError::execution);
+    (!globs.is_empty()).then(compiled).transpose()
 }
 
 /// The forms of times that are parsed, beside ISO 8601: those that jobs are listed with, and common ones.
@@ -175,7 +178,7 @@ mod tests {
             assert_eq!(matches(&search, &job), is);
         }
         let of_several = Load::from_map(map! {"jid" => JID, "fun" => list!["test.ping", "cmd.run"]}).unwrap();
-        assert!(matches(&Search { functions: vec!["cmd.*".into()], ..Search::default() }, &of_several));
+        assert!(matches(&search(nil(), "cmd.*".into(), nil(), "", ""), &of_several));
         assert!(time(&"yesterday".into()).is_err());
     }
 }

@@ -1,17 +1,20 @@
-//! `salt-cp`: copies files of this host to minions, by the execution functions `cp.recv` and `cp.recv_chunked`.
+//! `salt-cp`: copies files of this host to minions, by the execution functions `cp.recv` and `cp.recv_chunked`. `sources`
+//! finds the files, `resume` what minions have of them already.
+
+mod resume;
+mod sources;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{Read, Write};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_client::job::{Outcome, Run};
-use brine_config::MasterConfig;
 use brine_job::Times;
 use brine_master::FIND_JOB;
 use brine_target::TargetKind;
@@ -25,6 +28,8 @@ use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments, Shower};
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
+use resume::Part;
+use sources::{Entry, Found, small};
 
 const NAME: &str = "salt-cp";
 const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
@@ -32,13 +37,11 @@ const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
 const NO_FILE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
 const NOBODY: u8 = 2;
-/// The maximum size of files that are sent without `--chunked`, in bytes: they are one job.
-const SMALL: u64 = 1 << 20;
 
 /// Copy files of this host to minions.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-cp '*' /etc/motd /etc/motd              a small text file\n  salt-cp -G os:Debian a.conf b.conf /etc/app.d  into a directory\n  salt-cp -C 'web*' ./site /var/www            -C: any size, binary files, directories"
+    after_help = "Examples:\n  salt-cp '*' /etc/motd /etc/motd              a small text file\n  salt-cp -G os:Debian a.conf b.conf /etc/app.d  into a directory\n  salt-cp -C 'web*' ./site /var/www            -C: any size, binary files, directories\n  salt-cp -C --resume 'web*' ./disk.img /srv/    go on after an interruption"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 struct Arguments {
@@ -48,6 +51,9 @@ struct Arguments {
     /// Send files of any size and content in pieces, and directories with all that is in them
     #[arg(short = 'C', long)]
     chunked: bool,
+    /// With --chunked: send only what minions lack of files that an earlier copy has left incomplete
+    #[arg(long)]
+    resume: bool,
     /// Do not compress the pieces
     #[arg(short, long)]
     no_compression: bool,
@@ -105,6 +111,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(usage::error(NAME, USAGE, "a target, a file and a destination are needed"));
     };
+    if arguments.resume && !arguments.chunked {
+        return Ok(usage::error(NAME, USAGE, "--resume needs --chunked"));
+    }
     if sources.is_empty() {
         return Ok(usage::error(NAME, USAGE, "a file and a destination are needed"));
     }
@@ -127,7 +136,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let delimiter = arguments.delimiter.clone();
         let mut copy = Copy { client, times, tgt, tgt_type: kind.name(), delimiter, shower, results: Map::new() };
         let done = if arguments.chunked {
-            copy.in_pieces(&config, sources, dest, !arguments.no_compression).await
+            let how = Pieces {
+                size: config.salt_cp_chunk_size.max(1),
+                compressed: !arguments.no_compression,
+                resume: arguments.resume,
+            };
+            copy.in_pieces(&how, sources, dest).await
         } else {
             copy.at_once(sources, dest).await
         };
@@ -156,6 +170,15 @@ enum Mistake {
     NotSmall(String),
 }
 
+/// How files are sent in pieces.
+struct Pieces {
+    /// The size of a piece in bytes.
+    size: usize,
+    compressed: bool,
+    /// Whether only what minions lack is sent.
+    resume: bool,
+}
+
 /// One copy to the minions of a target.
 struct Copy {
     client: MasterClient,
@@ -181,13 +204,7 @@ impl Copy {
     }
 
     /// Sends files and directories in pieces, a job each. A minion that has refused a piece of a file gets no more of it.
-    async fn in_pieces(
-        &mut self,
-        config: &MasterConfig,
-        sources: &[String],
-        dest: &str,
-        compressed: bool,
-    ) -> anyhow::Result<()> {
+    async fn in_pieces(&mut self, how: &Pieces, sources: &[String], dest: &str) -> anyhow::Result<()> {
         let found = Found::below(sources)?;
         let into_directory = found.files.len() > 1 || !found.empty.is_empty() || dest.ends_with('/');
         let remote = |one: &Entry| match (&one.below, into_directory) {
@@ -198,7 +215,13 @@ impl Copy {
         let target = (self.tgt.clone(), self.tgt_type);
         for entry in &found.files {
             let path = remote(entry);
-            self.file(&entry.path, &path, config.salt_cp_chunk_size.max(1), compressed).await?;
+            if how.resume {
+                for part in self.parts(&entry.path, &path).await? {
+                    self.file(&entry.path, &path, how, part).await?;
+                }
+            } else {
+                self.file(&entry.path, &path, how, Part::whole(&target)).await?;
+            }
             (self.tgt, self.tgt_type) = target.clone();
         }
         for entry in &found.empty {
@@ -209,23 +232,25 @@ impl Copy {
         Ok(())
     }
 
-    /// Sends one file in pieces.
-    async fn file(&mut self, source: &Path, remote: &str, size: usize, compressed: bool) -> anyhow::Result<()> {
+    /// Sends a part of a file, up to its end, in pieces.
+    async fn file(&mut self, source: &Path, remote: &str, how: &Pieces, part: Part) -> anyhow::Result<()> {
         let unreadable = |error| Mistake::NoFile(format!("{}: {error}", source.display()));
-        let file = File::open(source).map_err(unreadable)?;
+        let mut file = File::open(source).map_err(unreadable)?;
         let status = file.metadata().map_err(unreadable)?;
-        let (mut sent, mut append) = (0_u64, false);
+        file.seek(SeekFrom::Start(part.start)).map_err(unreadable)?;
+        (self.tgt, self.tgt_type) = (part.tgt, part.tgt_type);
+        let (mut sent, mut append) = (part.start, part.start > 0);
         loop {
             let mut piece = Vec::new();
-            (&file).take(size as u64).read_to_end(&mut piece).map_err(unreadable)?;
+            (&file).take(how.size as u64).read_to_end(&mut piece).map_err(unreadable)?;
             if piece.is_empty() && append {
                 break;
             }
             sent += piece.len() as u64;
-            let is_last = piece.len() < size;
-            let packed = if compressed { compress(&piece)? } else { piece };
+            let is_last = piece.len() < how.size;
+            let packed = if how.compressed { compress(&piece)? } else { piece };
             let mode = status.permissions().mode() & 0o7777;
-            let arguments = list![remote, BASE64_STANDARD.encode(packed), append, compressed, mode];
+            let arguments = list![remote, BASE64_STANDARD.encode(packed), append, how.compressed, mode];
             let returned = self.call("cp.recv_chunked", arguments).await?;
             let complete = returned.iter().filter(|(_, value)| **value == Value::Bool(true));
             let complete: Vec<Value> = complete.map(|(id, _)| id.clone()).collect();
@@ -311,118 +336,8 @@ impl Copy {
     }
 }
 
-/// Returns the content of a small text file.
-fn small(source: &str) -> Result<String, Mistake> {
-    let not_small = |reason: &str| Mistake::NotSmall(format!("{source} {reason}: use the option --chunked"));
-    let unavailable = |_| Mistake::NoFile(format!("The referenced file, {source} is not available."));
-    let status = fs::metadata(source).map_err(unavailable)?;
-    if status.is_dir() {
-        return Err(not_small("is a directory"));
-    }
-    if status.len() > SMALL {
-        return Err(not_small("is larger than 1 MiB"));
-    }
-    let bytes = fs::read(source).map_err(unavailable)?;
-    String::from_utf8(bytes).map_err(|_| not_small("is not text"))
-}
-
 fn compress(piece: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(piece)?;
     encoder.finish()
-}
-
-/// A file or an empty directory.
-#[derive(Debug, PartialEq)]
-struct Entry {
-    path: PathBuf,
-    /// The last component of the source that it belongs to.
-    name: String,
-    /// Its path below the source, unless it is the source.
-    below: Option<String>,
-}
-
-/// The files and empty directories of the sources.
-#[derive(Debug, Default)]
-struct Found {
-    files: Vec<Entry>,
-    empty: Vec<Entry>,
-}
-
-impl Found {
-    fn below(sources: &[String]) -> Result<Self, Mistake> {
-        let mut found = Found::default();
-        for source in sources {
-            let path = Path::new(source);
-            // `.` and `..` have no name of their own.
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-            let name = name.or_else(|| Some(fs::canonicalize(path).ok()?.file_name()?.to_string_lossy().into_owned()));
-            found.add(path, path, &name.unwrap_or_default())?;
-        }
-        Ok(found)
-    }
-
-    fn add(&mut self, path: &Path, source: &Path, name: &str) -> Result<(), Mistake> {
-        let missing = |_| Mistake::NoFile(format!("{} does not exist", path.display()));
-        let below = path.strip_prefix(source).ok().filter(|below| !below.as_os_str().is_empty());
-        let below = below.map(|below| below.to_string_lossy().into_owned());
-        let entry = Entry { path: path.to_owned(), name: name.to_owned(), below };
-        if !fs::metadata(path).map_err(missing)?.is_dir() {
-            self.files.push(entry);
-            return Ok(());
-        }
-        let children = fs::read_dir(path).map_err(missing)?;
-        let mut children: Vec<PathBuf> = children.filter_map(|child| Some(child.ok()?.path())).collect();
-        children.sort();
-        if children.is_empty() {
-            self.empty.push(entry);
-        }
-        // A link to a directory above would have no end.
-        let is_loop = |child: &PathBuf| child.is_symlink() && child.is_dir();
-        children.iter().filter(|child| !is_loop(child)).try_for_each(|child| self.add(child, source, name))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directories_are_walked_without_links_to_directories() {
-        let directory = tempfile::tempdir().unwrap();
-        let root = directory.path().join("site");
-        fs::create_dir_all(root.join("deep/empty")).unwrap();
-        fs::write(root.join("a"), "").unwrap();
-        fs::write(root.join("deep/b"), "").unwrap();
-        std::os::unix::fs::symlink(&root, root.join("deep/loop")).unwrap();
-        let found = Found::below(&[root.display().to_string()]).unwrap();
-        let names = |entries: &[Entry]| -> Vec<_> {
-            entries.iter().map(|one| (one.name.clone(), one.below.clone().unwrap_or_default())).collect()
-        };
-        let pair = |below: &str| ("site".to_owned(), below.to_owned());
-        assert_eq!(names(&found.files), [pair("a"), pair("deep/b")]);
-        assert_eq!(names(&found.empty), [pair("deep/empty")]);
-        let single = root.join("a").display().to_string();
-        assert_eq!(Found::below(&[single]).unwrap().files[0].below, None);
-        assert!(Found::below(&["/no/such/file".to_owned()]).unwrap_err().to_string().contains("does not exist"));
-    }
-
-    #[test]
-    fn only_small_text_files_are_sent_at_once() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, content: &[u8]| {
-            let path = directory.path().join(name);
-            fs::write(&path, content).unwrap();
-            path.display().to_string()
-        };
-        assert_eq!(small(&write("text", "häß".as_bytes())).unwrap(), "häß");
-        for (source, expected) in [
-            (write("binary", b"\xff\xfe"), "is not text: use the option --chunked"),
-            (write("large", &vec![b'a'; SMALL as usize + 1]), "is larger than 1 MiB"),
-            (directory.path().display().to_string(), "is a directory"),
-            ("/no/such/file".to_owned(), "is not available"),
-        ] {
-            assert!(small(&source).unwrap_err().to_string().contains(expected), "{source}");
-        }
-    }
 }

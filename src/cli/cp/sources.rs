@@ -1,0 +1,119 @@
+//! The files below the sources of a copy.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Mistake;
+
+/// The maximum size of files that are sent without `--chunked`, in bytes: they are one job.
+const SMALL: u64 = 1 << 20;
+
+/// Returns the content of a small text file.
+pub(super) fn small(source: &str) -> Result<String, Mistake> {
+    let not_small = |reason: &str| Mistake::NotSmall(format!("{source} {reason}: use the option --chunked"));
+    let unavailable = |_| Mistake::NoFile(format!("The referenced file, {source} is not available."));
+    let status = fs::metadata(source).map_err(unavailable)?;
+    if status.is_dir() {
+        return Err(not_small("is a directory"));
+    }
+    if status.len() > SMALL {
+        return Err(not_small("is larger than 1 MiB"));
+    }
+    let bytes = fs::read(source).map_err(unavailable)?;
+    String::from_utf8(bytes).map_err(|_| not_small("is not text"))
+}
+
+/// A file or an empty directory.
+#[derive(Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    /// The last component of the source that it belongs to.
+    pub(super) name: String,
+    /// Its path below the source, unless it is the source.
+    pub(super) below: Option<String>,
+}
+
+/// The files and empty directories of the sources.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) files: Vec<Entry>,
+    pub(super) empty: Vec<Entry>,
+}
+
+impl Found {
+    pub(super) fn below(sources: &[String]) -> Result<Self, Mistake> {
+        let mut found = Found::default();
+        for source in sources {
+            let path = Path::new(source);
+            // `.` and `..` have no name of their own.
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let name = name.or_else(|| Some(fs::canonicalize(path).ok()?.file_name()?.to_string_lossy().into_owned()));
+            found.add(path, path, &name.unwrap_or_default())?;
+        }
+        Ok(found)
+    }
+
+    fn add(&mut self, path: &Path, source: &Path, name: &str) -> Result<(), Mistake> {
+        let missing = |_| Mistake::NoFile(format!("{} does not exist", path.display()));
+        let below = path.strip_prefix(source).ok().filter(|below| !below.as_os_str().is_empty());
+        let below = below.map(|below| below.to_string_lossy().into_owned());
+        let entry = Entry { path: path.to_owned(), name: name.to_owned(), below };
+        if !fs::metadata(path).map_err(missing)?.is_dir() {
+            self.files.push(entry);
+            return Ok(());
+        }
+        let children = fs::read_dir(path).map_err(missing)?;
+        let mut children: Vec<PathBuf> = children.filter_map(|child| Some(child.ok()?.path())).collect();
+        children.sort();
+        if children.is_empty() {
+            self.empty.push(entry);
+        }
+        // A link to a directory above would have no end.
+        let is_loop = |child: &PathBuf| child.is_symlink() && child.is_dir();
+        children.iter().filter(|child| !is_loop(child)).try_for_each(|child| self.add(child, source, name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_walked_without_links_to_directories() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("site");
+        fs::create_dir_all(root.join("deep/empty")).unwrap();
+        fs::write(root.join("a"), "").unwrap();
+        fs::write(root.join("deep/b"), "").unwrap();
+        std::os::unix::fs::symlink(&root, root.join("deep/loop")).unwrap();
+        let found = Found::below(&[root.display().to_string()]).unwrap();
+        let names = |entries: &[Entry]| -> Vec<_> {
+            entries.iter().map(|one| (one.name.clone(), one.below.clone().unwrap_or_default())).collect()
+        };
+        let pair = |below: &str| ("site".to_owned(), below.to_owned());
+        assert_eq!(names(&found.files), [pair("a"), pair("deep/b")]);
+        assert_eq!(names(&found.empty), [pair("deep/empty")]);
+        let single = root.join("a").display().to_string();
+        assert_eq!(Found::below(&[single]).unwrap().files[0].below, None);
+        assert!(Found::below(&["/no/such/file".to_owned()]).unwrap_err().to_string().contains("does not exist"));
+    }
+
+    #[test]
+    fn only_small_text_files_are_sent_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, content: &[u8]| {
+            let path = directory.path().join(name);
+            fs::write(&path, content).unwrap();
+            path.display().to_string()
+        };
+        assert_eq!(small(&write("text", "häß".as_bytes())).unwrap(), "häß");
+        for (source, expected) in [
+            (write("binary", b"\xff\xfe"), "is not text: use the option --chunked"),
+            (write("large", &vec![b'a'; SMALL as usize + 1]), "is larger than 1 MiB"),
+            (directory.path().display().to_string(), "is a directory"),
+            ("/no/such/file".to_owned(), "is not available"),
+        ] {
+            assert!(small(&source).unwrap_err().to_string().contains(expected), "{source}");
+        }
+    }
+}
