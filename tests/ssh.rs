@@ -138,6 +138,61 @@ async fn the_program_on_a_host_is_verified_and_wiped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hosts_are_prepared_before_the_first_call() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let script = system.write("prepare", "#!/no/such/interpreter\necho \"$# $2\" >> ROOT/ran\nexit $1\n");
+    let roster = |status: u8, more: &str| {
+        let more = format!(", ssh_pre_flight: {}, ssh_pre_flight_args: '{status} \"a b\"'{more}", script.display());
+        system.write("etc/roster", &sshd.entry("web1", &more));
+    };
+    let ran = || std::fs::read_to_string(system.path("ran")).unwrap_or_default();
+    // A script that fails is the result, and the program is not pushed.
+    roster(3, "");
+    let failed = ssh_json(&system, &["web1", "test.ping"]);
+    assert_eq!(failed.get("web1").and_then(|result| result.get("retcode")), Some(&3.into()), "{failed}");
+    assert!(!system.path("thin").exists());
+    roster(0, "");
+    for (words, runs) in [
+        (&["web1", "test.ping"][..], 2),
+        (&["web1", "test.ping"], 2),
+        (&["--pre-flight", "web1", "test.ping"], 3),
+        (&["--wipe", "web1", "test.ping"], 3),
+        (&["web1", "test.ping"], 4),
+    ] {
+        assert_eq!(ssh_json(&system, words).get("web1"), Some(&true.into()), "{words:?}");
+        assert_eq!(ran(), "2 a b\n".repeat(runs), "{words:?}");
+    }
+    roster(0, &format!(", ssh_pre_hook: 'touch {}'", system.path("hooked").display()));
+    assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
+    assert!(system.path("hooked").exists());
+    // Without its script the call goes on.
+    std::fs::remove_file(&script).unwrap();
+    assert_eq!(ssh_json(&system, &["--pre-flight", "web1", "test.ping"]).get("web1"), Some(&true.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_through_a_terminal() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system.write("etc/roster", &sshd.entry("web1", ", tty: True"));
+    system.write("srv/salt/init.sls", "file:\n  file.managed: [{name: ROOT/made}, {source: 'salt://binary'}]\n");
+    // What a terminal would change or act upon.
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    std::fs::write(system.path("srv/salt/binary"), &bytes).unwrap();
+    // The program is pushed and then found.
+    for _ in 0..2 {
+        let echoed = ssh_json(&system, &["web1", "test.echo", "a\r\nb\u{3}\u{4}\u{11}ü"]);
+        assert_eq!(echoed.get("web1").and_then(Value::as_str), Some("a\r\nb\u{3}\u{4}\u{11}ü"), "{echoed}");
+    }
+    let applied = ssh(&system, &["web1", "state.apply", "init"]);
+    assert_eq!(applied.status.code(), Some(0), "{}{}", stdout(&applied), stderr(&applied));
+    assert_eq!(std::fs::read(system.path("made")).unwrap(), bytes);
+    let raw = ssh_json(&system, &["-r", "web1", "tty -s && echo terminal"]);
+    assert_eq!(raw.get("web1").and_then(|result| result.get("stdout")), Some(&"terminal\r\n".into()), "{raw}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_with_a_passphrase_and_jump_hosts_work() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "open sesame", "").await;

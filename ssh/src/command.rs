@@ -57,11 +57,30 @@ pub(crate) fn arguments(host: &Host, options: &Options, line: &str) -> Vec<Strin
     } else if host.key.is_some() {
         option("ForwardAgent", "yes");
     }
+    if host.tty {
+        // A tilde at the beginning of a line would be a command for ssh.
+        option("EscapeChar", "none");
+    }
     for one in options.ssh_options.iter().chain(&host.ssh_options) {
         all.extend(["-o".to_owned(), one.clone()]);
     }
-    all.extend(["-T".to_owned(), "--".to_owned(), host.host.clone(), line.to_owned()]);
+    // A terminal although standard input is none.
+    let terminal = if host.tty { "-tt" } else { "-T" };
+    all.extend([terminal.to_owned(), "--".to_owned(), host.host.clone(), line.to_owned()]);
     all
+}
+
+/// Returns the line that makes a terminal pass on all bytes as they are, if the host is to have one.
+fn plain_terminal(host: &Host) -> &'static str {
+    if host.tty { "stty raw -echo; " } else { "" }
+}
+
+/// Returns the line that reads the script of `ssh_pre_flight` and runs it with its arguments, unless the directory of the
+/// program is there.
+pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
+    let args: String = host.pre_flight_args.iter().map(|arg| format!(" {}", quote(arg))).collect();
+    let skip = if always { String::new() } else { format!("[ ! -d {} ] || exit 0; ", directory(host)) };
+    format!("{skip}umask 077; t=$(mktemp) && cat > \"$t\" && /bin/sh \"$t\"{args}; s=$?; rm -f \"$t\"; exit $s")
 }
 
 /// Returns the prefix that makes a command run as another user.
@@ -97,8 +116,10 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
     let umask = quote(host.umask.as_deref().unwrap_or("077"));
     let end = if wipe { "; s=$?; rm -rf \"$d\"; exit $s" } else { "" };
     let exec = if wipe { "" } else { "exec " };
+    // On a terminal, errors would get between the messages.
+    let errors = if host.tty { " 2>/dev/null" } else { "" };
     format!(
-        "{set_path}umask {umask}; d={directory}; f=\"$d/brine-{hash}\"; \
+        "{terminal}{set_path}umask {umask}; d={directory}; f=\"$d/brine-{hash}\"; \
          mkdir -p \"$d\" 2>/dev/null && [ ! -L \"$d\" ] && [ -O \"$d\" ] && chmod {mode} \"$d\" || \
          {{ echo \"{token} ERROR the directory $d cannot be written to or belongs to another user: set thin_dir in the roster\"; exit 77; }}; \
          h() {{ sha256sum \"$1\" 2>/dev/null | cut -d' ' -f1; }}; \
@@ -106,7 +127,8 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
          echo \"{token} NEED $(uname -sm)\"; t=$(mktemp \"$d/new.XXXXXX\") && head -c {size} > \"$t\" && \
          [ \"$(h \"$t\")\" = {hash} ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" || \
          {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
-         echo \"{token} READY\"; {exec}{sudo}\"$f\" ssh-target{end}",
+         echo \"{token} READY\"; {exec}{sudo}\"$f\" ssh-target{errors}{end}",
+        terminal = plain_terminal(host),
         directory = directory(host),
         sudo = sudo(host),
     )
@@ -139,6 +161,7 @@ mod tests {
             (Host { key: Some("agent-forwarding".into()), ..host() }, "-o ForwardAgent=yes", true),
             (Host { ssh_options: vec!["ProxyJump=a".into()], ..host() }, "-o ProxyJump=a", true),
             (Host { timeout: Some(5), ..host() }, "-o ConnectTimeout=5", true),
+            (Host { tty: true, ..host() }, "-tt -- web1.example.com", true),
         ] {
             assert_eq!(all(host).contains(part), has, "{part}");
         }
@@ -152,6 +175,16 @@ mod tests {
         assert!(line(Host { thin_dir: Some("/a'; rm -rf /".into()), ..host() }).contains(r#"d='/a'"'"'; rm -rf /'"#));
         let other = line(Host { sudo_user: Some("a; b".into()), ..host() });
         assert!(other.ends_with("exec sudo -n -u 'a; b' -- \"$f\" ssh-target"), "{other}");
+        let script = Host { pre_flight_args: vec!["a".into(), "$(id)".into()], ..host() };
+        let flight = pre_flight(&script, false);
+        assert!(flight.starts_with("[ ! -d \"$HOME/.cache/brine-ssh\" ] || exit 0; "), "{flight}");
+        assert!(flight.contains("/bin/sh \"$t\" a '$(id)';"), "{flight}");
+        assert!(pre_flight(&script, true).starts_with("umask"));
+        let terminal = line(Host { tty: true, ..host() });
+        assert!(
+            terminal.starts_with("stty raw -echo; umask") && terminal.ends_with("ssh-target 2>/dev/null"),
+            "{terminal}"
+        );
         assert_eq!(raw(&Host { sudo: true, ..host() }, "id -u"), "sudo -n -- /bin/sh -c 'id -u'");
         assert_eq!(raw(&host(), "id -u"), "id -u");
         assert!(start(&host(), &program, "T", true).ends_with("rm -rf \"$d\"; exit $s"));

@@ -24,6 +24,12 @@ const OUTPUT: usize = 64 << 20;
 /// The status of a host that cannot be reached, as that of `ssh`.
 const UNREACHABLE: i64 = 255;
 
+/// The maximum number of bytes of a script (`ssh_pre_flight`).
+const SCRIPT: u64 = 16 << 20;
+
+/// A running `ssh`: its streams, and the task that reads its errors.
+type Begun = (Child, ChildStdin, ChildStdout, tokio::task::JoinHandle<Vec<u8>>);
+
 /// What is done on a host.
 #[derive(Debug, Clone)]
 pub enum Call {
@@ -67,6 +73,8 @@ pub struct Caller {
     pub ssh: String,
     /// Whether the program and its cache are removed from the host afterwards.
     pub wipe: bool,
+    /// Whether `ssh_pre_flight` of a host is run although the directory of the program is there.
+    pub always_pre_flight: bool,
     /// For requests that block on a disk or render pillars.
     pub blocking: Executor,
 }
@@ -92,49 +100,97 @@ impl From<std::io::Error> for Failure {
 impl Caller {
     /// Calls one host.
     pub async fn call(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
+        if let Call::Raw(command) = call {
+            return self.run(host, &command::raw(host, command), &[]).await;
+        }
+        if let Err(reply) = self.prepare(host).await {
+            return reply;
+        }
         let token = format!("brine-{:016x}", rand::random::<u64>());
-        let line = match call {
-            Call::Raw(command) => command::raw(host, command),
-            Call::Function { .. } => command::start(host, &self.program, &token, self.wipe),
+        let line = command::start(host, &self.program, &token, self.wipe);
+        let (mut child, stdin, stdout, errors) = match self.begin(host, &line, NOISE) {
+            Ok(begun) => begun,
+            Err(reply) => return reply,
         };
-        let mut child = match self.spawn(host, &line) {
-            Ok(child) => child,
-            Err(error) => return failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)),
-        };
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return failed(UNREACHABLE, "", "the standard streams of ssh are not there");
-        };
-        let limit = if matches!(call, Call::Raw(_)) { OUTPUT } else { NOISE };
-        let errors = tokio::spawn(bounded(stderr, limit));
-        match call {
-            Call::Raw(_) => {
-                drop(stdin);
-                let output = bounded(stdout, OUTPUT).await;
+        match self.exchange(id, host, call, &token, stdin, BufReader::new(stdout)).await {
+            Ok(reply) => {
+                _ = child.start_kill();
+                _ = child.wait().await;
+                reply
+            }
+            Err(Failure::Ended(output)) => {
                 let (code, errors) = end(&mut child, errors).await;
+                let code = if code == 0 { UNREACHABLE } else { code };
                 failed(code, &String::from_utf8_lossy(&output), &errors)
             }
-            Call::Function { .. } => {
-                let done = self.exchange(id, host, call, &token, stdin, BufReader::new(stdout)).await;
-                match done {
-                    Ok(reply) => {
-                        _ = child.start_kill();
-                        _ = child.wait().await;
-                        reply
-                    }
-                    Err(Failure::Ended(output)) => {
-                        let (code, errors) = end(&mut child, errors).await;
-                        let code = if code == 0 { UNREACHABLE } else { code };
-                        failed(code, &String::from_utf8_lossy(&output), &errors)
-                    }
-                    Err(Failure::Host(message)) => {
-                        _ = child.start_kill();
-                        let (_, errors) = end(&mut child, errors).await;
-                        failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n"))
-                    }
-                }
+            Err(Failure::Host(message)) => {
+                _ = child.start_kill();
+                let (_, errors) = end(&mut child, errors).await;
+                failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n"))
             }
         }
+    }
+
+    /// Runs what the roster wants to be run before the program: `ssh_pre_hook`, and `ssh_pre_flight` on a host without the
+    /// directory of the program. The error is what the call has as its result.
+    async fn prepare(&self, host: &Host) -> Result<(), Reply> {
+        if host.pre_hook.is_none() && host.pre_flight.is_none() {
+            return Ok(());
+        }
+        // The end of a script is that of the input, which a terminal does not pass on.
+        let host = &Host { tty: false, ..host.clone() };
+        if let Some(hook) = &host.pre_hook {
+            succeeded(self.run(host, hook, &[]).await)?;
+        }
+        let Some(path) = &host.pre_flight else { return Ok(()) };
+        let read = async {
+            let mut script = Vec::new();
+            let file = tokio::fs::File::open(path).await?;
+            file.take(SCRIPT + 1).read_to_end(&mut script).await?;
+            if script.len() as u64 > SCRIPT {
+                return Err(std::io::Error::other(format!("it is larger than {} MiB", SCRIPT >> 20)));
+            }
+            Ok(script)
+        };
+        match read.await {
+            Ok(script) => {
+                let line = command::pre_flight(host, self.always_pre_flight);
+                succeeded(self.run(host, &line, &script).await)
+            }
+            // As in Salt, the call goes on without it.
+            Err(error) => {
+                tracing::error!(script = %path.display(), %error, "reading the ssh_pre_flight script failed");
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs a line of the host's shell with this input, and returns what it printed.
+    async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
+        let (mut child, mut stdin, stdout, errors) = match self.begin(host, line, OUTPUT) {
+            Ok(begun) => begun,
+            Err(reply) => return reply,
+        };
+        let feed = async {
+            // A command may end without reading it.
+            _ = stdin.write_all(input).await;
+            drop(stdin);
+        };
+        let (output, ()) = tokio::join!(bounded(stdout, OUTPUT), feed);
+        let (code, errors) = end(&mut child, errors).await;
+        failed(code, &String::from_utf8_lossy(&output), &errors)
+    }
+
+    /// Starts `ssh`, and a task that keeps the first bytes of what it prints as errors.
+    fn begin(&self, host: &Host, line: &str, limit: usize) -> Result<Begun, Reply> {
+        let mut child = self
+            .spawn(host, line)
+            .map_err(|error| failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)))?;
+        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
+        else {
+            return Err(failed(UNREACHABLE, "", "the standard streams of ssh are not there"));
+        };
+        Ok((child, stdin, stdout, tokio::spawn(bounded(stderr, limit))))
     }
 
     fn spawn(&self, host: &Host, line: &str) -> std::io::Result<Child> {
@@ -250,6 +306,11 @@ fn own_machine() -> String {
 fn failed(retcode: i64, stdout: &str, stderr: &str) -> Reply {
     let value = map! {"retcode" => retcode, "stderr" => stderr.trim_end(), "stdout" => stdout};
     Reply { value: value.into(), retcode, out: None }
+}
+
+/// Returns the result of a command that failed as an error.
+fn succeeded(reply: Reply) -> Result<(), Reply> {
+    if reply.retcode == 0 { Ok(()) } else { Err(reply) }
 }
 
 /// Reads to the end, and keeps the first bytes.

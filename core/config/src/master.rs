@@ -307,6 +307,8 @@ shared_options! {
     ssh_minion_opts: Map = Map::new(),
     /// Whether the program and its cache are removed from the host after each run.
     ssh_wipe: bool = false,
+    /// Whether the script `ssh_pre_flight` of a host is run although the host has the program's directory.
+    ssh_run_pre_flight: bool = false,
     /// The log file of `salt-ssh`; `''` for none.
     ssh_log_file: PathBuf = "/var/log/salt/ssh".into(),
 

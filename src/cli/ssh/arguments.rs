@@ -53,6 +53,9 @@ pub(super) struct Arguments {
     /// Names of keyword arguments that are passed as strings, separated by commas
     #[arg(long, value_name = "NAMES")]
     pub no_parse: Option<String>,
+    /// Run the script ssh_pre_flight of the roster although the program's directory is on the host
+    #[arg(long)]
+    pub pre_flight: bool,
     /// Accepted for compatibility with Salt: files are fetched when states need them
     #[arg(long, value_name = "FILES", hide = true)]
     pub extra_filerefs: Option<String>,

@@ -121,6 +121,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         askpass: AskPass::new(&own)?,
         ssh: "ssh".to_owned(),
         wipe,
+        always_pre_flight: arguments.pre_flight || config.ssh_run_pre_flight,
         blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
     });
     let shower = arguments.output.shower(&config.opts)?;

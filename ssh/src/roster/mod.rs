@@ -92,11 +92,18 @@ pub struct Host {
     pub identities_only: bool,
     /// The configuration file of `ssh`, in the place of the user's own (`config_file`).
     pub config_file: Option<String>,
+    /// Whether the host gives `ssh` a terminal, for a `sudo` that wants one.
+    pub tty: bool,
+    /// A command of the host's shell before each call (`ssh_pre_hook`).
+    pub pre_hook: Option<String>,
+    /// A script of this side that is run on the host before the first call (`ssh_pre_flight`).
+    pub pre_flight: Option<PathBuf>,
+    /// Its arguments.
+    pub pre_flight_args: Vec<String>,
 }
 
 /// Options that Brine has no use for: their purpose is that of Salt's own program on the host.
-const UNUSED: &[&str] =
-    &["tty", "shim_dir", "ssh_pre_flight", "ssh_pre_flight_args", "winrm", "mine_functions", "hashed"];
+const UNUSED: &[&str] = &["shim_dir", "winrm", "mine_functions", "hashed"];
 
 /// The settings of rosters.
 #[derive(Debug, Clone)]
@@ -267,6 +274,14 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
         set_path: text("set_path")?,
         identities_only: flag("identities_only", options.identities_only),
         config_file: text("config_file")?,
+        tty: flag("tty", false),
+        pre_hook: text("ssh_pre_hook")?,
+        pre_flight: text("ssh_pre_flight")?.map(PathBuf::from),
+        pre_flight_args: match all.get("ssh_pre_flight_args") {
+            Some(Value::Str(text)) => brine_host::process::split(text)
+                .ok_or_else(|| format!("'ssh_pre_flight_args' of {id}: '{text}' has a quote without its end"))?,
+            _ => list("ssh_pre_flight_args")?,
+        },
     };
     checked(id, host)
 }
