@@ -1,7 +1,7 @@
 //! Accounts at a server: their plugin, whether they have a password, and the statements that set one.
 
 use brine_digest::Digest;
-use brine_function::CallError;
+use brine_function::{Args, CallError};
 
 use super::quote::{account, identifier, literal};
 use super::server::{Version, plugin_state};
@@ -19,6 +19,23 @@ pub(super) enum Login<'a> {
     /// By the account of the operating system.
     Socket,
     NoPassword,
+}
+
+/// The arguments that name an account.
+#[derive(Args, Debug, Clone)]
+pub struct AccountArgs {
+    /// Name of the user.
+    pub user: String,
+    /// Host of the user.
+    #[default("localhost".into())]
+    pub host: String,
+}
+
+impl AccountArgs {
+    /// Returns the account with this name.
+    pub(super) fn account(&self) -> Account<'_> {
+        Account { user: &self.user, host: &self.host }
+    }
 }
 
 /// A user at a host.

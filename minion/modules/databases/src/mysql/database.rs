@@ -1,7 +1,7 @@
 //! Databases and their tables.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Value, map};
 
 use super::connection::ConnectionArgs;
@@ -26,6 +26,38 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         quote_identifier
     ]
 );
+
+/// The defaults that the tables of a database get; those of the server unless they are given.
+#[derive(Args, Debug, Clone)]
+pub struct DefaultsArgs {
+    /// Character set.
+    #[default]
+    pub character_set: Option<String>,
+    /// Collation.
+    #[default]
+    pub collate: Option<String>,
+}
+
+impl DefaultsArgs {
+    /// Creates a database with these defaults.
+    pub(super) fn create(&self, session: &Session, name: &str) -> Result<(), CallError> {
+        self.execute(session, "CREATE", name)
+    }
+
+    /// Changes the defaults of a database to these.
+    pub(super) fn alter(&self, session: &Session, name: &str) -> Result<(), CallError> {
+        self.execute(session, "ALTER", name)
+    }
+
+    fn execute(&self, session: &Session, verb: &str, name: &str) -> Result<(), CallError> {
+        let clause = |word: &str, name: &Option<String>| {
+            let name = name.as_deref().filter(|name| !name.is_empty());
+            name.map(|name| format!(" {word} {}", literal(name))).unwrap_or_default()
+        };
+        let clauses = clause("CHARACTER SET", &self.character_set) + &clause("COLLATE", &self.collate);
+        Ok(session.execute(&[format!("{verb} DATABASE {}{clauses}", identifier(name))])?)
+    }
+}
 
 /// Return the names of the databases.
 ///
@@ -83,8 +115,7 @@ pub fn db_exists(context: &Context, name: String, #[args] connection: Connection
 pub fn db_create(
     context: &Context,
     name: String,
-    #[default] character_set: Option<String>,
-    #[default] collate: Option<String>,
+    #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     let session = connection.session(context)?;
@@ -92,7 +123,7 @@ pub fn db_create(
         tracing::info!(database = name, "the database exists");
         return Ok(false.into());
     }
-    done(create(&session, &name, character_set.as_deref(), collate.as_deref()))
+    done(defaults.create(&session, &name))
 }
 
 /// Change the default character set or the default collation of a database.
@@ -104,11 +135,10 @@ pub fn db_create(
 pub fn alter_db(
     context: &Context,
     name: String,
-    #[default] character_set: Option<String>,
-    #[default] collate: Option<String>,
+    #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
-    done(alter(&connection.session(context)?, &name, character_set.as_deref(), collate.as_deref()))
+    done(defaults.alter(&connection.session(context)?, &name))
 }
 
 /// Remove a database with its tables; false if it does not exist. `mysql` and `information_schema` are refused.
@@ -229,38 +259,10 @@ impl Settings {
     }
 }
 
-/// Creates a database.
-pub(super) fn create(
-    session: &Session,
-    name: &str,
-    character_set: Option<&str>,
-    collate: Option<&str>,
-) -> Result<(), CallError> {
-    Ok(session.execute(&[format!("CREATE DATABASE {}{}", identifier(name), settings(character_set, collate))])?)
-}
-
-/// Changes the defaults of a database.
-pub(super) fn alter(
-    session: &Session,
-    name: &str,
-    character_set: Option<&str>,
-    collate: Option<&str>,
-) -> Result<(), CallError> {
-    Ok(session.execute(&[format!("ALTER DATABASE {}{}", identifier(name), settings(character_set, collate))])?)
-}
-
 /// Removes a database.
 pub(super) fn remove(session: &Session, name: &str) -> Result<(), CallError> {
     if ["mysql", "information_schema"].contains(&name) {
         return Err(CallError::Execution(format!("the database {name} may not be removed")));
     }
     Ok(session.execute(&[format!("DROP DATABASE {}", identifier(name))])?)
-}
-
-fn settings(character_set: Option<&str>, collate: Option<&str>) -> String {
-    let clause = |word: &str, name: Option<&str>| {
-        let name = name.filter(|name| !name.is_empty());
-        name.map(|name| format!(" {word} {}", literal(name))).unwrap_or_default()
-    };
-    clause("CHARACTER SET", character_set) + &clause("COLLATE", collate)
 }

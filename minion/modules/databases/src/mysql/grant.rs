@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Value, map};
 
-use super::account::Account;
+use super::account::{Account, AccountArgs};
 use super::connection::ConnectionArgs;
 use super::privileges::{ALL, Grant, Object, Privilege};
 use super::quote::{account, literal};
@@ -41,15 +41,8 @@ pub struct GrantArgs {
 ///
 ///     salt '*' mysql.user_grants 'frank' 'localhost'
 #[function]
-pub fn user_grants(
-    context: &Context,
-    user: String,
-    #[default("localhost".into())] host: String,
-    #[args] connection: ConnectionArgs,
-) -> CallResult {
-    let session = connection.session(context)?;
-    let account = Account { user: &user, host: &host };
-    let grants = statements(&session, account)?;
+pub fn user_grants(context: &Context, #[args] of: AccountArgs, #[args] connection: ConnectionArgs) -> CallResult {
+    let grants = statements(&connection.session(context)?, of.account())?;
     Ok(grants.map_or(false.into(), |grants| grants.into_iter().map(Value::from).collect::<Vec<_>>().into()))
 }
 

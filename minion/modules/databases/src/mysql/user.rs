@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::Value;
 
-use super::account::{Account, Login, NATIVE};
+use super::account::{AccountArgs, Login, NATIVE};
 use super::connection::ConnectionArgs;
 use super::server::{Version, list, numbers};
 use super::session::{Session, done};
@@ -26,11 +26,8 @@ pub fn user_list(context: &Context, #[args] connection: ConnectionArgs) -> CallR
 /// The arguments of `mysql.user_exists`.
 #[derive(Args, Debug, Clone)]
 pub struct ExistsArgs {
-    /// Name of the user.
-    user: String,
-    /// Host of the user.
-    #[default("localhost".into())]
-    host: String,
+    #[args]
+    of: AccountArgs,
     /// Password that the user must have.
     #[default]
     password: Value,
@@ -66,7 +63,7 @@ pub fn user_exists(context: &Context, #[args] args: ExistsArgs) -> CallResult {
         (false, None, hash) => hash.as_deref().map(Login::Hash),
     };
     let (session, version) = args.connection.session_for(context, password.as_deref())?;
-    let account = Account { user: &args.user, host: &args.host };
+    let account = args.of.account();
     let column = args.password_column.as_deref();
     Ok(match login {
         Some(login) => account.has_login(&session, &version, login, column)?,
@@ -81,13 +78,8 @@ pub fn user_exists(context: &Context, #[args] args: ExistsArgs) -> CallResult {
 ///
 ///     salt '*' mysql.user_info root localhost
 #[function]
-pub fn user_info(
-    context: &Context,
-    user: String,
-    #[default("localhost".into())] host: String,
-    #[args] connection: ConnectionArgs,
-) -> CallResult {
-    let account = Account { user: &user, host: &host };
+pub fn user_info(context: &Context, #[args] of: AccountArgs, #[args] connection: ConnectionArgs) -> CallResult {
+    let account = of.account();
     let query = format!("SELECT * FROM mysql.user WHERE {}", account.condition());
     let row = connection.session(context)?.query(&query)?.maps().into_iter().next();
     Ok(row.map_or(Value::Nil, |mut row| {
@@ -99,11 +91,8 @@ pub fn user_info(
 /// The arguments of `mysql.user_create` and `mysql.user_chpass`.
 #[derive(Args, Debug, Clone)]
 pub struct UserArgs {
-    /// Name of the user.
-    pub user: String,
-    /// Host of the user.
-    #[default("localhost".into())]
-    pub host: String,
+    #[args]
+    pub of: AccountArgs,
     /// Password; it takes precedence over `password_hash`.
     #[default]
     pub password: Value,
@@ -138,9 +127,9 @@ pub struct UserArgs {
 pub fn user_create(context: &Context, #[args] args: UserArgs) -> CallResult {
     let password = text(&args.password);
     let (session, version) = args.connection.session_for(context, password.as_deref())?;
-    let account = Account { user: &args.user, host: &args.host };
+    let account = args.of.account();
     if account.plugin(&session)?.is_some() {
-        tracing::info!(user = args.user, host = args.host, "the user exists");
+        tracing::info!(user = args.of.user, host = args.of.host, "the user exists");
         return Ok(false.into());
     }
     let login = login(password.as_deref(), args.password_hash.as_deref(), args.allow_passwordless, args.unix_socket);
@@ -158,9 +147,9 @@ pub fn user_create(context: &Context, #[args] args: UserArgs) -> CallResult {
 pub fn user_chpass(context: &Context, #[args] args: UserArgs) -> CallResult {
     let password = text(&args.password);
     let (session, version) = args.connection.session_for(context, password.as_deref())?;
-    let account = Account { user: &args.user, host: &args.host };
+    let account = args.of.account();
     if account.plugin(&session)?.is_none() {
-        tracing::info!(user = args.user, host = args.host, "the user does not exist");
+        tracing::info!(user = args.of.user, host = args.of.host, "the user does not exist");
         return Ok(false.into());
     }
     let socket = args.unix_socket && args.allow_passwordless;
@@ -174,16 +163,11 @@ pub fn user_chpass(context: &Context, #[args] args: UserArgs) -> CallResult {
 ///
 ///     salt '*' mysql.user_remove frank localhost
 #[function]
-pub fn user_remove(
-    context: &Context,
-    user: String,
-    #[default("localhost".into())] host: String,
-    #[args] connection: ConnectionArgs,
-) -> CallResult {
+pub fn user_remove(context: &Context, #[args] of: AccountArgs, #[args] connection: ConnectionArgs) -> CallResult {
     let session = connection.session(context)?;
-    let account = Account { user: &user, host: &host };
+    let account = of.account();
     if account.plugin(&session)?.is_none() {
-        tracing::info!(user, host, "the user does not exist");
+        tracing::info!(user = of.user, host = of.host, "the user does not exist");
         return Ok(false.into());
     }
     done(account.remove(&session))

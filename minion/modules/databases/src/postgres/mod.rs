@@ -15,7 +15,7 @@ mod tests;
 use brine_context::{Context, Room};
 use brine_function::{CallResult, Function, function, registry};
 
-use session::{Bin, ServerArgs, done};
+use session::{Bin, LoginArgs, ServerArgs, done};
 
 pub(super) static ROOM: Room = Room {
     functions: &[
@@ -77,16 +77,6 @@ pub fn psql_query(
 ///
 ///     salt '*' postgres.owner_to 'dbname' 'username'
 #[function]
-pub fn owner_to(
-    context: &Context,
-    dbname: String,
-    ownername: String,
-    #[default] user: Option<String>,
-    #[default] host: Option<String>,
-    #[default] port: brine_value::Value,
-    #[default] password: Option<String>,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let server = ServerArgs { user, host, port, maintenance_db: Some(dbname.clone()), password };
-    done(database::change_owner_of_all(&server.session(context, runas)?, &dbname, &ownername))
+pub fn owner_to(context: &Context, dbname: String, ownername: String, #[args] login: LoginArgs) -> CallResult {
+    done(database::change_owner_of_all(&login.session(context, Some(dbname.clone()))?, &dbname, &ownername))
 }

@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-use super::session::{ServerArgs, Session, column, done, identifier, literal, plain};
+use super::session::{LoginArgs, Session, column, done, identifier, literal, plain};
 
 /// Execution functions of `postgres` about privileges.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -19,33 +19,41 @@ pub struct PlaceArgs {
     /// Database of the session; default: `postgres`.
     #[default]
     pub maintenance_db: Option<String>,
-    /// Role of the session; default: the account that runs `psql`.
-    #[default]
-    pub user: Option<String>,
-    /// Host, or directory of the socket.
-    #[default]
-    pub host: Option<String>,
-    /// Port.
-    #[default]
-    pub port: Value,
-    /// Password of the role.
-    #[default]
-    pub password: Option<String>,
-    /// Account that runs `psql`.
-    #[default]
-    pub runas: Option<String>,
+    #[args]
+    pub login: LoginArgs,
 }
 
 impl PlaceArgs {
     pub(super) fn session<'a>(&self, context: &'a Context) -> Result<Session<'a>, CallError> {
-        let server = ServerArgs {
-            user: self.user.clone(),
-            host: self.host.clone(),
-            port: self.port.clone(),
-            maintenance_db: self.maintenance_db.clone(),
-            password: self.password.clone(),
-        };
-        server.session(context, self.runas.clone())
+        self.login.session(context, self.maintenance_db.clone())
+    }
+}
+
+/// A grant of privileges to a role.
+#[derive(Args, Debug, Clone)]
+pub struct GrantArgs {
+    /// Name of the role.
+    pub name: String,
+    /// Name of the object; `ALL` for all tables, sequences or functions of the schema.
+    pub object_name: String,
+    /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
+    pub object_type: String,
+    /// Privileges, with commas between them.
+    #[default]
+    pub privileges: Option<String>,
+    /// Whether the role may grant them on.
+    #[default]
+    pub grant_option: Option<bool>,
+    #[args]
+    pub at: PlaceArgs,
+}
+
+impl GrantArgs {
+    /// Returns the object, the privileges, and whether the role may grant them on.
+    fn wanted(&self) -> Result<(Object<'_>, Vec<String>, bool), CallError> {
+        let object = Object::new(&self.object_type, &self.object_name, &self.at.prepend)?;
+        let wanted = object.wanted(self.privileges.as_deref())?;
+        Ok((object, wanted, self.grant_option.unwrap_or(false)))
     }
 }
 
@@ -67,18 +75,9 @@ pub fn privileges_list(context: &Context, name: String, object_type: String, #[a
 ///
 ///     salt '*' postgres.has_privileges user_name table_name table SELECT,INSERT maintenance_db=db_name
 #[function]
-pub fn has_privileges(
-    context: &Context,
-    name: String,
-    object_name: String,
-    object_type: String,
-    #[default] privileges: Option<String>,
-    #[default] grant_option: Option<bool>,
-    #[args] at: PlaceArgs,
-) -> CallResult {
-    let object = Object::new(&object_type, &object_name, &at.prepend)?;
-    let wanted = object.wanted(privileges.as_deref())?;
-    Ok(object.are_granted(&at.session(context)?, &name, &wanted, grant_option.unwrap_or(false))?.into())
+pub fn has_privileges(context: &Context, #[args] grant: GrantArgs) -> CallResult {
+    let (object, wanted, may_grant) = grant.wanted()?;
+    Ok(object.are_granted(&grant.at.session(context)?, &grant.name, &wanted, may_grant)?.into())
 }
 
 /// Grant privileges on an object, or membership in a group; false if the role has them.
@@ -87,22 +86,13 @@ pub fn has_privileges(
 ///
 ///     salt '*' postgres.privileges_grant user_name table_name table SELECT,UPDATE maintenance_db=db_name
 #[function]
-pub fn privileges_grant(
-    context: &Context,
-    name: String,
-    object_name: String,
-    object_type: String,
-    #[default] privileges: Option<String>,
-    #[default] grant_option: Option<bool>,
-    #[args] at: PlaceArgs,
-) -> CallResult {
-    let object = Object::new(&object_type, &object_name, &at.prepend)?;
-    let (wanted, may_grant) = (object.wanted(privileges.as_deref())?, grant_option.unwrap_or(false));
-    let session = at.session(context)?;
-    if object.are_granted(&session, &name, &wanted, may_grant)? {
+pub fn privileges_grant(context: &Context, #[args] grant: GrantArgs) -> CallResult {
+    let (object, wanted, may_grant) = grant.wanted()?;
+    let session = grant.at.session(context)?;
+    if object.are_granted(&session, &grant.name, &wanted, may_grant)? {
         return Ok(false.into());
     }
-    done(object.grant(&session, &name, &wanted, may_grant))
+    done(object.grant(&session, &grant.name, &wanted, may_grant))
 }
 
 /// Revoke privileges on an object, or membership in a group; false if the role does not have them.

@@ -14,15 +14,33 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [user_list, role_get, user_exists, user_create, user_update, user_remove, group_create, group_update, group_remove]
 );
 
-/// Settings of users.
+/// What a role may create.
 #[derive(Args, Debug, Clone)]
-pub struct UserArgs {
+pub struct CreationArgs {
     /// Whether the role may create databases.
     #[default]
     pub createdb: Option<bool>,
     /// Whether the role may create roles.
     #[default]
     pub createroles: Option<bool>,
+}
+
+/// What a role may do at the whole server.
+#[derive(Args, Debug, Clone)]
+pub struct PowerArgs {
+    /// Whether the role is a superuser.
+    #[default]
+    pub superuser: Option<bool>,
+    /// Whether the role may replicate.
+    #[default]
+    pub replication: Option<bool>,
+}
+
+/// Settings of users.
+#[derive(Args, Debug, Clone)]
+pub struct UserArgs {
+    #[args]
+    pub creates: CreationArgs,
     /// Whether the role has the privileges of its groups.
     #[default]
     pub inherit: Option<bool>,
@@ -35,12 +53,8 @@ pub struct UserArgs {
     /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
     #[default]
     pub encrypted: Value,
-    /// Whether the role is a superuser.
-    #[default]
-    pub superuser: Option<bool>,
-    /// Whether the role may replicate.
-    #[default]
-    pub replication: Option<bool>,
+    #[args]
+    pub powers: PowerArgs,
     /// Password of the role, or its stored form; `false` takes the password away.
     #[default]
     pub rolepassword: Value,
@@ -55,12 +69,8 @@ pub struct UserArgs {
 /// Settings of groups.
 #[derive(Args, Debug, Clone)]
 pub struct GroupArgs {
-    /// Whether the role may create databases.
-    #[default]
-    pub createdb: Option<bool>,
-    /// Whether the role may create roles.
-    #[default]
-    pub createroles: Option<bool>,
+    #[args]
+    pub creates: CreationArgs,
     /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
     #[default]
     pub encrypted: Value,
@@ -70,12 +80,8 @@ pub struct GroupArgs {
     /// Whether the role has the privileges of its groups.
     #[default]
     pub inherit: Option<bool>,
-    /// Whether the role is a superuser.
-    #[default]
-    pub superuser: Option<bool>,
-    /// Whether the role may replicate.
-    #[default]
-    pub replication: Option<bool>,
+    #[args]
+    pub powers: PowerArgs,
     /// Password of the role, or its stored form; `false` takes the password away.
     #[default]
     pub rolepassword: Value,
@@ -86,31 +92,9 @@ pub struct GroupArgs {
 
 impl From<GroupArgs> for UserArgs {
     fn from(group: GroupArgs) -> Self {
-        let GroupArgs {
-            createdb,
-            createroles,
-            encrypted,
-            login,
-            inherit,
-            superuser,
-            replication,
-            rolepassword,
-            groups,
-        } = group;
+        let GroupArgs { creates, encrypted, login, inherit, powers, rolepassword, groups } = group;
         let (connlimit, valid_until) = (None, None);
-        UserArgs {
-            createdb,
-            createroles,
-            inherit,
-            login,
-            connlimit,
-            encrypted,
-            superuser,
-            replication,
-            rolepassword,
-            valid_until,
-            groups,
-        }
+        UserArgs { creates, inherit, login, connlimit, encrypted, powers, rolepassword, valid_until, groups }
     }
 }
 
@@ -408,13 +392,13 @@ pub(super) fn remove(session: &Session, name: &str) -> Result<(), CallError> {
 /// Returns the statements that create or change a role.
 fn statements(verb: &str, name: &str, args: &UserArgs, existing: Option<&Role>) -> Result<Vec<String>, CallError> {
     // Only superusers may name this flag, even if it does not change.
-    let superuser = args.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
+    let superuser = args.powers.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
     let flags = [
         ("INHERIT", args.inherit),
-        ("CREATEDB", args.createdb),
-        ("CREATEROLE", args.createroles),
+        ("CREATEDB", args.creates.createdb),
+        ("CREATEROLE", args.creates.createroles),
         ("SUPERUSER", superuser),
-        ("REPLICATION", args.replication),
+        ("REPLICATION", args.powers.replication),
         ("LOGIN", args.login),
     ];
     let flag = |(flag, value): (&str, Option<bool>)| Some(format!("{}{flag}", if value? { "" } else { "NO" }));

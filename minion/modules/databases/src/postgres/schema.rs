@@ -1,10 +1,10 @@
 //! Schemas and procedural languages of a database.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-use super::session::{ServerArgs, Session, by_name, column, done, identifier};
+use super::session::{DbServerArgs, LoginArgs, Session, by_name, column, done, identifier};
 
 /// Execution functions of `postgres` about schemas and languages.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -23,7 +23,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 );
 
 /// How the server of a schema is reached; here `user` is the account that runs `psql`.
-#[derive(brine_function::Args, Debug, Clone)]
+#[derive(Args, Debug, Clone)]
 pub struct SchemaServerArgs {
     /// Account that runs `psql`.
     #[default]
@@ -31,27 +31,28 @@ pub struct SchemaServerArgs {
     /// Role of the session.
     #[default]
     pub db_user: Option<String>,
-    /// Password of the role.
-    #[default]
-    pub db_password: Option<String>,
-    /// Host, or directory of the socket.
-    #[default]
-    pub db_host: Option<String>,
-    /// Port.
-    #[default]
-    pub db_port: Value,
+    #[args]
+    pub server: DbServerArgs,
 }
 
 impl SchemaServerArgs {
     pub(super) fn session<'a>(&self, context: &'a Context, database: &str) -> Result<Session<'a>, CallError> {
-        let server = ServerArgs {
-            user: self.db_user.clone(),
-            host: self.db_host.clone(),
-            port: self.db_port.clone(),
-            maintenance_db: Some(database.to_owned()),
-            password: self.db_password.clone(),
-        };
-        server.session(context, self.user.clone())
+        self.server.of(self.db_user.clone(), Some(database.to_owned())).session(context, self.user.clone())
+    }
+}
+
+/// The database of a language, and how its server is reached.
+#[derive(Args, Debug, Clone)]
+pub struct DatabaseArgs {
+    /// Database that has the language.
+    pub maintenance_db: String,
+    #[args]
+    pub login: LoginArgs,
+}
+
+impl DatabaseArgs {
+    fn session<'a>(&self, context: &'a Context) -> Result<Session<'a>, CallError> {
+        self.login.session(context, Some(self.maintenance_db.clone()))
     }
 }
 
@@ -125,17 +126,8 @@ pub fn schema_list(context: &Context, dbname: String, #[args] server: SchemaServ
 ///
 ///     salt '*' postgres.language_list dbname
 #[function]
-pub fn language_list(
-    context: &Context,
-    maintenance_db: String,
-    #[default] user: Option<String>,
-    #[default] host: Option<String>,
-    #[default] port: Value,
-    #[default] password: Option<String>,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
-    let names = languages(&server.session(context, runas)?)?;
+pub fn language_list(context: &Context, #[args] at: DatabaseArgs) -> CallResult {
+    let names = languages(&at.session(context)?)?;
     Ok(names.into_iter().map(|name| (Value::from(name.clone()), Value::from(name))).collect::<Map>().into())
 }
 
@@ -145,18 +137,8 @@ pub fn language_list(
 ///
 ///     salt '*' postgres.language_exists plpgsql dbname
 #[function]
-pub fn language_exists(
-    context: &Context,
-    name: String,
-    maintenance_db: String,
-    #[default] user: Option<String>,
-    #[default] host: Option<String>,
-    #[default] port: Value,
-    #[default] password: Option<String>,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
-    Ok(languages(&server.session(context, runas)?)?.contains(&name).into())
+pub fn language_exists(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+    Ok(languages(&at.session(context)?)?.contains(&name).into())
 }
 
 /// Install a procedural language in a database; false if it is there.
@@ -165,18 +147,8 @@ pub fn language_exists(
 ///
 ///     salt '*' postgres.language_create plpgsql dbname
 #[function]
-pub fn language_create(
-    context: &Context,
-    name: String,
-    maintenance_db: String,
-    #[default] user: Option<String>,
-    #[default] host: Option<String>,
-    #[default] port: Value,
-    #[default] password: Option<String>,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
-    let session = server.session(context, runas)?;
+pub fn language_create(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+    let session = at.session(context)?;
     if languages(&session)?.contains(&name) {
         return Ok(false.into());
     }
@@ -189,18 +161,8 @@ pub fn language_create(
 ///
 ///     salt '*' postgres.language_remove plpgsql dbname
 #[function]
-pub fn language_remove(
-    context: &Context,
-    name: String,
-    maintenance_db: String,
-    #[default] user: Option<String>,
-    #[default] host: Option<String>,
-    #[default] port: Value,
-    #[default] password: Option<String>,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let server = ServerArgs { user, host, port, password, maintenance_db: Some(maintenance_db) };
-    let session = server.session(context, runas)?;
+pub fn language_remove(context: &Context, name: String, #[args] at: DatabaseArgs) -> CallResult {
+    let session = at.session(context)?;
     if !languages(&session)?.contains(&name) {
         return Ok(false.into());
     }

@@ -9,9 +9,10 @@ use brine_host::process::{Output, Program};
 use brine_host::programs::program;
 use brine_value::{Map, Value};
 
-/// How a server is reached. What is missing comes from the options `postgres.user`, `postgres.host` and so on.
+/// Where a server listens, and the role of the session. What is missing comes from the options `postgres.user`,
+/// `postgres.host` and so on.
 #[derive(Args, Debug, Clone)]
-pub struct ServerArgs {
+pub struct EndpointArgs {
     /// Role of the session; default: the account that runs `psql`.
     #[default]
     pub user: Option<String>,
@@ -21,12 +22,65 @@ pub struct ServerArgs {
     /// Port.
     #[default]
     pub port: Value,
+}
+
+/// How a server is reached.
+#[derive(Args, Debug, Clone)]
+pub struct ServerArgs {
+    #[args]
+    pub endpoint: EndpointArgs,
     /// Database of the session; default: `postgres`.
     #[default]
     pub maintenance_db: Option<String>,
     /// Password of the role.
     #[default]
     pub password: Option<String>,
+}
+
+/// How a server is reached by functions that name the database elsewhere.
+#[derive(Args, Debug, Clone)]
+pub struct LoginArgs {
+    #[args]
+    pub endpoint: EndpointArgs,
+    /// Password of the role.
+    #[default]
+    pub password: Option<String>,
+    /// Account that runs `psql`.
+    #[default]
+    pub runas: Option<String>,
+}
+
+impl LoginArgs {
+    /// Opens a session in a database.
+    ///
+    /// # Errors
+    /// `psql` is missing.
+    pub(super) fn session<'a>(&self, context: &'a Context, database: Option<String>) -> Result<Session<'a>, CallError> {
+        let (endpoint, password) = (self.endpoint.clone(), self.password.clone());
+        ServerArgs { endpoint, maintenance_db: database, password }.session(context, self.runas.clone())
+    }
+}
+
+/// Where a server listens, and the password of the role, for functions whose `user` is the account that runs `psql`.
+#[derive(Args, Debug, Clone)]
+pub struct DbServerArgs {
+    /// Password of the role.
+    #[default]
+    pub db_password: Option<String>,
+    /// Host, or directory of the socket.
+    #[default]
+    pub db_host: Option<String>,
+    /// Port.
+    #[default]
+    pub db_port: Value,
+}
+
+impl DbServerArgs {
+    /// Returns how a role reaches a database of this server.
+    pub(super) fn of(&self, role: Option<String>, database: Option<String>) -> ServerArgs {
+        let endpoint = EndpointArgs { user: role, host: self.db_host.clone(), port: self.db_port.clone() };
+        ServerArgs { endpoint, maintenance_db: database, password: self.db_password.clone() }
+    }
 }
 
 /// The account that owns a server.
@@ -43,13 +97,14 @@ impl ServerArgs {
         let text = |given: &Option<String>, name: &str| {
             given.clone().filter(|text| !text.is_empty()).or_else(|| option(context, name))
         };
-        let host = text(&self.host, "postgres.host");
-        let port = if self.port.is_truthy() { Some(self.port.to_string()) } else { option(context, "postgres.port") };
+        let host = text(&self.endpoint.host, "postgres.host");
+        let port = &self.endpoint.port;
+        let port = if port.is_truthy() { Some(port.to_string()) } else { option(context, "postgres.port") };
         let is_local = host.as_deref().is_none_or(|host| host.starts_with('/'));
         Ok(Session {
             context,
             psql: Bin::Psql.path(context)?,
-            user: text(&self.user, "postgres.user"),
+            user: text(&self.endpoint.user, "postgres.user"),
             host,
             port,
             database: text(&self.maintenance_db, "postgres.maintenance_db").unwrap_or_else(|| "postgres".into()),

@@ -6,7 +6,7 @@ use brine_value::{Map, map};
 
 use super::{or_failed, outcome};
 use crate::mysql::connection::ConnectionArgs;
-use crate::mysql::database::{Settings, alter, create, remove};
+use crate::mysql::database::{DefaultsArgs, Settings, remove};
 
 /// State functions of `mysql_database`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_database", [present, absent]);
@@ -16,19 +16,17 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_database", [p
 pub fn present(
     context: &StateContext,
     name: String,
-    #[default] character_set: Option<String>,
-    #[default] collate: Option<String>,
+    #[args] defaults: DefaultsArgs,
     #[args] connection: ConnectionArgs,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    or_failed(&name, ensure(context, &name, character_set.as_deref(), collate.as_deref(), &connection))
+    or_failed(&name, ensure(context, &name, &defaults, &connection))
 }
 
 fn ensure(
     context: &StateContext,
     name: &str,
-    character_set: Option<&str>,
-    collate: Option<&str>,
+    defaults: &DefaultsArgs,
     connection: &ConnectionArgs,
 ) -> Result<StateReturn, CallError> {
     let session = connection.session(&context.call)?;
@@ -37,16 +35,17 @@ fn ensure(
             let comment = format!("Database {name} is not present and needs to be created");
             return Ok(StateReturn::would(name, comment));
         }
-        let result = create(&session, name, character_set, collate);
+        let result = defaults.create(&session, name);
         let success = format!("The database {name} has been created");
         return Ok(outcome(name, result, success, "Present", format!("Failed to create database {name}")));
     };
-    let differs = |wanted: Option<&str>, is: &str| wanted.is_some_and(|wanted| !wanted.is_empty() && wanted != is);
+    let differing =
+        |wanted: &Option<String>, is: &str| wanted.clone().filter(|wanted| !wanted.is_empty() && wanted != is);
     let mut comments = Vec::new();
-    if let Some(wanted) = character_set.filter(|wanted| differs(Some(wanted), &found.character_set)) {
+    if let Some(wanted) = differing(&defaults.character_set, &found.character_set) {
         comments.push(format!("Database character set {wanted} != {} needs to be updated", found.character_set));
     }
-    if let Some(wanted) = collate.filter(|wanted| differs(Some(wanted), &found.collate)) {
+    if let Some(wanted) = differing(&defaults.collate, &found.collate) {
         comments.push(format!("Database collate {wanted} != {} needs to be updated", found.collate));
     }
     if comments.is_empty() {
@@ -56,7 +55,7 @@ fn ensure(
         comments.push(format!("Database {name} is going to be updated"));
         return Ok(StateReturn::would(name, comments.join("\n")));
     }
-    alter(&session, name, character_set, collate)?;
+    defaults.alter(&session, name)?;
     let now = Settings::of(&session, name)?.unwrap_or_else(|| found.clone());
     let mut changes = Map::new();
     for (key, before, now) in

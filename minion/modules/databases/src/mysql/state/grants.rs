@@ -7,6 +7,7 @@ use brine_value::{Map, Value};
 use super::{or_failed, outcome};
 use crate::mysql::connection::ConnectionArgs;
 use crate::mysql::grant::{GrantArgs, Request};
+use crate::mysql::session::Session;
 
 /// State functions of `mysql_grants`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_grants", [present, absent]);
@@ -24,10 +25,8 @@ pub fn present(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let GrantArgs { grant, database, user, host, .. } = &args;
-    let ensure = || -> Result<StateReturn, CallError> {
-        let request = Request::new(&args)?;
-        let session = connection.session(&context.call)?;
-        let exists = if revoke_first { request.is_exact(&session)? } else { request.is_granted(&session)? };
+    with_request(context, &name, &args, &connection, |request, session| {
+        let exists = if revoke_first { request.is_exact(session)? } else { request.is_granted(session)? };
         if exists {
             let comment = format!("Grant {grant} on {database} to {user}@{host} is already present");
             return Ok(StateReturn::ok(&name, comment));
@@ -35,13 +34,12 @@ pub fn present(
         if context.test {
             return Ok(StateReturn::would(&name, format!("MySQL grant {name} is set to be created")));
         }
-        let revoked = if revoke_first { request.revoke_all(&session) } else { Ok(()) };
-        let result = revoked.and_then(|()| request.grant(&session, &ssl_option));
+        let revoked = if revoke_first { request.revoke_all(session) } else { Ok(()) };
+        let result = revoked.and_then(|()| request.grant(session, &ssl_option));
         let success = format!("Grant {grant} on {database} to {user}@{host} has been added");
         let failure = format!("Failed to execute: \"GRANT {grant} ON {database} TO {user}@{host}\"");
         Ok(outcome(&name, result, success, "Present", failure))
-    };
-    or_failed(&name, ensure())
+    })
 }
 
 /// Ensure that a user does not have privileges on an object.
@@ -54,10 +52,8 @@ pub fn absent(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let GrantArgs { grant, database, user, host, .. } = &args;
-    let ensure = || -> Result<StateReturn, CallError> {
-        let request = Request::new(&args)?;
-        let session = connection.session(&context.call)?;
-        if !request.is_granted(&session)? {
+    with_request(context, &name, &args, &connection, |request, session| {
+        if !request.is_granted(session)? {
             let comment =
                 format!("Grant {grant} on {database} to {user}@{host} is not present, so it cannot be revoked");
             return Ok(StateReturn::ok(&name, comment));
@@ -67,7 +63,18 @@ pub fn absent(
         }
         let success = format!("Grant {grant} on {database} for {user}@{host} has been revoked");
         let failure = format!("Unable to revoke grant {grant} on {database} for {user}@{host}");
-        Ok(outcome(&name, request.revoke(&session), success, "Absent", failure))
-    };
-    or_failed(&name, ensure())
+        Ok(outcome(&name, request.revoke(session), success, "Absent", failure))
+    })
+}
+
+/// Runs a state with a request and a session; an error of either, or of the state, fails the state.
+fn with_request(
+    context: &StateContext,
+    name: &str,
+    args: &GrantArgs,
+    connection: &ConnectionArgs,
+    ensure: impl FnOnce(&Request, &Session) -> Result<StateReturn, CallError>,
+) -> CallResult {
+    let attempt = || ensure(&Request::new(args)?, &connection.session(&context.call)?);
+    or_failed(name, attempt())
 }

@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-use super::{StateServerArgs, outcome, removed};
+use super::{AbsentArgs, StateServerArgs, outcome, removed};
 use crate::postgres::database::{Settings, alter, create, databases};
 use crate::postgres::session::{column, identifier};
 
@@ -91,15 +91,10 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 
 /// Ensure that a database does not exist.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    #[args] at: StateServerArgs,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let session = at.session(context)?;
-    let exists = databases(&session)?.contains_key(&*name);
-    removed(context, &name, &format!("Database {name}"), exists, || {
-        session.execute(&[format!("DROP DATABASE {}", identifier(&name))])
+pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+    let (name, session) = (&*args.name, args.at.session(context)?);
+    let exists = databases(&session)?.contains_key(name);
+    removed(context, name, &format!("Database {name}"), exists, || {
+        session.execute(&[format!("DROP DATABASE {}", identifier(name))])
     })
 }

@@ -2,11 +2,11 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_value::{Map, Value};
+use brine_value::Map;
 
 use super::outcome;
 use crate::postgres::schema::languages;
-use crate::postgres::session::{ServerArgs, Session, identifier};
+use crate::postgres::session::{DbServerArgs, Session, identifier};
 
 /// State functions of `postgres_language`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_language", [present, absent]);
@@ -21,15 +21,8 @@ pub struct LanguageArgs {
     /// Account that runs `psql`.
     #[default]
     user: Option<String>,
-    /// Password of the role.
-    #[default]
-    db_password: Option<String>,
-    /// Host, or directory of the socket.
-    #[default]
-    db_host: Option<String>,
-    /// Port.
-    #[default]
-    db_port: Value,
+    #[args]
+    server: DbServerArgs,
     /// Role of the session.
     #[default]
     db_user: Option<String>,
@@ -39,13 +32,7 @@ pub struct LanguageArgs {
 
 impl LanguageArgs {
     fn session<'a>(&self, context: &'a StateContext) -> Result<Session<'a>, CallError> {
-        let server = ServerArgs {
-            user: self.db_user.clone(),
-            host: self.db_host.clone(),
-            port: self.db_port.clone(),
-            maintenance_db: Some(self.maintenance_db.clone()),
-            password: self.db_password.clone(),
-        };
+        let server = self.server.of(self.db_user.clone(), Some(self.maintenance_db.clone()));
         server.session(&context.call, self.user.clone())
     }
 }

@@ -11,9 +11,9 @@ mod tablespace;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function};
-use brine_value::{Value, map};
+use brine_value::{Map, Value, map};
 
-use super::session::{ServerArgs, Session};
+use super::session::{DbServerArgs, ServerArgs, Session};
 
 /// State functions of the modules `postgres_*`.
 pub static FUNCTIONS: &[&[Function<StateContext>]] = &[
@@ -37,15 +37,8 @@ pub struct StateServerArgs {
     /// Database of the session; default: `postgres`.
     #[default]
     pub maintenance_db: Option<String>,
-    /// Password of the role.
-    #[default]
-    pub db_password: Option<String>,
-    /// Host, or directory of the socket.
-    #[default]
-    pub db_host: Option<String>,
-    /// Port.
-    #[default]
-    pub db_port: Value,
+    #[args]
+    pub server: DbServerArgs,
     /// Role of the session.
     #[default]
     pub db_user: Option<String>,
@@ -53,18 +46,23 @@ pub struct StateServerArgs {
 
 impl StateServerArgs {
     pub(super) fn server(&self) -> ServerArgs {
-        ServerArgs {
-            user: self.db_user.clone(),
-            host: self.db_host.clone(),
-            port: self.db_port.clone(),
-            maintenance_db: self.maintenance_db.clone(),
-            password: self.db_password.clone(),
-        }
+        self.server.of(self.db_user.clone(), self.maintenance_db.clone())
     }
 
     pub(super) fn session<'a>(&self, context: &'a StateContext) -> Result<Session<'a>, CallError> {
         self.server().session(&context.call, self.user.clone())
     }
+}
+
+/// The arguments of states that remove something by its name.
+#[derive(Args, Debug, Clone)]
+pub struct AbsentArgs {
+    /// Name of what is removed.
+    pub name: String,
+    #[args]
+    pub at: StateServerArgs,
+    #[keywords]
+    _kwargs: Map,
 }
 
 /// Returns what a change has come to: `success` with the change, or `failure` with what the server said.

@@ -4,9 +4,11 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-use super::{StateServerArgs, outcome, removed};
+use super::{AbsentArgs, StateServerArgs, outcome, removed};
 use crate::postgres::password::Storage;
-use crate::postgres::role::{Kind, Role, UserArgs, create, groups_of, remove, timestamp, update};
+use crate::postgres::role::{
+    CreationArgs, Kind, PowerArgs, Role, UserArgs, create, groups_of, remove, timestamp, update,
+};
 use crate::postgres::session::{Session, column, literal};
 
 /// State functions of `postgres_user`.
@@ -17,21 +19,13 @@ pub static GROUP_FUNCTIONS: &[Function<StateContext>] = registry!("postgres_grou
 /// Settings of both kinds of roles.
 #[derive(Args, Debug, Clone)]
 pub struct RoleArgs {
-    /// Whether the role may create databases.
-    #[default]
-    createdb: Option<bool>,
-    /// Whether the role may create roles.
-    #[default]
-    createroles: Option<bool>,
+    #[args]
+    creates: CreationArgs,
     /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
     #[default]
     encrypted: Value,
-    /// Whether the role is a superuser.
-    #[default]
-    superuser: Option<bool>,
-    /// Whether the role may replicate.
-    #[default]
-    replication: Option<bool>,
+    #[args]
+    powers: PowerArgs,
     /// Whether the role has the privileges of its groups.
     #[default]
     inherit: Option<bool>,
@@ -51,7 +45,9 @@ pub struct RoleArgs {
 
 /// States of users.
 pub(super) mod user {
-    use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
+    use super::{
+        AbsentArgs, CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function,
+    };
 
     /// Ensure that a role that may log in exists, with these settings.
     #[function]
@@ -70,19 +66,16 @@ pub(super) mod user {
 
     /// Ensure that a role does not exist.
     #[function]
-    pub fn absent(
-        context: &StateContext,
-        name: String,
-        #[args] at: StateServerArgs,
-        #[keywords] _kwargs: Map,
-    ) -> CallResult {
-        ensure_absent(context, Kind::User, &name, &at)
+    pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+        ensure_absent(context, Kind::User, &args.name, &args.at)
     }
 }
 
 /// States of groups.
 pub(super) mod group {
-    use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
+    use super::{
+        AbsentArgs, CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function,
+    };
 
     /// Ensure that a role that may not log in exists, with these settings.
     #[function]
@@ -99,13 +92,8 @@ pub(super) mod group {
 
     /// Ensure that a role does not exist.
     #[function]
-    pub fn absent(
-        context: &StateContext,
-        name: String,
-        #[args] at: StateServerArgs,
-        #[keywords] _kwargs: Map,
-    ) -> CallResult {
-        ensure_absent(context, Kind::Group, &name, &at)
+    pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+        ensure_absent(context, Kind::Group, &args.name, &args.at)
     }
 }
 
@@ -173,12 +161,12 @@ impl Desired {
     fn changes(&self, session: &Session, found: &Role, has_password: bool) -> Result<Map, CallError> {
         let desired = &self.role;
         let flags = [
-            ("createdb", desired.createdb, found.createdb),
+            ("createdb", desired.creates.createdb, found.createdb),
             ("inherit", desired.inherit, found.inherit),
             ("login", desired.login, found.login),
-            ("createroles", desired.createroles, found.createroles),
-            ("replication", desired.replication, found.replication),
-            ("superuser", desired.superuser, found.superuser),
+            ("createroles", desired.creates.createroles, found.createroles),
+            ("replication", desired.powers.replication, found.replication),
+            ("superuser", desired.powers.superuser, found.superuser),
         ];
         let differs = |(name, desired, is): (&str, Option<bool>, bool)| {
             desired.filter(|desired| *desired != is).map(|desired| (Value::from(name), Value::from(desired)))
@@ -203,17 +191,14 @@ impl Desired {
     }
 
     fn settings(&self, password: Option<&String>) -> UserArgs {
-        let RoleArgs { createdb, createroles, encrypted, superuser, replication, inherit, login, groups, .. } =
-            self.role.clone();
+        let RoleArgs { creates, encrypted, powers, inherit, login, groups, .. } = self.role.clone();
         UserArgs {
-            createdb,
-            createroles,
+            creates,
             inherit,
             login,
             connlimit: None,
             encrypted,
-            superuser,
-            replication,
+            powers,
             rolepassword: password.map(|password| password.as_str().into()).unwrap_or_default(),
             valid_until: self.valid_until.clone(),
             groups,

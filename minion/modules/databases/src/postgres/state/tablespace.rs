@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-use super::{StateServerArgs, outcome, removed};
+use super::{AbsentArgs, StateServerArgs, outcome, removed};
 use crate::postgres::database::{alter_tablespace, create_tablespace, options_of, tablespaces};
 use crate::postgres::session::{column, identifier};
 
@@ -69,15 +69,10 @@ pub fn present(
 
 /// Ensure that a tablespace does not exist.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    #[args] at: StateServerArgs,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let session = at.session(context)?;
-    let exists = tablespaces(&session)?.contains_key(&*name);
-    removed(context, &name, &format!("Tablespace {name}"), exists, || {
-        session.execute(&[format!("DROP TABLESPACE {}", identifier(&name))])
+pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+    let (name, session) = (&*args.name, args.at.session(context)?);
+    let exists = tablespaces(&session)?.contains_key(name);
+    removed(context, name, &format!("Tablespace {name}"), exists, || {
+        session.execute(&[format!("DROP TABLESPACE {}", identifier(name))])
     })
 }
