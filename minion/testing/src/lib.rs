@@ -22,7 +22,7 @@ use brine_function::{Args, Registry};
 use brine_host::programs::System;
 use brine_ids::Jid;
 use brine_schedule::Schedule;
-use brine_value::{Map, map};
+use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 
 pub use scripted::{Scripted, answers, use_programs};
@@ -32,7 +32,7 @@ pub use scripted::{Scripted, answers, use_programs};
 macro_rules! with_rooms {
     ($rooms:expr) => {
         #[allow(unused_imports)]
-        pub use $crate::{Alone, Scripted, answers, context_of};
+        pub use $crate::{Alone, Answering, Scripted, answers, context_of};
 
         use std::sync::Arc;
 
@@ -134,6 +134,27 @@ impl Upstream for Alone {
 
     fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         Ok(over.clone())
+    }
+}
+
+/// A master that answers requests by a function, and drops events.
+pub struct Answering<F>(pub F);
+
+impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F> {
+    fn has_master(&self) -> bool {
+        true
+    }
+
+    fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
+        Ok(over.clone())
+    }
+
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        (self.0)(load)
     }
 }
 

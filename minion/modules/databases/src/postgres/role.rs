@@ -98,6 +98,57 @@ impl From<GroupArgs> for UserArgs {
     }
 }
 
+/// The arguments of `postgres.user_create` and `postgres.user_update`.
+#[derive(Args, Debug)]
+pub struct NamedUserArgs {
+    /// Name of the role.
+    pub username: String,
+    #[args]
+    pub server: ServerArgs,
+    #[args]
+    pub role: UserArgs,
+    /// Account that runs `psql`.
+    #[default]
+    pub runas: Option<String>,
+}
+
+/// The arguments of `postgres.group_create` and `postgres.group_update`.
+#[derive(Args, Debug)]
+pub struct NamedGroupArgs {
+    /// Name of the role.
+    pub groupname: String,
+    #[args]
+    pub server: ServerArgs,
+    #[args]
+    pub role: GroupArgs,
+    /// Account that runs `psql`.
+    #[default]
+    pub runas: Option<String>,
+}
+
+impl From<NamedGroupArgs> for NamedUserArgs {
+    fn from(group: NamedGroupArgs) -> Self {
+        let NamedGroupArgs { groupname, server, role, runas } = group;
+        NamedUserArgs { username: groupname, server, role: role.into(), runas }
+    }
+}
+
+impl NamedUserArgs {
+    fn create(self, context: &Context, kind: Kind) -> CallResult {
+        let session = self.server.session(context, self.runas)?;
+        if Role::find(&session, &self.username, false)?.is_some() {
+            return Ok(false.into());
+        }
+        done(create(&session, kind, &self.username, &self.role))
+    }
+
+    fn update(self, context: &Context) -> CallResult {
+        let session = self.server.session(context, self.runas)?;
+        let Some(found) = Role::find(&session, &self.username, false)? else { return Ok(false.into()) };
+        done(update(&session, &found, &self.role))
+    }
+}
+
 /// Return the roles with what they may do; `return_password` adds the stored forms of passwords.
 ///
 /// CLI Example:
@@ -153,18 +204,8 @@ pub fn user_exists(
 ///     salt '*' postgres.user_create 'username' user='user' host='hostname' port='port' password='password'
 ///         rolepassword='rolepassword' valid_until='valid_until'
 #[function]
-pub fn user_create(
-    context: &Context,
-    username: String,
-    #[args] server: ServerArgs,
-    #[args] role: UserArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let session = server.session(context, runas)?;
-    if Role::find(&session, &username, false)?.is_some() {
-        return Ok(false.into());
-    }
-    done(create(&session, Kind::User, &username, &role))
+pub fn user_create(context: &Context, #[args] args: NamedUserArgs) -> CallResult {
+    args.create(context, Kind::User)
 }
 
 /// Change a role; false if it does not exist.
@@ -174,16 +215,8 @@ pub fn user_create(
 ///     salt '*' postgres.user_update 'username' user='user' host='hostname' port='port' password='password'
 ///         rolepassword='rolepassword' valid_until='valid_until'
 #[function]
-pub fn user_update(
-    context: &Context,
-    username: String,
-    #[args] server: ServerArgs,
-    #[args] role: UserArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let session = server.session(context, runas)?;
-    let Some(found) = Role::find(&session, &username, false)? else { return Ok(false.into()) };
-    done(update(&session, &found, &role))
+pub fn user_update(context: &Context, #[args] args: NamedUserArgs) -> CallResult {
+    args.update(context)
 }
 
 /// Remove a role; false if it does not exist, or owns something.
@@ -212,18 +245,8 @@ pub fn user_remove(
 ///     salt '*' postgres.group_create 'groupname' user='user' host='hostname' port='port' password='password'
 ///         rolepassword='rolepassword'
 #[function]
-pub fn group_create(
-    context: &Context,
-    groupname: String,
-    #[args] server: ServerArgs,
-    #[args] role: GroupArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    let session = server.session(context, runas)?;
-    if Role::find(&session, &groupname, false)?.is_some() {
-        return Ok(false.into());
-    }
-    done(create(&session, Kind::Group, &groupname, &role.into()))
+pub fn group_create(context: &Context, #[args] args: NamedGroupArgs) -> CallResult {
+    NamedUserArgs::from(args).create(context, Kind::Group)
 }
 
 /// Change a group; false if it does not exist.
@@ -233,14 +256,8 @@ pub fn group_create(
 ///     salt '*' postgres.group_update 'username' user='user' host='hostname' port='port' password='password'
 ///         rolepassword='rolepassword'
 #[function]
-pub fn group_update(
-    context: &Context,
-    groupname: String,
-    #[args] server: ServerArgs,
-    #[args] role: GroupArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
-    user_update(context, groupname, server, role.into(), runas)
+pub fn group_update(context: &Context, #[args] args: NamedGroupArgs) -> CallResult {
+    NamedUserArgs::from(args).update(context)
 }
 
 /// Remove a group; false if it does not exist, or owns something.

@@ -9,35 +9,43 @@ use brine_value::{Value, map, python};
 /// State functions of `acl`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("acl", [present, absent, list_present, list_absent]);
 
+/// An entry of a file.
+#[derive(brine_function::Args)]
+pub struct EntryArgs {
+    /// Path of the file.
+    name: String,
+    /// Type of the entry: `user`, `group` and so on, optionally prefixed with `d:` or `default:`.
+    acl_type: String,
+    /// Name of the user or group.
+    #[default]
+    acl_name: String,
+    /// Permissions, such as `rwx`.
+    #[default]
+    perms: String,
+    /// Whether the entry is one of everything below the file, too.
+    #[default(false)]
+    recurse: bool,
+}
+
+impl EntryArgs {
+    fn desired<'w>(&'w self, perms: &'w str, force: bool) -> Desired<'w> {
+        let EntryArgs { name, acl_type, acl_name, recurse, .. } = self;
+        Desired { name, kind: acl_type, names: std::slice::from_ref(acl_name), perms, recurse: *recurse, force }
+    }
+}
+
 /// Ensure that a user or group has these permissions on a file, and with `recurse` on everything below it; with
 /// `force`, a change also removes all other entries.
 #[function]
-pub fn present(
-    context: &StateContext,
-    name: String,
-    acl_type: String,
-    #[default] acl_name: String,
-    #[default] perms: String,
-    #[default(false)] recurse: bool,
-    #[default(false)] force: bool,
-) -> CallResult {
-    let kind = acl_type.as_str();
-    let report = Labels { names: acl_name.clone(), one: acl_name.clone() };
-    granted(context, &Desired { name: &name, kind, names: &[acl_name], perms: &perms, recurse, force }, &report)
+pub fn present(context: &StateContext, #[args] entry: EntryArgs, #[default(false)] force: bool) -> CallResult {
+    let report = Labels { names: entry.acl_name.clone(), one: entry.acl_name.clone() };
+    granted(context, &entry.desired(&entry.perms, force), &report)
 }
 
 /// Ensure that a user or group has no entry of its own for a file.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    acl_type: String,
-    #[default] acl_name: String,
-    #[default] perms: String,
-    #[default(false)] recurse: bool,
-) -> CallResult {
-    _ = perms;
-    taken(context, &Desired { name: &name, kind: &acl_type, names: &[acl_name], perms: "", recurse, force: false })
+pub fn absent(context: &StateContext, #[args] entry: EntryArgs) -> CallResult {
+    taken(context, &entry.desired("", false))
 }
 
 /// Ensure that several users or groups have these permissions, as `present`.

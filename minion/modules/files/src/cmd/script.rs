@@ -1,7 +1,7 @@
 //! Runs scripts and code of other languages.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, function};
+use brine_function::{Args, CallError, CallResult, function};
 use brine_host::process::{Output, Program};
 use brine_value::{Map, Value, map};
 
@@ -43,21 +43,46 @@ pub fn script_retcode(
     Ok(all.get("retcode").cloned().unwrap_or_default())
 }
 
+/// The arguments of `cmd.exec_code` and `cmd.exec_code_all`.
+#[derive(Args)]
+pub struct CodeArgs {
+    /// Interpreter, such as `ruby`.
+    lang: String,
+    /// Code that it runs.
+    code: String,
+    /// Directory in which it runs.
+    #[default]
+    cwd: Option<String>,
+    /// Arguments of the code, as a string or a list.
+    #[default]
+    args: Value,
+    /// Further arguments, as those of `cmd.run`.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl CodeArgs {
+    fn run(self, context: &Context) -> Result<Output, CallError> {
+        let mut code = self.code;
+        if !code.ends_with('\n') {
+            code.push('\n');
+        }
+        let how = CommandArgs { cwd: self.cwd, ..CommandArgs::read(&self.kwargs)? };
+        let script = Scratch::new(code.as_bytes(), how.runas.as_deref())?;
+        let command = format!("{} {}{}", self.lang, script.path().display(), joined(&self.args));
+        let program = Program { shell: None, ..how.program(context, &command)? };
+        finish(context, &program, &how)
+    }
+}
+
 /// Pass code to an interpreter, and return its standard output.
 ///
 /// CLI Example:
 ///
 ///     salt '*' cmd.exec_code ruby 'puts "cheese"'
 #[function]
-pub fn exec_code(
-    context: &Context,
-    lang: String,
-    code: String,
-    #[default] cwd: Option<String>,
-    #[default] args: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(run_code(context, &lang, &code, &args, cwd, kwargs)?.stdout.into())
+pub fn exec_code(context: &Context, #[args] code: CodeArgs) -> CallResult {
+    Ok(code.run(context)?.stdout.into())
 }
 
 /// Pass code to an interpreter as `exec_code`, and return its pid, retcode, stdout and stderr.
@@ -66,32 +91,6 @@ pub fn exec_code(
 ///
 ///     salt '*' cmd.exec_code_all ruby 'puts "cheese"'
 #[function]
-pub fn exec_code_all(
-    context: &Context,
-    lang: String,
-    code: String,
-    #[default] cwd: Option<String>,
-    #[default] args: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(all(run_code(context, &lang, &code, &args, cwd, kwargs)?).into())
-}
-
-fn run_code(
-    context: &Context,
-    lang: &str,
-    code: &str,
-    args: &Value,
-    cwd: Option<String>,
-    kwargs: Map,
-) -> Result<Output, CallError> {
-    let mut code = code.to_owned();
-    if !code.ends_with('\n') {
-        code.push('\n');
-    }
-    let how = CommandArgs { cwd, ..CommandArgs::read(&kwargs)? };
-    let script = Scratch::new(code.as_bytes(), how.runas.as_deref())?;
-    let command = format!("{lang} {}{}", script.path().display(), joined(args));
-    let program = Program { shell: None, ..how.program(context, &command)? };
-    finish(context, &program, &how)
+pub fn exec_code_all(context: &Context, #[args] code: CodeArgs) -> CallResult {
+    Ok(all(code.run(context)?).into())
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::web;
 use brine_state::Source;
 use brine_system::files;
@@ -52,6 +52,43 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
+/// The arguments about rendering source and target paths.
+#[derive(Args)]
+pub struct RenderingArgs {
+    /// Template engine that renders the paths, such as `jinja`.
+    #[default]
+    template: Option<String>,
+    /// Accepted and ignored: files are transferred uncompressed.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    gzip: Value,
+    /// Further arguments: `pillarenv` and `pillar` override the pillar of the template.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl RenderingArgs {
+    /// Returns a path, rendered if a template engine is named.
+    fn of(&self, context: &Context, text: String, saltenv: &str) -> Result<String, CallError> {
+        let Some(template) = self.template.as_deref().filter(|template| !template.is_empty()) else { return Ok(text) };
+        if template != "jinja" {
+            let error = format!("Attempted to render file paths with unavailable engine {template}");
+            return Err(CallError::Execution(error));
+        }
+        let (pillarenv, over) = (self.kwargs.get("pillarenv"), self.kwargs.get("pillar"));
+        let pillar = if pillarenv.is_none() && over.is_none() {
+            context.pillar()
+        } else {
+            let over = over.and_then(Value::as_map).cloned().unwrap_or_default();
+            let pillarenv = pillarenv.and_then(Value::as_str).or(context.config().pillarenv.as_deref());
+            let pillar = context.minion.upstream.pillar(Some(saltenv), pillarenv, &over);
+            pillar.map_err(CallError::Execution)?.into()
+        };
+        let variables = map! {"saltenv" => saltenv};
+        Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
+    }
+}
+
 /// Copy a file of the file server to a path or into a directory, and return the path. Returns an empty string if
 /// there is no such file, false if the directory does not exist. With `template`, source and target paths are
 /// rendered.
@@ -66,17 +103,11 @@ pub fn get_file(
     dest: Option<String>,
     #[default] saltenv: Option<String>,
     #[default(false)] makedirs: bool,
-    #[default] template: Option<String>,
-    #[default] gzip: Value,
-    #[keywords] kwargs: Map,
+    #[args] rendering: RenderingArgs,
 ) -> CallResult {
-    // Files are transferred uncompressed.
-    _ = gzip;
     let saltenv = environment(context, saltenv);
-    let (path, dest) = (
-        rendered(context, path, template.as_deref(), &kwargs, &saltenv)?,
-        dest.map(|dest| rendered(context, dest, template.as_deref(), &kwargs, &saltenv)).transpose()?,
-    );
+    let (path, dest) =
+        (rendering.of(context, path, &saltenv)?, dest.map(|dest| rendering.of(context, dest, &saltenv)).transpose()?);
     let (name, saltenv) = below_salt(&path, &saltenv)?;
     if context.minion.files.hash(name, saltenv).map_err(CallError::Execution)?.is_none() {
         return Ok("".into());
@@ -101,16 +132,10 @@ pub fn get_dir(
     path: String,
     dest: String,
     #[default] saltenv: Option<String>,
-    #[default] template: Option<String>,
-    #[default] gzip: Value,
-    #[keywords] kwargs: Map,
+    #[args] rendering: RenderingArgs,
 ) -> CallResult {
-    _ = gzip;
     let saltenv = environment(context, saltenv);
-    let (path, dest) = (
-        rendered(context, path, template.as_deref(), &kwargs, &saltenv)?,
-        rendered(context, dest, template.as_deref(), &kwargs, &saltenv)?,
-    );
+    let (path, dest) = (rendering.of(context, path, &saltenv)?, rendering.of(context, dest, &saltenv)?);
     let (name, saltenv) = below_salt(&path, &saltenv)?;
     let name = name.trim_end_matches('/');
     let above = name.rsplit_once('/').map_or("", |(above, _)| above);
@@ -404,32 +429,6 @@ fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str),
     is_salt
         .then(|| in_environment(path, saltenv))
         .ok_or_else(|| CallError::Execution(format!("Unsupported path: {path}")))
-}
-
-/// Returns a path, rendered if a template engine is named. The pillar may be overridden.
-fn rendered(
-    context: &Context,
-    text: String,
-    template: Option<&str>,
-    kwargs: &Map,
-    saltenv: &str,
-) -> Result<String, CallError> {
-    let Some(template) = template.filter(|template| !template.is_empty()) else { return Ok(text) };
-    if template != "jinja" {
-        let error = format!("Attempted to render file paths with unavailable engine {template}");
-        return Err(CallError::Execution(error));
-    }
-    let (pillarenv, over) = (kwargs.get("pillarenv"), kwargs.get("pillar"));
-    let pillar = if pillarenv.is_none() && over.is_none() {
-        context.pillar()
-    } else {
-        let over = over.and_then(Value::as_map).cloned().unwrap_or_default();
-        let pillarenv = pillarenv.and_then(Value::as_str).or(context.config().pillarenv.as_deref());
-        let pillar = context.minion.upstream.pillar(Some(saltenv), pillarenv, &over);
-        pillar.map_err(CallError::Execution)?.into()
-    };
-    let variables = map! {"saltenv" => saltenv};
-    Source::new(context, pillar).render_template(&text, &text, &variables, saltenv).map_err(CallError::Execution)
 }
 
 /// Returns the path of a file as a string, or false.

@@ -194,7 +194,6 @@ mod tests {
     use std::collections::BTreeMap;
     use std::sync::Arc;
 
-    use brine_context::{MasterEvent, Upstream};
     use brine_function::Args;
     use brine_value::Map;
     use parking_lot::Mutex;
@@ -209,32 +208,22 @@ mod tests {
         limit: Option<usize>,
     }
 
-    impl Upstream for Master {
-        fn has_master(&self) -> bool {
-            true
-        }
-
-        fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-            Ok(over.clone())
-        }
-
-        fn ask(&self, load: Map) -> Result<Value, String> {
+    impl Master {
+        fn receive(&self, load: &Map) -> Value {
             let names = load.get("path").and_then(Value::as_list).unwrap();
             let path = names.iter().map(ToString::to_string).collect::<Vec<_>>().join("/");
             let mut files = self.files.lock();
             let content = files.entry(path).or_default();
             assert_eq!(load.get("loc").and_then(Value::as_i64), Some(content.len() as i64));
             content.extend_from_slice(load.get("data").and_then(Value::as_bytes).unwrap());
-            Ok(self.limit.is_none_or(|limit| content.len() <= limit).into())
+            self.limit.is_none_or(|limit| content.len() <= limit).into()
         }
     }
 
     fn call(master: &Arc<Master>, fun: &str, path: &str, keyword: Map) -> Result<Value, CallError> {
-        let context = testing::context_of(testing::minion_with(&[], Arc::clone(master) as Arc<dyn Upstream>));
+        let master = Arc::clone(master);
+        let upstream = Arc::new(testing::Answering(move |load: Map| Ok(master.receive(&load))));
+        let context = testing::context_of(testing::minion_with(&[], upstream));
         context.call(fun, Args { positional: vec![path.into()], keyword })
     }
 

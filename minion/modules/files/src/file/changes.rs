@@ -9,7 +9,7 @@ use brine_system::files;
 use brine_value::Value;
 
 use super::diff::unified;
-use super::edit::{self, Block, Replacing, compile};
+use super::edit::{self, Block, NotFoundArgs, PatternArgs, compile};
 use super::line::{self, Line, PositionArgs};
 use super::{at, invalid, is_test};
 
@@ -36,31 +36,13 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 pub struct ReplaceArgs {
     /// Path of the file.
     path: String,
-    /// Regular expression to search for.
-    pattern: String,
-    /// Replacement, which may refer to groups (`\\1`).
-    repl: Value,
-    /// Highest number of replacements; 0 for all.
-    #[default(0)]
-    count: usize,
-    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
-    #[default(8.into())]
-    flags: Value,
+    #[args]
+    search: PatternArgs,
     /// Accepted and ignored: files are read whole.
     #[default(1.into())]
     bufsize: Value,
-    /// Whether the content is appended to the file if there is nothing to replace.
-    #[default(false)]
-    append_if_not_found: bool,
-    /// Whether the content is prepended to the file if there is nothing to replace.
-    #[default(false)]
-    prepend_if_not_found: bool,
-    /// Content to append or prepend; that of `repl` by default.
-    #[default]
-    not_found_content: Value,
-    /// Suffix of the backup of the file, or false for none.
-    #[default(".bak".into())]
-    backup: Value,
+    #[args]
+    not_found: NotFoundArgs,
     /// Whether the file is left unchanged.
     #[default(false)]
     dry_run: bool,
@@ -99,31 +81,23 @@ pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
         return Ok(false.into());
     }
     let before = read(&file, "replace")?;
-    if args.search_only && (args.append_if_not_found || args.prepend_if_not_found) {
+    let (search, not_found) = (args.search, args.not_found);
+    if args.search_only && (not_found.append_if_not_found || not_found.prepend_if_not_found) {
         return Err(invalid("replace", "search_only cannot be used with append/prepend_if_not_found"));
     }
-    if args.append_if_not_found && args.prepend_if_not_found {
+    if not_found.append_if_not_found && not_found.prepend_if_not_found {
         return Err(invalid("replace", "Only one of append and prepend_if_not_found is permitted"));
     }
     if args.search_only {
-        let regex = compile(&args.pattern, &args.flags).map_err(CallError::Execution)?;
+        let regex = compile(&search.pattern, &search.flags).map_err(CallError::Execution)?;
         return Ok(regex.is_match(&before).map_err(CallError::execution)?.into());
     }
-    let repl = args.repl.to_string();
-    let repl = if args.backslash_literal { repl.replace('\\', r"\\") } else { repl };
-    let not_found_content = (!args.not_found_content.is_nil()).then(|| args.not_found_content.to_string());
-    let wanted = Replacing {
-        pattern: args.pattern,
-        repl,
-        count: args.count,
-        flags: args.flags,
-        append_if_not_found: args.append_if_not_found,
-        prepend_if_not_found: args.prepend_if_not_found,
-        not_found_content,
-    };
+    let content = &not_found.not_found_content;
+    let content = (!content.is_nil()).then(|| content.to_string());
+    let wanted = search.replacing(args.backslash_literal, &not_found, content);
     let replaced = edit::replaced(&before, &wanted).map_err(CallError::Execution)?;
     if !args.dry_run {
-        Text { before: &before, after: &replaced.text, backup: &args.backup }.write(&file)?;
+        Text { before: &before, after: &replaced.text, backup: &not_found.backup }.write(&file)?;
     }
     if !args.show_changes {
         return Ok((before != replaced.text).into());
@@ -278,20 +252,29 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
     Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
 }
 
+/// The arguments of `file.comment` and `file.uncomment`.
+#[derive(Args)]
+pub struct CommentArgs {
+    /// Path of the file.
+    path: String,
+    /// Regular expression of the lines, without their comment prefix.
+    regex: String,
+    /// Characters that start a comment.
+    #[default("#".into())]
+    char: String,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    backup: Value,
+}
+
 /// Comment out matching lines, and return the diff, or false if none matches.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.comment /etc/modules pcspkr
 #[function]
-pub fn comment(
-    context: &Context,
-    path: String,
-    regex: String,
-    #[default("#".into())] char: String,
-    #[default(".bak".into())] backup: Value,
-) -> CallResult {
-    comment_line(context, path, regex, char, true, backup)
+pub fn comment(context: &Context, #[args] args: CommentArgs) -> CallResult {
+    comment_line(context, args.path, args.regex, args.char, true, args.backup)
 }
 
 /// Uncomment matching lines, and return the diff, or false if none matches.
@@ -300,14 +283,8 @@ pub fn comment(
 ///
 ///     salt '*' file.uncomment /etc/hosts.deny 'ALL: PARANOID'
 #[function]
-pub fn uncomment(
-    context: &Context,
-    path: String,
-    regex: String,
-    #[default("#".into())] char: String,
-    #[default(".bak".into())] backup: Value,
-) -> CallResult {
-    comment_line(context, path, regex, char, false, backup)
+pub fn uncomment(context: &Context, #[args] args: CommentArgs) -> CallResult {
+    comment_line(context, args.path, args.regex, args.char, false, args.backup)
 }
 
 /// Comment out matching lines as `comment`, or uncomment them as `uncomment` with `cmnt: False`.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use brine_function::Args;
 use brine_value::Value;
 use fancy_regex::{Captures, Regex};
 
@@ -17,6 +18,55 @@ pub(crate) struct Replacing {
     pub append_if_not_found: bool,
     pub prepend_if_not_found: bool,
     pub not_found_content: Option<String>,
+}
+
+/// The arguments of functions and states that replace the matches of a regular expression.
+#[derive(Args)]
+pub struct PatternArgs {
+    /// Regular expression to search for.
+    pub(crate) pattern: String,
+    /// Replacement, which may refer to groups (`\\1`).
+    pub(crate) repl: Value,
+    /// Highest number of replacements; 0 for all.
+    #[default(0)]
+    pub(crate) count: usize,
+    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
+    #[default(8.into())]
+    pub(crate) flags: Value,
+}
+
+/// The arguments about a replacement without matches, and about the backup of the file.
+#[derive(Args)]
+pub struct NotFoundArgs {
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    pub(crate) append_if_not_found: bool,
+    /// Whether the content is prepended to the file if there is nothing to replace.
+    #[default(false)]
+    pub(crate) prepend_if_not_found: bool,
+    /// Content to append or prepend; that of `repl` by default.
+    #[default]
+    pub(crate) not_found_content: Value,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    pub(crate) backup: Value,
+}
+
+impl PatternArgs {
+    /// Returns the replacement. Backslashes in `repl` are literal if `is_literal`; `content` is added where nothing
+    /// matches.
+    pub(crate) fn replacing(self, is_literal: bool, not_found: &NotFoundArgs, content: Option<String>) -> Replacing {
+        let repl = self.repl.to_string();
+        Replacing {
+            pattern: self.pattern,
+            repl: if is_literal { repl.replace('\\', r"\\") } else { repl },
+            count: self.count,
+            flags: self.flags,
+            append_if_not_found: not_found.append_if_not_found,
+            prepend_if_not_found: not_found.prepend_if_not_found,
+            not_found_content: content,
+        }
+    }
 }
 
 /// Lines between two markers.

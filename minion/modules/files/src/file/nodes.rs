@@ -3,7 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, function};
+use brine_function::{Args, CallError, CallResult, function};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, list, map};
 use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
@@ -30,8 +30,8 @@ pub fn mknod(
 ) -> CallResult {
     makedirs(context, name.clone(), user.clone(), group.clone(), Value::Nil)?;
     match ntype.as_str() {
-        "c" => mknod_chrdev(context, name, major, minor, user, group, mode),
-        "b" => mknod_blkdev(context, name, major, minor, user, group, mode),
+        "c" => mknod_chrdev(context, DeviceArgs { name, major, minor, user, group, mode }),
+        "b" => mknod_blkdev(context, DeviceArgs { name, major, minor, user, group, mode }),
         "p" => mknod_fifo(context, name, user, group, mode),
         _ => Err(invalid(
             "mknod",
@@ -42,23 +42,41 @@ pub fn mknod(
     }
 }
 
+/// The arguments of functions that create a device.
+#[derive(Args)]
+pub struct DeviceArgs {
+    /// Path of the device.
+    pub name: String,
+    /// Major number.
+    pub major: u64,
+    /// Minor number.
+    pub minor: u64,
+    /// Name or id of the owner.
+    #[default]
+    pub user: Value,
+    /// Name or id of the owning group.
+    #[default]
+    pub group: Value,
+    /// Permissions, as an octal string.
+    #[default("0660".into())]
+    pub mode: Value,
+}
+
+impl DeviceArgs {
+    fn make(self, context: &Context, kind: SFlag, what: &'static str) -> CallResult {
+        let DeviceArgs { name, major, minor, user, group, mode } = self;
+        Node { name, kind, what, number: makedev(major, minor) }.make(context, user, group, mode)
+    }
+}
+
 /// Create a character device.
 ///
 /// CLI Example:
 ///
 ///     salt '*' file.mknod_chrdev /dev/chr 180 31
 #[function]
-pub fn mknod_chrdev(
-    context: &Context,
-    name: String,
-    major: u64,
-    minor: u64,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0660".into())] mode: Value,
-) -> CallResult {
-    Node { name, kind: SFlag::S_IFCHR, what: "Character device", number: makedev(major, minor) }
-        .make(context, user, group, mode)
+pub fn mknod_chrdev(context: &Context, #[args] device: DeviceArgs) -> CallResult {
+    device.make(context, SFlag::S_IFCHR, "Character device")
 }
 
 /// Create a block device.
@@ -67,17 +85,8 @@ pub fn mknod_chrdev(
 ///
 ///     salt '*' file.mknod_blkdev /dev/blk 8 999
 #[function]
-pub fn mknod_blkdev(
-    context: &Context,
-    name: String,
-    major: u64,
-    minor: u64,
-    #[default] user: Value,
-    #[default] group: Value,
-    #[default("0660".into())] mode: Value,
-) -> CallResult {
-    Node { name, kind: SFlag::S_IFBLK, what: "Block device", number: makedev(major, minor) }
-        .make(context, user, group, mode)
+pub fn mknod_blkdev(context: &Context, #[args] device: DeviceArgs) -> CallResult {
+    device.make(context, SFlag::S_IFBLK, "Block device")
 }
 
 /// Create a named pipe.

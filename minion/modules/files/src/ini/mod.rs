@@ -4,7 +4,7 @@ pub(crate) mod state;
 mod text;
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value};
 
@@ -15,6 +15,48 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::
 /// Execution functions of `ini`.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("ini", [set_option, get_option, remove_option, get_section, remove_section, get_ini]);
+
+/// The arguments about the format of a file.
+#[derive(Args)]
+pub struct FormatArgs {
+    /// Text between the name and the value of an option.
+    #[default("=".into())]
+    separator: String,
+    /// Encoding of the file; only UTF-8 is known.
+    #[default]
+    encoding: Option<String>,
+}
+
+impl FormatArgs {
+    /// Returns the file at a path, which need not exist.
+    fn file<'f>(&self, path: &'f str) -> Result<File<'f>, CallError> {
+        File::new(path, self.separator.clone(), self.encoding.as_deref(), false)
+    }
+}
+
+/// The arguments that name an option.
+#[derive(Args)]
+pub struct OptionArgs {
+    /// Path of the file.
+    file_name: String,
+    /// Section of the option; without one, the option is above all sections.
+    section: Option<String>,
+    /// Name of the option.
+    option: String,
+    #[args]
+    format: FormatArgs,
+}
+
+/// The arguments that name a section.
+#[derive(Args)]
+pub struct SectionArgs {
+    /// Path of the file.
+    file_name: String,
+    /// Name of the section.
+    section: String,
+    #[args]
+    format: FormatArgs,
+}
 
 /// Set options, in sections or above all sections, and return the changes.
 ///
@@ -40,17 +82,10 @@ pub fn set_option(
 ///
 ///     salt '*' ini.get_option /path/to/ini section_name option_name
 #[function]
-pub fn get_option(
-    _context: &Context,
-    file_name: String,
-    section: Option<String>,
-    option: String,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
-    let section = section.filter(|section| !section.is_empty());
-    Ok(ini.get(section.as_deref(), &option).map_or(Value::Nil, Value::from))
+pub fn get_option(_context: &Context, #[args] at: OptionArgs) -> CallResult {
+    let ini = at.format.file(&at.file_name)?.read()?;
+    let section = at.section.filter(|section| !section.is_empty());
+    Ok(ini.get(section.as_deref(), &at.option).map_or(Value::Nil, Value::from))
 }
 
 /// Remove an option, and return its value.
@@ -59,16 +94,9 @@ pub fn get_option(
 ///
 ///     salt '*' ini.remove_option /path/to/ini section_name option_name
 #[function]
-pub fn remove_option(
-    _context: &Context,
-    file_name: String,
-    section: Option<String>,
-    option: String,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
-    Ok(file.edit(|ini, _| ini.remove(section.as_deref(), &option))?.map_or(Value::Nil, Value::from))
+pub fn remove_option(_context: &Context, #[args] at: OptionArgs) -> CallResult {
+    let file = at.format.file(&at.file_name)?;
+    Ok(file.edit(|ini, _| ini.remove(at.section.as_deref(), &at.option))?.map_or(Value::Nil, Value::from))
 }
 
 /// Return the options of a section.
@@ -77,15 +105,9 @@ pub fn remove_option(
 ///
 ///     salt '*' ini.get_section /path/to/ini section_name
 #[function]
-pub fn get_section(
-    _context: &Context,
-    file_name: String,
-    section: String,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let ini = File::new(&file_name, separator, encoding.as_deref(), false)?.read()?;
-    Ok(ini.sections.get(&section).map(Section::describe).unwrap_or_default().into())
+pub fn get_section(_context: &Context, #[args] at: SectionArgs) -> CallResult {
+    let ini = at.format.file(&at.file_name)?.read()?;
+    Ok(ini.sections.get(&at.section).map(Section::describe).unwrap_or_default().into())
 }
 
 /// Remove a section, and return its options.
@@ -94,15 +116,8 @@ pub fn get_section(
 ///
 ///     salt '*' ini.remove_section /path/to/ini section_name
 #[function]
-pub fn remove_section(
-    _context: &Context,
-    file_name: String,
-    section: String,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let file = File::new(&file_name, separator, encoding.as_deref(), false)?;
-    let removed = file.edit(|ini, _| ini.sections.shift_remove(&section))?;
+pub fn remove_section(_context: &Context, #[args] at: SectionArgs) -> CallResult {
+    let removed = at.format.file(&at.file_name)?.edit(|ini, _| ini.sections.shift_remove(&at.section))?;
     Ok(removed.map_or(Value::Nil, |section| section.describe().into()))
 }
 
@@ -112,13 +127,8 @@ pub fn remove_section(
 ///
 ///     salt '*' ini.get_ini /path/to/ini
 #[function]
-pub fn get_ini(
-    _context: &Context,
-    file_name: String,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    Ok(File::new(&file_name, separator, encoding.as_deref(), false)?.read()?.describe().into())
+pub fn get_ini(_context: &Context, file_name: String, #[args] format: FormatArgs) -> CallResult {
+    Ok(format.file(&file_name)?.read()?.describe().into())
 }
 
 /// An INI file and its format.

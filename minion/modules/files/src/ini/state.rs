@@ -1,10 +1,10 @@
 //! `ini`: states of options in INI files.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-use crate::ini::{File, Section};
+use crate::ini::{File, FormatArgs, Section};
 
 /// State functions of `ini`.
 pub static FUNCTIONS: &[Function<StateContext>] =
@@ -43,10 +43,9 @@ pub fn options_absent(
     context: &StateContext,
     name: String,
     #[default] sections: Option<Map>,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
+    #[args] format: FormatArgs,
 ) -> CallResult {
-    let file = File::new(&name, separator, encoding.as_deref(), false)?;
+    let file = format.file(&name)?;
     let sections = sections.unwrap_or_default();
     if !context.test {
         let changes = file.edit(|ini, _| {
@@ -87,20 +86,26 @@ pub fn options_absent(
     Ok(plan.report(&name, "No changes detected.").into())
 }
 
+/// Sections of a file.
+#[derive(Args)]
+pub struct SectionsArgs {
+    /// Path of the file.
+    name: String,
+    /// Names of the sections, as a list or as the keys of a mapping.
+    #[default]
+    sections: Value,
+    #[args]
+    format: FormatArgs,
+}
+
 /// Ensure that sections are present.
 #[function]
-pub fn sections_present(
-    context: &StateContext,
-    name: String,
-    #[default] sections: Value,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let file = File::new(&name, separator, encoding.as_deref(), false)?;
-    let wanted = keys_of(&sections).unwrap_or_default();
+pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
+    let (name, file) = (&*args.name, args.format.file(&args.name)?);
+    let wanted = keys_of(&args.sections).unwrap_or_default();
     if !context.test {
         let empty = wanted.into_iter().map(|section| (section.into(), Value::map())).collect();
-        return Ok(report(&name, file.edit(|ini, form| ini.set(&empty, form))?).into());
+        return Ok(report(name, file.edit(|ini, form| ini.set(&empty, form))?).into());
     }
     let ini = file.read()?;
     let mut plan = Plan::default();
@@ -109,20 +114,14 @@ pub fn sections_present(
         let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
         plan.say(!have, &line);
     }
-    Ok(plan.report(&name, "No changes detected.").into())
+    Ok(plan.report(name, "No changes detected.").into())
 }
 
 /// Ensure that sections are absent.
 #[function]
-pub fn sections_absent(
-    context: &StateContext,
-    name: String,
-    #[default] sections: Value,
-    #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
-) -> CallResult {
-    let file = File::new(&name, separator, encoding.as_deref(), false)?;
-    let unwanted = keys_of(&sections).unwrap_or_default();
+pub fn sections_absent(context: &StateContext, #[args] args: SectionsArgs) -> CallResult {
+    let (name, file) = (&*args.name, args.format.file(&args.name)?);
+    let unwanted = keys_of(&args.sections).unwrap_or_default();
     let ini = file.read()?;
     if context.test {
         let mut plan = Plan::default();
@@ -130,18 +129,18 @@ pub fn sections_absent(
             let have = ini.sections.get(&section).map(|_| "there");
             plan.remove(have, &format!("Section {section}"), &format!("section {section}"));
         }
-        return Ok(plan.report(&name, "No changes detected.").into());
+        return Ok(plan.report(name, "No changes detected.").into());
     }
     // A missing file has no sections, and is not created.
     if !unwanted.iter().any(|section| ini.sections.contains_key(section)) {
-        return Ok(report(&name, Map::new()).into());
+        return Ok(report(name, Map::new()).into());
     }
     let remove = |ini: &mut crate::ini::Ini| {
         let gone =
             |section: String| ini.sections.shift_remove(&section).map(|gone| (section.into(), gone.describe().into()));
         unwanted.into_iter().filter_map(gone).collect()
     };
-    Ok(report(&name, file.edit(|ini, _| remove(ini))?).into())
+    Ok(report(name, file.edit(|ini, _| remove(ini))?).into())
 }
 
 /// Returns the names in a list or mapping; `None` for other types.

@@ -5,12 +5,43 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `temp`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("temp", [dir, file]);
+
+/// The arguments that name a temporary path.
+#[derive(Args)]
+pub struct NameArgs {
+    /// End of the name.
+    #[default]
+    suffix: String,
+    /// Start of the name.
+    #[default("tmp".into())]
+    prefix: String,
+    /// Directory of the path; default: that of temporary files.
+    #[default]
+    parent: Option<String>,
+}
+
+impl NameArgs {
+    /// Returns what creates a path with such a name, and its directory.
+    fn builder(&self) -> Result<(tempfile::Builder<'_, '_>, PathBuf), CallError> {
+        for part in [&self.suffix, &self.prefix] {
+            if part.contains('/') {
+                return Err(CallError::Execution(format!(
+                    "'{part}' cannot be part of a file name: name the directory as 'parent'"
+                )));
+            }
+        }
+        let parent = self.parent.as_ref().filter(|parent| !parent.is_empty());
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(&self.prefix).suffix(&self.suffix);
+        Ok((builder, parent.map_or_else(std::env::temp_dir, PathBuf::from)))
+    }
+}
 
 /// Create a temporary directory, and return its path. Only its owner can use it.
 ///
@@ -19,15 +50,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("temp", [dir, file]);
 ///     salt '*' temp.dir
 ///     salt '*' temp.dir prefix='mytemp-' parent='/var/run/'
 #[function]
-pub fn dir(
-    _context: &Context,
-    #[default] suffix: String,
-    #[default("tmp".into())] prefix: String,
-    #[default] parent: Option<String>,
-) -> CallResult {
-    let (parent, suffix, prefix) = checked(parent, &suffix, &prefix)?;
+pub fn dir(_context: &Context, #[args] name: NameArgs) -> CallResult {
+    let (mut builder, parent) = name.builder()?;
     let owner_only = Permissions::from_mode(0o700);
-    let made = tempfile::Builder::new().prefix(prefix).suffix(suffix).permissions(owner_only).tempdir_in(&parent);
+    let made = builder.permissions(owner_only).tempdir_in(&parent);
     Ok(made.map_err(|error| failed(&parent, &error))?.keep().into())
 }
 
@@ -38,32 +64,11 @@ pub fn dir(
 ///     salt '*' temp.file
 ///     salt '*' temp.file prefix='mytemp-' parent='/var/run/'
 #[function]
-pub fn file(
-    _context: &Context,
-    #[default] suffix: String,
-    #[default("tmp".into())] prefix: String,
-    #[default] parent: Option<String>,
-) -> CallResult {
-    let (parent, suffix, prefix) = checked(parent, &suffix, &prefix)?;
-    let made = tempfile::Builder::new().prefix(prefix).suffix(suffix).tempfile_in(&parent);
+pub fn file(_context: &Context, #[args] name: NameArgs) -> CallResult {
+    let (builder, parent) = name.builder()?;
+    let made = builder.tempfile_in(&parent);
     let kept = made.map_err(|error| failed(&parent, &error))?.keep();
     Ok(kept.map_err(|error| failed(&parent, &error.error))?.1.into())
-}
-
-fn checked<'a>(
-    parent: Option<String>,
-    suffix: &'a str,
-    prefix: &'a str,
-) -> Result<(PathBuf, &'a str, &'a str), CallError> {
-    for part in [suffix, prefix] {
-        if part.contains('/') {
-            return Err(CallError::Execution(format!(
-                "'{part}' cannot be part of a file name: name the directory as 'parent'"
-            )));
-        }
-    }
-    let parent = parent.filter(|parent| !parent.is_empty()).map_or_else(std::env::temp_dir, PathBuf::from);
-    Ok((parent, suffix, prefix))
 }
 
 fn failed(parent: &Path, error: &std::io::Error) -> CallError {

@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::command::{OptionArgs, command, flag, options};
+use super::command::{OptionArgs, RevisionArgs, command, flag, options};
 use super::repository::Git;
 use brine_function::arguments::names;
 
@@ -80,15 +80,8 @@ pub fn list_tags(context: &Context, cwd: String, #[keywords] kwargs: Map) -> Cal
 ///
 ///     salt '*' git.merge /path/to/repo rev=upstream/foo
 #[function]
-pub fn merge(
-    context: &Context,
-    cwd: String,
-    #[default] rev: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["merge"])?.words(options(&opts)?).words(rev).run(context, &cwd, &kwargs)
+pub fn merge(context: &Context, #[args] args: RevisionArgs) -> CallResult {
+    args.run(context, "merge")
 }
 
 /// The arguments of `git.merge_base`.

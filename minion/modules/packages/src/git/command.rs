@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError};
 use brine_value::{Map, Value};
 
-use super::{Git, strings};
+use super::{Git, GitError, strings, with_login};
 use brine_modules_files::archive::split_options;
 
 /// Options of a git command.
@@ -41,6 +41,62 @@ pub struct LoginArgs {
     /// Password for HTTPS.
     #[default]
     pub https_pass: Option<String>,
+}
+
+/// Options of a command on a remote repository, and the login there.
+#[derive(Args)]
+pub struct RemoteCommandArgs {
+    #[args]
+    pub options: OptionArgs,
+    #[args]
+    pub login: LoginArgs,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    pub kwargs: Map,
+}
+
+impl RemoteCommandArgs {
+    /// Returns a URL with the login.
+    pub fn url(&self, url: &str) -> Result<String, GitError> {
+        with_login(url, self.login.https_user.as_deref(), self.login.https_pass.as_deref())
+    }
+}
+
+/// The arguments of commands on a file of a checkout.
+#[derive(Args)]
+pub struct FileArgs {
+    /// Directory of the checkout.
+    pub cwd: String,
+    /// Path of the file.
+    pub filename: String,
+    #[args]
+    pub options: OptionArgs,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    pub kwargs: Map,
+}
+
+/// The arguments of commands on a revision.
+#[derive(Args)]
+pub struct RevisionArgs {
+    /// Directory of the checkout.
+    pub cwd: String,
+    /// Branch, tag or commit.
+    #[default]
+    pub rev: Option<String>,
+    #[args]
+    pub options: OptionArgs,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    pub kwargs: Map,
+}
+
+impl RevisionArgs {
+    /// Runs a command with the options and the revision.
+    pub fn run(self, context: &Context, word: &str) -> Result<Value, CallError> {
+        let command = command(&self.options.git_opts, &[word])?.words(options(&self.options.opts)?);
+        command.words(self.rev).run(context, &self.cwd, &self.kwargs)
+    }
 }
 
 /// The arguments of a command.

@@ -1,7 +1,7 @@
 //! `git.config_*`: git's configuration of a repository or of the user.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -32,22 +32,32 @@ pub fn config_get(
     Ok(if flag(&kwargs, "all") { all.into() } else { all.last().cloned().unwrap_or_default().into() })
 }
 
+/// The arguments of `git.config_get_regexp` and `git.config_get_regex`.
+#[derive(Args)]
+pub struct PatternArgs {
+    /// Regular expression of the keys.
+    key: String,
+    /// Regular expression of the values.
+    #[default]
+    value_regex: Option<String>,
+    /// Directory of the checkout.
+    #[default]
+    cwd: Option<String>,
+    /// `global` is for the user's configuration; further ones are those of every function of git.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Return the values of all keys of git's configuration that match a regular expression.
 ///
 /// CLI Example:
 ///
 ///     salt '*' git.config_get_regexp 'foo.ba[rz]' cwd=/path/to/repo
 #[function]
-pub fn config_get_regexp(
-    context: &Context,
-    key: String,
-    #[default] value_regex: Option<String>,
-    #[default] cwd: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let mut words = vec!["--get-regexp", key.as_str()];
-    words.extend(value_regex.as_deref());
-    let found = config(context, cwd.as_deref(), &kwargs, &words)?.unwrap_or_default();
+pub fn config_get_regexp(context: &Context, #[args] args: PatternArgs) -> CallResult {
+    let mut words = vec!["--get-regexp", args.key.as_str()];
+    words.extend(args.value_regex.as_deref());
+    let found = config(context, args.cwd.as_deref(), &args.kwargs, &words)?.unwrap_or_default();
     let mut values: IndexMap<&str, Vec<String>> = IndexMap::new();
     for (name, value) in found.lines().filter_map(|line| line.split_once(char::is_whitespace)) {
         values.entry(name).or_default().push(value.to_owned());
@@ -61,14 +71,8 @@ pub fn config_get_regexp(
 ///
 ///     salt '*' git.config_get_regex 'foo.ba[rz]' cwd=/path/to/repo
 #[function]
-pub fn config_get_regex(
-    context: &Context,
-    key: String,
-    #[default] value_regex: Option<String>,
-    #[default] cwd: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    config_get_regexp(context, key, value_regex, cwd, kwargs)
+pub fn config_get_regex(context: &Context, #[args] args: PatternArgs) -> CallResult {
+    config_get_regexp(context, args)
 }
 
 /// Set a value of git's configuration, or several with `multivar`; with `add`, add a value.

@@ -17,7 +17,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use brine_function::arguments::names;
-use command::{LayoutArgs, LoginArgs, OptionArgs, command, flag, options};
+use command::{FileArgs, LayoutArgs, OptionArgs, RemoteCommandArgs, RevisionArgs, command, flag, options};
 pub use repository::{Git, GitError, strings, with_login};
 
 pub(super) static ROOM: Room = Room {
@@ -74,14 +74,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' git.add /path/to/repo foo/bar.py
 #[function]
-pub fn add(
-    context: &Context,
-    cwd: String,
-    filename: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn add(context: &Context, #[args] file: FileArgs) -> CallResult {
+    let FileArgs { cwd, filename, options: OptionArgs { opts, git_opts }, kwargs } = file;
     let opts = options(&opts)?.into_iter().filter(|word| !["-v", "--verbose"].contains(&word.as_str()));
     command(&git_opts, &["add", "--verbose"])?.words(opts).words(["--".into(), filename]).run(context, &cwd, &kwargs)
 }
@@ -98,12 +92,7 @@ pub struct CloneArgs {
     #[default]
     name: Option<String>,
     #[args]
-    options: OptionArgs,
-    #[args]
-    login: LoginArgs,
-    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
-    #[keywords]
-    kwargs: Map,
+    command: RemoteCommandArgs,
 }
 
 /// Clone a repository into a directory, or below it under a name.
@@ -116,8 +105,9 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     let Some(url) = args.url.filter(|url| !url.is_empty()) else {
         return Err(CallError::Execution("Missing 'url' argument".into()));
     };
-    let url = with_login(&url, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?;
-    let git = Git::new(context, Some(&args.cwd), &args.kwargs);
+    let url = args.command.url(&url)?;
+    let RemoteCommandArgs { options: OptionArgs { opts, git_opts }, kwargs, .. } = args.command;
+    let git = Git::new(context, Some(&args.cwd), &kwargs);
     let whole = git.cwd.clone().unwrap_or_default();
     let (directory, target) = match args.name {
         Some(name) => {
@@ -126,10 +116,10 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
         }
         None => ("/tmp".into(), whole.display().to_string()),
     };
-    command(&args.options.git_opts, &["clone"])?
-        .words(options(&args.options.opts)?)
+    command(&git_opts, &["clone"])?
+        .words(options(&opts)?)
         .words(["--".into(), url, target])
-        .run(context, &directory, &args.kwargs)?;
+        .run(context, &directory, &kwargs)?;
     Ok(true.into())
 }
 
@@ -324,15 +314,8 @@ pub fn reset(
 ///
 ///     salt '*' git.rev_parse /path/to/repo HEAD
 #[function]
-pub fn rev_parse(
-    context: &Context,
-    cwd: String,
-    #[default] rev: Option<String>,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["rev-parse"])?.words(options(&opts)?).words(rev).run(context, &cwd, &kwargs)
+pub fn rev_parse(context: &Context, #[args] args: RevisionArgs) -> CallResult {
+    args.run(context, "rev-parse")
 }
 
 /// Return the current commit, or the one that a revision resolves to.
@@ -358,14 +341,8 @@ pub fn revision(
 ///
 ///     salt '*' git.rm /path/to/repo foo/bar.py
 #[function]
-pub fn rm(
-    context: &Context,
-    cwd: String,
-    filename: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn rm(context: &Context, #[args] file: FileArgs) -> CallResult {
+    let FileArgs { cwd, filename, options: OptionArgs { opts, git_opts }, kwargs } = file;
     command(&git_opts, &["rm"])?.words(options(&opts)?).words(["--".into(), filename]).run(context, &cwd, &kwargs)
 }
 

@@ -8,7 +8,7 @@ use brine_host::web::redacted;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::command::{LoginArgs, OptionArgs, command, options};
+use super::command::{LoginArgs, RemoteCommandArgs, command, options};
 use super::repository::{Git, Remote, with_login};
 use brine_function::arguments::names;
 
@@ -46,12 +46,7 @@ pub struct LsRemoteArgs {
     #[default]
     r#ref: Option<String>,
     #[args]
-    options: OptionArgs,
-    #[args]
-    login: LoginArgs,
-    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
-    #[keywords]
-    kwargs: Map,
+    command: RemoteCommandArgs,
 }
 
 /// Return the references of a remote.
@@ -61,11 +56,10 @@ pub struct LsRemoteArgs {
 ///     salt '*' git.ls_remote /path/to/repo origin main
 #[function]
 pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
-    _ = args.options.git_opts;
-    let mut words = options(&args.options.opts)?;
-    words.push(with_login(&args.remote, args.login.https_user.as_deref(), args.login.https_pass.as_deref())?);
+    let mut words = options(&args.command.options.opts)?;
+    words.push(args.command.url(&args.remote)?);
     words.extend(args.r#ref.filter(|name| !name.is_empty()));
-    Ok(texts(Git::new(context, args.cwd.as_deref(), &args.kwargs).refs(&words)?))
+    Ok(texts(Git::new(context, args.cwd.as_deref(), &args.command.kwargs).refs(&words)?))
 }
 
 /// Fetch from a remote and merge.

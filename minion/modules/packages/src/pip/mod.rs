@@ -8,7 +8,7 @@ pub(crate) mod versions;
 use std::path::Path;
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::find_program;
 use brine_text::shell::quote;
@@ -39,19 +39,31 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
+/// The arguments that name packages.
+#[derive(Args)]
+pub struct PackageArgs {
+    /// Names of packages, as a list or with commas.
+    #[default]
+    pkgs: Value,
+    /// Requirements files, as a list or with commas.
+    #[default]
+    requirements: Value,
+    /// Directory of a virtual environment, a python, or a pip.
+    #[default]
+    bin_env: Option<String>,
+    /// Options of pip.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Install packages, those of requirements files, or both. Accepts pip's options as keyword arguments.
 ///
 /// CLI Example:
 ///
 ///     salt '*' pip.install pkgs=package1,package2 bin_env=/path/to/virtualenv
 #[function]
-pub fn install(
-    context: &Context,
-    #[default] pkgs: Value,
-    #[default] requirements: Value,
-    #[default] bin_env: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn install(context: &Context, #[args] args: PackageArgs) -> CallResult {
+    let PackageArgs { pkgs, requirements, bin_env, kwargs } = args;
     let mut words = vec!["install".to_owned()];
     for file in names(&requirements) {
         let Some(file) = requirement(context, &file, &kwargs)? else {
@@ -78,13 +90,8 @@ pub fn install(
 ///
 ///     salt '*' pip.uninstall package1,package2 bin_env=/path/to/virtualenv
 #[function]
-pub fn uninstall(
-    context: &Context,
-    #[default] pkgs: Value,
-    #[default] requirements: Value,
-    #[default] bin_env: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
+    let PackageArgs { pkgs, requirements, bin_env, kwargs } = args;
     let mut words = vec!["uninstall".to_owned(), "-y".to_owned()];
     for file in names(&requirements) {
         let found = requirement(context, &file, &kwargs)?;

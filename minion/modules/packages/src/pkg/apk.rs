@@ -10,7 +10,7 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::Value;
 
-use super::manager::{Desired, Files, Listed, Packages, Versions};
+use super::manager::{Database, Desired, Files, Listed, Packages, Removal, Upgrade, Versions};
 use super::options::Options;
 use super::versions::resolve;
 
@@ -62,6 +62,43 @@ fn policy(text: &str) -> Vec<String> {
 
 fn arguments(names: &[String]) -> Result<Vec<String>, CallError> {
     names.iter().map(|name| argument(name)).collect()
+}
+
+impl Database for Apk {
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        if a == b {
+            return Ok(Ordering::Equal);
+        }
+        let output = apk(context, &["version", "-t"], &[argument(a)?, argument(b)?], &Options::default())?;
+        match output.stdout.trim() {
+            "<" => Ok(Ordering::Less),
+            "=" => Ok(Ordering::Equal),
+            ">" => Ok(Ordering::Greater),
+            _ => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = apk(context, &["info", "-W"], &[argument(path)?], &Options::default())?;
+        // `/bin/sh is owned by busybox-1.36.1-r5`, also after the target of a link.
+        let owner = output.stdout.lines().find_map(|line| split(line.rsplit_once(" is owned by ")?.1.trim()));
+        Ok(owner.map(|(name, _)| name).unwrap_or_default())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let names = match names {
+            [] => self.list(context, &Options::default())?.into_keys().collect(),
+            names => names.to_vec(),
+        };
+        let mut found = Files::default();
+        for name in arguments(&names)? {
+            let output = apk(context, &["info", "-L"], &[name], &Options::default())?;
+            let files = output.stdout.lines().filter(|line| !line.is_empty() && !line.ends_with(" contains:"));
+            found.files.extend(files.map(|file| format!("/{file}")));
+            found.errors.extend(output.stderr.lines().map(str::to_owned));
+        }
+        Ok(found)
+    }
 }
 
 impl Packages for Apk {
@@ -138,29 +175,17 @@ impl Packages for Apk {
         Ok(planned(&apk(context, &["upgrade", "--simulate"], &[], options)?.stdout, &["Upgrading"]))
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        _dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { names, .. } = upgrade;
         if names.is_empty() {
             return Ok(complaints(&apk(context, &["upgrade"], &[], options)?));
         }
         Ok(complaints(&apk(context, &["add", "--upgrade"], &arguments(names)?, options)?))
     }
 
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        purge: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
-        let names: Vec<String> = targets.iter().map(|(name, _)| name.clone()).collect();
-        let words = if purge { &["del", "--purge"][..] } else { &["del"] };
-        Ok(complaints(&apk(context, words, &arguments(&names)?, options)?))
+    fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
+        let words = if removal.purge { &["del", "--purge"][..] } else { &["del"] };
+        Ok(complaints(&apk(context, words, &arguments(&removal.names())?, options)?))
     }
 
     /// Returns whether the refresh succeeded.
@@ -170,41 +195,6 @@ impl Packages for Apk {
             0 => Ok(true.into()),
             _ => Err(CallError::Execution(complaints(&output).join("\n"))),
         }
-    }
-
-    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        if a == b {
-            return Ok(Ordering::Equal);
-        }
-        let output = apk(context, &["version", "-t"], &[argument(a)?, argument(b)?], &Options::default())?;
-        match output.stdout.trim() {
-            "<" => Ok(Ordering::Less),
-            "=" => Ok(Ordering::Equal),
-            ">" => Ok(Ordering::Greater),
-            _ => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
-        }
-    }
-
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
-        let output = apk(context, &["info", "-W"], &[argument(path)?], &Options::default())?;
-        // `/bin/sh is owned by busybox-1.36.1-r5`, also after the target of a link.
-        let owner = output.stdout.lines().find_map(|line| split(line.rsplit_once(" is owned by ")?.1.trim()));
-        Ok(owner.map(|(name, _)| name).unwrap_or_default())
-    }
-
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
-        let names = match names {
-            [] => self.list(context, &Options::default())?.into_keys().collect(),
-            names => names.to_vec(),
-        };
-        let mut found = Files::default();
-        for name in arguments(&names)? {
-            let output = apk(context, &["info", "-L"], &[name], &Options::default())?;
-            let files = output.stdout.lines().filter(|line| !line.is_empty() && !line.ends_with(" contains:"));
-            found.files.extend(files.map(|file| format!("/{file}")));
-            found.errors.extend(output.stderr.lines().map(str::to_owned));
-        }
-        Ok(found)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Changes of packages, shared by the functions of `pkg` and the states.
 
 use brine_context::{Context, files};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value, map};
 
-use super::manager::{Desired, Operation, Packages, Versions, packages};
+use super::manager::{Desired, Operation, Packages, Removal, Upgrade, Versions, packages};
 use super::options::{Options, is_true};
 use super::versions::LATEST;
 use brine_function::arguments::names;
@@ -95,20 +95,38 @@ pub fn install_some(
     report(context, packages, doing, done)
 }
 
+/// The arguments of `pkg.remove` and `pkg.purge`.
+#[derive(Args)]
+pub struct RemoveArgs {
+    /// Name of the package.
+    #[default]
+    name: Option<String>,
+    /// Names of packages, as a list or with commas.
+    #[default]
+    pkgs: Value,
+    /// Version of the package to remove.
+    #[default]
+    version: Option<String>,
+    /// Options of the package manager.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl RemoveArgs {
+    fn remove(&self, context: &Context, purge: bool) -> CallResult {
+        let targets = requested(self.name.as_deref(), &self.pkgs, self.version.as_deref())?;
+        without(context, &targets, purge, &self.kwargs)
+    }
+}
+
 /// Remove a package, or several with `pkgs`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' pkg.remove <package1>,<package2>,<package3>
 #[function(name = "remove")]
-pub fn remove_some(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] pkgs: Value,
-    #[default] version: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    without(context, &requested(name.as_deref(), &pkgs, version.as_deref())?, false, &kwargs)
+pub fn remove_some(context: &Context, #[args] args: RemoveArgs) -> CallResult {
+    args.remove(context, false)
 }
 
 /// Remove a package, or several with `pkgs`, with their configuration; with pacman also their dependencies.
@@ -117,14 +135,8 @@ pub fn remove_some(
 ///
 ///     salt '*' pkg.purge <package1>,<package2>,<package3>
 #[function]
-pub fn purge(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] pkgs: Value,
-    #[default] version: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    without(context, &requested(name.as_deref(), &pkgs, version.as_deref())?, true, &kwargs)
+pub fn purge(context: &Context, #[args] args: RemoveArgs) -> CallResult {
+    args.remove(context, true)
 }
 
 /// Changes, and error messages of the package manager.
@@ -196,7 +208,7 @@ pub fn upgrade(
     dist: bool,
     options: &Options,
 ) -> Result<Outcome, CallError> {
-    Ok(observed(context, packages, options, |_| packages.upgrade(context, names, dist, options))?.0)
+    Ok(observed(context, packages, options, |_| packages.upgrade(context, Upgrade { names, dist }, options))?.0)
 }
 
 /// Removes those of the packages that are installed, those with a version only in that version; names may be globs.
@@ -219,7 +231,10 @@ pub fn remove(
             targets.extend(found.map(|(package, _)| (package.clone(), version.clone())));
         }
         targets.dedup();
-        if targets.is_empty() { Ok(Vec::new()) } else { packages.remove(context, &targets, purge, options) }
+        if targets.is_empty() {
+            return Ok(Vec::new());
+        }
+        packages.remove(context, Removal { targets: &targets, purge }, options)
     };
     let (mut done, _) = observed(context, packages, options, work)?;
     // Where no configuration is left, a purge is reported as a removal.

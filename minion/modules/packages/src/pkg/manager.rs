@@ -76,8 +76,50 @@ pub fn packages(context: &Context) -> Result<&'static dyn Packages, CallError> {
     }
 }
 
+/// A manager's order of versions, names of packages, and records of their files.
+pub trait Database {
+    /// Compares versions in the manager's order.
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError>;
+
+    /// Returns the name without the architecture, if that is the host's.
+    fn normal_name(&self, _context: &Context, name: &str) -> String {
+        name.to_owned()
+    }
+
+    /// Returns the package that owns a file; an empty string if there is none.
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError>;
+
+    /// Returns the files of packages, and errors.
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError>;
+}
+
+/// Packages to upgrade: the named ones, or all.
+#[derive(Debug, Clone, Copy)]
+pub struct Upgrade<'a> {
+    /// Names of packages; none for all.
+    pub names: &'a [String],
+    /// Whether other packages may be installed or removed for it.
+    pub dist: bool,
+}
+
+/// Packages to remove.
+#[derive(Debug, Clone, Copy)]
+pub struct Removal<'a> {
+    /// Those with a version only in that version.
+    pub targets: &'a [Desired],
+    /// Whether their configuration is removed, too.
+    pub purge: bool,
+}
+
+impl Removal<'_> {
+    /// Returns the names of the packages.
+    pub fn names(&self) -> Vec<String> {
+        self.targets.iter().map(|(name, _)| name.clone()).collect()
+    }
+}
+
 /// A package manager. Methods that change packages return its error messages: none on success.
-pub trait Packages: Sync {
+pub trait Packages: Database + Sync {
     /// Returns the installed packages.
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError>;
 
@@ -133,40 +175,14 @@ pub trait Packages: Sync {
     /// Returns the available upgrades; with `dist` also those that install or remove other packages.
     fn upgrades(&self, context: &Context, dist: bool, options: &Options) -> Result<Versions, CallError>;
 
-    /// Installs all upgrades, or those of the named packages.
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError>;
+    /// Installs upgrades.
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError>;
 
-    /// Removes packages, those with a version only in that version; with `purge` also their configuration.
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        purge: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError>;
+    /// Removes packages.
+    fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError>;
 
     /// Refreshes the repositories, and returns the result as Salt does for this manager.
     fn refresh(&self, context: &Context, options: &Options) -> Result<Value, CallError>;
-
-    /// Compares versions in the manager's order.
-    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError>;
-
-    /// Returns the name without the architecture, if that is the host's.
-    fn normal_name(&self, _context: &Context, name: &str) -> String {
-        name.to_owned()
-    }
-
-    /// Returns the package that owns a file; an empty string if there is none.
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError>;
-
-    /// Returns the files of packages, and errors.
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError>;
 
     /// Returns the message of a failed operation.
     fn problem(&self, doing: Operation) -> &'static str {

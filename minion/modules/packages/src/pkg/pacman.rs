@@ -10,7 +10,7 @@ use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
-use super::manager::{Desired, Files, Listed, Packages, Versions};
+use super::manager::{Database, Desired, Files, Listed, Packages, Removal, Upgrade, Versions};
 use super::options::Options;
 use super::versions::resolve;
 
@@ -72,6 +72,27 @@ fn in_repositories(text: &str, name: &str, from: &[String]) -> Vec<String> {
         _ => None,
     };
     text.lines().filter_map(version).collect()
+}
+
+impl Database for Pacman {
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        let output = run(context, &["vercmp".to_owned(), argument(a)?, argument(b)?], &[])?;
+        match output.stdout.trim().parse::<i64>() {
+            Ok(order) => Ok(order.cmp(&0)),
+            Err(_) => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = pacman(context, &["-Qqo"], &[argument(path)?], &Options::default())?;
+        Ok(output.stdout.lines().next().unwrap_or_default().to_owned())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let output = pacman(context, &["-Ql"], &arguments(names)?, &Options::default())?;
+        let files = output.stdout.lines().filter_map(|line| line.split_once(' ')).map(|(_, file)| file.to_owned());
+        Ok(Files { errors: output.stderr.lines().map(str::to_owned).collect(), files: files.collect() })
+    }
 }
 
 impl Packages for Pacman {
@@ -145,28 +166,16 @@ impl Packages for Pacman {
         Ok(newer)
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        _dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { names, .. } = upgrade;
         let words = [if names.is_empty() { &["-Su"][..] } else { &["-S"] }, &QUIET].concat();
         let output = pacman(context, &words, &arguments(names)?, options)?;
         Ok(if output.retcode == 0 { Vec::new() } else { vec![format!("{}{}", output.stderr, output.stdout)] })
     }
 
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        purge: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
-        let names: Vec<String> = targets.iter().map(|(name, _)| name.clone()).collect();
-        let words = [if purge { &["-Rsc"][..] } else { &["-R"] }, &QUIET].concat();
-        Ok(complaints(&pacman(context, &words, &arguments(&names)?, options)?))
+    fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
+        let words = [if removal.purge { &["-Rsc"][..] } else { &["-R"] }, &QUIET].concat();
+        Ok(complaints(&pacman(context, &words, &arguments(&removal.names())?, options)?))
     }
 
     /// Returns by database whether it was updated.
@@ -176,25 +185,6 @@ impl Packages for Pacman {
             return Err(CallError::Execution(format!("Error refreshing package database: {}", output.stderr)));
         }
         Ok(refreshed(&output.stdout).into())
-    }
-
-    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        let output = run(context, &["vercmp".to_owned(), argument(a)?, argument(b)?], &[])?;
-        match output.stdout.trim().parse::<i64>() {
-            Ok(order) => Ok(order.cmp(&0)),
-            Err(_) => Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared"))),
-        }
-    }
-
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
-        let output = pacman(context, &["-Qqo"], &[argument(path)?], &Options::default())?;
-        Ok(output.stdout.lines().next().unwrap_or_default().to_owned())
-    }
-
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
-        let output = pacman(context, &["-Ql"], &arguments(names)?, &Options::default())?;
-        let files = output.stdout.lines().filter_map(|line| line.split_once(' ')).map(|(_, file)| file.to_owned());
-        Ok(Files { errors: output.stderr.lines().map(str::to_owned).collect(), files: files.collect() })
     }
 }
 

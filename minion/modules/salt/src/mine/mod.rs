@@ -196,34 +196,22 @@ mod tests {
     use std::sync::Arc;
 
     use brine_config::MinionConfig;
-    use brine_context::{MasterEvent, Upstream};
+    use brine_context::Upstream;
     use brine_value::list;
     use parking_lot::Mutex;
 
     use super::*;
     use crate::testing;
 
-    /// A master that records requests.
-    #[derive(Default)]
-    struct Recorder(Mutex<Vec<Map>>);
-
-    impl Upstream for Recorder {
-        fn has_master(&self) -> bool {
-            true
-        }
-
-        fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-            Ok(over.clone())
-        }
-
-        fn ask(&self, load: Map) -> Result<Value, String> {
-            self.0.lock().push(load);
+    /// Returns a master that records requests, and its records.
+    fn recorder() -> (Arc<dyn Upstream>, Arc<Mutex<Vec<Map>>>) {
+        let records = Arc::new(Mutex::new(Vec::new()));
+        let recorded = records.clone();
+        let master = testing::Answering(move |load| {
+            recorded.lock().push(load);
             Ok(true.into())
-        }
+        });
+        (Arc::new(master), records)
     }
 
     #[test]
@@ -239,8 +227,8 @@ mod tests {
                 Some(map! {"a" => "configuration", "c" => "c", "b" => "b"}),
             ),
         ] {
-            let master = Arc::new(Recorder::default());
-            let mut minion = testing::minion_with(&[], master.clone());
+            let (master, records) = recorder();
+            let mut minion = testing::minion_with(&[], master);
             let mut config = MinionConfig::default();
             if !configured.is_empty() {
                 config.opts.insert(MINE_FUNCTIONS.into(), configured.into());
@@ -253,14 +241,14 @@ mod tests {
             });
             let returned = testing::context_of(minion).call("mine.update", Args::default());
             assert_eq!(returned, Ok(if expected.is_some() { true.into() } else { Value::Nil }));
-            let sent = master.0.lock().first().and_then(|load| load.get("data").cloned());
+            let sent = records.lock().first().and_then(|load| load.get("data").cloned());
             assert_eq!(sent, expected.map(Value::from));
         }
     }
 
     #[test]
     fn valid_lists_the_configured_functions_that_exist() {
-        let mut minion = testing::minion_with(&[], Arc::new(Recorder::default()));
+        let mut minion = testing::minion_with(&[], recorder().0);
         let mut config = MinionConfig::default();
         let alias = list![map! {"mine_function" => "test.echo"}, "a", map! {"x" => 1}, map! {"allow_tgt" => "*"}];
         let configured = map! {

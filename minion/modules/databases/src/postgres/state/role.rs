@@ -45,9 +45,7 @@ pub struct RoleArgs {
 
 /// States of users.
 pub(super) mod user {
-    use super::{
-        AbsentArgs, CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function,
-    };
+    use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
 
     /// Ensure that a role that may log in exists, with these settings.
     #[function]
@@ -66,16 +64,14 @@ pub(super) mod user {
 
     /// Ensure that a role does not exist.
     #[function]
-    pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+    pub fn absent(context: &StateContext, #[args] args: super::AbsentArgs) -> CallResult {
         ensure_absent(context, Kind::User, &args.name, &args.at)
     }
 }
 
 /// States of groups.
 pub(super) mod group {
-    use super::{
-        AbsentArgs, CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function,
-    };
+    use super::{CallResult, Desired, Kind, Map, RoleArgs, StateContext, StateServerArgs, ensure_absent, function};
 
     /// Ensure that a role that may not log in exists, with these settings.
     #[function]
@@ -92,7 +88,7 @@ pub(super) mod group {
 
     /// Ensure that a role does not exist.
     #[function]
-    pub fn absent(context: &StateContext, #[args] args: AbsentArgs) -> CallResult {
+    pub fn absent(context: &StateContext, #[args] args: super::AbsentArgs) -> CallResult {
         ensure_absent(context, Kind::Group, &args.name, &args.at)
     }
 }

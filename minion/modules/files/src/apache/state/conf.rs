@@ -1,23 +1,11 @@
 //! `apache_conf`: states of Apache configurations on Debian.
 
-use brine_context::StateContext;
-use brine_function::{CallResult, Function, function, registry};
+use super::module::{Parts, states};
 
-use super::module::Parts;
-
-/// State functions of `apache_conf`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_conf", [enabled, disabled]);
-
-/// Ensure that an Apache configuration is enabled.
-#[function]
-pub fn enabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, true)
+states! {
+    "apache_conf", Parts { word: "conf", short: "conf" };
+    /// Ensure that an Apache configuration is enabled.
+    enabled;
+    /// Ensure that an Apache configuration is disabled.
+    disabled;
 }
-
-/// Ensure that an Apache configuration is disabled.
-#[function]
-pub fn disabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, false)
-}
-
-const PARTS: Parts = Parts { word: "conf", short: "conf" };

@@ -1,25 +1,38 @@
 //! `apache_module`: states of Apache modules on Debian; states of sites and configurations share the code.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError};
 use brine_value::{Value, map};
 
-/// State functions of `apache_module`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_module", [enabled, disabled]);
+/// Defines the states `enabled` and `disabled` of a type of items.
+macro_rules! states {
+    ($module:literal, $parts:expr; $(#[$enabled_doc:meta])* enabled; $(#[$disabled_doc:meta])* disabled;) => {
+        /// State functions of this module.
+        pub static FUNCTIONS: &[::brine_function::Function<::brine_context::StateContext>] =
+            ::brine_function::registry!($module, [enabled, disabled]);
 
-/// Ensure that an Apache module is enabled.
-#[function]
-pub fn enabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, true)
+        $(#[$enabled_doc])*
+        #[::brine_function::function]
+        pub fn enabled(context: &::brine_context::StateContext, name: String) -> ::brine_function::CallResult {
+            $parts.set(context, &name, true)
+        }
+
+        $(#[$disabled_doc])*
+        #[::brine_function::function]
+        pub fn disabled(context: &::brine_context::StateContext, name: String) -> ::brine_function::CallResult {
+            $parts.set(context, &name, false)
+        }
+    };
 }
+pub(crate) use states;
 
-/// Ensure that an Apache module is disabled.
-#[function]
-pub fn disabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, false)
+states! {
+    "apache_module", Parts { word: "module", short: "mod" };
+    /// Ensure that an Apache module is enabled.
+    enabled;
+    /// Ensure that an Apache module is disabled.
+    disabled;
 }
-
-const PARTS: Parts = Parts { word: "module", short: "mod" };
 
 /// A type of item: modules, sites or configurations.
 pub(crate) struct Parts {

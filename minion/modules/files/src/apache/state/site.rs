@@ -1,23 +1,11 @@
 //! `apache_site`: states of Apache sites on Debian.
 
-use brine_context::StateContext;
-use brine_function::{CallResult, Function, function, registry};
+use super::module::{Parts, states};
 
-use super::module::Parts;
-
-/// State functions of `apache_site`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("apache_site", [enabled, disabled]);
-
-/// Ensure that an Apache site is enabled.
-#[function]
-pub fn enabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, true)
+states! {
+    "apache_site", Parts { word: "site", short: "site" };
+    /// Ensure that an Apache site is enabled.
+    enabled;
+    /// Ensure that an Apache site is disabled.
+    disabled;
 }
-
-/// Ensure that an Apache site is disabled.
-#[function]
-pub fn disabled(context: &StateContext, name: String) -> CallResult {
-    PARTS.set(context, &name, false)
-}
-
-const PARTS: Parts = Parts { word: "site", short: "site" };

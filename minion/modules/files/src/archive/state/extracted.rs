@@ -77,14 +77,8 @@ pub struct ExtractedArgs {
     /// `tar`, `rar` or `zip`; that of the file name by default.
     #[default]
     archive_format: Option<String>,
-    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
-    #[default(false)]
-    use_etag: bool,
-    /// URL of a detached GPG signature of the source.
-    #[default]
-    signature: Value,
     #[args]
-    signers: source::SignerArgs,
+    signed: source::SignatureArgs,
     /// Further arguments: `keep_source`, or `keep`, is whether the copy in the cache is kept.
     #[keywords]
     kwargs: Map,
@@ -106,10 +100,8 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
     let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
     let wanted = Extracted {
         source: args.source,
-        verify: args.signers.added_to(source::Verify {
+        verify: args.signed.added_to(source::Verify {
             skip: args.skip_verify,
-            use_etag: args.use_etag,
-            signature: args.signature,
             ..source::Verify::by_hash(source_hash, args.source_hash_name)
         }),
         hash_update: args.source_hash_update,

@@ -6,7 +6,7 @@ use brine_value::Value;
 
 use super::attributes::{Attributes, OwnerArgs};
 use super::{accumulated, comment, contents, edit, keyvalue, line};
-use crate::file::edit::{Block, Replacing};
+use crate::file::edit::{Block, NotFoundArgs, PatternArgs};
 use crate::file::line::{Line, PositionArgs};
 
 /// State functions of `file`.
@@ -107,39 +107,28 @@ pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
     Ok(edit::add(state, &args.name, edit::End::First, &adding).into())
 }
 
-/// The arguments of `file.replace`.
+/// The arguments about the report of a change, and about a missing file.
 #[derive(Args)]
-pub struct ReplaceArgs {
-    /// Path of the file.
-    name: String,
-    /// Regular expression to search for.
-    pattern: String,
-    /// Replacement, which may refer to groups (`\\1`).
-    repl: Value,
-    /// Highest number of replacements; 0 for all.
-    #[default(0)]
-    count: usize,
-    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
-    #[default(8.into())]
-    flags: Value,
-    /// Whether the content is appended to the file if there is nothing to replace.
-    #[default(false)]
-    append_if_not_found: bool,
-    /// Whether the content is prepended to the file if there is nothing to replace.
-    #[default(false)]
-    prepend_if_not_found: bool,
-    /// Content to append or prepend; that of `repl` by default.
-    #[default]
-    not_found_content: Value,
-    /// Suffix of the backup of the file, or false for none.
-    #[default(".bak".into())]
-    backup: Value,
+pub struct ReportArgs {
     /// Whether changes are reported as a diff.
     #[default(true)]
     show_changes: bool,
     /// Whether a missing file is not a failure.
     #[default(false)]
     ignore_if_missing: bool,
+}
+
+/// The arguments of `file.replace`.
+#[derive(Args)]
+pub struct ReplaceArgs {
+    /// Path of the file.
+    name: String,
+    #[args]
+    search: PatternArgs,
+    #[args]
+    not_found: NotFoundArgs,
+    #[args]
+    report: ReportArgs,
     /// Whether backslashes in `repl` are literal.
     #[default(false)]
     backslash_literal: bool,
@@ -156,22 +145,13 @@ pub struct ReplaceArgs {
 pub fn replace(context: &StateContext, #[args] args: ReplaceArgs) -> CallResult {
     // Files are read whole, as UTF-8.
     _ = (args.bufsize, args.encoding);
-    let repl = args.repl.to_string();
-    let repl = if args.backslash_literal { repl.replace('\\', r"\\") } else { repl };
-    let not_found_content = args.not_found_content.is_truthy().then(|| args.not_found_content.to_string());
+    let content = &args.not_found.not_found_content;
+    let content = content.is_truthy().then(|| content.to_string());
     let wanted = edit::Replace {
-        replacing: Replacing {
-            pattern: args.pattern,
-            repl,
-            count: args.count,
-            flags: args.flags,
-            append_if_not_found: args.append_if_not_found,
-            prepend_if_not_found: args.prepend_if_not_found,
-            not_found_content,
-        },
-        backup: args.backup,
-        show_changes: args.show_changes,
-        ignore_if_missing: args.ignore_if_missing,
+        replacing: args.search.replacing(args.backslash_literal, &args.not_found, content),
+        backup: args.not_found.backup,
+        show_changes: args.report.show_changes,
+        ignore_if_missing: args.report.ignore_if_missing,
     };
     Ok(edit::replace(context, &args.name, &wanted).into())
 }
@@ -263,12 +243,8 @@ pub struct KeyvalueArgs {
     /// Whether the state only reports whether the values are set.
     #[default(false)]
     search_only: bool,
-    /// Whether changes are reported as a diff.
-    #[default(true)]
-    show_changes: bool,
-    /// Whether a missing file is not a failure.
-    #[default(false)]
-    ignore_if_missing: bool,
+    #[args]
+    report: ReportArgs,
     /// Highest number of lines to change for a key; 0 for all.
     #[default(1)]
     count: usize,
@@ -301,8 +277,8 @@ pub fn keyvalue(context: &StateContext, #[args] args: KeyvalueArgs) -> CallResul
         append_if_not_found: args.append_if_not_found,
         prepend_if_not_found: args.prepend_if_not_found,
         search_only: args.search_only,
-        show_changes: args.show_changes,
-        ignore_if_missing: args.ignore_if_missing,
+        show_changes: args.report.show_changes,
+        ignore_if_missing: args.report.ignore_if_missing,
         count: args.count,
         uncomment: args.uncomment,
         key_ignore_case: args.key_ignore_case,

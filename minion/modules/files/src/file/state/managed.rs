@@ -14,6 +14,61 @@ use crate::cmd;
 use crate::file::backups;
 use crate::file::flags::{self, Change};
 
+/// The arguments about the permissions and the owner of a file, and its parent directories.
+#[derive(Args)]
+pub struct PlaceArgs {
+    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
+    #[default]
+    pub(super) mode: Value,
+    #[args]
+    pub(super) owner: OwnerArgs,
+    /// Whether missing parent directories are created.
+    #[default(false)]
+    pub(super) makedirs: bool,
+}
+
+impl PlaceArgs {
+    pub(super) fn attributes(&self, context: &StateContext) -> Result<Attributes, String> {
+        Attributes::of_state(context, &self.mode, &self.owner.user, &self.owner.group)
+    }
+}
+
+/// The arguments about writing a file and reporting it.
+#[derive(Args)]
+pub struct WritingArgs {
+    /// Whether a missing file is created.
+    #[default(true)]
+    pub(super) create: bool,
+    /// Whether changes are reported as a diff.
+    #[default(true)]
+    pub(super) show_changes: bool,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    pub(super) backup: Value,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0.
+    #[default]
+    check_cmd: Option<String>,
+}
+
+/// The arguments about drafts of a file.
+#[derive(Args)]
+pub struct DraftArgs {
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Option<String>,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: String,
+}
+
+impl WritingArgs {
+    /// Returns the command that validates drafts; `tells_lines` is whether the lines of a rejected draft are reported.
+    pub(super) fn check(&self, drafts: DraftArgs, tells_lines: bool) -> Option<CheckCommand> {
+        let DraftArgs { tmp_dir: directory, tmp_ext: ending } = drafts;
+        self.check_cmd.clone().map(|command| CheckCommand { command, directory, ending, tells_lines })
+    }
+}
+
 /// The arguments of `file.managed`.
 #[derive(Args)]
 pub struct ManagedArgs {
@@ -36,61 +91,31 @@ pub struct ManagedArgs {
     /// Whether a missing newline at the end of inline contents is added.
     #[default(true)]
     contents_newline: bool,
-    /// Template engine that renders the source, such as `jinja`.
-    #[default]
-    template: Option<String>,
-    /// Variables of the template, below those of `context`.
-    #[default]
-    defaults: Value,
-    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
-    #[default]
-    mode: Value,
     #[args]
-    owner: OwnerArgs,
-    /// Whether missing parent directories are created.
-    #[default(false)]
-    makedirs: bool,
+    rendering: source::TemplateArgs,
+    #[args]
+    place: PlaceArgs,
     /// Permissions of directories that `makedirs` creates, as an octal string.
     #[default]
     dir_mode: Value,
     /// Whether a file that exists gets this content; otherwise only its attributes are managed.
     #[default(true)]
     replace: bool,
-    /// Whether a missing file is created.
-    #[default(true)]
-    create: bool,
-    /// Whether changes are reported as a diff.
-    #[default(true)]
-    show_changes: bool,
-    /// Whether a replaced file is kept in the minion's cache: `minion`.
-    #[default]
-    backup: Value,
-    /// Command that receives the path of a draft; the file is written only if it exits with 0.
-    #[default]
-    check_cmd: Option<String>,
+    #[args]
+    writing: WritingArgs,
     /// Whether the diff of a new file is reported.
     #[default(false)]
     new_file_diff: bool,
     /// Attributes of the file system that the file has, as `chattr` writes them.
     #[default]
     attrs: Option<String>,
-    /// Directory of drafts for `check_cmd`.
-    #[default]
-    tmp_dir: Option<String>,
-    /// Suffix of drafts for `check_cmd`.
-    #[default]
-    tmp_ext: String,
+    #[args]
+    drafts: DraftArgs,
     /// Whether certificates of web servers are verified.
     #[default(true)]
     verify_ssl: bool,
-    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
-    #[default(false)]
-    use_etag: bool,
-    /// URL of a detached GPG signature of the source.
-    #[default]
-    signature: Value,
     #[args]
-    signers: source::SignerArgs,
+    signed: source::SignatureArgs,
     /// Whether a diff in the order of lines alone is left out of the reported changes.
     #[default(false)]
     ignore_ordering: bool,
@@ -114,41 +139,30 @@ pub struct ManagedArgs {
 /// Ensure that a file has this content: from a source under `salt://`, from `contents`, from pillar or grains.
 #[function]
 pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult {
-    let verify = source::Verify {
-        use_etag: args.use_etag,
-        trust_anyone: !args.verify_ssl,
-        signature: args.signature,
-        ..args.expected.verify()
-    };
-    let verify = args.signers.added_to(verify);
+    let verify = source::Verify { trust_anyone: !args.verify_ssl, ..args.signed.added_to(args.expected.verify()) };
     let contents = Contents {
         source: args.source,
         contents: args.contents,
         contents_pillar: args.contents_pillar,
         contents_grains: args.contents_grains,
         newline: args.contents_newline,
-        template: args.template,
-        defaults: args.defaults,
+        template: args.rendering.template,
+        defaults: args.rendering.defaults,
         more: contents::variables(args.kwargs),
         verify,
     };
-    let attributes = Attributes::of_state(context, &args.mode, &args.owner.user, &args.owner.group);
-    let backup = args.backup.is_truthy() && args.backup.as_str() != Some("False");
+    let attributes = args.place.attributes(context);
+    let backup = args.writing.backup.is_truthy() && args.writing.backup.as_str() != Some("False");
     let how = How {
         attrs: args.attrs,
-        makedirs: args.makedirs,
+        makedirs: args.place.makedirs,
         dir_mode: args.dir_mode,
         replace: args.replace,
-        create: args.create,
-        show_changes: args.show_changes,
+        create: args.writing.create,
+        show_changes: args.writing.show_changes,
         backup,
         umask: umask(context),
-        check_cmd: args.check_cmd.map(|command| CheckCommand {
-            command,
-            directory: args.tmp_dir,
-            ending: args.tmp_ext,
-            tells_lines: false,
-        }),
+        check_cmd: args.writing.check(args.drafts, false),
         new_file_diff: args.new_file_diff,
         follow_symlinks: args.follow_symlinks,
     };

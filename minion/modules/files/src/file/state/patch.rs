@@ -22,12 +22,8 @@ pub struct PatchArgs {
     source: Value,
     #[args]
     expected: source::HashArgs,
-    /// Template engine that renders the source, such as `jinja`.
-    #[default]
-    template: Option<String>,
-    /// Variables of the template, below those of `context`.
-    #[default]
-    defaults: Value,
+    #[args]
+    rendering: source::TemplateArgs,
     /// Further options of the program `patch`.
     #[default]
     options: String,
@@ -57,8 +53,8 @@ pub fn patch(context: &StateContext, #[args] args: PatchArgs) -> CallResult {
     let contents = contents::Contents {
         source: args.source,
         contents: Value::Nil,
-        template: args.template,
-        defaults: args.defaults,
+        template: args.rendering.template,
+        defaults: args.rendering.defaults,
         verify: args.expected.verify(),
         ..contents::Contents::inline_text(String::new())
     };

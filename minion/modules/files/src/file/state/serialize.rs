@@ -7,7 +7,6 @@ use brine_system::files;
 use brine_value::{Map, Value, json, map, python};
 use brine_yaml::traverse;
 
-use super::attributes::{Attributes, OwnerArgs};
 use super::{contents, managed};
 
 /// The arguments of `file.serialize`.
@@ -33,32 +32,12 @@ pub struct SerializeArgs {
     /// Whether the data is merged into the existing data of the file.
     #[default(false)]
     merge_if_exists: bool,
-    /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
-    #[default]
-    mode: Value,
     #[args]
-    owner: OwnerArgs,
-    /// Whether missing parent directories are created.
-    #[default(false)]
-    makedirs: bool,
-    /// Whether a missing file is created.
-    #[default(true)]
-    create: bool,
-    /// Whether changes are reported as a diff.
-    #[default(true)]
-    show_changes: bool,
-    /// Whether a replaced file is kept in the minion's cache: `minion`.
-    #[default]
-    backup: Value,
-    /// Command that receives the path of a draft; the file is written only if it exits with 0.
-    #[default]
-    check_cmd: Option<String>,
-    /// Directory of drafts for `check_cmd`.
-    #[default]
-    tmp_dir: Option<String>,
-    /// Suffix of drafts for `check_cmd`.
-    #[default]
-    tmp_ext: String,
+    place: managed::PlaceArgs,
+    #[args]
+    writing: managed::WritingArgs,
+    #[args]
+    drafts: managed::DraftArgs,
     /// Further arguments, ignored.
     #[keywords]
     _kwargs: Map,
@@ -86,27 +65,16 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         new_file_diff: false,
         follow_symlinks: true,
         attrs: None,
-        makedirs: args.makedirs,
+        makedirs: args.place.makedirs,
         dir_mode: Value::Nil,
         replace: true,
-        create: args.create,
-        show_changes: args.show_changes,
-        backup: args.backup.is_truthy(),
+        create: args.writing.create,
+        show_changes: args.writing.show_changes,
+        backup: args.writing.backup.is_truthy(),
         umask: managed::umask(context),
-        check_cmd: args.check_cmd.map(|command| managed::CheckCommand {
-            command,
-            directory: args.tmp_dir,
-            ending: args.tmp_ext,
-            tells_lines: true,
-        }),
+        check_cmd: args.writing.check(args.drafts, true),
     };
-    let mut done = managed::state(
-        context,
-        name,
-        &contents,
-        Attributes::of_state(context, &args.mode, &args.owner.user, &args.owner.group),
-        &how,
-    );
+    let mut done = managed::state(context, name, &contents, args.place.attributes(context), &how);
     if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
         *diff = merged.into();
     }

@@ -92,6 +92,36 @@ impl SignerArgs {
     }
 }
 
+/// The arguments of states that accept a source by its own signature, too.
+#[derive(Args)]
+pub struct SignatureArgs {
+    /// Whether a copy of a web file is reused as long as the server's ETag is the same.
+    #[default(false)]
+    use_etag: bool,
+    /// URL of a detached GPG signature of the source.
+    #[default]
+    signature: Value,
+    #[args]
+    signers: SignerArgs,
+}
+
+impl SignatureArgs {
+    pub(crate) fn added_to(self, verify: Verify) -> Verify {
+        self.signers.added_to(Verify { use_etag: self.use_etag, signature: self.signature, ..verify })
+    }
+}
+
+/// The arguments about rendering a source.
+#[derive(Args)]
+pub struct TemplateArgs {
+    /// Template engine that renders the source, such as `jinja`.
+    #[default]
+    pub(crate) template: Option<String>,
+    /// Variables of the template, below those of `context`.
+    #[default]
+    pub(crate) defaults: Value,
+}
+
 /// A hash in hex, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hash {

@@ -2,9 +2,9 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
-use brine_value::{Map, Value};
+use brine_value::Value;
 
-use super::{AccessArgs, Source, detached, latest, not_valid};
+use super::{AccessArgs, EncodingArgs, RestArgs, RunAsArgs, Source, detached, latest, not_valid};
 
 /// The arguments of `git.latest`.
 #[derive(Args)]
@@ -19,12 +19,8 @@ pub struct LatestArgs {
     /// Name of the local branch.
     #[default]
     branch: Option<String>,
-    /// User that git runs as.
-    #[default]
-    user: Option<String>,
-    /// Accepted and ignored: for Windows.
-    #[default]
-    password: Option<String>,
+    #[args]
+    run_as: RunAsArgs,
     /// Whether the checkout is moved; otherwise it is only fetched.
     #[default(true)]
     update_head: bool,
@@ -69,12 +65,8 @@ pub struct LatestArgs {
     /// Glob of tags to fetch.
     #[default("*".to_owned())]
     refspec_tag: String,
-    /// Accepted and ignored: output is read as UTF-8.
-    #[default]
-    output_encoding: Value,
-    /// Arguments of every state; other ones are an error.
-    #[keywords]
-    kwargs: Map,
+    #[args]
+    rest: RestArgs,
 }
 
 /// Ensure that a checkout is up to date with its remote.
@@ -82,9 +74,8 @@ pub struct LatestArgs {
 pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
     let target = &args.target;
     let rev = &args.rev;
-    _ = (args.password, args.output_encoding);
     let failed = |comment: &str| Ok(StateReturn::failed(&args.name, comment).into());
-    if let Some(wrong) = not_valid(&args.kwargs) {
+    if let Some(wrong) = not_valid(&args.rest.kwargs) {
         return failed(&wrong);
     }
     let force_reset = match &args.force_reset {
@@ -105,13 +96,7 @@ pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
     if !target.starts_with('/') {
         return failed(&format!("target '{target}' is not an absolute path"));
     }
-    let source = Source {
-        name: args.name.clone(),
-        target: args.target,
-        user: args.user,
-        access: args.access,
-        remote: args.remote,
-    };
+    let source = Source::new(args.name.clone(), args.target, args.run_as, args.access, args.remote);
     let wanted = latest::Latest {
         source,
         rev: rev.to_string(),
@@ -145,12 +130,8 @@ pub struct DetachedArgs {
     /// Name of the remote.
     #[default("origin".to_owned())]
     remote: String,
-    /// User that git runs as.
-    #[default]
-    user: Option<String>,
-    /// Accepted and ignored: for Windows.
-    #[default]
-    password: Option<String>,
+    #[args]
+    run_as: RunAsArgs,
     /// Whether a directory that is no checkout of this repository is replaced.
     #[default(false)]
     force_clone: bool,
@@ -168,12 +149,8 @@ pub struct DetachedArgs {
     submodules: bool,
     #[args]
     access: AccessArgs,
-    /// Accepted and ignored: output is read as UTF-8.
-    #[default]
-    output_encoding: Value,
-    /// Arguments of every state; other ones are an error.
-    #[keywords]
-    kwargs: Map,
+    #[args]
+    rest: RestArgs,
 }
 
 /// Ensure that a checkout is at a commit, with a detached head.
@@ -181,9 +158,8 @@ pub struct DetachedArgs {
 pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResult {
     let rev = &args.rev;
     let target = &args.target;
-    _ = (args.password, args.output_encoding);
     let failed = |comment: String| Ok(StateReturn::failed(&args.name, comment).into());
-    if let Some(wrong) = not_valid(&args.kwargs) {
+    if let Some(wrong) = not_valid(&args.rest.kwargs) {
         return failed(wrong);
     }
     if !rev.is_truthy() {
@@ -195,13 +171,7 @@ pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResul
     if !target.starts_with('/') {
         return failed(format!("Target '{target}' is not an absolute path"));
     }
-    let source = Source {
-        name: args.name.clone(),
-        target: args.target,
-        user: args.user,
-        access: args.access,
-        remote: args.remote,
-    };
+    let source = Source::new(args.name.clone(), args.target, args.run_as, args.access, args.remote);
     let rev = rev.to_string();
     let wanted = detached::Detached {
         source,
@@ -225,30 +195,23 @@ pub struct ClonedArgs {
     /// Branch to check out.
     #[default]
     branch: Option<String>,
-    /// User that git runs as.
-    #[default]
-    user: Option<String>,
-    /// Accepted and ignored: for Windows.
-    #[default]
-    password: Option<String>,
+    #[args]
+    run_as: RunAsArgs,
     #[args]
     access: AccessArgs,
-    /// Accepted and ignored: output is read as UTF-8.
-    #[default]
-    output_encoding: Value,
+    #[args]
+    _encoding: EncodingArgs,
 }
 
 /// Ensure that a repository is cloned, on a branch if one is given. It is not updated.
 #[function]
 pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
-    _ = (args.password, args.output_encoding);
     if !args.target.starts_with('/') {
         return Ok(StateReturn::failed(&args.name, "'target' path must be absolute").into());
     }
     if args.branch.as_deref() == Some("") {
         return Ok(StateReturn::failed(&args.name, "Invalid 'branch' argument").into());
     }
-    let remote = "origin".to_owned();
-    let source = Source { name: args.name, target: args.target, user: args.user, access: args.access, remote };
+    let source = Source::new(args.name, args.target, args.run_as, args.access, "origin".to_owned());
     Ok(source.copied(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())
 }

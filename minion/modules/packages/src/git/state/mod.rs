@@ -27,6 +27,58 @@ pub(super) fn unavailable(_context: &Context) -> Option<String> {
     which("git").is_none().then(|| "git module could not be loaded".into())
 }
 
+/// The user that runs git.
+#[derive(Args)]
+pub struct RunAsArgs {
+    /// User that git runs as.
+    #[default]
+    user: Option<String>,
+    #[allow(dead_code, reason = "an argument without effect")]
+    /// Accepted and ignored: for Windows.
+    #[default]
+    password: Option<String>,
+}
+
+/// The encoding of git's output.
+#[derive(Args)]
+pub struct EncodingArgs {
+    #[allow(dead_code, reason = "an argument without effect")]
+    /// Accepted and ignored: output is read as UTF-8.
+    #[default]
+    output_encoding: Value,
+}
+
+/// The last arguments of states that refuse unknown ones.
+#[derive(Args)]
+pub struct RestArgs {
+    #[args]
+    _encoding: EncodingArgs,
+    /// Arguments of every state; other ones are an error.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// The arguments that select a configuration of git.
+#[derive(Args)]
+pub struct ConfigPlaceArgs {
+    /// Directory of the checkout; without one, `global` is required.
+    #[default]
+    repo: Option<String>,
+    #[args]
+    run_as: RunAsArgs,
+    #[args]
+    _encoding: EncodingArgs,
+    /// `global` is for the user's configuration.
+    #[keywords]
+    kwargs: Map,
+}
+
+impl ConfigPlaceArgs {
+    fn place(self) -> config::Place {
+        config::Place::new(self.repo, self.run_as.user, &self.kwargs)
+    }
+}
+
 /// The arguments of `git.present`.
 #[derive(Args)]
 pub struct PresentArgs {
@@ -40,24 +92,18 @@ pub struct PresentArgs {
     bare: bool,
     #[args]
     layout: LayoutArgs,
-    /// User that git runs as.
-    #[default]
-    user: Option<String>,
-    /// Accepted and ignored: for Windows.
-    #[default]
-    password: Option<String>,
-    /// Accepted and ignored: output is read as UTF-8.
-    #[default]
-    output_encoding: Value,
+    #[args]
+    run_as: RunAsArgs,
+    #[args]
+    _encoding: EncodingArgs,
 }
 
 /// Ensure that there is a repository; a new one is empty.
 #[function]
 pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult {
-    _ = (given.password, given.output_encoding);
     let args = map! {
         "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.layout.template, "separate_git_dir" => given.layout.separate_git_dir,
-        "shared" => given.layout.shared, "user" => given.user,
+        "shared" => given.layout.shared, "user" => given.run_as.user,
     };
     Ok(initialized(context, &given.name, given.force, args)?.into())
 }
@@ -69,14 +115,9 @@ pub fn config_set(
     name: String,
     #[default] value: Option<String>,
     #[default] multivar: Value,
-    #[default] repo: Option<String>,
-    #[default] user: Option<String>,
-    #[default] password: Option<String>,
-    #[default] output_encoding: Value,
-    #[keywords] kwargs: Map,
+    #[args] place: ConfigPlaceArgs,
 ) -> CallResult {
-    _ = (password, output_encoding);
-    Ok(config::set(context, &name, value, &multivar, config::Place::new(repo, user, &kwargs))?.into())
+    Ok(config::set(context, &name, value, &multivar, place.place())?.into())
 }
 
 /// Ensure that git's configuration has no values for keys that match a regular expression.
@@ -85,15 +126,10 @@ pub fn config_unset(
     context: &StateContext,
     name: String,
     #[default] value_regex: Option<String>,
-    #[default] repo: Option<String>,
-    #[default] user: Option<String>,
-    #[default] password: Option<String>,
-    #[default] output_encoding: Value,
-    #[keywords] kwargs: Map,
+    #[args] place: ConfigPlaceArgs,
 ) -> CallResult {
-    _ = (password, output_encoding);
-    let all = kwargs.get("all").is_some_and(Value::is_truthy);
-    Ok(config::unset(context, &name, value_regex, all, config::Place::new(repo, user, &kwargs))?.into())
+    let all = place.kwargs.get("all").is_some_and(Value::is_truthy);
+    Ok(config::unset(context, &name, value_regex, all, place.place())?.into())
 }
 
 /// Returns the message on unknown arguments: only the state with them fails.
@@ -145,6 +181,10 @@ fn short(sha: Option<&str>) -> String {
 }
 
 impl Source {
+    fn new(name: String, target: String, run_as: RunAsArgs, access: AccessArgs, remote: String) -> Self {
+        Source { name, target, user: run_as.user, access, remote }
+    }
+
     /// Returns git in the target.
     fn git<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, Some(&self.target), &self.arguments(context))

@@ -19,7 +19,7 @@ use brine_host::programs::argument;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
-use super::manager::{Desired, Files, Listed, Locks, Packages, Repositories, Versions};
+use super::manager::{Database, Desired, Files, Listed, Locks, Packages, Removal, Repositories, Upgrade, Versions};
 use super::options::Options;
 use super::versions::resolve;
 use selections::select;
@@ -52,6 +52,53 @@ fn apt_get(options: &Options) -> Vec<String> {
         command.extend(["-o".to_owned(), format!("DPkg::Options::=--force-{choice}")]);
     }
     command
+}
+
+impl Database for Apt {
+    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        if a == b {
+            return Ok(Ordering::Equal);
+        }
+        for (operator, order) in [("lt", Ordering::Less), ("eq", Ordering::Equal), ("gt", Ordering::Greater)] {
+            if run(context, &words(&["dpkg", "--compare-versions", a, operator, b]), &[])?.retcode == 0 {
+                return Ok(order);
+            }
+        }
+        Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared")))
+    }
+
+    fn normal_name(&self, context: &Context, name: &str) -> String {
+        let grains = context.grains();
+        let own = grains.get("osarch").map(ToString::to_string).unwrap_or_default();
+        match name.rsplit_once(':') {
+            Some((bare, arch)) if [own.as_str(), "all", "any"].contains(&arch) => bare.to_owned(),
+            _ => name.to_owned(),
+        }
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        let output = run(context, &words(&["dpkg", "-S", &argument(path)?]), &[])?;
+        Ok(output.stdout.split(':').next().unwrap_or_default().to_owned())
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        let names = match names {
+            [] => self.list(context, &Options::default())?.into_keys().collect(),
+            names => names.to_vec(),
+        };
+        let mut found = Files::default();
+        for name in names {
+            let output = run(context, &words(&["dpkg", "-L", &argument(&name)?]), &[])?;
+            if output.retcode == 0 {
+                found.files.extend(output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned));
+            } else {
+                found.errors.push(format!("Package {name} is not installed."));
+            }
+        }
+        found.files.sort();
+        found.files.dedup();
+        Ok(found)
+    }
 }
 
 impl Packages for Apt {
@@ -121,13 +168,8 @@ impl Packages for Apt {
         Ok(planned(&run(context, &command, QUIET)?.stdout))
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { names, dist } = upgrade;
         if !names.is_empty() {
             let wanted: Vec<Desired> = names.iter().map(|name| (name.clone(), None)).collect();
             return self.install(context, &wanted, options);
@@ -137,15 +179,9 @@ impl Packages for Apt {
         Ok(complaints(&run(context, &command, QUIET)?))
     }
 
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        purge: bool,
-        _options: &Options,
-    ) -> Result<Vec<String>, CallError> {
-        let mut command = words(&["apt-get", "-q", "-y", if purge { "purge" } else { "remove" }]);
-        for (name, _) in targets {
+    fn remove(&self, context: &Context, removal: Removal, _options: &Options) -> Result<Vec<String>, CallError> {
+        let mut command = words(&["apt-get", "-q", "-y", if removal.purge { "purge" } else { "remove" }]);
+        for (name, _) in removal.targets {
             command.push(argument(name)?);
         }
         Ok(complaints(&run(context, &command, QUIET)?))
@@ -158,51 +194,6 @@ impl Packages for Apt {
             return Err(CallError::Execution(complaints(&output).join("\n")));
         }
         Ok(refreshed(&output.stdout).into())
-    }
-
-    fn compare(&self, context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        if a == b {
-            return Ok(Ordering::Equal);
-        }
-        for (operator, order) in [("lt", Ordering::Less), ("eq", Ordering::Equal), ("gt", Ordering::Greater)] {
-            if run(context, &words(&["dpkg", "--compare-versions", a, operator, b]), &[])?.retcode == 0 {
-                return Ok(order);
-            }
-        }
-        Err(CallError::Execution(format!("the versions '{a}' and '{b}' cannot be compared")))
-    }
-
-    fn normal_name(&self, context: &Context, name: &str) -> String {
-        let grains = context.grains();
-        let own = grains.get("osarch").map(ToString::to_string).unwrap_or_default();
-        match name.rsplit_once(':') {
-            Some((bare, arch)) if [own.as_str(), "all", "any"].contains(&arch) => bare.to_owned(),
-            _ => name.to_owned(),
-        }
-    }
-
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
-        let output = run(context, &words(&["dpkg", "-S", &argument(path)?]), &[])?;
-        Ok(output.stdout.split(':').next().unwrap_or_default().to_owned())
-    }
-
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
-        let names = match names {
-            [] => self.list(context, &Options::default())?.into_keys().collect(),
-            names => names.to_vec(),
-        };
-        let mut found = Files::default();
-        for name in names {
-            let output = run(context, &words(&["dpkg", "-L", &argument(&name)?]), &[])?;
-            if output.retcode == 0 {
-                found.files.extend(output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned));
-            } else {
-                found.errors.push(format!("Package {name} is not installed."));
-            }
-        }
-        found.files.sort();
-        found.files.dedup();
-        Ok(found)
     }
 
     fn locks(&self) -> Option<&dyn Locks> {

@@ -15,7 +15,7 @@ use brine_host::process::{self, Output};
 use brine_host::programs::{argument, program};
 use brine_value::Value;
 
-use super::manager::{Desired, Files, Listed, Locks, Operation, Packages, Repositories, Versions};
+use super::manager::{Desired, Listed, Locks, Operation, Packages, Removal, Repositories, Upgrade, Versions};
 use super::options::Options;
 use super::rpm;
 use super::versions::{compare, resolve};
@@ -253,6 +253,8 @@ fn words(words: &[&str], more: &[String]) -> Result<Vec<String>, CallError> {
     words.iter().map(|word| Ok((*word).to_owned())).chain(more).collect()
 }
 
+impl rpm::Based for Dnf {}
+
 impl Packages for Dnf {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
         rpm::list(context, options)
@@ -318,13 +320,8 @@ impl Packages for Dnf {
         Ok(rows.into_iter().map(|row| (row.name, row.version)).collect())
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        _dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { names, .. } = upgrade;
         let program = Program::of_host(context)?;
         let mut command = vec!["--quiet".to_owned(), "-y".to_owned()];
         command.extend(settings(options));
@@ -336,15 +333,9 @@ impl Packages for Dnf {
         program.change(context, command)
     }
 
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        _purge: bool,
-        _options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn remove(&self, context: &Context, removal: Removal, _options: &Options) -> Result<Vec<String>, CallError> {
         let mut command = vec!["-y".to_owned(), "remove".to_owned()];
-        for (name, version) in targets {
+        for (name, version) in removal.targets {
             command.push(match version {
                 Some(version) => Dnf::spelled(context, name, version, false)?,
                 None => argument(name)?,
@@ -372,22 +363,6 @@ impl Packages for Dnf {
             }
         }
         Ok(Value::Nil)
-    }
-
-    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        Ok(rpm::evr::compare(a, b))
-    }
-
-    fn normal_name(&self, context: &Context, name: &str) -> String {
-        rpm::normal_name(context, name)
-    }
-
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
-        rpm::owner(context, path)
-    }
-
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
-        rpm::files(context, names)
     }
 
     fn problem(&self, doing: Operation) -> &'static str {

@@ -3,6 +3,7 @@
 pub mod evr;
 pub mod repo_files;
 
+use std::cmp::Ordering;
 use std::path::Path;
 
 use brine_context::Context;
@@ -10,7 +11,7 @@ use brine_context::programs::run;
 use brine_function::CallError;
 use brine_host::programs::argument;
 
-use super::manager::{Details, Files, Installed, Listed};
+use super::manager::{Database, Details, Files, Installed, Listed};
 use super::options::Options;
 
 /// Query format of a package, one line each.
@@ -45,6 +46,27 @@ const OTHERS: [&str; 24] = [
     "aarch64",
     "sh3",
 ];
+
+/// Package managers whose packages are those of rpm.
+pub trait Based {}
+
+impl<M: Based> Database for M {
+    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        Ok(evr::compare(a, b))
+    }
+
+    fn normal_name(&self, context: &Context, name: &str) -> String {
+        normal_name(context, name)
+    }
+
+    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
+        owner(context, path)
+    }
+
+    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
+        files(context, names)
+    }
+}
 
 /// Whether this is the name of an architecture.
 pub fn is_arch(text: &str) -> bool {

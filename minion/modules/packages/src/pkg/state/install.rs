@@ -140,10 +140,10 @@ pub(super) fn install(
     }
     let plan = Plan::make(context, packages, &wanted, &before, &how)?;
     if plan.is_empty() {
-        return already_there(context, packages, name, &wanted, &how);
+        return Run { context, packages, name, how: &how }.already_there(&wanted);
     }
     if context.test {
-        return expected(context, packages, name, &plan, &how);
+        return Run { context, packages, name, how: &how }.expected(&plan);
     }
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
@@ -161,57 +161,61 @@ pub(super) fn install(
     Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
 }
 
-/// Returns the result for packages that were installed already, after they were held or released.
-fn already_there(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    wanted: &[Desired],
-    how: &How,
-) -> Result<StateReturn, CallError> {
-    let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
-    let versions = if is_versioned { " and are at the desired version" } else { "" };
-    let mut comment = format!("All specified packages are already installed{versions}");
-    let mut changes = Map::new();
-    let held = Held::set(context, packages, wanted, how, &mut changes)?;
-    for told in [held.changed, held.kept, held.failed].concat() {
-        comment += &format!(".\n{told}");
-    }
-    Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
+/// A state that does not install anything: packages are there, or it is a test.
+struct Run<'a> {
+    context: &'a StateContext,
+    packages: &'a dyn Packages,
+    name: &'a str,
+    how: &'a How,
 }
 
-/// Returns the prediction.
-fn expected(
-    context: &StateContext,
-    packages: &dyn Packages,
-    name: &str,
-    plan: &Plan,
-    how: &How,
-) -> Result<StateReturn, CallError> {
-    let (mut comments, mut changes) = (Vec::new(), Map::new());
-    if !plan.install.is_empty() {
-        let names: Vec<&str> = plan.install.iter().map(|(package, _)| package.as_str()).collect();
-        comments.push(format!("The following packages would be installed/updated: {}", names.join(", ")));
-        let plain: Vec<String> =
-            plan.install.iter().filter(|(_, version)| version.is_none()).map(|(package, _)| package.clone()).collect();
-        let mut newest = Versions::new();
-        if !plain.is_empty() {
-            refresh(context, packages, how.refresh, &how.options)?;
-            newest = newer(&context.call, packages, &plain, &how.options)?;
+impl Run<'_> {
+    /// Returns the result for packages that were installed already, after they were held or released.
+    fn already_there(&self, wanted: &[Desired]) -> Result<StateReturn, CallError> {
+        let Run { context, packages, name, how } = *self;
+        let is_versioned = wanted.iter().any(|(_, version)| version.is_some());
+        let versions = if is_versioned { " and are at the desired version" } else { "" };
+        let mut comment = format!("All specified packages are already installed{versions}");
+        let mut changes = Map::new();
+        let held = Held::set(context, packages, wanted, how, &mut changes)?;
+        for told in [held.changed, held.kept, held.failed].concat() {
+            comment += &format!(".\n{told}");
         }
-        for (package, version) in &plan.install {
-            let new = match version {
-                Some(version) => packages.foreseen(&context.call, package, version, &how.options)?,
-                None => newest.remove(package),
-            };
-            changes.insert(package.into(), newly(new.as_deref().unwrap_or("installed")));
+        Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
+    }
+
+    /// Returns the prediction.
+    fn expected(&self, plan: &Plan) -> Result<StateReturn, CallError> {
+        let Run { context, packages, name, how } = *self;
+        let (mut comments, mut changes) = (Vec::new(), Map::new());
+        if !plan.install.is_empty() {
+            let names: Vec<&str> = plan.install.iter().map(|(package, _)| package.as_str()).collect();
+            comments.push(format!("The following packages would be installed/updated: {}", names.join(", ")));
+            let plain: Vec<String> = plan
+                .install
+                .iter()
+                .filter(|(_, version)| version.is_none())
+                .map(|(package, _)| package.clone())
+                .collect();
+            let mut newest = Versions::new();
+            if !plain.is_empty() {
+                refresh(context, packages, how.refresh, &how.options)?;
+                newest = newer(&context.call, packages, &plain, &how.options)?;
+            }
+            for (package, version) in &plan.install {
+                let new = match version {
+                    Some(version) => packages.foreseen(&context.call, package, version, &how.options)?,
+                    None => newest.remove(package),
+                };
+                changes.insert(package.into(), newly(new.as_deref().unwrap_or("installed")));
+            }
         }
+        if !plan.reinstall.is_empty() {
+            comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
+            changes.extend(plan.reinstall.iter().map(|one| (desired(one).into(), newly("installed"))));
+        }
+        Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
     }
-    if !plan.reinstall.is_empty() {
-        comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
-        changes.extend(plan.reinstall.iter().map(|one| (desired(one).into(), newly("installed"))));
-    }
-    Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
 }
 
 /// Outcome of an installation.

@@ -8,6 +8,7 @@ use brine_value::list;
 use parking_lot::Mutex;
 
 use super::*;
+use crate::pkg::manager::{Database, Removal, Upgrade};
 use crate::pkg::{Files, HoldResult, Listed, Locks, Versions, resolve};
 use crate::testing;
 
@@ -28,6 +29,20 @@ impl Fake {
             known: of(&[("bash", "5.2"), ("vim", "9.0"), ("tree", "2.1")]),
             ..Fake::default()
         }
+    }
+}
+
+impl Database for Fake {
+    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
+        Ok(a.cmp(b))
+    }
+
+    fn owner(&self, _context: &Context, _path: &str) -> Result<String, CallError> {
+        Ok(String::new())
+    }
+
+    fn files(&self, _context: &Context, _names: &[String]) -> Result<Files, CallError> {
+        Ok(Files::default())
     }
 }
 
@@ -78,36 +93,21 @@ impl Packages for Fake {
         Ok(self.known.iter().filter(|pair| newer(*pair)).map(|(a, b)| (a.clone(), b.clone())).collect())
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        _names: &[String],
-        dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { dist, .. } = upgrade;
         let newer = self.upgrades(context, dist, options)?;
         self.installed.lock().extend(newer);
         Ok(Vec::new())
     }
 
-    fn remove(
-        &self,
-        _context: &Context,
-        targets: &[Desired],
-        _purge: bool,
-        _options: &Options,
-    ) -> Result<Vec<String>, CallError> {
-        self.installed.lock().retain(|name, _| !targets.iter().any(|(target, _)| target == name));
+    fn remove(&self, _context: &Context, removal: Removal, _options: &Options) -> Result<Vec<String>, CallError> {
+        self.installed.lock().retain(|name, _| !removal.targets.iter().any(|(target, _)| target == name));
         Ok(Vec::new())
     }
 
     fn refresh(&self, _context: &Context, _options: &Options) -> Result<Value, CallError> {
         *self.refreshed.lock() += 1;
         Ok(Value::Nil)
-    }
-
-    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        Ok(a.cmp(b))
     }
 
     fn foreseen(
@@ -122,14 +122,6 @@ impl Packages for Fake {
 
     fn locks(&self) -> Option<&dyn Locks> {
         Some(self)
-    }
-
-    fn owner(&self, _context: &Context, _path: &str) -> Result<String, CallError> {
-        Ok(String::new())
-    }
-
-    fn files(&self, _context: &Context, _names: &[String]) -> Result<Files, CallError> {
-        Ok(Files::default())
     }
 }
 

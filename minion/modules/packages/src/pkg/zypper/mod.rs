@@ -6,7 +6,6 @@ mod repositories;
 mod tests;
 mod xml;
 
-use std::cmp::Ordering;
 use std::path::Path;
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use brine_host::process::{Output, cancelled_within};
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
-use super::manager::{Desired, Files, Listed, Locks, Packages, Repositories, Versions};
+use super::manager::{Desired, Listed, Locks, Packages, Removal, Repositories, Upgrade, Versions};
 use super::options::{Options, is_true};
 use super::rpm;
 use super::versions::resolve;
@@ -163,6 +162,8 @@ impl Zypper {
     }
 }
 
+impl rpm::Based for Zypper {}
+
 impl Packages for Zypper {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
         let mut listed = rpm::list(context, options)?;
@@ -228,13 +229,8 @@ impl Packages for Zypper {
         Ok(updates.map(|update| (update.attribute("name").into(), update.attribute("edition").into())).collect())
     }
 
-    fn upgrade(
-        &self,
-        context: &Context,
-        names: &[String],
-        dist: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
+    fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
+        let Upgrade { names, dist } = upgrade;
         let mut command = Vec::new();
         command.extend(options.skip_verify.then(|| "--no-gpg-checks".to_owned()));
         command.push(if dist { "dist-upgrade" } else { "update" }.to_owned());
@@ -254,14 +250,8 @@ impl Packages for Zypper {
         Ok(if is_good { Vec::new() } else { vec![Call::default().complaint(&output)] })
     }
 
-    fn remove(
-        &self,
-        context: &Context,
-        targets: &[Desired],
-        _purge: bool,
-        options: &Options,
-    ) -> Result<Vec<String>, CallError> {
-        for batch in targets.chunks(BATCH) {
+    fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
+        for batch in removal.targets.chunks(BATCH) {
             let mut command = words(&["remove"]);
             for (name, version) in batch {
                 let version = version.as_ref().map(|version| format!("-{version}")).unwrap_or_default();
@@ -287,22 +277,6 @@ impl Packages for Zypper {
         }
         let answer = Call { refreshable: true, ..Call::default() }.run(context, options, &command)?;
         Ok(refreshed(&answer).into())
-    }
-
-    fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
-        Ok(rpm::evr::compare(a, b))
-    }
-
-    fn normal_name(&self, context: &Context, name: &str) -> String {
-        rpm::normal_name(context, name)
-    }
-
-    fn owner(&self, context: &Context, path: &str) -> Result<String, CallError> {
-        rpm::owner(context, path)
-    }
-
-    fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
-        rpm::files(context, names)
     }
 
     fn locks(&self) -> Option<&dyn Locks> {
