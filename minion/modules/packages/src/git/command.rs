@@ -62,6 +62,26 @@ impl RemoteCommandArgs {
     }
 }
 
+/// The arguments of commands on a checkout.
+#[derive(Args)]
+pub struct CheckoutArgs {
+    /// Directory of the checkout.
+    pub cwd: String,
+    #[args]
+    pub options: OptionArgs,
+    /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
+    #[keywords]
+    pub kwargs: Map,
+}
+
+impl CheckoutArgs {
+    /// Runs a command with the options.
+    pub fn run(self, context: &Context, word: &str) -> Result<Value, CallError> {
+        let command = command(&self.options.git_opts, &[word])?.words(options(&self.options.opts)?);
+        command.run(context, &self.cwd, &self.kwargs)
+    }
+}
+
 /// The arguments of commands on a file of a checkout.
 #[derive(Args)]
 pub struct FileArgs {

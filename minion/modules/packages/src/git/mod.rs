@@ -17,7 +17,9 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use brine_function::arguments::names;
-use command::{FileArgs, LayoutArgs, OptionArgs, RemoteCommandArgs, RevisionArgs, command, flag, options};
+use command::{
+    CheckoutArgs, FileArgs, LayoutArgs, OptionArgs, RemoteCommandArgs, RevisionArgs, command, flag, options,
+};
 pub use repository::{Git, GitError, strings, with_login};
 
 pub(super) static ROOM: Room = Room {
@@ -298,14 +300,8 @@ pub fn is_worktree(context: &Context, cwd: String, #[keywords] kwargs: Map) -> C
 ///
 ///     salt '*' git.reset /path/to/repo opts='--hard origin/main'
 #[function]
-pub fn reset(
-    context: &Context,
-    cwd: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["reset"])?.words(options(&opts)?).run(context, &cwd, &kwargs)
+pub fn reset(context: &Context, #[args] args: CheckoutArgs) -> CallResult {
+    args.run(context, "reset")
 }
 
 /// Return the commit that a revision resolves to.

@@ -8,7 +8,7 @@ use brine_host::web::redacted;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
-use super::command::{LoginArgs, RemoteCommandArgs, command, options};
+use super::command::{CheckoutArgs, LoginArgs, RemoteCommandArgs, command, options};
 use super::repository::{Git, Remote, with_login};
 use brine_function::arguments::names;
 
@@ -68,14 +68,8 @@ pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
 ///
 ///     salt '*' git.pull /path/to/repo opts='--rebase origin main'
 #[function]
-pub fn pull(
-    context: &Context,
-    cwd: String,
-    #[default] opts: Value,
-    #[default] git_opts: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    command(&git_opts, &["pull"])?.words(options(&opts)?).run(context, &cwd, &kwargs)
+pub fn pull(context: &Context, #[args] args: CheckoutArgs) -> CallResult {
+    args.run(context, "pull")
 }
 
 /// Push a branch or tag to a remote.

@@ -26,6 +26,19 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
+/// The arguments that name a value.
+#[derive(Args)]
+pub struct PathArgs {
+    /// Path of the value, such as `pkg:apache`.
+    pub(crate) key: String,
+    /// Value that is returned if the path is missing.
+    #[default("".into())]
+    pub(crate) default: Value,
+    /// Text between the keys of the path.
+    #[default(":".into())]
+    pub(crate) delimiter: String,
+}
+
 /// Return the value at a path from the first source that has it: the minion's options, its grains, its pillar, the
 /// master's options in the pillar; with `merge` (recurse or overwrite), the merged values of all. `omit_opts` and
 /// the like skip one source when `merge` is not used. For `sdb://<profile>/<key>` return the value of that key.
@@ -37,15 +50,14 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[function]
 pub fn get(
     context: &Context,
-    key: String,
-    #[default("".into())] default: Value,
-    #[default(":".into())] delimiter: String,
+    #[args] path: PathArgs,
     #[default] merge: Option<String>,
     #[default(false)] omit_opts: bool,
     #[default(false)] omit_pillar: bool,
     #[default(false)] omit_master: bool,
     #[default(false)] omit_grains: bool,
 ) -> CallResult {
+    let PathArgs { key, default, delimiter } = path;
     let pillar = context.pillar();
     let (opts, grains, nothing) = (context.opts(), context.grains(), Map::new());
     let master = pillar.get("master").and_then(Value::as_map).unwrap_or(&nothing);
@@ -150,7 +162,7 @@ pub fn items(context: &Context) -> CallResult {
 ///     salt '*' config.option root_dir
 #[function]
 pub fn option(context: &Context, value: String, #[default("".into())] default: Value) -> CallResult {
-    get(context, value, default, ":".into(), None, false, false, false, false)
+    get(context, PathArgs { key: value, default, delimiter: ":".into() }, None, false, false, false, false)
 }
 
 /// Return `backup`, or the option `backup_mode` if it is empty.

@@ -11,6 +11,8 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_yaml::{Style, entry_at, traverse};
 
+use crate::config::PathArgs;
+
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `grains`.
@@ -50,13 +52,8 @@ pub fn item(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///
 ///     salt '*' grains.get pkg:apache
 #[function]
-pub fn get(
-    context: &Context,
-    key: String,
-    #[default("".into())] default: Value,
-    #[default(":".into())] delimiter: String,
-) -> CallResult {
-    Ok(entry_at(&context.grains(), &key, &delimiter).cloned().unwrap_or(default))
+pub fn get(context: &Context, #[args] path: PathArgs) -> CallResult {
+    Ok(entry_at(&context.grains(), &path.key, &path.delimiter).cloned().unwrap_or(path.default))
 }
 
 /// Return the grain at a path, as `get`.
@@ -65,13 +62,8 @@ pub fn get(
 ///
 ///     salt '*' grains.fetch pkg:apache
 #[function]
-pub fn fetch(
-    context: &Context,
-    key: String,
-    #[default("".into())] default: Value,
-    #[default(":".into())] delimiter: String,
-) -> CallResult {
-    get(context, key, default, delimiter)
+pub fn fetch(context: &Context, #[args] path: PathArgs) -> CallResult {
+    get(context, path)
 }
 
 /// Return the names of all grains.

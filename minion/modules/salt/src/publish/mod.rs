@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 /// Poll interval for returns of a job.
@@ -15,6 +15,37 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 /// Execution functions of `publish`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);
 
+/// The arguments of a job for other minions.
+#[derive(Args)]
+pub struct JobArgs {
+    /// Target: which minions.
+    tgt: Value,
+    /// Full name of the execution function.
+    fun: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Returners to which the minions send their returns, too.
+    #[default]
+    returner: String,
+    /// Seconds to wait for returns.
+    #[default(5)]
+    timeout: u64,
+}
+
+impl JobArgs {
+    fn ask(self, context: &Context) -> Result<Map, CallError> {
+        let load = map! {
+            "cmd" => "minion_pub", "fun" => self.fun, "arg" => listed(self.arg), "tgt" => self.tgt,
+            "tgt_type" => self.tgt_type, "ret" => self.returner, "form" => "clean",
+        };
+        ask_peers(context, &load, self.timeout)
+    }
+}
+
 /// Publish a job for other minions, and wait up to `timeout` seconds for their returns. Nothing is returned if the
 /// master does not allow it.
 ///
@@ -22,16 +53,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full
 ///
 ///     salt web1 publish.publish 'db*' test.ping
 #[function]
-pub fn publish(
-    context: &Context,
-    tgt: Value,
-    fun: String,
-    #[default] arg: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] returner: String,
-    #[default(5)] timeout: u64,
-) -> CallResult {
-    let returned = ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout)?;
+pub fn publish(context: &Context, #[args] args: JobArgs) -> CallResult {
+    let returned = args.ask(context)?;
     let clean = returned.into_iter().map(|(id, one)| (id, one.get("ret").cloned().unwrap_or_default()));
     Ok(Value::Map(clean.collect()))
 }
@@ -42,16 +65,8 @@ pub fn publish(
 ///
 ///     salt web1 publish.full_data 'db*' test.ping
 #[function]
-pub fn full_data(
-    context: &Context,
-    tgt: Value,
-    fun: String,
-    #[default] arg: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] returner: String,
-    #[default(5)] timeout: u64,
-) -> CallResult {
-    ask_peers(context, &job(tgt, fun, arg, tgt_type, returner), timeout).map(Value::Map)
+pub fn full_data(context: &Context, #[args] args: JobArgs) -> CallResult {
+    args.ask(context).map(Value::Map)
 }
 
 /// Run a runner function on the master.
@@ -63,10 +78,6 @@ pub fn full_data(
 pub fn runner(context: &Context, fun: String, #[default] arg: Value, #[default(5)] timeout: u64) -> CallResult {
     let load = map! {"cmd" => "minion_runner", "fun" => fun, "arg" => listed(arg), "tmo" => timeout};
     context.minion.upstream.ask(load).map_err(CallError::execution)
-}
-
-fn job(tgt: Value, fun: String, arg: Value, tgt_type: String, returner: String) -> Map {
-    map! {"cmd" => "minion_pub", "fun" => fun, "arg" => listed(arg), "tgt" => tgt, "tgt_type" => tgt_type, "ret" => returner, "form" => "clean"}
 }
 
 /// Returns one argument or several as a list.

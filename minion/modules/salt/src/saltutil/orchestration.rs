@@ -21,21 +21,34 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, whee
 /// Execution functions of `state`.
 pub static STATE: &[Function<Context>] = registry!("state", [orchestrate]);
 
+/// The arguments of calls of the master's functions.
+#[derive(Args)]
+pub struct MasterCallArgs {
+    /// Full name of the function.
+    name: String,
+    /// Positional arguments of the function.
+    #[default]
+    arg: Value,
+    /// Keyword arguments of the function.
+    #[default]
+    kwarg: Option<Map>,
+    /// Whether the result has the details of the call.
+    #[default(false)]
+    full_return: bool,
+    /// Further keyword arguments of the function.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Call a runner function on the master. Only in orchestrations.
 ///
 /// CLI Example:
 ///
 ///     {% set up = salt['saltutil.runner']('manage.up') %}
 #[function]
-pub fn runner(
-    context: &Context,
-    name: String,
-    #[default] arg: Value,
-    #[default] kwarg: Option<Map>,
-    #[default(false)] full_return: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn runner(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
     let master = master_of(context, "saltutil.runner")?;
+    let MasterCallArgs { name, arg, kwarg, full_return, kwargs } = call;
     returned(master.runner(&name, arguments(arg, kwarg, public(kwargs))), full_return)
 }
 
@@ -45,15 +58,9 @@ pub fn runner(
 ///
 ///     {% set keys = salt['saltutil.wheel']('key.list_all') %}
 #[function]
-pub fn wheel(
-    context: &Context,
-    name: String,
-    #[default] arg: Value,
-    #[default] kwarg: Option<Map>,
-    #[default(false)] full_return: bool,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn wheel(context: &Context, #[args] call: MasterCallArgs) -> CallResult {
     let master = master_of(context, "saltutil.wheel")?;
+    let MasterCallArgs { name, arg, kwarg, full_return, kwargs } = call;
     returned(master.wheel(&name, arguments(arg, kwarg, public(kwargs))), full_return)
 }
 

@@ -1,7 +1,7 @@
 //! `firewalld`: zones: ports, masquerading, ICMP types, interfaces, sources and rich rules.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Value, map};
 
 use super::Command;
@@ -117,24 +117,31 @@ pub fn add_port(
     Command::new(&format!("--add-port={port}"), Some(&zone), permanent).run(context)
 }
 
-/// Remove an allowed port from a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.remove_port internal 443/tcp
-#[function]
-pub fn remove_port(context: &Context, zone: String, port: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new(&format!("--remove-port={port}"), Some(&zone), permanent).run(context)
+/// The arguments that describe a port forwarding of a zone.
+#[derive(Args)]
+pub struct ForwardArgs {
+    /// Name of the zone.
+    zone: String,
+    /// Port of this host.
+    src: Value,
+    /// Port to which it is forwarded.
+    dest: Value,
+    /// Protocol.
+    #[default("tcp".into())]
+    proto: String,
+    /// Address to which it is forwarded; default: this host.
+    #[default]
+    dstaddr: String,
+    /// Whether the permanent configuration is changed.
+    #[default(true)]
+    permanent: bool,
 }
 
-/// Return the allowed ports of a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.list_ports internal
-#[function]
-pub fn list_ports(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new("--list-ports", Some(&zone), permanent).words(context)
+impl ForwardArgs {
+    fn run(&self, context: &Context, option: &str) -> CallResult {
+        let forwarding = forwarding(&self.src, &self.dest, &self.proto, &self.dstaddr);
+        Command::new(&format!("{option}={forwarding}"), Some(&self.zone), self.permanent).run(context)
+    }
 }
 
 /// Add a port forwarding to a zone. `force_masquerade` enables masquerading, too.
@@ -145,19 +152,13 @@ pub fn list_ports(context: &Context, zone: String, #[default(true)] permanent: b
 #[function]
 pub fn add_port_fwd(
     context: &Context,
-    zone: String,
-    src: Value,
-    dest: Value,
-    #[default("tcp".into())] proto: String,
-    #[default] dstaddr: String,
-    #[default(true)] permanent: bool,
+    #[args] forward: ForwardArgs,
     #[default(false)] force_masquerade: bool,
 ) -> CallResult {
     if force_masquerade {
-        masquerade(context, &zone)?;
+        masquerade(context, &forward.zone)?;
     }
-    let option = format!("--add-forward-port={}", forwarding(&src, &dest, &proto, &dstaddr));
-    Command::new(&option, Some(&zone), permanent).run(context)
+    forward.run(context, "--add-forward-port")
 }
 
 /// Remove a port forwarding from a zone.
@@ -166,17 +167,8 @@ pub fn add_port_fwd(
 ///
 ///     salt '*' firewalld.remove_port_fwd public 80 443 tcp
 #[function]
-pub fn remove_port_fwd(
-    context: &Context,
-    zone: String,
-    src: Value,
-    dest: Value,
-    #[default("tcp".into())] proto: String,
-    #[default] dstaddr: String,
-    #[default(true)] permanent: bool,
-) -> CallResult {
-    let option = format!("--remove-forward-port={}", forwarding(&src, &dest, &proto, &dstaddr));
-    Command::new(&option, Some(&zone), permanent).run(context)
+pub fn remove_port_fwd(context: &Context, #[args] forward: ForwardArgs) -> CallResult {
+    forward.run(context, "--remove-forward-port")
 }
 
 /// Return the port forwardings of a zone.
@@ -210,114 +202,113 @@ pub fn allow_icmp(context: &Context, zone: String, icmp: String, #[default(true)
     set_icmp_block(context, &zone, &icmp, permanent, "remove")
 }
 
-/// Return the blocked ICMP types of a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.list_icmp_block zone
-#[function]
-pub fn list_icmp_block(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new("--list-icmp-blocks", Some(&zone), permanent).words(context)
+/// Defines functions that return a part of a zone: each with the option of `firewall-cmd` and how its output is read.
+macro_rules! queries {
+    ($($(#[$doc:meta])* $name:ident $option:literal $read:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[function]
+            pub fn $name(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
+                Command::new($option, Some(&zone), permanent).$read(context)
+            }
+        )*
+    };
 }
 
-/// Return the interfaces of a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.get_interfaces zone
-#[function]
-pub fn get_interfaces(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new("--list-interfaces", Some(&zone), permanent).words(context)
+/// Defines functions that add an item to a zone or remove one: each with the option of `firewall-cmd`.
+macro_rules! changes {
+    ($($(#[$doc:meta])* $name:ident($item:ident) $option:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[function]
+            pub fn $name(
+                context: &Context,
+                zone: String,
+                $item: String,
+                #[default(true)] permanent: bool,
+            ) -> CallResult {
+                Command::new(&format!("{}={}", $option, $item), Some(&zone), permanent).run(context)
+            }
+        )*
+    };
 }
 
-/// Bind an interface to a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.add_interface zone eth0
-#[function]
-pub fn add_interface(
-    context: &Context,
-    zone: String,
-    interface: String,
-    #[default(true)] permanent: bool,
-) -> CallResult {
-    Command::new(&format!("--add-interface={interface}"), Some(&zone), permanent).run(context)
+queries! {
+    /// Return the allowed ports of a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.list_ports internal
+    list_ports "--list-ports" words;
+    /// Return the blocked ICMP types of a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.list_icmp_block zone
+    list_icmp_block "--list-icmp-blocks" words;
+    /// Return the interfaces of a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.get_interfaces zone
+    get_interfaces "--list-interfaces" words;
+    /// Return the sources of a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.get_sources zone
+    get_sources "--list-sources" words;
+    /// Return the rich rules of a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.get_rich_rules zone
+    get_rich_rules "--list-rich-rules" lines;
 }
 
-/// Remove an interface from a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.remove_interface zone eth0
-#[function]
-pub fn remove_interface(
-    context: &Context,
-    zone: String,
-    interface: String,
-    #[default(true)] permanent: bool,
-) -> CallResult {
-    Command::new(&format!("--remove-interface={interface}"), Some(&zone), permanent).run(context)
-}
-
-/// Return the sources of a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.get_sources zone
-#[function]
-pub fn get_sources(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new("--list-sources", Some(&zone), permanent).words(context)
-}
-
-/// Bind a source to a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.add_source zone 192.168.122.0/24
-#[function]
-pub fn add_source(context: &Context, zone: String, source: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new(&format!("--add-source={source}"), Some(&zone), permanent).run(context)
-}
-
-/// Remove a source from a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.remove_source zone 192.168.122.0/24
-#[function]
-pub fn remove_source(context: &Context, zone: String, source: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new(&format!("--remove-source={source}"), Some(&zone), permanent).run(context)
-}
-
-/// Return the rich rules of a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.get_rich_rules zone
-#[function]
-pub fn get_rich_rules(context: &Context, zone: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new("--list-rich-rules", Some(&zone), permanent).lines(context)
-}
-
-/// Add a rich rule to a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.add_rich_rule zone 'rule'
-#[function]
-pub fn add_rich_rule(context: &Context, zone: String, rule: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new(&format!("--add-rich-rule={rule}"), Some(&zone), permanent).run(context)
-}
-
-/// Remove a rich rule from a zone.
-///
-/// CLI Example:
-///
-///     salt '*' firewalld.remove_rich_rule zone 'rule'
-#[function]
-pub fn remove_rich_rule(context: &Context, zone: String, rule: String, #[default(true)] permanent: bool) -> CallResult {
-    Command::new(&format!("--remove-rich-rule={rule}"), Some(&zone), permanent).run(context)
+changes! {
+    /// Remove an allowed port from a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.remove_port internal 443/tcp
+    remove_port(port) "--remove-port";
+    /// Bind an interface to a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.add_interface zone eth0
+    add_interface(interface) "--add-interface";
+    /// Remove an interface from a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.remove_interface zone eth0
+    remove_interface(interface) "--remove-interface";
+    /// Bind a source to a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.add_source zone 192.168.122.0/24
+    add_source(source) "--add-source";
+    /// Remove a source from a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.remove_source zone 192.168.122.0/24
+    remove_source(source) "--remove-source";
+    /// Add a rich rule to a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.add_rich_rule zone 'rule'
+    add_rich_rule(rule) "--add-rich-rule";
+    /// Remove a rich rule from a zone.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt '*' firewalld.remove_rich_rule zone 'rule'
+    remove_rich_rule(rule) "--remove-rich-rule";
 }
 
 /// Adds or deletes a zone or a service in the permanent configuration, and loads it.

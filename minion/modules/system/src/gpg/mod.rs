@@ -59,21 +59,38 @@ pub fn list_secret_keys(context: &Context, #[args] home: HomeArgs, #[default] ke
     Ok(Keyring::open(context, &home, keyring)?.keys(true)?.into_iter().map(Value::from).collect())
 }
 
+/// The arguments that name a key.
+#[derive(Args)]
+pub struct KeyArgs {
+    /// Id of the key.
+    #[default]
+    pub keyid: Option<String>,
+    /// Fingerprint of the key.
+    #[default]
+    pub fingerprint: Option<String>,
+    #[args]
+    pub home: HomeArgs,
+    /// File of the keyring, instead of that of the keychain.
+    #[default]
+    pub keyring: Option<String>,
+}
+
+impl KeyArgs {
+    fn find(self, context: &Context, secret: bool) -> CallResult {
+        let ring = Keyring::open(context, &self.home, self.keyring)?;
+        let key = ring.key(self.keyid.as_deref(), self.fingerprint.as_deref(), secret)?;
+        Ok(key.map_or(false.into(), Value::from))
+    }
+}
+
 /// Return a public key, or False.
 ///
 /// CLI Example:
 ///
 ///     salt '*' gpg.get_key keyid=3FAD9F1E
 #[function]
-pub fn get_key(
-    context: &Context,
-    #[default] keyid: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[args] home: HomeArgs,
-    #[default] keyring: Option<String>,
-) -> CallResult {
-    let key = Keyring::open(context, &home, keyring)?.key(keyid.as_deref(), fingerprint.as_deref(), false)?;
-    Ok(key.map_or(false.into(), Value::from))
+pub fn get_key(context: &Context, #[args] args: KeyArgs) -> CallResult {
+    args.find(context, false)
 }
 
 /// Return a secret key, or False.
@@ -82,15 +99,8 @@ pub fn get_key(
 ///
 ///     salt '*' gpg.get_secret_key keyid=3FAD9F1E
 #[function]
-pub fn get_secret_key(
-    context: &Context,
-    #[default] keyid: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[args] home: HomeArgs,
-    #[default] keyring: Option<String>,
-) -> CallResult {
-    let key = Keyring::open(context, &home, keyring)?.key(keyid.as_deref(), fingerprint.as_deref(), true)?;
-    Ok(key.map_or(false.into(), Value::from))
+pub fn get_secret_key(context: &Context, #[args] args: KeyArgs) -> CallResult {
+    args.find(context, true)
 }
 
 /// The arguments of `gpg.create_key`.

@@ -186,19 +186,29 @@ pub fn save(
     context.call("file.write", Args::positional([file.into(), text.into()]))
 }
 
+/// The arguments that name a rule of a chain.
+#[derive(brine_function::Args)]
+pub struct RuleArgs {
+    /// Table of the chain.
+    #[default("filter".into())]
+    table: String,
+    /// Name of the chain.
+    chain: String,
+    /// Rule in iptables' syntax.
+    rule: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+}
+
 /// Return whether a chain has a rule.
 ///
 /// CLI Example:
 ///
 ///     salt '*' iptables.check filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
 #[function]
-pub fn check(
-    context: &Context,
-    #[default("filter".into())] table: String,
-    chain: String,
-    rule: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
+pub fn check(context: &Context, #[args] rule: RuleArgs) -> CallResult {
+    let RuleArgs { table, chain, rule, family } = rule;
     Ok(Tables::new(context, &family)?.has(&table, &chain, &rule)?.into())
 }
 
@@ -254,13 +264,8 @@ pub fn delete_chain(
 ///
 ///     salt '*' iptables.append filter INPUT rule='-m state --state RELATED,ESTABLISHED -j ACCEPT'
 #[function]
-pub fn append(
-    context: &Context,
-    #[default("filter".into())] table: String,
-    chain: String,
-    rule: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
+pub fn append(context: &Context, #[args] rule: RuleArgs) -> CallResult {
+    let RuleArgs { table, chain, rule, family } = rule;
     let tables = Tables::new(context, &family)?;
     let is_there = tables.has(&table, &chain, &rule)?;
     Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())

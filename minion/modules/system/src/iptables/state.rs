@@ -65,63 +65,52 @@ pub fn chain_absent(
     Ok(done(&name, format!("iptables {name} chain in {table} table delete success for {family}")).into())
 }
 
+/// The arguments of states of rules, but for the chain.
+#[derive(brine_function::Args)]
+pub struct RuleArgs {
+    /// Table of the chain.
+    #[default("filter".into())]
+    table: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Whether the rules are saved to the file that is loaded at boot, or the file to save them to.
+    #[default(false.into())]
+    save: Value,
+    /// Options of iptables by their long names.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Ensure that a rule is in a chain; a missing one is appended. With `save`, it is also saved to the file that is
 /// loaded at boot, or to the file that `save` names. All other arguments are options of iptables by their long
 /// names.
 #[function]
-pub fn append(
-    context: &StateContext,
-    name: String,
-    chain: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-    #[default(false.into())] save: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let rule = Rule::new(context, Place { table, family, chain }, "A", Value::Nil, save, kwargs)?;
+pub fn append(context: &StateContext, name: String, chain: String, #[args] at: RuleArgs) -> CallResult {
+    let rule = at.rule(context, chain, "A", Value::Nil)?;
     let (family, command) = (&rule.place.family, rule.command.trim());
-    if rule.is_there(context)? {
-        let message = format!("iptables rule for {name} already set ({command}) for {family}");
-        return rule.report_existing(context, &name, message);
-    }
-    if context.test {
-        let message = format!("iptables rule for {name} needs to be set ({command}) for {family}");
-        return Ok(StateReturn::would(&name, message).into());
-    }
-    if rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy() {
-        return rule.report_set(context, &name);
-    }
-    let message = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}");
-    Ok(StateReturn::failed(&name, message).into())
+    let messages = [
+        format!("iptables rule for {name} already set ({command}) for {family}"),
+        format!("iptables rule for {name} needs to be set ({command}) for {family}"),
+        format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}"),
+    ];
+    rule.ensure(context, &name, messages, || {
+        Ok(rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy())
+    })
 }
 
 /// Ensure that a rule is in a chain, as `append`; a missing one is inserted at a position.
 #[function]
-pub fn insert(
-    context: &StateContext,
-    name: String,
-    chain: String,
-    position: i64,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-    #[default(false.into())] save: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    let rule = Rule::new(context, Place { table, family, chain }, "I", position.into(), save, kwargs)?;
+pub fn insert(context: &StateContext, name: String, chain: String, position: i64, #[args] at: RuleArgs) -> CallResult {
+    let rule = at.rule(context, chain, "I", position.into())?;
     let (family, command) = (&rule.place.family, rule.command.trim());
-    if rule.is_there(context)? {
-        let message = format!("iptables rule for {name} already set for {family} ({command})");
-        return rule.report_existing(context, &name, message);
-    }
-    if context.test {
-        let message = format!("iptables rule for {name} needs to be set for {family} ({command})");
-        return Ok(StateReturn::would(&name, message).into());
-    }
-    if !rule.place.ask(context, "insert", map! {"position" => position, "rule" => &rule.text})?.is_truthy() {
-        return rule.report_set(context, &name);
-    }
-    let message = format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}");
-    Ok(StateReturn::failed(&name, message).into())
+    let messages = [
+        format!("iptables rule for {name} already set for {family} ({command})"),
+        format!("iptables rule for {name} needs to be set for {family} ({command})"),
+        format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}"),
+    ];
+    let what = map! {"position" => position, "rule" => &rule.text};
+    rule.ensure(context, &name, messages, || Ok(!rule.place.ask(context, "insert", what)?.is_truthy()))
 }
 
 /// Ensure that a rule, given by its options or position, is not in a chain.
@@ -131,13 +120,9 @@ pub fn delete(
     name: String,
     chain: String,
     #[default] position: Option<i64>,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-    #[default(false.into())] save: Value,
-    #[keywords] kwargs: Map,
+    #[args] at: RuleArgs,
 ) -> CallResult {
-    let at = position.map_or(Value::Nil, Value::from);
-    let rule = Rule::new(context, Place { table, family, chain }, "D", at, save, kwargs)?;
+    let rule = at.rule(context, chain, "D", position.map_or(Value::Nil, Value::from))?;
     let (family, command) = (&rule.place.family, rule.command.trim());
     if position.is_none() && !rule.is_there(context)? {
         let message = format!("iptables rule for {name} already absent for {family} ({command})");
@@ -238,15 +223,11 @@ struct Rule {
     save: Value,
 }
 
-impl Rule {
-    fn new(
-        context: &StateContext,
-        place: Place,
-        command: &str,
-        position: Value,
-        save: Value,
-        options: Map,
-    ) -> Result<Self, CallError> {
+impl RuleArgs {
+    /// Returns the rule that a command adds or deletes in a chain.
+    fn rule(self, context: &StateContext, chain: String, command: &str, position: Value) -> Result<Rule, CallError> {
+        let RuleArgs { table, family, save, kwargs: options } = self;
+        let place = Place { table, family, chain };
         let text = place.ask(context, "build_rule", options.clone())?.to_string();
         if text.starts_with("Error: ") {
             return Err(CallError::Execution(text));
@@ -259,7 +240,9 @@ impl Rule {
         let command = place.ask(context, "build_rule", full)?.to_string();
         Ok(Rule { place, text, command, save })
     }
+}
 
+impl Rule {
     fn is_there(&self, context: &StateContext) -> Result<bool, CallError> {
         Ok(self.place.ask(context, "check", map! {"rule" => &self.text})?.is_truthy())
     }
@@ -267,6 +250,24 @@ impl Rule {
     /// Saves the rules if requested, and returns the message.
     fn saved(&self, context: &StateContext) -> Result<Option<Value>, CallError> {
         save_to(context, &self.save, &self.place.family)
+    }
+
+    /// Ensures that the rule is in its chain: `add` returns whether it was added. The messages are those of an existing
+    /// rule, of a test and of a failure.
+    fn ensure(
+        &self,
+        context: &StateContext,
+        name: &str,
+        [existing, expected, failed]: [String; 3],
+        add: impl FnOnce() -> Result<bool, CallError>,
+    ) -> CallResult {
+        if self.is_there(context)? {
+            return self.report_existing(context, name, existing);
+        }
+        if context.test {
+            return Ok(StateReturn::would(name, expected).into());
+        }
+        if add()? { self.report_set(context, name) } else { Ok(StateReturn::failed(name, failed).into()) }
     }
 
     fn report_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {

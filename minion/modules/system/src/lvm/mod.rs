@@ -160,6 +160,35 @@ pub fn lvdisplay(context: &Context, #[default] lvname: String, #[default(false)]
     Ok(logical(context, &lvname)?.into())
 }
 
+/// The arguments that name physical volumes.
+#[derive(brine_function::Args)]
+pub struct DeviceArgs {
+    /// Devices, as a list or with commas.
+    devices: Value,
+    /// Whether devices that are no physical volumes are skipped.
+    #[default(true)]
+    r#override: bool,
+    /// Whether the program does not ask.
+    #[default(true)]
+    force: bool,
+}
+
+impl DeviceArgs {
+    /// Runs a program on the physical volumes, and returns them and its output; without any, or if a device is none,
+    /// the result of the function.
+    fn run(&self, context: &Context, program: &str) -> Result<Result<(Vec<String>, Output), Value>, CallError> {
+        let devices = match present(context, &self.devices, self.r#override)? {
+            Ok(devices) => devices,
+            Err(message) => return Ok(Err(message.into())),
+        };
+        if devices.is_empty() {
+            return Ok(Err(true.into()));
+        }
+        let output = run_on(context, &[program, confirmation(self.force)], &devices)?;
+        Ok(Ok((devices, output)))
+    }
+}
+
 /// Remove the label of physical volumes. The result is True, or a message.
 ///
 /// override
@@ -169,20 +198,11 @@ pub fn lvdisplay(context: &Context, #[default] lvname: String, #[default(false)]
 ///
 ///     salt mymachine lvm.pvremove /dev/sdb1,/dev/sdb2
 #[function]
-pub fn pvremove(
-    context: &Context,
-    devices: Value,
-    #[default(true)] r#override: bool,
-    #[default(true)] force: bool,
-) -> CallResult {
-    let devices = match present(context, &devices, r#override)? {
-        Ok(devices) => devices,
-        Err(message) => return Ok(message.into()),
+pub fn pvremove(context: &Context, #[args] args: DeviceArgs) -> CallResult {
+    let (devices, output) = match args.run(context, "pvremove")? {
+        Ok(run) => run,
+        Err(early) => return Ok(early),
     };
-    if devices.is_empty() {
-        return Ok(true.into());
-    }
-    let output = run_on(context, &["pvremove", confirmation(force)], &devices)?;
     if output.retcode != 0 {
         return Ok(output.stderr.into());
     }
@@ -203,20 +223,11 @@ pub fn pvremove(
 ///
 ///     salt mymachine lvm.pvresize /dev/sdb1,/dev/sdb2
 #[function]
-pub fn pvresize(
-    context: &Context,
-    devices: Value,
-    #[default(true)] r#override: bool,
-    #[default(true)] force: bool,
-) -> CallResult {
-    let devices = match present(context, &devices, r#override)? {
-        Ok(devices) => devices,
-        Err(message) => return Ok(message.into()),
+pub fn pvresize(context: &Context, #[args] args: DeviceArgs) -> CallResult {
+    let (_, output) = match args.run(context, "pvresize")? {
+        Ok(run) => run,
+        Err(early) => return Ok(early),
     };
-    if devices.is_empty() {
-        return Ok(true.into());
-    }
-    let output = run_on(context, &["pvresize", confirmation(force)], &devices)?;
     Ok(if output.retcode == 0 { true.into() } else { output.stderr.into() })
 }
 
@@ -258,6 +269,47 @@ pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(tru
     Ok(said(&output, format!("Logical volume \"{lvname}\" successfully removed")).into())
 }
 
+/// The arguments about the size of a logical volume.
+#[derive(brine_function::Args)]
+pub struct SizeArgs {
+    /// Size, in bytes with a unit.
+    #[default]
+    size: Option<Value>,
+    /// Path of the volume.
+    #[default]
+    lvpath: String,
+    /// Size in extents.
+    #[default]
+    extents: Option<Value>,
+    /// Whether the program does not ask.
+    #[default(false)]
+    force: bool,
+    /// Whether the file system is resized, too.
+    #[default(false)]
+    resizefs: bool,
+}
+
+impl SizeArgs {
+    /// Runs a program that sets the size; the verb is that of its success.
+    fn run(self, context: &Context, [program, how]: [&str; 2], verb: &str) -> CallResult {
+        let given = |value: Option<Value>| value.filter(Value::is_truthy).map(|value| value.to_string());
+        let (flag, amount) = match (given(self.size), given(self.extents)) {
+            (Some(size), None) => ("-L", size),
+            (None, Some(extents)) => ("-l", extents),
+            (None, None) => return failure(context, "Error: Either size or extents must be specified"),
+            (Some(_), Some(_)) => return failure(context, "Error: Please specify only one of size or extents"),
+        };
+        let mut words = vec![program, how];
+        words.extend(self.resizefs.then_some("--resizefs"));
+        // A decrease begins with a minus.
+        let lvpath = argument(&self.lvpath)?;
+        words.extend([flag, &amount, &lvpath]);
+        let output = lvm(context, &words)?;
+        let said = said(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
+        Ok(map! {format!("Output from {program}") => said}.into())
+    }
+}
+
 /// Set the size of a logical volume, in bytes with a unit (`size`) or in extents.
 ///
 /// resizefs
@@ -268,16 +320,9 @@ pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(tru
 ///     salt '*' lvm.lvresize +12M /dev/mapper/vg1-test
 ///     salt '*' lvm.lvresize lvpath=/dev/mapper/vg1-test extents=+100%FREE
 #[function]
-pub fn lvresize(
-    context: &Context,
-    #[default] size: Option<Value>,
-    #[default] lvpath: String,
-    #[default] extents: Option<Value>,
-    #[default(false)] force: bool,
-    #[default(false)] resizefs: bool,
-) -> CallResult {
-    let words = ["lvresize", if force { "--force" } else { "-qq" }];
-    sized(context, words, "resized", size, &lvpath, extents, resizefs)
+pub fn lvresize(context: &Context, #[args] args: SizeArgs) -> CallResult {
+    let how = if args.force { "--force" } else { "-qq" };
+    args.run(context, ["lvresize", how], "resized")
 }
 
 /// Extend a logical volume, as `lvm.lvresize`.
@@ -286,41 +331,9 @@ pub fn lvresize(
 ///
 ///     salt '*' lvm.lvextend +12M /dev/mapper/vg1-test
 #[function]
-pub fn lvextend(
-    context: &Context,
-    #[default] size: Option<Value>,
-    #[default] lvpath: String,
-    #[default] extents: Option<Value>,
-    #[default(false)] force: bool,
-    #[default(false)] resizefs: bool,
-) -> CallResult {
-    sized(context, ["lvextend", confirmation(force)], "extended", size, &lvpath, extents, resizefs)
-}
-
-fn sized(
-    context: &Context,
-    [program, how]: [&str; 2],
-    verb: &str,
-    size: Option<Value>,
-    lvpath: &str,
-    extents: Option<Value>,
-    resizefs: bool,
-) -> CallResult {
-    let given = |value: Option<Value>| value.filter(Value::is_truthy).map(|value| value.to_string());
-    let (flag, amount) = match (given(size), given(extents)) {
-        (Some(size), None) => ("-L", size),
-        (None, Some(extents)) => ("-l", extents),
-        (None, None) => return failure(context, "Error: Either size or extents must be specified"),
-        (Some(_), Some(_)) => return failure(context, "Error: Please specify only one of size or extents"),
-    };
-    let mut words = vec![program, how];
-    words.extend(resizefs.then_some("--resizefs"));
-    // A decrease begins with a minus.
-    let lvpath = argument(lvpath)?;
-    words.extend([flag, &amount, &lvpath]);
-    let output = lvm(context, &words)?;
-    let said = said(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
-    Ok(map! {format!("Output from {program}") => said}.into())
+pub fn lvextend(context: &Context, #[args] args: SizeArgs) -> CallResult {
+    let how = confirmation(args.force);
+    args.run(context, ["lvextend", how], "extended")
 }
 
 /// Logs a message and returns an empty mapping, which is how Salt reports this.

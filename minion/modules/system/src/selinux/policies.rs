@@ -2,7 +2,7 @@
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
@@ -47,20 +47,47 @@ pub fn filetype_id_to_string(_context: &Context, #[default("a".into())] filetype
     Ok(described(&filetype)?.into())
 }
 
+/// The arguments about the context of files.
+#[derive(Args)]
+pub struct FileContextArgs {
+    /// File specification: a regular expression of paths.
+    name: String,
+    /// Letter of the type of files: `a`, `f`, `d`, `c`, `b`, `s`, `l` or `p`.
+    #[default]
+    filetype: Option<String>,
+    /// Type of the context.
+    #[default]
+    sel_type: Option<String>,
+    /// User of the context.
+    #[default]
+    sel_user: Option<String>,
+    /// Level of the context.
+    #[default]
+    sel_level: Option<String>,
+}
+
+impl FileContextArgs {
+    fn change(self, context: &Context, action: &str) -> CallResult {
+        let mut command = words(&["semanage", "fcontext", action]);
+        if let Some(kind) = self.filetype.filter(|kind| !kind.is_empty() && kind != "a") {
+            described(&kind)?;
+            command.extend(["--ftype".to_owned(), kind]);
+        }
+        let options = [("--type", self.sel_type), ("--seuser", self.sel_user), ("--range", self.sel_level)];
+        push(&mut command, &options)?;
+        command.push(argument(&self.name)?);
+        Ok(all(context, &command)?.into())
+    }
+}
+
 /// Return the context that a file specification gives to files, or nothing; with the other arguments, one that has them.
 ///
 /// CLI Example:
 ///
 ///     salt '*' selinux.fcontext_get_policy my-policy
 #[function]
-pub fn fcontext_get_policy(
-    context: &Context,
-    name: String,
-    #[default] filetype: Option<String>,
-    #[default] sel_type: Option<String>,
-    #[default] sel_user: Option<String>,
-    #[default] sel_level: Option<String>,
-) -> CallResult {
+pub fn fcontext_get_policy(context: &Context, #[args] args: FileContextArgs) -> CallResult {
+    let FileContextArgs { name, filetype, sel_type, sel_user, sel_level } = args;
     let kind = filetype.filter(|kind| !kind.is_empty()).map(|kind| described(&kind)).transpose()?;
     let fits = |entry: &Map| {
         let is = |key: &str, wanted: Option<&str>| {
@@ -83,20 +110,13 @@ pub fn fcontext_get_policy(
 ///
 ///     salt '*' selinux.fcontext_add_policy '/srv/web(/.*)?' filetype=a sel_type=httpd_sys_content_t
 #[function]
-pub fn fcontext_add_policy(
-    context: &Context,
-    name: String,
-    #[default] filetype: Option<String>,
-    #[default] sel_type: Option<String>,
-    #[default] sel_user: Option<String>,
-    #[default] sel_level: Option<String>,
-) -> CallResult {
+pub fn fcontext_add_policy(context: &Context, #[args] args: FileContextArgs) -> CallResult {
     // What is there can only be modified.
     let output = listed(context, &["semanage", "fcontext", "--list"])?;
     let is_there =
-        output.lines().filter_map(file_entry).any(|entry| entry.get("filespec") == Some(&name.as_str().into()));
+        output.lines().filter_map(file_entry).any(|entry| entry.get("filespec") == Some(&args.name.as_str().into()));
     let action = if is_there { "--modify" } else { "--add" };
-    fcontext(context, action, &name, filetype, &[("--type", sel_type), ("--seuser", sel_user), ("--range", sel_level)])
+    args.change(context, action)
 }
 
 /// Delete the context that a file specification gives to files, and return the result of the program.
@@ -105,16 +125,8 @@ pub fn fcontext_add_policy(
 ///
 ///     salt '*' selinux.fcontext_delete_policy my-policy
 #[function]
-pub fn fcontext_delete_policy(
-    context: &Context,
-    name: String,
-    #[default] filetype: Option<String>,
-    #[default] sel_type: Option<String>,
-    #[default] sel_user: Option<String>,
-    #[default] sel_level: Option<String>,
-) -> CallResult {
-    let options = [("--type", sel_type), ("--seuser", sel_user), ("--range", sel_level)];
-    fcontext(context, "--delete", &name, filetype, &options)
+pub fn fcontext_delete_policy(context: &Context, #[args] args: FileContextArgs) -> CallResult {
+    args.change(context, "--delete")
 }
 
 /// Return what would be changed for files to have the contexts of the policy; an empty string if they have.
@@ -176,25 +188,43 @@ pub fn port_get_policy(
     Ok(output.lines().find_map(row).map_or(Value::Nil, Value::from))
 }
 
+/// The arguments about the type of a port.
+#[derive(Args)]
+pub struct PortArgs {
+    /// Protocol and port, such as `tcp/8080`.
+    name: String,
+    /// Type of the port.
+    #[default]
+    sel_type: Option<String>,
+    /// Protocol, if it is not part of the name.
+    #[default]
+    protocol: Option<String>,
+    /// Port, if it is not part of the name.
+    #[default]
+    port: Option<Value>,
+    /// Range of levels.
+    #[default]
+    sel_range: Option<String>,
+}
+
+impl PortArgs {
+    fn change(self, context: &Context, action: &str) -> CallResult {
+        let target = protocol_and_port(&self.name, self.protocol.as_deref(), self.port.as_ref())?;
+        change_port(context, action, target, self.sel_type, self.sel_range)
+    }
+}
+
 /// Add a type to a port, such as `tcp/8080`, and return the result of the program.
 ///
 /// CLI Example:
 ///
 ///     salt '*' selinux.port_add_policy tcp/8080 http_port_t
 #[function]
-pub fn port_add_policy(
-    context: &Context,
-    name: String,
-    #[default] sel_type: Option<String>,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
-    #[default] sel_range: Option<String>,
-) -> CallResult {
-    if sel_type.as_ref().is_none_or(String::is_empty) {
+pub fn port_add_policy(context: &Context, #[args] port: PortArgs) -> CallResult {
+    if port.sel_type.as_ref().is_none_or(String::is_empty) {
         return Err(CallError::Execution("SELinux Type is required to add a policy".into()));
     }
-    let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
-    change_port(context, "--add", target, sel_type, sel_range)
+    port.change(context, "--add")
 }
 
 /// Change the type of a port, such as `tcp/8080`, and return the result of the program.
@@ -203,16 +233,8 @@ pub fn port_add_policy(
 ///
 ///     salt '*' selinux.port_modify_policy tcp/8080 http_port_t
 #[function]
-pub fn port_modify_policy(
-    context: &Context,
-    name: String,
-    #[default] sel_type: Option<String>,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
-    #[default] sel_range: Option<String>,
-) -> CallResult {
-    let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
-    change_port(context, "--modify", target, sel_type, sel_range)
+pub fn port_modify_policy(context: &Context, #[args] port: PortArgs) -> CallResult {
+    port.change(context, "--modify")
 }
 
 /// Delete the type of a port, such as `tcp/8080`, and return the result of the program.
@@ -244,23 +266,6 @@ fn all(context: &Context, words: &[String]) -> Result<Map, CallError> {
     Ok(map! {
         "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
     })
-}
-
-fn fcontext(
-    context: &Context,
-    action: &str,
-    name: &str,
-    filetype: Option<String>,
-    options: &[(&str, Option<String>)],
-) -> CallResult {
-    let mut command = words(&["semanage", "fcontext", action]);
-    if let Some(kind) = filetype.filter(|kind| !kind.is_empty() && kind != "a") {
-        described(&kind)?;
-        command.extend(["--ftype".to_owned(), kind]);
-    }
-    push(&mut command, options)?;
-    command.push(argument(name)?);
-    Ok(all(context, &command)?.into())
 }
 
 fn push(command: &mut Vec<String>, options: &[(&str, Option<String>)]) -> Result<(), CallError> {

@@ -94,20 +94,32 @@ pub fn check_key(
     Ok(check(&user, &config, &key)?.into())
 }
 
+/// The arguments that name a file of keys.
+#[derive(Args)]
+pub struct KeyFileArgs {
+    /// User who logs in with the keys.
+    user: String,
+    /// URL of the file.
+    source: String,
+    /// Path of the file of authorized keys, below the home directory of the user.
+    #[default(".ssh/authorized_keys".into())]
+    config: String,
+    /// Environment of the file server.
+    #[default("base".into())]
+    saltenv: String,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Check each key in a file, as `check_key`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' ssh.check_key_file root salt://ssh/keyfile
 #[function]
-pub fn check_key_file(
-    context: &Context,
-    user: String,
-    source: String,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default("base".into())] saltenv: String,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn check_key_file(context: &Context, #[args] file: KeyFileArgs) -> CallResult {
+    let KeyFileArgs { user, source, config, saltenv, .. } = file;
     let mut report = Map::new();
     for (name, key) in keys_of(context, &source, &saltenv)?.unwrap_or_default() {
         report.insert(name.into(), check(&user, &config, &key)?.into());
@@ -192,14 +204,8 @@ pub fn rm_auth_key(
 ///
 ///     salt '*' ssh.rm_auth_key_from_file <user> salt://ssh_keys/<user>.id_rsa.pub
 #[function]
-pub fn rm_auth_key_from_file(
-    context: &Context,
-    user: String,
-    source: String,
-    #[default(".ssh/authorized_keys".into())] config: String,
-    #[default("base".into())] saltenv: String,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn rm_auth_key_from_file(context: &Context, #[args] file: KeyFileArgs) -> CallResult {
+    let KeyFileArgs { user, source, config, saltenv, .. } = file;
     let Some(keys) = keys_of(context, &source, &saltenv)? else {
         return Err(CallError::Execution("Failed to pull key file from salt file server".into()));
     };

@@ -5,7 +5,7 @@ pub(crate) mod state;
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::{Program, split};
 use brine_host::programs::program;
 use brine_system::files;
@@ -20,13 +20,16 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 );
 
 /// How `supervisorctl` is called.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Control {
-    /// The user that runs it.
+#[derive(Args, Debug, Clone)]
+pub struct Control {
+    /// User that runs it.
+    #[default]
     pub user: Option<String>,
-    /// The configuration file of supervisord.
+    /// Configuration file of supervisord.
+    #[default]
     pub conf_file: Option<String>,
-    /// The program, or the virtual environment that has it.
+    /// Program, or the virtual environment that has it.
+    #[default]
     pub bin_env: Option<String>,
 }
 
@@ -37,14 +40,8 @@ pub(crate) struct Control {
 ///     salt '*' supervisord.start <service>
 ///     salt '*' supervisord.start <group>:
 #[function]
-pub fn start(
-    context: &Context,
-    #[default("all".into())] name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["start", without_star(&name)])?.into())
+pub fn start(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["start", without_star(&name)])?.into())
 }
 
 /// Restart a process, a group (`group:`), or all.
@@ -53,14 +50,8 @@ pub fn start(
 ///
 ///     salt '*' supervisord.restart <service>
 #[function]
-pub fn restart(
-    context: &Context,
-    #[default("all".into())] name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["restart", without_star(&name)])?.into())
+pub fn restart(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["restart", without_star(&name)])?.into())
 }
 
 /// Stop a process, a group (`group:`), or all.
@@ -69,14 +60,8 @@ pub fn restart(
 ///
 ///     salt '*' supervisord.stop <service>
 #[function]
-pub fn stop(
-    context: &Context,
-    #[default("all".into())] name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["stop", without_star(&name)])?.into())
+pub fn stop(context: &Context, #[default("all".into())] name: String, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["stop", without_star(&name)])?.into())
 }
 
 /// Activate what the configuration says about a process or group.
@@ -85,14 +70,8 @@ pub fn stop(
 ///
 ///     salt '*' supervisord.add <name>
 #[function]
-pub fn add(
-    context: &Context,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["add", group(&name)])?.into())
+pub fn add(context: &Context, name: String, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["add", group(&name)])?.into())
 }
 
 /// Remove a process or group from the active configuration.
@@ -101,14 +80,8 @@ pub fn add(
 ///
 ///     salt '*' supervisord.remove <name>
 #[function]
-pub fn remove(
-    context: &Context,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["remove", group(&name)])?.into())
+pub fn remove(context: &Context, name: String, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["remove", group(&name)])?.into())
 }
 
 /// Read the configuration files of the daemon again.
@@ -117,13 +90,8 @@ pub fn remove(
 ///
 ///     salt '*' supervisord.reread
 #[function]
-pub fn reread(
-    context: &Context,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    Ok(Control { user, conf_file, bin_env }.run(context, &["reread"])?.into())
+pub fn reread(context: &Context, #[args] control: Control) -> CallResult {
+    Ok(control.run(context, &["reread"])?.into())
 }
 
 /// Read the configuration again, and add, remove and restart what has changed, or only the group `name`.
@@ -132,15 +100,9 @@ pub fn reread(
 ///
 ///     salt '*' supervisord.update
 #[function]
-pub fn update(
-    context: &Context,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-    #[default] name: Option<String>,
-) -> CallResult {
+pub fn update(context: &Context, #[args] control: Control, #[default] name: Option<String>) -> CallResult {
     let words = ["update"].into_iter().chain(name.as_deref().map(group)).collect::<Vec<_>>();
-    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+    Ok(control.run(context, &words)?.into())
 }
 
 /// Return the processes with their states and what supervisord says about them.
@@ -149,14 +111,7 @@ pub fn update(
 ///
 ///     salt '*' supervisord.status
 #[function]
-pub fn status(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
-    let control = Control { user, conf_file, bin_env };
+pub fn status(context: &Context, #[default] name: Option<String>, #[args] control: Control) -> CallResult {
     Ok(control.processes(context, name.as_deref())?.into_iter().collect::<Map>().into())
 }
 
@@ -166,15 +121,9 @@ pub fn status(
 ///
 ///     salt '*' supervisord.status_raw
 #[function]
-pub fn status_raw(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
+pub fn status_raw(context: &Context, #[default] name: Option<String>, #[args] control: Control) -> CallResult {
     let words = ["status"].into_iter().chain(name.as_deref()).collect::<Vec<_>>();
-    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+    Ok(control.run(context, &words)?.into())
 }
 
 /// Return whether a process exists, and with `expected_state` whether it is in that state.
@@ -187,11 +136,8 @@ pub fn status_bool(
     context: &Context,
     name: String,
     #[default] expected_state: Option<String>,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
+    #[args] control: Control,
 ) -> CallResult {
-    let control = Control { user, conf_file, bin_env };
     let all = control.processes(context, Some(&name))?;
     let found = all.into_iter().find(|(process, _)| process.as_str() == Some(&*name));
     let field = |about: &Value, key: &str| about.get(key).map(ToString::to_string).unwrap_or_default();
@@ -206,17 +152,11 @@ pub fn status_bool(
 ///
 ///     salt '*' supervisord.custom "mstop '*gunicorn*'"
 #[function]
-pub fn custom(
-    context: &Context,
-    command: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-) -> CallResult {
+pub fn custom(context: &Context, command: String, #[args] control: Control) -> CallResult {
     let words = split(&command)
         .ok_or_else(|| CallError::Execution(format!("the command {command:?} has an unclosed quote")))?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Ok(Control { user, conf_file, bin_env }.run(context, &words)?.into())
+    Ok(control.run(context, &words)?.into())
 }
 
 /// Return the options of a process in the configuration file.

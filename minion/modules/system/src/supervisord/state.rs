@@ -19,29 +19,18 @@ pub fn running(
     name: String,
     #[default(false)] restart: bool,
     #[default(false)] update: bool,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
+    #[args] control: Control,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let control = Control { user, conf_file, bin_env };
     Ok(started(context, &control, without_star(&name), restart, update)?.into())
 }
 
 /// Ensure that a process or group (`group:`) does not run.
 #[function]
-pub fn dead(
-    context: &StateContext,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn dead(context: &StateContext, name: String, #[args] control: Control, #[keywords] _kwargs: Map) -> CallResult {
     if context.test {
         return Ok(StateReturn::would(&name, format!("Service {name} is set to be stopped")).into());
     }
-    let control = Control { user, conf_file, bin_env };
     let all = Processes::read(&control, context)?;
     let is_stopped = match all.matching(&name)[..] {
         [] => return Ok(StateReturn::ok(&name, format!("Service {name} doesn't exist")).into()),
@@ -63,12 +52,9 @@ pub fn mod_watch(
     name: String,
     #[default(true)] restart: bool,
     #[default(false)] update: bool,
-    #[default] user: Option<String>,
-    #[default] conf_file: Option<String>,
-    #[default] bin_env: Option<String>,
+    #[args] control: Control,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let control = Control { user, conf_file, bin_env };
     Ok(started(context, &control, without_star(&name), restart, update)?.into())
 }
 

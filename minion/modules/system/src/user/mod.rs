@@ -98,32 +98,46 @@ pub fn primary_group(_context: &Context, name: String) -> CallResult {
     Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
 }
 
+/// The shell of a user, and how the user id is chosen.
+#[derive(Args)]
+pub struct AccountArgs {
+    /// Login shell.
+    #[default]
+    pub(super) shell: Option<String>,
+    /// Whether no other user may have the user id.
+    #[default(true)]
+    pub(super) unique: bool,
+    /// Whether a new account gets a user id of the system's range.
+    #[default(false)]
+    pub(super) system: bool,
+}
+
+/// The name and the ids of a user.
+#[derive(Args)]
+pub struct IdArgs {
+    /// Login name.
+    pub(super) name: String,
+    /// User id; the next free one by default.
+    #[default]
+    pub(super) uid: Value,
+    /// Name or id of the primary group.
+    #[default]
+    pub(super) gid: Value,
+}
+
 /// The arguments of `user.add`.
 #[derive(Args)]
 pub struct AddArgs {
-    /// Login name.
-    name: String,
-    /// User id; the next free one by default.
-    #[default]
-    uid: Value,
-    /// Name or id of the primary group.
-    #[default]
-    gid: Value,
+    #[args]
+    ids: IdArgs,
     /// Supplementary groups.
     #[default]
     groups: Value,
     /// Path of the home directory.
     #[default]
     home: Option<String>,
-    /// Login shell.
-    #[default]
-    shell: Option<String>,
-    /// Whether no other user may have the user id.
-    #[default(true)]
-    unique: bool,
-    /// Whether a new account gets a user id of the system's range.
-    #[default(false)]
-    system: bool,
+    #[args]
+    account: AccountArgs,
     /// Full name.
     #[default]
     fullname: String,
@@ -167,13 +181,13 @@ pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
     _ = args.loginclass;
     let gecos = gecos(&[&args.fullname, &args.roomnumber, &args.workphone, &args.homephone, &args.other]);
     let new = NewUser {
-        uid: args.uid,
-        gid: args.gid,
+        uid: args.ids.uid,
+        gid: args.ids.gid,
         groups: names(&args.groups),
         home: args.home,
-        shell: args.shell,
-        unique: args.unique,
-        system: args.system,
+        shell: args.account.shell,
+        unique: args.account.unique,
+        system: args.account.system,
         gecos,
         createhome: args.createhome,
         nologinit: args.nologinit,
@@ -181,7 +195,7 @@ pub fn add(context: &Context, #[args] args: AddArgs) -> CallResult {
         local: args.local,
     };
     new.check()?;
-    succeeds(context, &new.command(&args.name)?)
+    succeeds(context, &new.command(&args.ids.name)?)
 }
 
 /// Remove a user; `remove` also deletes the home directory, `force` removes a user who is logged in.

@@ -100,13 +100,7 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
     }
     kwargs.insert("queue".into(), given.queue);
     kwargs.insert("concurrent".into(), given.concurrent);
-    let job = Job {
-        tgt: given.tgt,
-        tgt_type: given.tgt_type,
-        returners: given.returners,
-        how: given.how,
-        expect_minions: given.expect_minions,
-    };
+    let job = Job::new((given.tgt, given.tgt_type), given.returners, given.how, given.expect_minions);
     let args = Args { positional: mods.into_iter().map(Value::from).collect(), keyword: kwargs };
     let answers = match job.run(context, "state", &given.name, fun, args)? {
         Ok(answers) => answers,

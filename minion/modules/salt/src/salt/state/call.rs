@@ -57,13 +57,7 @@ pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResu
         one => vec![one],
     };
     let args = Args { positional, keyword: given.kwarg.unwrap_or_default() };
-    let job = Job {
-        tgt: given.tgt,
-        tgt_type: given.tgt_type,
-        returners: given.returners,
-        how: given.how,
-        expect_minions: given.expect_minions,
-    };
+    let job = Job::new((given.tgt, given.tgt_type), given.returners, given.how, given.expect_minions);
     let answers = match job.run(context, "function", name, name, args)? {
         Ok(answers) => answers,
         Err(error) => return Ok(StateReturn::failed(name, error).into()),

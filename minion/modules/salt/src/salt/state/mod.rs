@@ -157,6 +157,11 @@ struct Job {
 }
 
 impl Job {
+    fn new(target: (Value, String), returners: ReturnerArgs, how: RunArgs, expect_minions: bool) -> Self {
+        let (tgt, tgt_type) = target;
+        Job { tgt, tgt_type, returners, how, expect_minions }
+    }
+
     /// Publishes the job and waits for the returns. Minions without a return are only included if they are expected.
     fn run(
         self,

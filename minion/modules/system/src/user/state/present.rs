@@ -9,19 +9,14 @@ use brine_value::Value;
 use super::desired::Desired;
 use super::present_state;
 use crate::shadow::Shadow;
+use crate::user::{AccountArgs, IdArgs};
 use brine_function::arguments::names;
 
 /// The arguments of `user.present`.
 #[derive(Args)]
 pub struct PresentArgs {
-    /// Login name.
-    name: String,
-    /// User id; the next free one by default.
-    #[default]
-    uid: Value,
-    /// Name or id of the primary group.
-    #[default]
-    gid: Value,
+    #[args]
+    ids: IdArgs,
     /// Whether a group with the user's name is created; the system decides by default.
     #[default]
     usergroup: Option<bool>,
@@ -55,15 +50,8 @@ pub struct PresentArgs {
     /// Whether the user logs in without a password.
     #[default(false)]
     empty_password: bool,
-    /// Login shell.
-    #[default]
-    shell: Option<String>,
-    /// Whether no other user may have the user id.
-    #[default(true)]
-    unique: bool,
-    /// Whether a new account gets a user id of the system's range.
-    #[default(false)]
-    system: bool,
+    #[args]
+    account: AccountArgs,
     /// Full name.
     #[default]
     fullname: Option<String>,
@@ -136,14 +124,14 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     _ = (args.loginclass, args.win_homedrive, args.win_profile, args.win_logonscript, args.win_description);
     let gecos = [args.fullname, args.roomnumber, args.workphone, args.homephone, args.other];
     if let Some(field) = gecos[..3].iter().flatten().find(|field| field.contains(',')) {
-        return Ok(StateReturn::failed(&args.name, format!("Unsupported char ',' in {field}")).into());
+        return Ok(StateReturn::failed(&args.ids.name, format!("Unsupported char ',' in {field}")).into());
     }
     let accounts = Accounts::read();
     let mut optional_groups = names(&args.optional_groups);
     optional_groups.retain(|group| accounts.group(group).is_some());
     let mut wanted = Desired {
-        uid: args.uid,
-        gid: args.gid,
+        uid: args.ids.uid,
+        gid: args.ids.gid,
         usergroup: args.usergroup,
         groups: args.groups.map(|groups| if groups.is_truthy() { names(&groups) } else { Vec::new() }),
         optional_groups,
@@ -155,9 +143,9 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         enforce_password: args.enforce_password,
         empty_password: args.empty_password,
         password_lock: args.password_lock,
-        shell: args.shell,
-        unique: args.unique,
-        system: args.system,
+        shell: args.account.shell,
+        unique: args.account.unique,
+        system: args.account.system,
         gecos,
         date: args.date,
         mindays: args.mindays,
@@ -173,10 +161,10 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     if args.hash_password
         && let Some(password) = wanted.password.take_if(|password| !password.is_empty())
     {
-        wanted.password = Some(hashed(&args.name, &password)?);
+        wanted.password = Some(hashed(&args.ids.name, &password)?);
     }
-    match present_state(context, &args.name, wanted, &accounts) {
-        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&args.name, message).into()),
+    match present_state(context, &args.ids.name, wanted, &accounts) {
+        Err(CallError::Execution(message)) => Ok(StateReturn::failed(&args.ids.name, message).into()),
         done => done.map(Into::into),
     }
 }
