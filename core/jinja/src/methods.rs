@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use brine_text::tabs;
 use minijinja::formatting::FormatStyle;
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
@@ -176,7 +177,7 @@ fn string(text: &str, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaV
         }
         "expandtabs" => {
             let (width,): (Option<usize>,) = from_args(args)?;
-            JinjaValue::from(expand_tabs(text, width.unwrap_or(8).min(MAX_WIDTH)))
+            JinjaValue::from(tabs::expand(text, width.unwrap_or(8).min(MAX_WIDTH)))
         }
         "format" => JinjaValue::from(formatting::format(FormatStyle::StrFormat, text, args)?),
         "swapcase" => JinjaValue::from(text.chars().flat_map(swap_case).collect::<String>()),
@@ -228,29 +229,6 @@ fn rsplit(text: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
 fn fill(padding: char, width: usize, text: &str) -> String {
     let missing = width.min(MAX_WIDTH).saturating_sub(text.chars().count());
     std::iter::repeat_n(padding, missing).collect()
-}
-
-fn expand_tabs(text: &str, width: usize) -> String {
-    let (mut out, mut column) = (String::new(), 0);
-    for c in text.chars() {
-        match c {
-            '\t' if width > 0 => {
-                let blanks = width - column % width;
-                out.extend(std::iter::repeat_n(' ', blanks));
-                column += blanks;
-            }
-            '\t' => {}
-            '\n' | '\r' => {
-                out.push(c);
-                column = 0;
-            }
-            c => {
-                out.push(c);
-                column += 1;
-            }
-        }
-    }
-    out
 }
 
 fn swap_case(c: char) -> Vec<char> {

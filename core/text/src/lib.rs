@@ -6,8 +6,10 @@
 //! | [`nearest`] | suggestions for misspelt names |
 //! | [`network`] | IP networks with the semantics of Python |
 //! | [`shell`] | quoting for POSIX shells |
+//! | [`tabs`] | Python's `str.expandtabs` |
 
 pub mod glob;
 pub mod nearest;
 pub mod network;
 pub mod shell;
+pub mod tabs;

@@ -1,10 +1,12 @@
 //! Wraps text as Python's `textwrap` does.
 
+use brine_text::tabs::expand;
+
 /// Wraps a text to lines of at most `width` columns.
 ///
 /// Words are split after hyphens, and anywhere if a word exceeds the width.
 pub fn fill(text: &str, width: usize) -> Vec<String> {
-    let text: String = expand_tabs(text).chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect();
+    let text: String = expand(text, 8).chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect();
     let mut chunks: Vec<String> = chunks(&text);
     chunks.reverse();
     let mut lines = Vec::new();
@@ -42,29 +44,6 @@ pub fn fill(text: &str, width: usize) -> Vec<String> {
 
 fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
-}
-
-fn expand_tabs(text: &str) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for c in text.chars() {
-        match c {
-            '\t' => {
-                let blanks = 8 - column % 8;
-                out.extend(std::iter::repeat_n(' ', blanks));
-                column += blanks;
-            }
-            '\n' | '\r' => {
-                out.push(c);
-                column = 0;
-            }
-            c => {
-                out.push(c);
-                column += 1;
-            }
-        }
-    }
-    out
 }
 
 /// Splits a text into runs of spaces and words; words with hyphens between letters are several chunks.
