@@ -45,17 +45,6 @@ impl Link for JobLink<'_> {
     }
 }
 
-/// Returns Salt's message about a minion that did not return.
-fn no_return(jid: &Jid) -> String {
-    format!(
-        "Minion did not return. [No response]\n\
-         The minions may not have all finished running and any remaining minions will return upon completion. \
-         To look up the return data for this job later, run the following command:\n\
-         \n\
-         salt-run jobs.lookup_jid {jid}"
-    )
-}
-
 impl LocalJob<'_> {
     /// Subscribes to events, before a publish: no return is missed.
     fn link(&self) -> JobLink<'_> {
@@ -107,7 +96,7 @@ impl LocalJob<'_> {
     }
 
     fn missing(&self, jid: &Jid, id: String) -> (Value, Value) {
-        let message = no_return(jid);
+        let message = brine_job::no_return(jid.as_str());
         let full = |message| map! {"out" => "no_return", "ret" => message, "retcode" => 1}.into();
         (id.into(), if self.is_full { full(message) } else { message.into() })
     }

@@ -6,17 +6,6 @@ use super::text::{lines, sorted_items};
 use crate::escape::{escape_control, escape_line};
 use crate::ui::{Colour, Colours};
 
-/// Returns Salt's message about a minion that did not return.
-pub fn message(jid: &str) -> String {
-    format!(
-        "Minion did not return. [No response]\n\
-         The minions may not have all finished running and any remaining minions will return upon completion. \
-         To look up the return data for this job later, run the following command:\n\
-         \n\
-         salt-run jobs.lookup_jid {jid}"
-    )
-}
-
 /// Formats `{id: message}`.
 pub fn render(value: &Value, colours: Colours) -> String {
     let mut out = Vec::new();
@@ -56,12 +45,5 @@ mod tests {
             render(&value, Colours::ON).replace('\x1b', "^"),
             "^[0;36mm2^[0;0m:\n^[0;31m    gone^[0;0m\n^[0;31m    ^[0;0m\n^[0;31m    really^[0;0m"
         );
-    }
-
-    #[test]
-    fn the_message_names_the_job() {
-        let text = message("20261121002328592174");
-        assert!(text.starts_with("Minion did not return. [No response]\nThe minions may"), "{text}");
-        assert!(text.ends_with(":\n\nsalt-run jobs.lookup_jid 20261121002328592174"), "{text}");
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_client::{ClientError, MasterClient};
+use brine_job::{LOAD_OPTIONS, MASTER_ID};
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
 use brine_system::files;
@@ -17,20 +18,6 @@ use crate::above::Above;
 use crate::bundle::events_load;
 use crate::metrics;
 use crate::settings::Settings;
-
-/// The fields of a published job that are options of the request.
-const OPTIONS: &[&str] = &[
-    "delimiter",
-    "metadata",
-    "ret_config",
-    "ret_kwargs",
-    "module_executors",
-    "executor_opts",
-    "start_event",
-    "auth_list",
-    "master_id",
-    "id",
-];
 
 /// Publishes jobs by the local master.
 pub(crate) struct Publisher {
@@ -81,13 +68,14 @@ impl Publisher {
     /// Whether a job began at the local master and comes back.
     fn is_own(&self, publication: &Publication) -> bool {
         let own = self.settings.master.master_id.as_deref();
-        own.is_some() && publication.load.get("master_id").and_then(Value::as_str) == own
+        own.is_some() && publication.load.get(MASTER_ID).and_then(Value::as_str) == own
     }
 
     /// Publishes a job. Returns whether it has minions; those are in the event of the new job. A local master that is
     /// being restarted is waited for.
     async fn publish(&self, publication: &Publication) -> Result<bool, ClientError> {
-        let options = OPTIONS.iter().filter_map(|name| Some(((*name).into(), publication.load.get(*name)?.clone())));
+        let options =
+            LOAD_OPTIONS.iter().filter_map(|name| Some(((*name).into(), publication.load.get(*name)?.clone())));
         let mut request = PublishRequest {
             tgt: publication.tgt.clone(),
             tgt_type: publication.tgt_type.clone(),

@@ -8,9 +8,8 @@ use std::time::Duration;
 use brine_bus::{SINCE, SocketNames};
 use brine_config::MasterConfig;
 use brine_event::Event;
-use brine_ids::Jid;
-use brine_job::Below;
-use brine_value::{FromValue, Map, Value, map, msgpack};
+pub use brine_job::Published;
+use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, READS_NO_FILES, TokenRequest};
 use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
@@ -38,32 +37,6 @@ pub enum ClientError {
     /// The reply does not decode.
     #[error("decoding the master's reply failed: {0}")]
     Reply(String),
-}
-
-/// A published job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
-    /// Its id; `None` if no minion matches the target.
-    pub jid: Option<Jid>,
-    /// The minions that are expected to return.
-    pub minions: Vec<String>,
-    /// Unknown minions that the target names.
-    pub missing: Vec<String>,
-    /// The connected syndics, if there are masters below.
-    pub below: Option<Below>,
-}
-
-impl Published {
-    /// Parses the master's reply.
-    fn from_value(reply: &Value) -> Self {
-        let list = |name| -> Vec<String> {
-            reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
-        };
-        let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
-        let wait = reply.get("syndic_wait").and_then(u64::from_value);
-        let below = wait.map(|wait| Below { syndics: list("syndics"), wait: Duration::from_secs(wait) });
-        Published { jid, minions: list("minions"), missing: list("missing"), below }
-    }
 }
 
 /// The registry of a function of the master.

@@ -6,6 +6,7 @@ mod call;
 mod driver;
 pub mod metrics;
 pub mod orchestration;
+mod published;
 mod reports;
 pub mod trim;
 mod watch;
@@ -17,6 +18,7 @@ use jiff::civil::DateTime;
 
 pub use call::Call;
 pub use driver::{Batch, Driver, Halt, Step};
+pub use published::{AUTH_LIST, LOAD_OPTIONS, MASTER_ID, Published, no_return};
 pub use reports::Below;
 pub use watch::{Due, Times, Watch};
 

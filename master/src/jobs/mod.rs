@@ -17,7 +17,9 @@ use std::time::Duration;
 use brine_auth::FIND_JOB;
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
-use brine_job::{Below, Driver, Step, Times};
+pub use brine_job::Published;
+pub(crate) use brine_job::{AUTH_LIST, MASTER_ID};
+use brine_job::{Below, Driver, LOAD_OPTIONS, Step, Times};
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
@@ -33,67 +35,12 @@ use causality::Causality;
 use recent_publishes::RecentPublishes;
 pub(crate) use stream::PublishStream;
 
-/// The options of a request that are part of the load for minions.
-const LOAD_OPTIONS: &[&str] = &[
-    "delimiter",
-    "metadata",
-    "ret_config",
-    "ret_kwargs",
-    "module_executors",
-    "executor_opts",
-    "start_event",
-    "to",
-    "id",
-    AUTH_LIST,
-    MASTER_ID,
-];
-
-/// The option with the entries that limit the user of a job, for masters below (`order_masters`).
-pub(crate) const AUTH_LIST: &str = "auth_list";
-/// The option with the master from which a job came, for masters below.
-pub(crate) const MASTER_ID: &str = "master_id";
-
 /// The fields of the load in Salt's event of a new job.
 const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
 /// The field of that event with the rest of the load.
 pub(crate) const MORE: &str = "_load";
 /// The field of that event for a part of a job, such as a batch: its minions add to those of the job.
 pub(crate) const PART: &str = "_part";
-
-/// A published job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Published {
-    /// The job id; `None` if the target matches no accepted minion, and nothing was published.
-    pub jid: Option<Jid>,
-    /// The minions that are expected to return.
-    pub minions: Vec<String>,
-    /// The ids that the target lists and that are not accepted.
-    pub missing: Vec<String>,
-    /// The connected syndics, if there are syndics.
-    pub below: Option<Below>,
-}
-
-impl Published {
-    /// Returns the answer to a client, as in Salt, and the syndics with the time that they have to report.
-    pub fn to_value(&self) -> Value {
-        let mut answer = map! {
-            "jid" => self.jid.as_ref().map(Jid::to_string),
-            "minions" => self.minions.clone(),
-            "missing" => self.missing.clone(),
-        };
-        if let Some(below) = &self.below {
-            answer.insert("syndics".into(), below.syndics.clone().into());
-            answer.insert("syndic_wait".into(), below.wait.as_secs().into());
-        }
-        answer.into()
-    }
-
-    /// Returns the minions that may return: the listed ones that are unknown here may be those of masters below.
-    fn reached(&self) -> Vec<String> {
-        let below = if self.below.is_some() { &self.missing[..] } else { &[] };
-        [&self.minions[..], below].concat()
-    }
-}
 
 /// Returns whether a target refers to node groups, which only the master knows.
 fn names_groups(request: &PublishRequest) -> bool {
@@ -334,7 +281,7 @@ impl Jobs {
 /// Returns the load for minions, without its serial number.
 fn load(request: &PublishRequest, jid: &Jid) -> Map {
     let mut load = request.fields(jid);
-    for name in LOAD_OPTIONS {
+    for name in LOAD_OPTIONS.iter().chain(&["to"]) {
         if let Some(value) = request.kwargs.get(*name).filter(|value| !value.is_nil()) {
             load.insert((*name).into(), value.clone());
         }

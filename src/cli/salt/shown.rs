@@ -3,15 +3,14 @@
 use std::process::ExitCode;
 
 use brine_ids::Jid;
-use brine_job::Return;
 use brine_job::trim::TRIMMED;
+use brine_job::{Return, no_return};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::super::common::Shower;
 use super::arguments::Arguments;
 use super::{NOBODY, NOTHING_RETURNED, docs};
-use crate::output::no_return;
 use crate::ui::{print_plain, print_plain_error};
 
 /// How returns are shown.
@@ -98,7 +97,7 @@ impl<'a> Shown<'a> {
     pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
         self.silent.push(id.to_owned());
         match self.form {
-            Form::Each => self.shower.show(&map! {id => no_return::message(jid.as_str())}.into(), "no_return"),
+            Form::Each => self.shower.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
             Form::Count => self.count(),
             Form::Together | Form::Docs => Ok(()),
         }

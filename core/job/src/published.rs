@@ -1,0 +1,107 @@
+//! What a master answers to a publish, and the options of a publish that minions receive.
+
+use std::time::Duration;
+
+use brine_ids::Jid;
+use brine_value::{FromValue, Value, map};
+
+use crate::Below;
+
+/// The option with the entries that limit the user of a job, for masters below (`order_masters`).
+pub const AUTH_LIST: &str = "auth_list";
+/// The option with the master from which a job came, for masters below.
+pub const MASTER_ID: &str = "master_id";
+
+/// The options of a request that are part of the load for minions, and that masters below pass on.
+pub const LOAD_OPTIONS: &[&str] = &[
+    "delimiter",
+    "metadata",
+    "ret_config",
+    "ret_kwargs",
+    "module_executors",
+    "executor_opts",
+    "start_event",
+    "id",
+    AUTH_LIST,
+    MASTER_ID,
+];
+
+/// A published job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// The job id; `None` if the target matches no accepted minion, and nothing was published.
+    pub jid: Option<Jid>,
+    /// The minions that are expected to return.
+    pub minions: Vec<String>,
+    /// The ids that the target lists and that are not accepted.
+    pub missing: Vec<String>,
+    /// The connected syndics, if there are masters below.
+    pub below: Option<Below>,
+}
+
+impl Published {
+    /// Parses the answer of a master.
+    pub fn from_value(reply: &Value) -> Self {
+        let list = |name| -> Vec<String> {
+            reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
+        };
+        let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
+        let wait = reply.get("syndic_wait").and_then(u64::from_value);
+        let below = wait.map(|wait| Below { syndics: list("syndics"), wait: Duration::from_secs(wait) });
+        Published { jid, minions: list("minions"), missing: list("missing"), below }
+    }
+
+    /// Returns the answer to a client, as in Salt, and the syndics with the time that they have to report.
+    pub fn to_value(&self) -> Value {
+        let mut answer = map! {
+            "jid" => self.jid.as_ref().map(Jid::to_string),
+            "minions" => self.minions.clone(),
+            "missing" => self.missing.clone(),
+        };
+        if let Some(below) = &self.below {
+            answer.insert("syndics".into(), below.syndics.clone().into());
+            answer.insert("syndic_wait".into(), below.wait.as_secs().into());
+        }
+        answer.into()
+    }
+
+    /// Returns the minions that may return: the listed ones that are unknown here may be those of masters below.
+    pub fn reached(&self) -> Vec<String> {
+        let below = if self.below.is_some() { &self.missing[..] } else { &[] };
+        [&self.minions[..], below].concat()
+    }
+}
+
+/// Returns Salt's message about a minion that did not return.
+pub fn no_return(jid: &str) -> String {
+    format!(
+        "Minion did not return. [No response]\n\
+         The minions may not have all finished running and any remaining minions will return upon completion. \
+         To look up the return data for this job later, run the following command:\n\
+         \n\
+         salt-run jobs.lookup_jid {jid}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_survive_the_wire() {
+        let below = Below { syndics: vec!["s1".to_owned()], wait: Duration::from_secs(5) };
+        for (below, reached) in [(None, vec!["m1"]), (Some(below), vec!["m1", "gone"])] {
+            let (minions, missing) = (vec!["m1".to_owned()], vec!["gone".to_owned()]);
+            let published = Published { jid: Some(Jid::new()), minions, missing, below };
+            assert_eq!(Published::from_value(&published.to_value()), published);
+            assert_eq!(published.reached(), reached);
+        }
+    }
+
+    #[test]
+    fn the_message_names_the_job() {
+        let text = no_return("20261121002328592174");
+        assert!(text.starts_with("Minion did not return. [No response]\nThe minions may"), "{text}");
+        assert!(text.ends_with(":\n\nsalt-run jobs.lookup_jid 20261121002328592174"), "{text}");
+    }
+}
