@@ -4,31 +4,21 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brine_api::Server;
-use clap::{CommandFactory, Parser};
 
-use super::common::CommonOptions;
-use super::daemon::{DaemonOptions, Signals};
+use super::daemon::{DaemonCommand, Signals};
 use super::privileges::{self, Owned};
-use super::usage;
 
 const NAME: &str = "salt-api";
-const USAGE: &str = "salt-api [options]";
-
-/// Serve the REST API of the master on this host.
-#[derive(Parser, Debug)]
-#[command(
-    after_help = "Examples:\n  salt-api                       run in the foreground with /etc/salt/master\n  salt-api -d                    run in the background\n  salt-api -c ./etc -l info      use ./etc/master and log at level info\n  salt-api --check               report mistakes in rest_cherrypy or rest_tornado"
-)]
-struct Arguments {
-    #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    daemon: DaemonOptions,
-}
+const COMMAND: DaemonCommand = DaemonCommand {
+    name: NAME,
+    usage: "salt-api [options]",
+    about: "Serve the REST API of the master on this host",
+    examples: "Examples:\n  salt-api                       run in the foreground with /etc/salt/master\n  salt-api -d                    run in the background\n  salt-api -c ./etc -l info      use ./etc/master and log at level info\n  salt-api --check               report mistakes in rest_cherrypy or rest_tornado",
+};
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+    let arguments = match COMMAND.parse(words.clone()) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };

@@ -17,7 +17,7 @@ use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
-use super::common::{CommonOptions, OutputArguments};
+use super::common::CallOptions;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
@@ -80,13 +80,8 @@ struct Arguments {
     /// Show the documentation of a function, a module, or all
     #[arg(short, long = "doc", alias = "documentation")]
     doc: bool,
-    /// Names of keyword arguments that are passed as strings, separated by commas
-    #[arg(long, value_name = "NAMES")]
-    no_parse: Option<String>,
     #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    output: OutputArguments,
+    call: CallOptions,
     #[arg(hide = true)]
     words: Vec<String>,
 }
@@ -109,9 +104,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             return mistake("Requires function, --grains or --doc");
         }
     };
-    let config = arguments.common.start_with_minion(&overrides(&arguments))?;
-    let no_parse: Vec<String> =
-        arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+    let config = arguments.call.common.start_with_minion(&overrides(&arguments))?;
+    let no_parse = arguments.call.no_parse();
     let args = arguments::parse(&rest, &no_parse);
     let mut opts = config.opts.clone();
     if arguments.output_diff {
@@ -293,7 +287,7 @@ fn show(
             }
             // As Salt, with the documentation of functions with this prefix.
             similar.insert(fun.into(), message.into());
-            arguments.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
+            arguments.call.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
             return Ok(ExitCode::from(FAILED));
         }
         Called::Failed(message) => {
@@ -322,7 +316,7 @@ fn show(
         outcome.value
     };
     let hint = outcome.out.filter(|_| !arguments.metadata).unwrap_or("nested");
-    let mut shower = arguments.output.shower(opts)?;
+    let mut shower = arguments.call.output.shower(opts)?;
     shower.set_retcode(outcome.retcode);
     shower.show(&map! {"local" => value}.into(), hint)?;
     Ok(match outcome.retcode {

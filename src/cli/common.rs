@@ -333,6 +333,25 @@ fn report<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     config
 }
 
+/// The options of tools that call a function.
+#[derive(Args, Debug)]
+pub struct CallOptions {
+    /// Names of keyword arguments that are passed as strings, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    no_parse: Option<String>,
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+impl CallOptions {
+    /// Returns the names of keyword arguments that are passed as strings.
+    pub fn no_parse(&self) -> Vec<String> {
+        self.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect()
+    }
+}
+
 /// The format of results.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output options")]

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use brine_check::Finding;
 use brine_system::files;
-use clap::Args;
+use clap::{Args, CommandFactory, Parser};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
 
-use super::common::Role;
+use super::common::{CommonOptions, Role};
 use super::privileges::{self, Owned};
+use super::usage;
 use crate::ui::print_plain;
 
 /// The environment variable that marks the background process.
@@ -39,6 +41,41 @@ pub struct DaemonOptions {
     /// Check the configuration without changing anything; exit status 1 if the daemon or a part of it would not work
     #[arg(long)]
     check: bool,
+}
+
+/// The command line of a daemon.
+#[derive(Parser, Debug)]
+pub struct DaemonArguments {
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub daemon: DaemonOptions,
+}
+
+/// The name and the texts of a daemon's command line.
+#[derive(Debug)]
+pub struct DaemonCommand {
+    /// The name of the tool.
+    pub name: &'static str,
+    /// The text after `Usage: `.
+    pub usage: &'static str,
+    /// What the daemon does, in one line.
+    pub about: &'static str,
+    /// The text below the options.
+    pub examples: &'static str,
+}
+
+impl DaemonCommand {
+    /// Parses a command line. Help, version and usage errors are printed, and the error is the exit status.
+    pub fn parse(&self, words: Vec<OsString>) -> Result<DaemonArguments, ExitCode> {
+        let command = DaemonArguments::command().about(self.about).after_help(self.examples);
+        usage::parse(self.name, self.usage, command, words)
+    }
+}
+
+/// Logs panics: a daemon has no terminal for their messages.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
 }
 
 /// The configured files of a daemon and its user.
@@ -195,6 +232,17 @@ impl Signals {
             int: handle(SignalKind::interrupt())?,
             hangup: handle(SignalKind::hangup())?,
         })
+    }
+
+    /// Returns a token that is cancelled by the first signal that stops the daemon, after `report` is called with it.
+    pub fn cancelling(mut self, report: impl FnOnce(&'static str) + Send + 'static) -> CancellationToken {
+        let shutdown = CancellationToken::new();
+        let stop = shutdown.clone();
+        tokio::spawn(async move {
+            report(self.ended().await);
+            stop.cancel();
+        });
+        shutdown
     }
 
     /// Waits for a signal that stops the daemon and returns its name. SIGHUP, with which logrotate asks daemons to

@@ -7,33 +7,23 @@ use std::time::Duration;
 
 use brine_master::{Master, StartError};
 use brine_zmtp::TransportError;
-use clap::{CommandFactory, Parser};
 
-use super::common::CommonOptions;
-use super::daemon::{self, DaemonOptions, DaemonPaths, Signals};
+use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::host::OwnHost;
 use super::privileges;
-use super::usage;
 use crate::ui::print_plain_error;
 
 const NAME: &str = "salt-master";
-const USAGE: &str = "salt-master [options]";
+const COMMAND: DaemonCommand = DaemonCommand {
+    name: NAME,
+    usage: "salt-master [options]",
+    about: "Serve minions: keys, jobs, files, pillar, events",
+    examples: "Examples:\n  salt-master                    run in the foreground with /etc/salt/master\n  salt-master -d                 run in the background\n  salt-master -c ./etc -l info   use ./etc/master and log at level info\n  salt-master --check            report mistakes in the configuration and options without effect",
+};
 /// Salt's exit status when the ports are taken.
 const PORTS_TAKEN: u8 = 4;
 /// The timeout of a stop.
 const STOP_TIME: Duration = Duration::from_secs(3);
-
-/// Serve minions: keys, jobs, files, pillar, events.
-#[derive(Parser, Debug)]
-#[command(
-    after_help = "Examples:\n  salt-master                    run in the foreground with /etc/salt/master\n  salt-master -d                 run in the background\n  salt-master -c ./etc -l info   use ./etc/master and log at level info\n  salt-master --check            report mistakes in the configuration and options without effect"
-)]
-struct Arguments {
-    #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    daemon: DaemonOptions,
-}
 
 /// Returns a hint about an error of listening.
 fn listen_hint(error: &TransportError) -> &'static str {
@@ -50,7 +40,7 @@ fn listen_hint(error: &TransportError) -> &'static str {
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+    let arguments = match COMMAND.parse(words.clone()) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };

@@ -3,32 +3,20 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
-use tokio_util::sync::CancellationToken;
-
-use super::common::CommonOptions;
-use super::daemon::{DaemonOptions, DaemonPaths, Signals};
+use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
-use super::usage;
 
 const NAME: &str = "salt-minion";
-const USAGE: &str = "salt-minion [options]";
-
-/// Run jobs of the master on this host.
-#[derive(Parser, Debug)]
-#[command(
-    after_help = "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and fingerprints of keys"
-)]
-struct Arguments {
-    #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    daemon: DaemonOptions,
-}
+const COMMAND: DaemonCommand = DaemonCommand {
+    name: NAME,
+    usage: "salt-minion [options]",
+    about: "Run jobs of the master on this host",
+    examples: "Examples:\n  salt-minion                    run in the foreground with /etc/salt/minion\n  salt-minion -d                 run in the background\n  salt-minion -c ./etc -l info   use ./etc/minion and log at level info\n  salt-minion --check            report mistakes in the configuration, and fingerprints of keys",
+};
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+    let arguments = match COMMAND.parse(words.clone()) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
@@ -49,22 +37,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);
     }
-    // A daemon has no terminal for the message of a panic.
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
+    daemon::log_panics();
     brine_agent::report(&config)?;
     // One thread serves the sockets; jobs run on an executor.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         // Before the PID file invites signals.
-        let mut signals = Signals::install()?;
+        let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
-        let shutdown = CancellationToken::new();
-        let stop = shutdown.clone();
-        tokio::spawn(async move {
-            let signal = signals.ended().await;
-            tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited.");
-            stop.cancel();
-        });
+        let shutdown = signals
+            .cancelling(|signal| tracing::warn!("The Salt Minion is shutdown. Minion received a {signal}. Exited."));
         brine_agent::daemon::run(config, shutdown).await?;
         Ok(ExitCode::SUCCESS)
     });

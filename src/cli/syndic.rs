@@ -5,32 +5,21 @@ use std::process::ExitCode;
 
 use brine_check::Finding;
 use brine_syndic::Settings;
-use clap::{CommandFactory, Parser};
-use tokio_util::sync::CancellationToken;
 
-use super::common::CommonOptions;
-use super::daemon::{DaemonOptions, DaemonPaths, Signals};
+use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
-use super::usage;
 
 const NAME: &str = "salt-syndic";
-const USAGE: &str = "salt-syndic [options]";
-
-/// Pass on jobs of the masters in `syndic_master` to the master on this host, and its returns and events to them.
-#[derive(Parser, Debug)]
-#[command(
-    after_help = "Examples:\n  salt-syndic                    run in the foreground with /etc/salt/master and /etc/salt/minion\n  salt-syndic -d                 run in the background\n  salt-syndic -c ./etc -l info   use ./etc and log at level info\n  salt-syndic --check            report mistakes in the configuration"
-)]
-struct Arguments {
-    #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    daemon: DaemonOptions,
-}
+const COMMAND: DaemonCommand = DaemonCommand {
+    name: NAME,
+    usage: "salt-syndic [options]",
+    about: "Pass on jobs of the masters in `syndic_master` to the master on this host, and its returns and events to them",
+    examples: "Examples:\n  salt-syndic                    run in the foreground with /etc/salt/master and /etc/salt/minion\n  salt-syndic -d                 run in the background\n  salt-syndic -c ./etc -l info   use ./etc and log at level info\n  salt-syndic --check            report mistakes in the configuration",
+};
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
-    let arguments: Arguments = match usage::parse(NAME, USAGE, Arguments::command(), words.clone()) {
+    let arguments = match COMMAND.parse(words.clone()) {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
@@ -59,19 +48,14 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);
     }
-    // A daemon has no terminal for the message of a panic.
-    std::panic::set_hook(Box::new(|panic| tracing::error!("{}", panic.to_string().replace('\n', ": "))));
+    daemon::log_panics();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let result = runtime.block_on(async {
         // Before the PID file invites signals.
-        let mut signals = Signals::install()?;
+        let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
-        let shutdown = CancellationToken::new();
-        let stop = shutdown.clone();
-        tokio::spawn(async move {
-            let signal = signals.ended().await;
+        let shutdown = signals.cancelling(|signal| {
             tracing::warn!("The Salt Syndic Minion is shutdown. Syndic received a {signal}. Exited.");
-            stop.cancel();
         });
         brine_syndic::run(settings, shutdown).await?;
         Ok(ExitCode::SUCCESS)

@@ -26,6 +26,7 @@ use flate2::write::GzEncoder;
 
 use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments, Shower};
+use super::salt::SimpleTargets;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 use resume::Part;
@@ -43,7 +44,6 @@ const NOBODY: u8 = 2;
 #[command(
     after_help = "Examples:\n  salt-cp '*' /etc/motd /etc/motd              a small text file\n  salt-cp -G os:Debian a.conf b.conf /etc/app.d  into a directory\n  salt-cp -C 'web*' ./site /var/www            -C: any size, binary files, directories\n  salt-cp -C --resume 'web*' ./disk.img /srv/    go on after an interruption"
 )]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 struct Arguments {
     /// Seconds to wait for returns before asking silent minions whether the job still runs
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
@@ -57,21 +57,8 @@ struct Arguments {
     /// Do not compress the pieces
     #[arg(short, long)]
     no_compression: bool,
-    /// The target is a regular expression of ids
-    #[arg(short = 'E', long)]
-    pcre: bool,
-    /// The target is a list of ids
-    #[arg(short = 'L', long)]
-    list: bool,
-    /// The target is a grain: NAME:GLOB
-    #[arg(short = 'G', long)]
-    grain: bool,
-    /// The target is a grain: NAME:REGEX
-    #[arg(short = 'P', long)]
-    grain_pcre: bool,
-    /// The target is a node group of the configuration
-    #[arg(short = 'N', long)]
-    nodegroup: bool,
+    #[command(flatten)]
+    target: SimpleTargets,
     /// The separator of the keys in a grain path, instead of a colon
     #[arg(long, value_name = "CHARACTER")]
     delimiter: Option<String>,
@@ -85,14 +72,7 @@ struct Arguments {
 
 impl Arguments {
     fn kind(&self) -> Result<TargetKind, String> {
-        let kinds = [
-            (self.pcre, TargetKind::Pcre),
-            (self.list, TargetKind::List),
-            (self.grain, TargetKind::Grain),
-            (self.grain_pcre, TargetKind::GrainPcre),
-            (self.nodegroup, TargetKind::Nodegroup),
-        ];
-        let mut asked = kinds.into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, kind)| kind);
+        let mut asked = self.target.kinds().into_iter().filter(|(is_asked, _)| *is_asked).map(|(_, kind)| kind);
         let kind = asked.next().unwrap_or(TargetKind::Glob);
         match asked.next() {
             Some(_) => Err("The options for the type of the target are mutually exclusive.".to_owned()),

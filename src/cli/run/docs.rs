@@ -13,7 +13,7 @@ use crate::ui::{print_plain, print_plain_error};
 
 /// Prints the documentation of the given functions; none is a failure.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    let config = arguments.common.start_with_master(&Map::new())?;
+    let config = arguments.call.common.start_with_master(&Map::new())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let wanted = arguments.words.first();
     let asked = runtime.block_on(async {

@@ -13,7 +13,7 @@ use brine_wire::Call;
 use clap::{CommandFactory, Parser};
 
 use super::client::{ClientError, user};
-use super::common::{CommonOptions, OutputArguments};
+use super::common::CallOptions;
 use super::credentials::Credentials;
 use super::privileges;
 use super::usage;
@@ -53,13 +53,8 @@ struct Arguments {
     /// Do not show the result
     #[arg(long)]
     quiet: bool,
-    /// Names of keyword arguments that are passed as strings, separated by commas
-    #[arg(long, value_name = "NAMES")]
-    no_parse: Option<String>,
     #[command(flatten)]
-    common: CommonOptions,
-    #[command(flatten)]
-    output: OutputArguments,
+    call: CallOptions,
     #[command(flatten)]
     credentials: Credentials,
     #[arg(hide = true)]
@@ -82,12 +77,11 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(usage::help(NAME, USAGE, Arguments::command()));
         return Ok(ExitCode::SUCCESS);
     };
-    let config = match arguments.common.start_as_user_of_master() {
+    let config = match arguments.call.common.start_as_user_of_master() {
         Ok(config) => config,
         Err(error) => return privileges::shown(NAME, error),
     };
-    let no_parse: Vec<String> =
-        arguments.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+    let no_parse = arguments.call.no_parse();
     let mut args = parse(rest, &no_parse);
     let follows = arguments.follow.as_deref() == Some("");
     let since = arguments.since.or(arguments.follow.filter(|point| !point.is_empty()));
@@ -96,7 +90,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     args.keyword.extend(since.map(|point| ("since".into(), Value::from(point))));
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
-    let mut shower = arguments.output.shower(&config.opts)?;
+    let mut shower = arguments.call.output.shower(&config.opts)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let client = match runtime.block_on(arguments.credentials.client(&config)) {
         Ok(client) => client,
@@ -104,7 +98,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let answer = runtime.block_on(async {
         if fun == "state.event" {
-            let colours = arguments.output.colours(&config.opts);
+            let colours = arguments.call.output.colours(&config.opts);
             return state_event::run(&client, args, follows, colours).await.map(|()| None);
         }
         let call = Call {

@@ -108,11 +108,10 @@ pub(super) struct Arguments {
     pub words: Vec<String>,
 }
 
-/// The type of the target.
+/// The types of targets that all tools know.
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Target options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
-pub struct TargetOptions {
+pub struct SimpleTargets {
     /// The target is a regular expression of ids
     #[arg(short = 'E', long)]
     pcre: bool,
@@ -128,6 +127,28 @@ pub struct TargetOptions {
     /// The target is a node group of the configuration
     #[arg(short = 'N', long)]
     nodegroup: bool,
+}
+
+impl SimpleTargets {
+    /// Returns the types, each with whether it is on the command line.
+    pub fn kinds(&self) -> [(bool, TargetKind); 5] {
+        [
+            (self.pcre, TargetKind::Pcre),
+            (self.list, TargetKind::List),
+            (self.grain, TargetKind::Grain),
+            (self.grain_pcre, TargetKind::GrainPcre),
+            (self.nodegroup, TargetKind::Nodegroup),
+        ]
+    }
+}
+
+/// The type of the target.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Target options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub struct TargetOptions {
+    #[command(flatten)]
+    simple: SimpleTargets,
     /// The target is a pillar value: PATH:GLOB
     #[arg(short = 'I', long)]
     pillar: bool,
@@ -149,17 +170,12 @@ impl TargetOptions {
     /// Returns the target types on the command line: at most one is valid.
     fn kinds(&self) -> Vec<TargetKind> {
         let kinds = [
-            (self.pcre, TargetKind::Pcre),
-            (self.list, TargetKind::List),
-            (self.grain, TargetKind::Grain),
-            (self.grain_pcre, TargetKind::GrainPcre),
-            (self.nodegroup, TargetKind::Nodegroup),
             (self.compound, TargetKind::Compound),
             (self.pillar, TargetKind::Pillar),
             (self.pillar_pcre, TargetKind::PillarPcre),
             (self.ipcidr, TargetKind::IpCidr),
         ];
-        kinds.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind).collect()
+        self.simple.kinds().into_iter().chain(kinds).filter(|(asked, _)| *asked).map(|(_, kind)| kind).collect()
     }
 
     /// Returns an error if the command line has several target types.

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use arguments::Arguments;
-pub(super) use arguments::TargetOptions;
+pub(super) use arguments::{SimpleTargets, TargetOptions};
 use brine_client::job::{Outcome, Run};
 use brine_config::MasterConfig;
 use brine_function::arguments::{parse, parse_value};
