@@ -16,6 +16,18 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 /// Salt's backends that a queue in the store stands for. The first is the default.
 const BACKENDS: &[&str] = &["sqlite", "pgjsonb"];
 
+/// Items of a queue.
+#[derive(brine_function::Args)]
+pub struct ItemsArgs {
+    /// Name of the queue.
+    queue: String,
+    /// An item, or a list.
+    items: Value,
+    /// Backend: `sqlite` or `pgjsonb`; both are the master's store.
+    #[default("sqlite".into())]
+    backend: String,
+}
+
 /// Append one or more items to a queue. A string that is in the queue already is left out, and named in the result.
 ///
 /// queue: the name of the queue. items: an item, or a list. backend: `sqlite` or `pgjsonb`: both are the master's store.
@@ -25,14 +37,10 @@ const BACKENDS: &[&str] = &["sqlite", "pgjsonb"];
 ///     salt-run queue.insert myqueue myitem
 ///     salt-run queue.insert myqueue "['item1', 'item2', 'item3']"
 #[function]
-pub fn insert(
-    context: &RunnerContext,
-    queue: String,
-    items: Value,
-    #[default("sqlite".into())] backend: String,
-) -> CallResult {
-    known(&backend)?;
-    let duplicates = context.storage().queues.insert(&queue, list_of(items)).map_err(CallError::execution)?;
+pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
+    known(&given.backend)?;
+    let duplicates =
+        context.storage().queues.insert(&given.queue, list_of(given.items)).map_err(CallError::execution)?;
     Ok(match &duplicates[..] {
         [] => true.into(),
         known => {
@@ -48,14 +56,9 @@ pub fn insert(
 ///
 ///     salt-run queue.delete myqueue myitem
 #[function]
-pub fn delete(
-    context: &RunnerContext,
-    queue: String,
-    items: Value,
-    #[default("sqlite".into())] backend: String,
-) -> CallResult {
-    known(&backend)?;
-    context.storage().queues.delete(&queue, &list_of(items)).map_err(CallError::execution)?;
+pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
+    known(&given.backend)?;
+    context.storage().queues.delete(&given.queue, &list_of(given.items)).map_err(CallError::execution)?;
     Ok(true.into())
 }
 
@@ -93,6 +96,23 @@ pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".int
     Ok(head.items.clone().into())
 }
 
+/// The oldest items of a queue.
+#[derive(brine_function::Args)]
+pub struct HeadArgs {
+    /// Name of the queue.
+    queue: String,
+    /// Number of items, or `all`.
+    #[default(1.into())]
+    quantity: Value,
+    /// Backend: as for `insert`.
+    #[default("sqlite".into())]
+    backend: String,
+    /// Accepted and ignored.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default(false)]
+    is_runner: bool,
+}
+
 /// Remove the oldest items of a queue, and return them.
 ///
 /// quantity: how many, or `all` (1). is_runner: ignored.
@@ -102,15 +122,8 @@ pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".int
 ///     salt-run queue.pop myqueue
 ///     salt-run queue.pop myqueue all
 #[function]
-pub fn pop(
-    context: &RunnerContext,
-    queue: String,
-    #[default(1.into())] quantity: Value,
-    #[default("sqlite".into())] backend: String,
-    #[default(false)] is_runner: bool,
-) -> CallResult {
-    _ = is_runner;
-    let head = head(context, &queue, &quantity, &backend)?;
+pub fn pop(context: &RunnerContext, #[args] from: HeadArgs) -> CallResult {
+    let head = head(context, &from.queue, &from.quantity, &from.backend)?;
     let items = head.items.clone();
     head.remove().map_err(CallError::execution)?;
     Ok(items.into())
@@ -126,15 +139,8 @@ pub fn pop(
 ///     salt-run queue.process_queue myqueue
 ///     salt-run queue.process_queue myqueue all backend=sqlite
 #[function]
-pub fn process_queue(
-    context: &RunnerContext,
-    queue: String,
-    #[default(1.into())] quantity: Value,
-    #[default("sqlite".into())] backend: String,
-    #[default(false)] is_runner: bool,
-) -> CallResult {
-    _ = is_runner;
-    process(context, &queue, &quantity, &backend).map(|(data, _)| data.into())
+pub fn process_queue(context: &RunnerContext, #[args] from: HeadArgs) -> CallResult {
+    process(context, &from.queue, &from.quantity, &from.backend).map(|(data, _)| data.into())
 }
 
 /// Append a call of a runner function to a queue. Whoever may insert into this queue may have any runner function called.
@@ -161,7 +167,8 @@ pub fn insert_runner(
         text => text.to_string().split(',').map(Value::from).collect(),
     };
     let (queue, backend) = runner_queue(context, queue, backend)?;
-    insert(context, queue, map! {"fun" => fun, "args" => args, "kwargs" => kwargs}.into(), backend)
+    let items = map! {"fun" => fun, "args" => args, "kwargs" => kwargs}.into();
+    insert(context, ItemsArgs { queue, items, backend })
 }
 
 /// Call the oldest runner functions of a queue, one after the other. Calls that fail are in the log and on the bus.

@@ -150,25 +150,42 @@ pub fn orchestrate_high(
     Ok(shown(context, done))
 }
 
+/// The arguments of `state.orchestrate_show_sls`.
+#[derive(Args)]
+pub struct ShowArgs {
+    /// SLS files, as a list or separated by commas.
+    mods: Value,
+    /// Environment of the SLS files.
+    #[default]
+    saltenv: Value,
+    /// Accepted and ignored: nothing is run.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    test: Value,
+    /// Accepted and ignored: nothing is run.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default(false)]
+    queue: bool,
+    /// Values that override the pillar.
+    #[default]
+    pillar: Value,
+    /// Environment of the pillar.
+    #[default]
+    pillarenv: Value,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
 /// Return the high data of SLS files as an orchestration would run them.
 ///
 /// CLI Example:
 ///
 ///     salt-run state.orchestrate_show_sls orch.webservers
 #[function]
-pub fn orchestrate_show_sls(
-    context: &RunnerContext,
-    mods: Value,
-    #[default] saltenv: Value,
-    #[default] test: Value,
-    #[default(false)] queue: bool,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    _ = (queue, test);
-    let given = [("saltenv", saltenv), ("pillarenv", pillarenv)];
-    let done = run(context, "state.show_sls", vec![mods], given, pillar, None)?;
+pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs) -> CallResult {
+    let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
+    let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar, None)?;
     Ok(map! {context.master.id.as_str() => done.value}.into())
 }
 
@@ -178,17 +195,8 @@ pub fn orchestrate_show_sls(
 ///
 ///     salt-run state.orch_show_sls orch.webservers
 #[function]
-pub fn orch_show_sls(
-    context: &RunnerContext,
-    mods: Value,
-    #[default] saltenv: Value,
-    #[default] test: Value,
-    #[default(false)] queue: bool,
-    #[default] pillar: Value,
-    #[default] pillarenv: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    orchestrate_show_sls(context, mods, saltenv, test, queue, pillar, pillarenv, kwargs)
+pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs) -> CallResult {
+    orchestrate_show_sls(context, args)
 }
 
 /// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.

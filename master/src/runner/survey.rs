@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 use indexmap::IndexMap;
@@ -16,6 +16,21 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash, di
 /// The time for one comparison.
 const DIFF_TIME: Duration = Duration::from_secs(2);
 
+/// A call of an execution function on minions.
+#[derive(Args)]
+pub struct SurveyArgs {
+    /// Target: which minions.
+    tgt: Value,
+    /// Full name of the execution function.
+    fun: String,
+    /// Positional arguments of the function.
+    #[rest]
+    args: Vec<Value>,
+    /// Keyword arguments of the function, `survey_sort` and `tgt_type`.
+    #[keywords]
+    kwargs: Map,
+}
+
 /// Call an execution function on minions, and group the minions by their results, the largest group first.
 ///
 /// survey_sort: `up` for the smallest group first.
@@ -24,14 +39,8 @@ const DIFF_TIME: Duration = Duration::from_secs(2);
 ///
 ///     salt-run survey.hash '*' file.get_hash /etc/resolv.conf survey_sort=up
 #[function]
-pub fn hash(
-    context: &RunnerContext,
-    tgt: Value,
-    fun: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(surveyed(context, tgt, &fun, args, kwargs)?.into())
+pub fn hash(context: &RunnerContext, #[args] survey: SurveyArgs) -> CallResult {
+    Ok(surveyed(context, survey)?.into())
 }
 
 /// Call an execution function on minions, and group the minions by their results as `hash` does. Each group but the first
@@ -43,24 +52,12 @@ pub fn hash(
 ///
 ///     salt-run survey.diff survey_sort=up '*' cp.get_file_str file:///etc/hosts
 #[function]
-pub fn diff(
-    context: &RunnerContext,
-    tgt: Value,
-    fun: String,
-    #[rest] args: Vec<Value>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
-    Ok(with_diffs(surveyed(context, tgt, &fun, args, kwargs)?).into())
+pub fn diff(context: &RunnerContext, #[args] survey: SurveyArgs) -> CallResult {
+    Ok(with_diffs(surveyed(context, survey)?).into())
 }
 
-fn surveyed(
-    context: &RunnerContext,
-    tgt: Value,
-    fun: &str,
-    args: Vec<Value>,
-    kwargs: Map,
-) -> Result<Vec<Value>, CallError> {
-    let mut kwargs = kwargs;
+fn surveyed(context: &RunnerContext, survey: SurveyArgs) -> Result<Vec<Value>, CallError> {
+    let SurveyArgs { tgt, fun, args, mut kwargs } = survey;
     kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
     let smallest_first = kwargs.shift_remove("survey_sort").is_some_and(|sort| sort == "up".into());
     let tgt_type = match kwargs.shift_remove("tgt_type") {
@@ -68,7 +65,7 @@ fn surveyed(
         _ => "compound",
     };
     let mut request =
-        PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", fun, &context.caller.user) };
+        PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", &fun, &context.caller.user) };
     request.arg = with_keywords(args, kwargs);
     Ok(pools(context.ask(request, None)?, smallest_first))
 }

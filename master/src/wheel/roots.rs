@@ -21,6 +21,73 @@ const MAX_ENTRIES: usize = 200_000;
 /// The number of bytes by which a file is taken for text or binary, as in Salt.
 const SAMPLE: u64 = 512;
 
+/// Defines the wheel functions of a module, for the roots that a method of the host returns. `$shows_path` is whether
+/// errors of `write` show the invalid path.
+macro_rules! functions {
+    ($module:literal, $roots:ident, $shows_path:literal) => {
+        /// Wheel functions of this module.
+        pub static FUNCTIONS: &[::brine_function::Function<crate::wheel::WheelContext>] =
+            ::brine_function::registry!($module, [find, list_env, list_roots, read, write]);
+
+        /// Return the files of a path in all roots of an environment, each as text (`txt`) or binary (`bin`).
+        ///
+        /// path: the path below a root. saltenv: the environment (`base`).
+        #[::brine_function::function]
+        pub fn find(
+            context: &crate::wheel::WheelContext,
+            path: String,
+            #[default("base".into())] saltenv: String,
+        ) -> ::brine_function::CallResult {
+            crate::wheel::roots::find(&context.host.$roots(), &path, &saltenv)
+        }
+
+        /// Return all files and directories of an environment, by root. Links are not followed.
+        ///
+        /// saltenv: the environment (`base`).
+        #[::brine_function::function]
+        pub fn list_env(
+            context: &crate::wheel::WheelContext,
+            #[default("base".into())] saltenv: String,
+        ) -> ::brine_function::CallResult {
+            crate::wheel::roots::list_env(&context.host.$roots(), &saltenv)
+        }
+
+        /// Return all files and directories of all environments.
+        #[::brine_function::function]
+        pub fn list_roots(context: &crate::wheel::WheelContext) -> ::brine_function::CallResult {
+            crate::wheel::roots::list_roots(&context.host.$roots())
+        }
+
+        /// Return the content of the text files of a path in all roots of an environment.
+        ///
+        /// path: the path below a root. saltenv: the environment (`base`).
+        #[::brine_function::function]
+        pub fn read(
+            context: &crate::wheel::WheelContext,
+            path: String,
+            #[default("base".into())] saltenv: String,
+        ) -> ::brine_function::CallResult {
+            crate::wheel::roots::read(&context.host.$roots(), &path, &saltenv)
+        }
+
+        /// Write a file into a root of an environment, and create its directories.
+        ///
+        /// data: the content. path: the path below the root. saltenv: the environment (`base`). index: the position of the root
+        /// in the list of the environment (0).
+        #[::brine_function::function]
+        pub fn write(
+            context: &crate::wheel::WheelContext,
+            data: String,
+            path: String,
+            #[default("base".into())] saltenv: String,
+            #[default(0)] index: usize,
+        ) -> ::brine_function::CallResult {
+            crate::wheel::roots::write(&context.host.$roots(), &data, (&path, &saltenv, index), $shows_path)
+        }
+    };
+}
+pub(super) use functions;
+
 /// Returns the files of this path in the roots of an environment: `{path: txt}` or `{path: bin}` each.
 pub(super) fn find(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
     let mut found = Vec::new();

@@ -8,7 +8,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use brine_config::SALT_VERSION;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -26,6 +26,24 @@ const KEYS_DELETED: &str = "The keys of the master and of all minions are delete
 pub static FUNCTIONS: &[Function<RunnerContext>] =
     registry!("manage", [status, up, down, targets, versions, key_regen, safe_accept, bootstrap, bootstrap_psexec]);
 
+/// The minions of a ping, and how long it waits.
+#[derive(Args)]
+pub struct PingArgs {
+    /// Target: which minions.
+    #[default("*".into())]
+    tgt: Value,
+    /// Type of the target.
+    #[default("glob".into())]
+    tgt_type: String,
+    /// Seconds to wait; default: the option `timeout`.
+    #[default]
+    timeout: Option<f64>,
+    /// Accepted and ignored: silent minions are not asked again.
+    #[allow(dead_code, reason = "an argument without effect")]
+    #[default]
+    gather_job_timeout: Option<f64>,
+}
+
 /// Return the minions that answer a ping, and those that do not.
 ///
 /// output: ignored. tgt, tgt_type: the minions (all). timeout: the number of seconds to wait for (the option `timeout`).
@@ -35,16 +53,9 @@ pub static FUNCTIONS: &[Function<RunnerContext>] =
 ///
 ///     salt-run manage.status
 #[function]
-pub fn status(
-    context: &RunnerContext,
-    #[default(true)] output: bool,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] timeout: Option<f64>,
-    #[default] gather_job_timeout: Option<f64>,
-) -> CallResult {
-    _ = (output, gather_job_timeout);
-    let (up, down) = ping(context, tgt, tgt_type, timeout)?;
+pub fn status(context: &RunnerContext, #[default(true)] output: bool, #[args] asked: PingArgs) -> CallResult {
+    _ = output;
+    let (up, down) = ping(context, asked)?;
     Ok(map! {"up" => up, "down" => down}.into())
 }
 
@@ -54,15 +65,8 @@ pub fn status(
 ///
 ///     salt-run manage.up
 #[function]
-pub fn up(
-    context: &RunnerContext,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] timeout: Option<f64>,
-    #[default] gather_job_timeout: Option<f64>,
-) -> CallResult {
-    _ = gather_job_timeout;
-    ping(context, tgt, tgt_type, timeout).map(|(up, _)| up.into())
+pub fn up(context: &RunnerContext, #[args] asked: PingArgs) -> CallResult {
+    ping(context, asked).map(|(up, _)| up.into())
 }
 
 /// Return the minions that do not answer a ping.
@@ -74,16 +78,8 @@ pub fn up(
 ///
 ///     salt-run manage.down
 #[function]
-pub fn down(
-    context: &RunnerContext,
-    #[default(false)] removekeys: bool,
-    #[default("*".into())] tgt: Value,
-    #[default("glob".into())] tgt_type: String,
-    #[default] timeout: Option<f64>,
-    #[default] gather_job_timeout: Option<f64>,
-) -> CallResult {
-    _ = gather_job_timeout;
-    let (_, down) = ping(context, tgt, tgt_type, timeout)?;
+pub fn down(context: &RunnerContext, #[default(false)] removekeys: bool, #[args] asked: PingArgs) -> CallResult {
+    let (_, down) = ping(context, asked)?;
     if removekeys && !down.is_empty() {
         let wheel = context.calls.wheel_context(context.caller.clone());
         let names =
@@ -226,12 +222,8 @@ fn numbers(version: &str) -> Vec<u64> {
 }
 
 /// Pings minions, and returns those that answered and those that did not, both sorted.
-fn ping(
-    context: &RunnerContext,
-    tgt: Value,
-    tgt_type: String,
-    timeout: Option<f64>,
-) -> Result<(Vec<String>, Vec<String>), CallError> {
+fn ping(context: &RunnerContext, asked: PingArgs) -> Result<(Vec<String>, Vec<String>), CallError> {
+    let PingArgs { tgt, tgt_type, timeout, .. } = asked;
     let master = &context.master;
     let timeout = timeout.map_or(Duration::from_secs(master.config.timeout), |seconds| {
         brine_runtime::seconds::within(0.0..=86_400.0, seconds)
