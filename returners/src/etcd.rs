@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::error::readable;
 use crate::http::{Body, Http, Reply, Trust, excerpt};
-use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
+use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding, sorted_ids};
 
 const NAME: &str = "etcd";
 
@@ -334,10 +334,7 @@ impl Returner for Etcd {
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         let prefix = format!("{}/minions/", self.root);
         let keys = self.reader.below(&prefix, true)?;
-        let mut ids: Vec<MinionId> =
-            keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix)?.parse().ok()).collect();
-        ids.sort();
-        Ok(ids)
+        Ok(sorted_ids(keys.iter().filter_map(|(key, _)| key.strip_prefix(&prefix))))
     }
 
     fn stores_events(&self) -> bool {

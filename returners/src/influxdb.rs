@@ -11,7 +11,7 @@ use brine_value::{Map, Value, json};
 
 use crate::error::readable;
 use crate::http::{Body, Http, Trust};
-use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
+use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding, sorted_ids};
 
 const NAME: &str = "influxdb";
 
@@ -236,10 +236,7 @@ impl Returner for Influxdb {
     }
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
-        let mut ids: Vec<MinionId> =
-            self.tag_values("returns", "id")?.iter().filter_map(|id| id.parse().ok()).collect();
-        ids.sort();
-        Ok(ids)
+        Ok(sorted_ids(self.tag_values("returns", "id")?.iter().map(String::as_str)))
     }
 
     fn stores_events(&self) -> bool {

@@ -188,6 +188,13 @@ pub trait Returner: Send + Sync {
     }
 }
 
+/// Returns ids of minions, sorted, for [`Returner::get_minions`]; invalid ones are left out.
+fn sorted_ids<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<MinionId> {
+    let mut ids: Vec<MinionId> = ids.into_iter().filter_map(|id| id.parse().ok()).collect();
+    ids.sort();
+    ids
+}
+
 /// A backend: its name, its documentation and its constructor.
 #[derive(Debug, Clone, Copy)]
 pub struct Backend {

@@ -15,7 +15,7 @@ use brine_value::Map;
 
 use crate::connection::{Connection, connect};
 use crate::error::readable;
-use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
+use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding, sorted_ids};
 
 const NAME: &str = "memcache";
 
@@ -298,9 +298,7 @@ impl Returner for Memcache {
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         let ids = self.run(|client| client.list("minions"))?;
-        let mut ids: Vec<MinionId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        ids.sort();
-        Ok(ids)
+        Ok(sorted_ids(ids.iter().map(String::as_str)))
     }
 
     fn stores_events(&self) -> bool {

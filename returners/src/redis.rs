@@ -15,7 +15,7 @@ use brine_value::{Map, Value};
 
 use crate::connection::{self, TIMEOUT};
 use crate::error::readable;
-use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding};
+use crate::{Backend, BackendOption, KEEP_JOBS_SECONDS, Options, Returner, ReturnerError, encoding, sorted_ids};
 
 const NAME: &str = "redis";
 
@@ -222,9 +222,7 @@ impl Returner for Redis {
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         let ids: Vec<String> = self.run(|connection| connection.smembers("minions"))?;
-        let mut ids: Vec<MinionId> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        ids.sort();
-        Ok(ids)
+        Ok(sorted_ids(ids.iter().map(String::as_str)))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {

@@ -16,7 +16,7 @@ use super::layout::Layout;
 use crate::connection::Connection;
 use crate::error::readable;
 use crate::expiry::between;
-use crate::{Options, Returner, ReturnerError};
+use crate::{Options, Returner, ReturnerError, sorted_ids};
 
 /// The number of rows that one statement inserts or looks up at most: servers take at most 65,535 parameters.
 const PAGE: usize = 500;
@@ -249,9 +249,7 @@ impl Returner for Sql {
 
     fn get_minions(&self) -> Result<Vec<MinionId>, ReturnerError> {
         let rows = self.run(|client| client.query("SELECT DISTINCT id FROM salt_returns", &[]))?;
-        let mut ids: Vec<MinionId> = rows.iter().flatten().filter_map(|id| id.parse().ok()).collect();
-        ids.sort();
-        Ok(ids)
+        Ok(sorted_ids(rows.iter().flatten().map(|id| &**id)))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
