@@ -7,16 +7,10 @@ mod support;
 
 use std::process::{Child, Command, Stdio};
 
-use browser::{Browser, click, enter, go, log_in, sees};
+use browser::{Browser, LOGIN, PASSWORD, click, enter, go, log_in, sees};
 use support::{BRINE, System, free_port, stdout, until};
 
 const CONFIG: &str = "auto_accept: False
-sharedsecret: 0123456789abcdef
-external_auth:
-  sharedsecret:
-    admin: ['.*', '@runner', '@wheel', '@jobs']
-netapi_enable_clients: [local, local_async, runner, wheel]
-rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
 reactor:
   - 'go/*': [ROOT/go.sls]
   - 'bad/*': [ROOT/bad.sls]
@@ -43,7 +37,7 @@ impl Drop for Api {
 /// Starts a master with the minions m1 and m2, and the API. Returns the address.
 async fn start() -> (System, Api, String) {
     let port = free_port();
-    let mut system = System::new(&CONFIG.replace("PORT", &port.to_string()));
+    let mut system = System::new(&format!("{CONFIG}{LOGIN}").replace("PORT", &port.to_string()));
     for (name, text) in FILES {
         system.write(name, text);
     }
@@ -94,7 +88,7 @@ async fn each_view_works_in_a_browser() {
     // The wrong password is the only error so far.
     let errors = browser.errors();
     assert!(errors.iter().all(|error| error.contains("401")), "{errors:?}");
-    log_in(&browser, "0123456789abcdef");
+    log_in(&browser, PASSWORD);
     browser.until("document.querySelector('.view.bus')");
     assert_eq!(browser.run("return document.cookie;"), "", "the cookie must be out of reach of scripts");
 
@@ -252,7 +246,7 @@ async fn hostile_data_is_harmless_and_bounded() {
     let (system, _api, url) = start().await;
     let browser = Browser::start(1280);
     browser.open(&url);
-    log_in(&browser, "0123456789abcdef");
+    log_in(&browser, PASSWORD);
     browser.until("document.body.innerText.includes('live')");
     browser
         .run("window.hacked = 0; document.addEventListener('securitypolicyviolation', () => { window.hacked += 1; });");

@@ -12,18 +12,12 @@ use brine_bus::SocketNames;
 use brine_event::Event;
 use brine_value::map;
 use brine_zmtp::Push;
-use browser::{Browser, click, enter, go, log_in, sees};
+use browser::{Browser, LOGIN, PASSWORD, click, enter, go, log_in, sees};
 use support::BRINE;
 use support::api::Api;
 
 const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''
-sharedsecret: 0123456789abcdef
-external_auth:
-  sharedsecret:
-    admin: ['.*', '@runner', '@wheel', '@jobs']
-netapi_enable_clients: [local, local_async, runner, wheel]
-rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
 ";
 const MINIONS: usize = 1_000;
 const EVENTS: usize = 100_000;
@@ -64,11 +58,11 @@ fn is_small(browser: &Browser) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
-    let api = Api::start(CONFIG, &[], &[]).await;
+    let api = Api::start(&format!("{CONFIG}{LOGIN}"), &[], &[]).await;
     let _swarm = Swarm::start(&api);
     let browser = Browser::start(1280);
     browser.open(&format!("{}/console", api.url));
-    log_in(&browser, "0123456789abcdef");
+    log_in(&browser, PASSWORD);
 
     go(&browser, "minions");
     sees(&browser, "1,000 of 1,000 minions, 1,000 connected");

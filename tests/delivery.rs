@@ -4,11 +4,8 @@
 mod support;
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_agent::channel::Channel;
-use brine_config::MinionConfig;
 use brine_ids::Jid;
 use brine_value::{Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
@@ -157,15 +154,8 @@ async fn runas_has_the_groups_of_the_user_and_the_environment() {
 async fn concurrent_failed_requests_share_one_authentication() {
     let system = System::start("").await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let config = MinionConfig {
-            pki_dir: system.path(cipher),
-            master_port: system.ret_port,
-            ciphers: vec![cipher.to_owned()],
-            ..MinionConfig::default()
-        };
         let id = format!("many-{cipher}");
-        let channel =
-            Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
+        let channel = system.channel(&id, cipher);
         channel.authenticate().await.unwrap();
         // The master drops the session with the key, and accepts the key again.
         assert!(stdout(&system.tool_async("salt-key", &["-d", &id, "-y"]).await).contains("deleted"));

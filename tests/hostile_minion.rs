@@ -6,7 +6,6 @@ mod support;
 use std::sync::Arc;
 
 use brine_agent::channel::Channel;
-use brine_config::MinionConfig;
 use brine_value::{Map, Value, list, map};
 use support::{System, stdout};
 
@@ -22,14 +21,7 @@ async fn world(extra: &str) -> (System, Vec<Arc<Channel>>) {
     std::os::unix::fs::symlink(system.path("srv/secret"), system.path("srv/salt/leak.txt")).unwrap();
     let mut channels = Vec::new();
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let config = MinionConfig {
-            pki_dir: system.path(cipher),
-            master_port: system.ret_port,
-            ciphers: vec![cipher.to_owned()],
-            ..MinionConfig::default()
-        };
-        let id = format!("rogue-{cipher}").parse().unwrap();
-        let channel = Arc::new(Channel::new(id, Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
+        let channel = system.channel(&format!("rogue-{cipher}"), cipher);
         channel.authenticate().await.unwrap();
         channels.push(channel);
     }
@@ -202,14 +194,7 @@ async fn a_session_belongs_to_the_minion_that_began_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_master_with_one_cipher_refuses_the_other() {
     let system = System::start("ciphers: [aes-256-gcm]\n").await;
-    let config = MinionConfig {
-        pki_dir: system.path("old"),
-        master_port: system.ret_port,
-        ciphers: vec!["aes-192-cbc-hmac".to_owned()],
-        ..MinionConfig::default()
-    };
-    let channel =
-        Arc::new(Channel::new("old".parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
+    let channel = system.channel("old", "aes-192-cbc-hmac");
     assert!(channel.authenticate().await.is_err());
     assert!(channel.cipher().is_none());
     support::until("the refusal is logged", || system.master_log().contains("offers no cipher")).await;

@@ -182,6 +182,13 @@ async fn states_and_grains_are_synced_by_a_highstate() {
     assert!(run(&["sys.list_state_functions", "site"]).as_list().unwrap().contains(&"site.present".into()));
 }
 
+/// Writes a file below a directory, and creates its parent directories.
+fn write_below(directory: &std::path::Path, path: &str, text: &str) {
+    let path = directory.join(path);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
 /// Runs `salt-call --local` with files below the directory, and returns its output.
 fn call(directory: &std::path::Path, words: &[&str]) -> String {
     let mut command = Command::new(BRINE);
@@ -194,11 +201,7 @@ fn call(directory: &std::path::Path, words: &[&str]) -> String {
 fn salt_call_runs_modules_of_its_directories() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
+    let write = |path: &str, text: &str| write_below(directory.path(), path, text);
     let minion =
         |more: &str| write("minion", &format!("id: m1\nroot_dir: {root}\nfile_roots: {{base: [{root}/srv]}}\n{more}"));
     write("own/app.py", "def version():\n    return __opts__['id'] + ' 1'\n");
@@ -228,11 +231,7 @@ fn salt_call_runs_modules_of_its_directories() {
 fn names_of_the_file_server_lead_nowhere_else() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display();
-    let write = |path: &str, text: &str| {
-        let path = directory.path().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    };
+    let write = |path: &str, text: &str| write_below(directory.path(), path, text);
     write("minion", &format!("id: m1\nroot_dir: {root}\nfile_roots: {{base: [{root}/srv]}}\n"));
     write("srv/_modules/sub/deep.py", "");
     write("srv/_modules/run.sh", "#!/bin/sh\n");

@@ -8,8 +8,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use brine_agent::channel::{Channel, ChannelError};
-use brine_config::MinionConfig;
+use brine_agent::channel::ChannelError;
 use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_value::{Map, Value, map};
 use brine_wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
@@ -85,14 +84,7 @@ async fn a_minion_signs_as_its_master_requires() {
 async fn concurrent_requests_renew_their_session_once() {
     let mut system = System::start("").await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let config = MinionConfig {
-            pki_dir: system.path(cipher),
-            master_port: system.ret_port,
-            ciphers: vec![cipher.to_owned()],
-            ..MinionConfig::default()
-        };
-        let channel =
-            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
+        let channel = system.channel(cipher, cipher);
         channel.authenticate().await.unwrap();
         let ask = || {
             let channel = Arc::clone(&channel);
@@ -188,14 +180,7 @@ async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something()
     let cut = Arc::new(AtomicBool::new(false));
     let port = proxy(system.ret_port, Arc::clone(&cut)).await;
     for cipher in ["aes-256-gcm", "aes-192-cbc-hmac"] {
-        let config = MinionConfig {
-            pki_dir: system.path(cipher),
-            master_port: port,
-            ciphers: vec![cipher.to_owned()],
-            ..MinionConfig::default()
-        };
-        let channel =
-            Arc::new(Channel::new(cipher.parse().unwrap(), Arc::new(config), "127.0.0.1", support::crypto()).unwrap());
+        let channel = system.channel_by(port, cipher, cipher);
         channel.authenticate().await.unwrap();
         let counters = ["brine_authentications_total", "brine_requests_refused_total"];
         let before = counters.map(|name| system.counter(name));

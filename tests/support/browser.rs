@@ -136,6 +136,17 @@ impl Drop for Browser {
     }
 }
 
+/// The password of the user admin.
+pub const PASSWORD: &str = "0123456789abcdef";
+/// The options of a master on whose console the user admin logs in; `PORT` stands for that of the console.
+pub const LOGIN: &str = "sharedsecret: 0123456789abcdef
+external_auth:
+  sharedsecret:
+    admin: ['.*', '@runner', '@wheel', '@jobs']
+netapi_enable_clients: [local, local_async, runner, wheel]
+rest_cherrypy: {port: PORT, host: 127.0.0.1, disable_ssl: True}
+";
+
 /// Logs in to the console as the user admin of sharedsecret.
 pub fn log_in(browser: &Browser, password: &str) {
     browser.until("document.querySelector('form.login')");

@@ -7,10 +7,13 @@ use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use brine_agent::channel::Channel;
 use brine_bus::SocketNames;
+use brine_config::MinionConfig;
 use brine_event::Event;
 use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
@@ -215,6 +218,22 @@ impl System {
     /// Subscribes to the master's events with a tag prefix.
     pub async fn events(&self, prefix: &str) -> Events {
         Events::follow(&self.path("run"), prefix).await
+    }
+
+    /// Returns a channel of a minion that offers this cipher alone; its key is in the directory of the minion's name.
+    pub fn channel(&self, id: &str, cipher: &str) -> Arc<Channel> {
+        self.channel_by(self.ret_port, id, cipher)
+    }
+
+    /// Returns a channel as [`System::channel`], by a port that leads to the master.
+    pub fn channel_by(&self, port: u16, id: &str, cipher: &str) -> Arc<Channel> {
+        let config = MinionConfig {
+            pki_dir: self.path(id),
+            master_port: port,
+            ciphers: vec![cipher.to_owned()],
+            ..MinionConfig::default()
+        };
+        Arc::new(Channel::new(id.parse().unwrap(), Arc::new(config), "127.0.0.1", crypto()).unwrap())
     }
 
     pub fn request_endpoint(&self) -> Endpoint {
