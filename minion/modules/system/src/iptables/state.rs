@@ -8,15 +8,31 @@ use brine_value::{Map, Value, map};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
 
+/// The arguments that name a chain.
+#[derive(brine_function::Args)]
+pub struct ChainArgs {
+    /// Name of the chain.
+    name: String,
+    /// Table of the chain.
+    #[default("filter".into())]
+    table: String,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+}
+
+impl ChainArgs {
+    /// Returns the name of the chain, and where it is.
+    fn place(self) -> (String, Place) {
+        let ChainArgs { name, table, family } = self;
+        (name.clone(), Place { table, family, chain: name })
+    }
+}
+
 /// Ensure that a chain is present.
 #[function]
-pub fn chain_present(
-    context: &StateContext,
-    name: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
-    let place = Place { table, family, chain: name.clone() };
+pub fn chain_present(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
+    let (name, place) = chain.place();
     let Place { table, family, .. } = &place;
     Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
@@ -38,13 +54,8 @@ pub fn chain_present(
 
 /// Ensure that a chain is absent, with all its rules.
 #[function]
-pub fn chain_absent(
-    context: &StateContext,
-    name: String,
-    #[default("filter".into())] table: String,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
-    let place = Place { table, family, chain: name.clone() };
+pub fn chain_absent(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
+    let (name, place) = chain.place();
     let Place { table, family, .. } = &place;
     if !place.ask(context, "check_chain", map! {})?.is_truthy() {
         let message = format!("iptables {name} chain is already absent in {table} table for {family}");
