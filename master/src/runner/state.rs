@@ -172,9 +172,6 @@ pub struct ShowArgs {
     /// Environment of the pillar.
     #[default]
     pillarenv: Value,
-    /// Further arguments, ignored.
-    #[keywords]
-    _kwargs: Map,
 }
 
 /// Return the high data of SLS files as an orchestration would run them.
@@ -183,7 +180,7 @@ pub struct ShowArgs {
 ///
 ///     salt-run state.orchestrate_show_sls orch.webservers
 #[function]
-pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs) -> CallResult {
+pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] _kwargs: Map) -> CallResult {
     let given = [("saltenv", args.saltenv), ("pillarenv", args.pillarenv)];
     let done = run(context, "state.show_sls", vec![args.mods], given, args.pillar, None)?;
     Ok(map! {context.master.id.as_str() => done.value}.into())
@@ -195,8 +192,8 @@ pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs) -> 
 ///
 ///     salt-run state.orch_show_sls orch.webservers
 #[function]
-pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs) -> CallResult {
-    orchestrate_show_sls(context, args)
+pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
+    orchestrate_show_sls(context, args, kwargs)
 }
 
 /// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.
