@@ -1,4 +1,5 @@
-//! People's own modules of the types that few use: authentication, rosters, databases of values, outputters and executors.
+//! People's own modules of the types that few use: authentication, rosters, databases of values, outputters, executors,
+//! matchers and serializers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -200,16 +201,131 @@ fn hosts_of_salt_ssh_are_those_of_own_rosters() {
     assert!(unknown.contains("the roster 'shelves' is not supported"), "{unknown}");
 }
 
+const RACK_MATCHER: &str = r#"
+def match(tgt, opts=None, minion_id=None):
+    if tgt == "raise":
+        raise ValueError("no rack")
+    return "%s-%s" % (minion_id, opts["grains"]["rack"]) == tgt
+"#;
+
+/// Takes the place of the built-in one, also of that in compound targets.
+const GRAIN_MATCHER: &str = r#"
+def match(tgt, delimiter=":", opts=None, minion_id=None):
+    key, _, value = tgt.partition(delimiter)
+    return str(opts["grains"].get(key)).startswith(value)
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn own_matchers_decide_about_targets_of_their_type() {
+    let mut system = System::new("auto_accept: True\n");
+    system.write("srv/salt/_matchers/rack_match.py", RACK_MATCHER);
+    system.write("srv/salt/_matchers/grain_match.py", GRAIN_MATCHER);
+    system.write("srv/salt/_matchers/pcre_match.py", "import no_such_package\n");
+    system.write(
+        "srv/salt/top.sls",
+        "base:\n  m1-r7:\n  - match: rack\n  - one\n  m1-r8:\n  - match: rack\n  - two\n  raise:\n  - match: rack\n  - two\n",
+    );
+    system.start_master().await;
+    system.configure_minion("m1", "grains: {rack: r7}\n");
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("m1");
+    events.until("salt/minion/m1/start").await;
+    assert_eq!(call(&system, &["match.grain", "rack:r"]), false.into());
+    assert_eq!(call(&system, &["match.pcre", "m."]), true.into());
+    let synced = list!["matchers.grain_match", "matchers.pcre_match", "matchers.rack_match"];
+    assert_eq!(call(&system, &["saltutil.sync_matchers"]), synced);
+    assert_eq!(call(&system, &["state.show_top"]), map! {"base" => list!["one"]}.into(), "{}", system.minion_log("m1"));
+    for (fun, target, expected) in [
+        ("match.grain", "rack:r", true),
+        ("match.grain", "rack:7", false),
+        ("match.compound", "G@rack:r and m*", true),
+        ("match.compound", "G|@rack|r7 and not G@rack:r8", true),
+        ("match.compound", "G@rack:7 or web*", false),
+        // A matcher that is not loaded matches nothing: the built-in one would match more.
+        ("match.pcre", "m.", false),
+        ("match.compound", "E@m.", false),
+        ("match.glob", "m*", true),
+    ] {
+        assert_eq!(call(&system, &[fun, target]), expected.into(), "{fun} {target}");
+    }
+    let log = system.minion_log("m1");
+    assert!(log.contains("matching a target failed") && log.contains("no rack"), "{log}");
+    // The minion matches the targets of jobs, too. The master sends jobs to all that may be meant.
+    let output = system.tool("salt", &["--out=txt", "-t", "2", "-E", "m.", "test.ping"]);
+    assert!(!stdout(&output).contains("True"), "{}", stdout(&output));
+    let output = system.tool("salt", &["--out=txt", "-G", "rack:r7", "test.ping"]);
+    assert!(stdout(&output).contains("m1: True"), "{}", stdout(&output));
+}
+
+/// Rows of `key=value`; `sep` is an option of both functions.
+const ROWS: &str = r#"
+def serialize(obj, sep="=", **options):
+    return "".join("%s%s%s\n" % (key, sep, obj[key]) for key in sorted(obj))
+
+def deserialize(stream_or_string, sep="=", **options):
+    if not isinstance(stream_or_string, str):
+        stream_or_string = stream_or_string.read()
+    return dict(line.split(sep, 1) for line in stream_or_string.splitlines())
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_is_serialized_by_own_serializers() {
+    let mut system = System::new("auto_accept: True\n");
+    system.write("srv/salt/_serializers/rows.py", ROWS);
+    system.write("srv/salt/_serializers/raw.py", "def serialize(obj, **options):\n    return obj['text'].encode()\n");
+    system.write("srv/salt/_serializers/json.py", "def serialize(obj, **options):\n    return '<own json>'\n");
+    system.write("srv/salt/_serializers/broken.py", "import no_such_package\n");
+    system.start_master().await;
+    system.start_minion("m1").await;
+    let names = list!["serializers.broken", "serializers.json", "serializers.raw", "serializers.rows"];
+    assert_eq!(call(&system, &["saltutil.sync_serializers"]), names);
+    for (words, expected) in [
+        (&["slsutil.serialize", "rows", "{b: 1, a: x}"][..], Value::from("a=x\nb=1\n")),
+        (&["slsutil.serialize", "rows", "{a: x}", "sep=:"], "a:x\n".into()),
+        (&["slsutil.deserialize", "rows", "stream_or_string=a=x"], map! {"a" => "x"}.into()),
+        (&["slsutil.serialize", "json", "{a: x}"], "<own json>".into()),
+        // What a file leaves out goes on working.
+        (&["slsutil.deserialize", "json", "{\"a\": 1}"], map! {"a" => 1}.into()),
+        (&["slsutil.serialize", "yaml", "{a: x}"], "{a: x}".into()),
+    ] {
+        assert_eq!(call(&system, words), expected, "{words:?}");
+    }
+    let answer = call(&system, &["slsutil.serialize", "broken", "{}"]).to_string();
+    assert!(answer.contains("No module named 'no_such_package'"), "{answer}");
+    let answer = call(&system, &["slsutil.serialize", "none", "{}"]).to_string();
+    assert!(answer.contains("Unknown serializer 'none'"), "{answer}");
+
+    let file = system.path("rows").display().to_string();
+    let state = |more: &[&str]| {
+        let name = format!("name={file}");
+        let words = [&["state.single", "file.serialize", &name], more].concat();
+        let all = call(&system, &words);
+        let (_, state) = all.as_map().unwrap_or_else(|| panic!("{all}")).first().unwrap();
+        state.clone()
+    };
+    let done = state(&["dataset={b: 1}", "serializer=rows", "serializer_opts=[{sep: ':'}]"]);
+    assert_eq!(done.get("result"), Some(&true.into()), "{done}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "b:1\n");
+    let options = ["serializer_opts=[{sep: ':'}]", "deserializer_opts=[{sep: ':'}]", "merge_if_exists=True"];
+    state(&[&["dataset={a: 2}", "serializer=rows"], &options[..]].concat());
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "a:2\nb:1\n");
+    // Nothing is appended to bytes.
+    state(&["dataset={text: x}", "serializer=raw"]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+    let failed = state(&["dataset={text: x}", "serializer=raw", "merge_if_exists=True"]);
+    assert_eq!(failed.get("comment"), Some(&"merge_if_exists is not supported for the raw serializer".into()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn types_without_effect_are_named_in_the_log() {
     let mut system = System::new("auto_accept: True\nmodule_dirs: [ROOT/own]\n");
     system.write("own/tokens/mine.py", "");
-    system.write("srv/salt/_serializers/mine.py", "");
+    system.write("srv/salt/_log_handlers/mine.py", "");
     system.start_master().await;
     system.start_minion("m1").await;
-    assert_eq!(call(&system, &["saltutil.sync_serializers"]), list!["serializers.mine"]);
+    assert_eq!(call(&system, &["saltutil.sync_log_handlers"]), list!["log_handlers.mine"]);
     support::until("the minion's log names them", || {
-        system.minion_log("m1").contains("modules in '_serializers' have no effect")
+        system.minion_log("m1").contains("modules in '_log_handlers' have no effect")
     })
     .await;
     let log = system.master_log();

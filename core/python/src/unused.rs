@@ -15,7 +15,6 @@ const UNUSED: &[&str] = &[
     "queues",
     "resources",
     "roots",
-    "serializers",
     "thorium",
     "tokens",
     "wrapper",

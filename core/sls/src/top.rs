@@ -11,6 +11,9 @@ pub struct TopError(pub String);
 /// Whether a target of a top file, of the kind in its `match`, matches a minion.
 pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
     let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
+    if let Some(is_match) = facts.own_match(kind, &expression.into(), ":") {
+        return Ok(is_match);
+    }
     // Salt has matchers for other stores; without these stores nothing matches.
     if matches!(kind, "data" | "range" | "cache" | "resource" | "managing_minion") {
         tracing::warn!(expression, kind, "target type of the top file is not supported");

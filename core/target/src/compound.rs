@@ -8,15 +8,38 @@ use std::borrow::Cow;
 use brine_value::{Map, Value};
 
 use super::lookup::Comparison;
-use super::{Facts, Match, Matcher, TargetError};
+use super::{Facts, Match, Matcher, TargetError, TargetKind};
 
 /// A parsed expression.
 #[derive(Debug, Clone)]
 pub(super) enum Expression {
-    Term(Matcher),
+    Term(Term),
     Not(Box<Expression>),
     All(Vec<Expression>),
     Any(Vec<Expression>),
+}
+
+/// A term, and the word of a compound target that it was.
+#[derive(Debug, Clone)]
+pub(super) struct Term {
+    pub matcher: Matcher,
+    pub word: Option<Box<Word>>,
+}
+
+/// A word of a compound target, as a matcher of people's own gets it.
+#[derive(Debug, Clone)]
+pub(super) struct Word {
+    kind: TargetKind,
+    text: Value,
+    delimiter: String,
+}
+
+impl Term {
+    fn check(&self, facts: &impl Facts) -> Match {
+        let word = self.word.as_ref();
+        let own = word.and_then(|word| facts.own_match(word.kind.name(), &word.text, &word.delimiter));
+        own.map_or_else(|| self.matcher.check(facts), Match::from)
+    }
 }
 
 impl Expression {
@@ -30,7 +53,7 @@ impl Expression {
     /// Disables wildcards in pillar values.
     pub fn compare_pillar_exactly(&mut self) {
         match self {
-            Expression::Term(Matcher::Pillar(lookup)) => lookup.compare_exactly(),
+            Expression::Term(Term { matcher: Matcher::Pillar(lookup), .. }) => lookup.compare_exactly(),
             Expression::Term(_) => {}
             Expression::Not(inner) => inner.compare_pillar_exactly(),
             Expression::All(parts) | Expression::Any(parts) => {
@@ -42,7 +65,7 @@ impl Expression {
     /// Evaluates the expression, as far as the facts are known.
     pub fn check(&self, facts: &impl Facts) -> Match {
         match self {
-            Expression::Term(matcher) => matcher.check(facts),
+            Expression::Term(term) => term.check(facts),
             Expression::Not(inner) => match inner.check(facts) {
                 Match::Yes => Match::No,
                 Match::No => Match::Yes,
@@ -204,18 +227,19 @@ impl<'a> Parser<'a> {
 
 fn term(word: &str) -> Result<Expression, TargetError> {
     let (letter, delimiter, text) = split_term(word);
-    let matcher = match letter {
-        None => Matcher::glob(text),
-        Some('G') => Matcher::grain(text, delimiter, Comparison::Glob),
-        Some('P') => Matcher::grain(text, delimiter, Comparison::Pcre),
-        Some('I') => Matcher::pillar(text, delimiter, Comparison::Glob),
-        Some('J') => Matcher::pillar(text, delimiter, Comparison::Pcre),
-        Some('E') => Matcher::pcre(text),
-        Some('S') => Matcher::network(text),
-        Some('L') => Ok(Matcher::list(text.split(','))),
-        Some(other) => Err(TargetError::Unsupported(format!("{other}@"))),
+    let (kind, matcher) = match letter {
+        None => (TargetKind::Glob, Matcher::glob(text)),
+        Some('G') => (TargetKind::Grain, Matcher::grain(text, delimiter, Comparison::Glob)),
+        Some('P') => (TargetKind::GrainPcre, Matcher::grain(text, delimiter, Comparison::Pcre)),
+        Some('I') => (TargetKind::Pillar, Matcher::pillar(text, delimiter, Comparison::Glob)),
+        Some('J') => (TargetKind::PillarPcre, Matcher::pillar(text, delimiter, Comparison::Pcre)),
+        Some('E') => (TargetKind::Pcre, Matcher::pcre(text)),
+        Some('S') => (TargetKind::IpCidr, Matcher::network(text)),
+        Some('L') => (TargetKind::List, Ok(Matcher::list(text.split(',')))),
+        Some(other) => return Err(TargetError::Unsupported(format!("{other}@"))),
     };
-    matcher.map(Expression::Term)
+    let word = Word { kind, text: text.into(), delimiter: delimiter.to_owned() };
+    Ok(Expression::Term(Term { matcher: matcher?, word: Some(Box::new(word)) }))
 }
 
 fn one_or(mut parts: Vec<Expression>, many: fn(Vec<Expression>) -> Expression) -> Expression {

@@ -32,8 +32,8 @@ use brine_text::glob::Glob;
 use brine_value::{Map, Value};
 use indexmap::IndexSet;
 
-use compound::Expression;
 pub use compound::without_nodegroups;
+use compound::{Expression, Term};
 use lookup::{Comparison, Lookup};
 use network::Network;
 pub use pcre::Pcre;
@@ -162,6 +162,11 @@ pub trait Facts {
     fn grains(&self) -> Option<&Map>;
     /// Returns the pillar, or `None` if it is unknown.
     fn pillar(&self) -> Option<&Map>;
+    /// Matches a target, or a term of a compound one, by a matcher of people's own; `None` if there is none for the type,
+    /// such as `grain`.
+    fn own_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<bool> {
+        None
+    }
 }
 
 /// Whether a target selects a minion.
@@ -235,7 +240,7 @@ impl Target {
             TargetKind::Range => return Err(TargetError::Unsupported(kind.to_string())),
             TargetKind::Compound => return Err(not_text()),
         };
-        Ok(Target { kind, expression: Expression::Term(matcher) })
+        Ok(Target { kind, expression: Expression::Term(Term { matcher, word: None }) })
     }
 
     /// Matches pillar exactly, without wildcards. Required for queries from minions, which could otherwise guess
@@ -271,7 +276,7 @@ impl Target {
     /// without a minion as not returned.
     pub fn listed(&self) -> Option<impl Iterator<Item = &str>> {
         match &self.expression {
-            Expression::Term(Matcher::List(ids)) => Some(ids.iter().map(String::as_str)),
+            Expression::Term(Term { matcher: Matcher::List(ids), .. }) => Some(ids.iter().map(String::as_str)),
             _ => None,
         }
     }

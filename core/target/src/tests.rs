@@ -431,3 +431,32 @@ mod properties {
         }
     }
 }
+
+#[test]
+fn own_matchers_decide_about_terms_of_their_type() {
+    struct Own;
+    impl Facts for Own {
+        fn id(&self) -> &'static str {
+            "web1"
+        }
+        fn grains(&self) -> Option<&Map> {
+            None
+        }
+        fn pillar(&self) -> Option<&Map> {
+            None
+        }
+        fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
+            (kind == "grain").then(|| *target == "rack=7".into() && delimiter == "=")
+        }
+    }
+    for (expression, expected) in [
+        ("G=@rack=7", true),
+        ("web* and G=@rack=7", true),
+        ("web* and not G=@rack=7", false),
+        ("G@rack=7", false),
+        ("G=@rack=8 or web1", true),
+    ] {
+        let target = Target::parse(TargetKind::Compound, expression, ":", &Map::new()).unwrap();
+        assert_eq!(target.matches(&Own), expected, "{expression}");
+    }
+}

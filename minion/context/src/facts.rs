@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use brine_target::Facts;
-use brine_value::Map;
+use brine_value::{Map, Value};
 
+use crate::custom::CustomModules;
 use crate::{Context, Minion};
 
 /// The facts of a minion about itself.
@@ -12,12 +13,15 @@ pub struct OwnFacts {
     id: String,
     grains: Arc<Map>,
     pillar: Arc<Map>,
+    custom: Arc<CustomModules>,
+    /// The job that asks, if there is one.
+    context: Option<Context>,
 }
 
 impl OwnFacts {
     /// Returns the facts in a job.
     pub fn of(context: &Context) -> Self {
-        OwnFacts { pillar: context.pillar(), ..Self::of_minion(&context.minion) }
+        OwnFacts { pillar: context.pillar(), context: Some(context.clone()), ..Self::of_minion(&context.minion) }
     }
 
     /// Returns the current facts.
@@ -26,6 +30,8 @@ impl OwnFacts {
             id: minion.id.clone(),
             grains: Arc::clone(&minion.grains.read()),
             pillar: Arc::clone(&minion.pillar.read()),
+            custom: Arc::clone(&minion.custom),
+            context: None,
         }
     }
 }
@@ -41,5 +47,9 @@ impl Facts for OwnFacts {
 
     fn pillar(&self) -> Option<&Map> {
         Some(&self.pillar)
+    }
+
+    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
+        self.custom.matches(self.context.as_ref(), kind, target, delimiter)
     }
 }

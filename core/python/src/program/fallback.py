@@ -140,6 +140,8 @@ def load_other(kind, loaders):
         return Named(salt.loader.outputters(opts), ".output")
     if kind == "roster":
         return salt.loader.roster(opts, runner=salt.loader.runner(opts, utils=utils), utils=utils)
+    if kind == "serializers":
+        return salt.loader.serializers(opts)
     if kind == "executors":
         return salt.loader.executors(opts, modules)
     return None

@@ -174,7 +174,7 @@ class Loader:
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
-            "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers")}
+            "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers", "serializers")}
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback
@@ -210,8 +210,13 @@ class Loader:
         if kind == "executors" and frame["fun"].endswith(".execute"):
             value = self.run_executor(function, *frame["args"])
         else:
+            if kind == "matchers":
+                data = {"grains": dict(Current("grains")), "pillar": dict(Current("pillar"))}
+                frame["kwargs"]["opts"] = dict(Current("opts"), **data)
             kwargs = accepted(function, frame["kwargs"]) if kind in OFFERED else frame["kwargs"]
             value = function(*frame["args"], **kwargs)
+        if kind == "serializers" and frame["fun"].endswith(".serialize"):
+            return {"content": value, "binary": isinstance(value, (bytes, bytearray))}
         return list(value) if inspect.isgenerator(value) else value
 
     def run_executor(self, execute, data, name, args, kwargs):
@@ -262,7 +267,7 @@ class Loader:
             "__salt__": self.spaces["runners" if kind == "runners" else "modules"],
             "__runner__": self.spaces["runners"], "__runners__": self.spaces["runners"],
             "__jid_event__": JobEvents(self), "__states__": self.spaces["states"],
-            "__utils__": self.spaces["utils"], "__context__": self.contexts[kind],
+            "__utils__": self.spaces["utils"], "__serializers__": self.spaces["serializers"], "__context__": self.contexts[kind],
             "__env__": "base", "__sls__": "", "__lowstate__": {}, "__instance_id__": "", "__low__": {},
         })
         return empty

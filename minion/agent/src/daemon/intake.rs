@@ -7,7 +7,7 @@ use brine_context::{Job, Minion, OwnFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
 use brine_returners::split;
-use brine_target::{Target, TargetKind};
+use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use tokio::sync::oneshot;
@@ -19,9 +19,18 @@ use crate::{jobs, metrics};
 /// Runs a published job if it targets this minion and is new.
 pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
     // The parts of a batch have different minions and one id: only the part for this minion is recorded.
-    if !is_meant(&connected.minion, &publication) {
-        return;
-    }
+    let (minion, jid) = (Arc::clone(&connected.minion), publication.jid.to_string());
+    // A matcher of people's own blocks.
+    let matched =
+        connected.pool.executors().render.run(move |_| is_meant(&minion, &publication).then_some(publication));
+    let publication = match matched.await {
+        Ok(Some(publication)) => publication,
+        Ok(None) => return,
+        Err(error) => {
+            tracing::error!(jid, %error, "matching the target of a job failed: the job is not run");
+            return;
+        }
+    };
     *connected.last_job.lock() = Some(publication.jid.to_string());
     if !is_new(connected, &publication.jid).await {
         tracing::debug!(jid = %publication.jid, "job received a second time: it is not run again");
@@ -74,12 +83,16 @@ fn with_default_returners(minion: &Minion, ret: &str) -> String {
 
 fn is_meant(minion: &Minion, publication: &Publication) -> bool {
     let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+    let facts = OwnFacts::of_minion(minion);
+    if let Some(is_match) = facts.own_match(&publication.tgt_type, &publication.tgt, delimiter) {
+        return is_match;
+    }
     let kind: Result<TargetKind, _> = publication.tgt_type.parse();
     let target =
         kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), delimiter, &minion.config.nodegroups));
     match target {
         // Only the master knows its node groups, and expands them.
-        Ok(target) => target.matches(&OwnFacts::of_minion(minion)),
+        Ok(target) => target.matches(&facts),
         Err(error) => {
             tracing::warn!(jid = %publication.jid, %error, "the target of a job is invalid");
             false

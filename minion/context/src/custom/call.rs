@@ -29,6 +29,8 @@ pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
 
 /// How long a module of pillar or tops may take: minions wait for it, and others need its thread.
 const OTHER: Duration = Duration::from_secs(60);
+/// How long a matcher may take: other jobs wait for it.
+const MATCH: Duration = Duration::from_secs(10);
 /// How many forms of the options are kept.
 const MOST_OPTS: usize = 4;
 
@@ -97,6 +99,36 @@ impl CustomModules {
         let args = Args::positional([load.into(), fun.into(), args.positional.into(), args.keyword.into()]);
         let call = Call { kind: "executors", function: &function, args, data, ..Call::default() };
         Some(self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(fun)))
+    }
+
+    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. A matcher that fails matches
+    /// nothing, and is logged. Blocks for up to ten seconds.
+    pub fn matches(&self, context: Option<&Context>, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
+        let module = format!("{kind}_match");
+        if !self.may_have("matchers", &module) {
+            return None;
+        }
+        let function = format!("{module}.match");
+        let answer = if self.has("matchers", &function) {
+            let minion = self.minion.upgrade()?;
+            let mut args = Args::positional([target.clone()]);
+            args.keyword = map! {"minion_id" => minion.id.as_str(), "delimiter" => delimiter};
+            let deadline = Some(Instant::now() + MATCH);
+            let call = Call { kind: "matchers", function: &function, args, deadline, ..Call::default() };
+            match context {
+                Some(context) => {
+                    let data = self.data(context, context.is_test());
+                    self.ask(&Running { context, state: None }, Call { data, ..call })
+                }
+                None => self.run(&minion, call),
+            }
+            .map_err(|error| error.to_string())
+        } else {
+            // Another file has the name in its text, or this one is not loaded.
+            Err(self.failure("matchers", &module)?)
+        };
+        let answer = answer.inspect_err(|error| tracing::error!(matcher = kind, error, "matching a target failed"));
+        Some(answer.is_ok_and(|answer| answer.is_truthy()))
     }
 
     /// Returns the grains of people's own modules. Files and functions that fail are logged.

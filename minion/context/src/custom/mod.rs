@@ -5,10 +5,12 @@
 //! |---|---|
 //! | `mod.rs` | the directories, and the functions in the registries |
 //! | `call.rs` | calls of functions, grains and `#!py` files |
+//! | `serializers.rs` | calls of serializers |
 //! | `returned.rs` | the check of the results of state functions |
 
 mod call;
 mod returned;
+mod serializers;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -19,6 +21,7 @@ pub use brine_python::warn_if_unused;
 use brine_python::{Call, Described, Functions, Library, PythonError, Settings};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
+pub use serializers::Serialized;
 
 use crate::{Context, Minion, StateContext};
 
@@ -43,6 +46,7 @@ const KINDS: &[(&str, More)] = &[
     ("output", |config| &config.outputter_dirs),
     ("executors", |_| &[]),
     ("matchers", |_| &[]),
+    ("serializers", |_| &[]),
 ];
 
 /// The types whose functions are called by name.
@@ -60,6 +64,7 @@ const CALLED: &[&str] = &[
     "output",
     "executors",
     "matchers",
+    "serializers",
 ];
 
 /// People's own modules of a minion.

@@ -3,7 +3,7 @@
 use brine_context::{Context, OwnFacts, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
-use brine_target::{DEFAULT_DELIMITER, Target, TargetKind};
+use brine_target::{DEFAULT_DELIMITER, Facts, Target, TargetKind};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
@@ -146,6 +146,9 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
 ///     salt '*' match.data 'spam:eggs'
 #[function]
 pub fn data(context: &Context, tgt: String) -> CallResult {
+    if let Some(is_match) = OwnFacts::of(context).own_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
+        return Ok(is_match.into());
+    }
     let Some((key, wanted)) = tgt.split_once(':') else { return Ok(false.into()) };
     let wanted = wanted.split(':').next().unwrap_or_default();
     let stored = context.call("data.get", Args::positional([key.into()]))?;
@@ -223,10 +226,14 @@ pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] t
     Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
 }
 
-/// Matches a target. An invalid one matches no minion, as in Salt.
+/// Matches a target, by a matcher of people's own if there is one for its type. An invalid one matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
+    let facts = OwnFacts::of(context);
+    if let Some(is_match) = facts.own_match(kind.name(), &target, delimiter) {
+        return is_match;
+    }
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
-        Ok(target) => target.matches(&OwnFacts::of(context)),
+        Ok(target) => target.matches(&facts),
         Err(error) => {
             tracing::debug!(%error, "target is invalid");
             false

@@ -105,13 +105,18 @@ pub fn update(
     Ok(dest.into())
 }
 
-/// Serialize data as json, yaml or python.
+/// Serialize data as json, yaml, python or by a serializer of people's own.
 ///
 /// CLI Example:
 ///
 ///     salt '*' slsutil.serialize 'json' obj="{'foo': 'Foo!'}"
 #[function]
-pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
+pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] mod_kwargs: Map) -> CallResult {
+    let is_built_in = matches!(serializer.as_str(), "json" | "yaml" | "python");
+    let (own, options) = (&context.minion.custom, || mod_kwargs.clone());
+    if let Some(serialized) = own.serialize(context, &serializer, is_built_in, obj.clone(), options()) {
+        return serialized.map(|serialized| serialized.content);
+    }
     match serializer.as_str() {
         "json" => match mod_kwargs.get("indent").and_then(Value::as_i64) {
             Some(indent) => Ok(json::to_json_pretty(&obj, indent.clamp(0, 16) as usize).into()),
@@ -132,18 +137,23 @@ pub fn serialize(_context: &Context, serializer: String, obj: Value, #[keywords]
     }
 }
 
-/// Deserialize json or yaml.
+/// Deserialize json, yaml or what a serializer of people's own reads.
 ///
 /// CLI Example:
 ///
 ///     salt '*' slsutil.deserialize 'json' '{"foo": "Foo!"}'
 #[function]
 pub fn deserialize(
-    _context: &Context,
+    context: &Context,
     serializer: String,
     stream_or_string: Value,
-    #[keywords] _mod_kwargs: Map,
+    #[keywords] mod_kwargs: Map,
 ) -> CallResult {
+    let is_built_in = matches!(serializer.as_str(), "json" | "yaml");
+    let own = &context.minion.custom;
+    if let Some(read) = own.deserialize(context, &serializer, is_built_in, stream_or_string.clone(), mod_kwargs) {
+        return read;
+    }
     let Value::Str(text) = stream_or_string else { return Ok(stream_or_string) };
     match serializer.as_str() {
         "json" => json::from_json(&text).map_err(CallError::execution),

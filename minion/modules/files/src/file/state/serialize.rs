@@ -1,7 +1,8 @@
 //! `file.serialize`: serialized data as the content of a file.
 
+use brine_context::custom::Serialized;
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, function};
+use brine_function::{Args, CallError, CallResult, function};
 use brine_sls::pillar;
 use brine_system::files;
 use brine_value::{Map, Value, json, map, python};
@@ -23,12 +24,15 @@ pub struct SerializeArgs {
     /// Format; `serializer` takes precedence.
     #[default]
     formatter: Option<String>,
-    /// Format: `yaml` by default, `json`, `python`.
+    /// Format: `yaml` by default, `json`, `python`, `configparser`, or the name of an own serializer.
     #[default]
     serializer: Option<String>,
     /// Options of the serializer, such as `indent`.
     #[default]
     serializer_opts: Value,
+    /// Options of the deserializer of people's own that reads existing data.
+    #[default]
+    deserializer_opts: Value,
     /// Whether the data is merged into the existing data of the file.
     #[default(false)]
     merge_if_exists: bool,
@@ -54,13 +58,16 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         pillar: args.dataset_pillar,
         format,
         options: args.serializer_opts,
+        reading: args.deserializer_opts,
         merge_if_exists: args.merge_if_exists,
     };
     let (text, merged) = match text(context, name, wanted) {
         Ok(done) => done,
         Err(error) => return Ok(StateReturn::failed(name, error).into()),
     };
-    let contents = contents::Contents::inline_text(text);
+    let newline = !text.is_binary;
+    let contents =
+        contents::Contents { contents: text.content, newline, ..contents::Contents::inline_text(String::new()) };
     let how = managed::How {
         new_file_diff: false,
         follow_symlinks: true,
@@ -94,11 +101,13 @@ pub(super) struct Dataset {
     pub format: String,
     /// `serializer_opts`: a list of mappings.
     pub options: Value,
+    /// `deserializer_opts`, likewise.
+    pub reading: Value,
     pub merge_if_exists: bool,
 }
 
 /// Returns the text, and for merged data the changes.
-pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Result<(String, Option<Map>), String> {
+pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Result<(Serialized, Option<Map>), String> {
     let mut data = match wanted.pillar {
         Some(_) if wanted.dataset.is_truthy() => {
             return Err("Only one of 'dataset' and 'dataset_pillar' is permitted".into());
@@ -112,12 +121,17 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     if data.is_nil() {
         return Err("Neither 'dataset' nor 'dataset_pillar' was defined".into());
     }
+    let is_built_in = matches!(wanted.format.as_str(), "yaml" | "json" | "python" | "configparser");
     let mut merged = None;
     if wanted.merge_if_exists
         && let Ok(Some(text)) = files::read_if_exists(name)
     {
         let failed = |error: String| format!("Failed to deserialize existing data: {error}");
+        let own = &context.call.minion.custom;
+        let options = repacked(&wanted.reading);
+        let own = own.deserialize(&context.call, &wanted.format, is_built_in, text.as_str().into(), options);
         let have = match wanted.format.as_str() {
+            _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
             "json" => json::from_json(&text).map_err(|error| failed(error.to_string()))?,
             "yaml" => brine_yaml::load(&text).map_err(|error| failed(error.to_string()))?,
             other => return Err(format!("merge_if_exists is not supported for the {other} serializer")),
@@ -129,10 +143,12 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             data = all.into();
         }
     }
-    let option = |name: &str| {
-        let of_list = wanted.options.as_list().into_iter().flatten().find_map(|item| item.get(name).cloned());
-        of_list.or_else(|| wanted.options.get(name).cloned())
-    };
+    let options = repacked(&wanted.options);
+    let own = &context.call.minion.custom;
+    if let Some(serialized) = own.serialize(&context.call, &wanted.format, is_built_in, data.clone(), options.clone()) {
+        return Ok((serialized.map_err(CallError::message)?, merged));
+    }
+    let option = |name: &str| options.get(name).cloned();
     let text = match wanted.format.as_str() {
         "yaml" => brine_yaml::dump(&data, brine_yaml::Style { ascii: true, ..brine_yaml::Style::BLOCK }),
         "json" => {
@@ -149,7 +165,13 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             ));
         }
     };
-    Ok((text, merged))
+    Ok((Serialized { content: text.into(), is_binary: false }, merged))
+}
+
+/// Returns options that are one mapping or a list of mappings as one mapping.
+fn repacked(options: &Value) -> Map {
+    let of_list = options.as_list().into_iter().flatten().filter_map(Value::as_map);
+    of_list.chain(options.as_map()).flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 /// Formats sections of `name = value` lines.
