@@ -1,5 +1,5 @@
 //! People's own modules of the types that few use: authentication, rosters, databases of values, outputters, executors,
-//! matchers and serializers.
+//! matchers, serializers and file servers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -314,6 +314,81 @@ async fn data_is_serialized_by_own_serializers() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
     let failed = state(&["dataset={text: x}", "serializer=raw", "merge_if_exists=True"]);
     assert_eq!(failed.get("comment"), Some(&"merge_if_exists is not supported for the raw serializer".into()));
+}
+
+/// A file server backend whose files are below `shelf_root` of the options: one directory an environment.
+const SHELF: &str = r#"
+import hashlib
+import os
+
+def envs():
+    return sorted(os.listdir(__opts__["shelf_root"])) + ["../out"]
+
+def file_list(load):
+    root, found = os.path.join(__opts__["shelf_root"], load["saltenv"]), ["../../outside", "/etc/passwd"]
+    for directory, _, names in os.walk(root):
+        found.extend(os.path.relpath(os.path.join(directory, name), root) for name in names)
+    return found
+
+def find_file(path, saltenv="base", **kwargs):
+    full = os.path.join(__opts__["shelf_root"], saltenv, path)
+    return {"path": full, "rel": path} if os.path.isfile(full) else {"path": "", "rel": ""}
+
+def file_hash(load, fnd):
+    with open(fnd["path"], "rb") as file:
+        return {"hsum": hashlib.sha1(file.read()).hexdigest(), "hash_type": "sha1"}
+
+def serve_file(load, fnd):
+    with open(fnd["path"], "rb") as file:
+        file.seek(load["loc"])
+        return {"data": file.read(1000), "dest": fnd["rel"]}
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_served_by_own_backends() {
+    let mut system = System::new(
+        "auto_accept: True\nmodule_dirs: [ROOT/own]\nfileserver_backend: [roots, shelf]\nshelf_root: ROOT/shelf\n",
+    );
+    system.write("own/fileserver/shelf.py", SHELF);
+    system.write("srv/salt/both", "roots");
+    system.write("shelf/base/both", "shelf");
+    system.write("shelf/base/sub/large", &"line\n".repeat(1000));
+    system.write("shelf/base/web.sls", "made:\n  test.nop: []\n");
+    system.write("shelf/dev/only", "dev");
+    system.write("shelf/outside", "secret");
+    system.start_master().await;
+    system.start_minion("m1").await;
+    let update = || {
+        let output = system.tool("salt-run", &["--out=json", "fileserver.update", "backend=shelf"]);
+        assert_eq!(stdout(&output).trim(), "true", "{}{}", stderr(&output), system.master_log());
+    };
+    let read = |path: &str| call(&system, &["cp.get_file_str", path]);
+    update();
+    assert_eq!(read("salt://sub/large"), "line\n".repeat(1000).into());
+    assert_eq!(read("salt://both"), "roots".into(), "the first backend wins");
+    assert_eq!(read("salt://only?saltenv=dev"), "dev".into());
+    let files = call(&system, &["cp.list_master"]);
+    assert_eq!(files, list!["both", "sub/large", "web.sls"]);
+    let applied = call(&system, &["state.apply", "web"]).to_string();
+    assert!(applied.contains("test_|-made_|-made_|-nop"), "{applied}");
+    assert!(!system.path("cache/outside").exists() && system.master_log().contains("leads out of the environment"));
+
+    system.write("shelf/base/web.sls", "changed:\n  test.nop: []\n");
+    std::fs::remove_dir_all(system.path("shelf/dev")).unwrap();
+    std::fs::remove_dir_all(system.path("shelf/base/sub")).unwrap();
+    update();
+    assert!(call(&system, &["state.show_sls", "web"]).get("changed").is_some());
+    assert_eq!(read("salt://only?saltenv=dev"), false.into());
+    assert_eq!(call(&system, &["cp.list_master"]), list!["both", "web.sls"]);
+
+    // A backend that fails does not take away what was copied.
+    system.write("own/fileserver/shelf.py", "def envs():\n    raise ValueError('no shelf')\n");
+    support::until("the file is seen", || {
+        let output = system.tool("salt-run", &["fileserver.update", "backend=shelf"]);
+        format!("{}{}", stdout(&output), stderr(&output)).contains("ValueError: no shelf")
+    })
+    .await;
+    assert_eq!(call(&system, &["cp.list_master"]), list!["both", "web.sls"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,10 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings.extend(Identity::check(config).err().map(refused));
     findings.extend(crate::cluster::settings(config).err().map(refused));
     match crate::file_roots(config) {
-        Ok(_) => findings.extend(brine_check::file_server(&config.opts)),
+        Ok(_) => {
+            let is_own = |name: &str| custom::may_have(config, "fileserver", name);
+            findings.extend(brine_check::file_server(&config.opts, is_own));
+        }
         Err(error) => findings.push(refused(error)),
     }
     let options = brine_returners::Options::new(&config.opts, None);

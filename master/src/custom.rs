@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
 use brine_bus::SocketNames;
 use brine_config::MasterConfig;
@@ -14,6 +15,7 @@ use brine_ids::Jid;
 use brine_python::{Call, Described, Engine, Functions, Library, PythonError, Services, Settings};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
@@ -23,13 +25,17 @@ use crate::runner_calls::{Caller, Kind, RunnerCalls};
 use crate::wheel::{self, WheelContext};
 
 /// The types whose functions are called by name.
-const CALLED: &[&str] = &["runners", "wheel"];
+const CALLED: &[&str] = &["runners", "wheel", "fileserver"];
+/// How long a function of another type may take.
+const OTHER: Duration = Duration::from_secs(60);
 
 /// People's own modules of a master.
 pub(crate) struct CustomModules {
     library: Library,
     opts: Arc<Map>,
     host: Option<Arc<dyn HostFunctions>>,
+    /// Held while files of own file server backends are copied.
+    pub updating_files: Mutex<()>,
 }
 
 impl CustomModules {
@@ -42,8 +48,13 @@ impl CustomModules {
         let settings = Settings { fallback: config.python_fallback, ..settings };
         let synced = config.extension_modules();
         let mut directories = Vec::new();
-        let kinds =
-            [("runners", &config.runner_dirs[..]), ("wheel", &[]), ("engines", &[]), ("utils", &config.utils_dirs)];
+        let kinds = [
+            ("runners", &config.runner_dirs[..]),
+            ("wheel", &[]),
+            ("engines", &[]),
+            ("fileserver", &[]),
+            ("utils", &config.utils_dirs),
+        ];
         for (kind, more) in kinds {
             directories.extend(Library::directories(kind, &config.module_dirs, more, &synced));
         }
@@ -52,7 +63,7 @@ impl CustomModules {
         opts.insert("extension_modules".into(), synced.into());
         let events = config.sock_dir.join(SocketNames::master().publish);
         let library = Library::new(settings, directories, CALLED).with_events(events);
-        CustomModules { library, opts: Arc::new(opts), host }
+        CustomModules { library, opts: Arc::new(opts), host, updating_files: Mutex::default() }
     }
 
     /// Reads the files anew.
@@ -120,6 +131,23 @@ impl CustomModules {
             .map_err(|error| error.of_call(function))
     }
 
+    /// Calls a function of another type, such as `fileserver`, within a minute; `None` if no file, nor with
+    /// `python_fallback` the package `salt`, has it. Blocks.
+    pub fn call_other(&self, kind: &'static str, function: &str, args: Args) -> Option<CallResult> {
+        let running = Running { custom: self, call: None, stopping: None };
+        self.library.refresh_if_changed();
+        let describe = |call: Call<'_>| self.ask(&running, call);
+        let has = self.library.has(kind, function, describe);
+        if !has && !self.library.is_in_package(kind, function, describe) {
+            let module = function.split('.').next().unwrap_or_default();
+            let failure = self.library.failure(kind, module, describe);
+            return failure.map(|failure| Err(CallError::Execution(failure)));
+        }
+        let deadline = Some(Instant::now() + OTHER);
+        let called = self.ask(&running, Call { kind, function, args, deadline, ..Call::default() });
+        Some(called.map_err(|error| error.of_call(function)))
+    }
+
     fn ask(&self, running: &Running<'_>, mut call: Call<'_>) -> Result<Value, PythonError> {
         call.data.extend(self.data());
         self.library.call(call, || self.names(), running)
@@ -144,10 +172,14 @@ impl CustomModules {
 
 /// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
-    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners" | "auth");
+    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners" | "auth" | "fileserver");
     is_in_package
-        || Library::new(Settings::default(), directories(config, kind), &["pillar", "renderers", "returners", "auth"])
-            .may_have(kind, Some(name))
+        || Library::new(
+            Settings::default(),
+            directories(config, kind),
+            &["pillar", "renderers", "returners", "auth", "fileserver"],
+        )
+        .may_have(kind, Some(name))
 }
 
 /// Returns whether a type has a file of this name. It starts no Python.

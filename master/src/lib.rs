@@ -39,6 +39,7 @@ mod large_returns;
 mod maintenance;
 pub mod metrics;
 mod metrics_server;
+mod own_files;
 mod peers;
 mod pillars;
 mod pushed_files;

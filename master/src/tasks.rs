@@ -13,7 +13,7 @@ use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
 use crate::runner_calls::{RunnerCalls, Services};
-use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, schedule};
+use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, own_files, schedule};
 
 /// Starts the job cache.
 pub(crate) fn start_job_cache(
@@ -120,6 +120,12 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
     if has_git {
         let shared = of(&services);
         parts.start_restarting("gitfs", move |shutdown| maintenance::fetch_repositories(of(&shared), shutdown));
+    }
+    for mirror in brine_fileserver::mirrors(&config.opts, &config.cachedir) {
+        let calls = Arc::clone(calls);
+        parts.start_restarting(format!("file server {}", mirror.name()), move |shutdown| {
+            own_files::keep_up_to_date(Arc::clone(&calls), mirror.clone(), shutdown)
+        });
     }
     if config.fileserver_events {
         let (config, events) = (Arc::clone(config), services.events.clone());

@@ -196,16 +196,17 @@ pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
         .collect()
 }
 
-/// Checks the file server's backends, and the program git if repositories are configured.
-pub fn file_server(opts: &Map) -> Vec<Finding> {
+/// Checks the file server's backends, and the program git if repositories are configured. `is_own` returns whether people's
+/// own modules have a backend.
+pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
     let backends = brine_fileserver::backends(opts);
-    let known = |name: &&String| ["roots", "gitfs"].contains(&name.as_str());
+    let known = |name: &&String| ["roots", "gitfs"].contains(&name.as_str()) || is_own(name);
     let mut findings: Vec<_> = backends
         .iter()
         .filter(|name| !known(name))
         .map(|name| {
             Finding::broken(format!(
-                "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots or gitfs"
+                "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots or gitfs, or add a module of this name in '_fileserver'"
             ))
         })
         .collect();
@@ -306,14 +307,15 @@ mod tests {
 
     #[test]
     fn unsupported_backends_are_named_once() {
-        let lines: Vec<_> = file_server(&map! {"fileserver_backend" => list!["roots", "svnfs", "git"]})
-            .iter()
-            .map(ToString::to_string)
-            .collect();
+        let lines: Vec<_> =
+            file_server(&map! {"fileserver_backend" => list!["roots", "svnfs", "git", "own"]}, |name| name == "own")
+                .iter()
+                .map(ToString::to_string)
+                .collect();
         assert_eq!(
             lines,
             [
-                "error: option 'fileserver_backend': 'svnfs' is not supported: its files are not served; use roots or gitfs"
+                "error: option 'fileserver_backend': 'svnfs' is not supported: its files are not served; use roots or gitfs, or add a module of this name in '_fileserver'"
             ]
         );
     }

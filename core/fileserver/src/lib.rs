@@ -1,5 +1,5 @@
-//! The file server: Salt's `roots` and `gitfs` backends, shared by the master and the masterless minion. Finds, reads,
-//! hashes and lists files; the transport is the caller's responsibility.
+//! The file server: Salt's `roots` and `gitfs` backends, and copies of the files of others, shared by the master and the
+//! masterless minion. Finds, reads, hashes and lists files; the transport is the caller's responsibility.
 //!
 //! Paths and environments come from minions and are untrusted: neither a path nor an environment that replaces
 //! `__env__` can lead out of `file_roots` (Salt checks only the path). Links are under the operator's control: with
@@ -11,6 +11,7 @@
 mod git;
 mod hashes;
 mod lists;
+mod mirror;
 
 use std::fs::{self, File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -28,6 +29,7 @@ use indexmap::IndexMap;
 pub use git::{GitError, Gitfs};
 pub use git::{OwnOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
+pub use mirror::Mirror;
 
 use hashes::Hashes;
 
@@ -64,8 +66,15 @@ pub fn backends(options: &Map) -> Vec<String> {
     given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
 }
 
-/// Creates the configured file server. Omits unknown backends, which the crate `check` reports. Does not fetch
-/// repositories: see [`Roots::update`].
+/// Returns the copies of the configured backends other than `roots` and `gitfs`.
+pub fn mirrors(config: &Map, cachedir: &Path) -> Vec<Mirror> {
+    let backends = backends(config);
+    let others = backends.iter().filter(|name| !matches!(name.as_str(), "roots" | "gitfs"));
+    others.filter_map(|name| Mirror::of(name, cachedir)).collect()
+}
+
+/// Creates the configured file server. Backends other than `roots` and `gitfs` serve what is in their [`Mirror`]. Does not
+/// fetch repositories: see [`Roots::update`].
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
     options: &Options,
@@ -73,14 +82,17 @@ pub fn configured(
     cachedir: &Path,
 ) -> Result<Roots, GitError> {
     let backends = backends(config);
-    let index = |name: &str| backends.iter().position(|backend| backend == name);
-    let roots = Roots::new(if index("roots").is_some() { file_roots } else { IndexMap::new() }, options);
-    let git_first = index("roots").is_none_or(|roots| index("gitfs").is_some_and(|git| git < roots));
-    let roots = roots.with_hash_kind(hash_kind(config));
-    Ok(match Gitfs::of(config, cachedir)? {
-        Some(gitfs) => roots.with_git(gitfs, git_first),
-        None => roots,
-    })
+    let has_roots = backends.iter().any(|name| name == "roots");
+    let roots = Roots::new(if has_roots { file_roots } else { IndexMap::new() }, options);
+    let mut order = Vec::new();
+    for name in &backends {
+        match name.as_str() {
+            "roots" => order.push(Backend::Roots),
+            "gitfs" => order.extend(Gitfs::of(config, cachedir)?.map(Backend::Git)),
+            name => order.extend(Mirror::of(name, cachedir).map(Backend::Mirror)),
+        }
+    }
+    Ok(Roots { backends: order, ..roots }.with_hash_kind(hash_kind(config)))
 }
 
 /// Returns the configured kind of hash (`hash_type`).
@@ -99,12 +111,23 @@ struct Root {
     follow_symlinks: bool,
 }
 
-/// The directories of each environment (`file_roots`), and the repositories (`gitfs_remotes`).
+/// A source of files.
+#[derive(Debug)]
+enum Backend {
+    /// The directories of `file_roots`.
+    Roots,
+    /// The repositories of `gitfs_remotes`.
+    Git(Gitfs),
+    /// The copies of another backend.
+    Mirror(Mirror),
+}
+
+/// The directories of each environment (`file_roots`), the repositories (`gitfs_remotes`), and the copies of others.
 #[derive(Debug)]
 pub struct Roots {
     environments: IndexMap<String, Vec<PathBuf>>,
-    git: Option<Gitfs>,
-    git_first: bool,
+    /// In the order in which they are asked.
+    backends: Vec<Backend>,
     follow_symlinks: bool,
     ignore_symlinks: bool,
     ignore_globs: Vec<Glob>,
@@ -162,8 +185,7 @@ impl Roots {
         let regex = |pattern: &String| Regex::new(pattern).inspect_err(|error| unusable(pattern, error)).ok();
         Roots {
             environments: roots,
-            git: None,
-            git_first: false,
+            backends: vec![Backend::Roots],
             follow_symlinks: options.follow_symlinks,
             ignore_symlinks: options.ignore_symlinks,
             ignore_globs: options.ignore_globs.iter().filter_map(glob).collect(),
@@ -172,10 +194,15 @@ impl Roots {
         }
     }
 
-    /// Adds repositories, before or after the directories.
-    #[must_use]
-    pub fn with_git(self, git: Gitfs, first: bool) -> Self {
-        Roots { git: Some(git), git_first: first, ..self }
+    fn git(&self) -> Option<&Gitfs> {
+        self.backends.iter().find_map(|backend| if let Backend::Git(git) = backend { Some(git) } else { None })
+    }
+
+    /// Returns the copies of backends other than `roots` and `gitfs`.
+    pub fn mirrors(&self) -> impl Iterator<Item = &Mirror> {
+        self.backends
+            .iter()
+            .filter_map(|backend| if let Backend::Mirror(mirror) = backend { Some(mirror) } else { None })
     }
 
     /// Sets the kind of hash; the default is SHA-256.
@@ -191,13 +218,13 @@ impl Roots {
 
     /// Whether repositories are served.
     pub fn has_git(&self) -> bool {
-        self.git.is_some()
+        self.git().is_some()
     }
 
     /// Fetches the repositories and removes unpacked commits that are no longer served. Returns whether anything
     /// changed.
     pub fn update(&self) -> bool {
-        let Some(git) = &self.git else { return false };
+        let Some(git) = self.git() else { return false };
         let changed = git.update();
         if changed {
             git.clean();
@@ -207,13 +234,14 @@ impl Roots {
 
     /// Removes the cache of the repositories.
     pub fn clear_cache(&self) -> std::io::Result<()> {
-        self.git.as_ref().map_or(Ok(()), Gitfs::clear)
+        self.git().map_or(Ok(()), Gitfs::clear)
     }
 
     /// Returns the environments, sorted.
     pub fn envs(&self) -> Vec<String> {
         let mut names: Vec<_> = self.environments.keys().cloned().collect();
-        names.extend(self.git.iter().flat_map(Gitfs::envs));
+        names.extend(self.git().into_iter().flat_map(Gitfs::envs));
+        names.extend(self.mirrors().flat_map(Mirror::envs));
         names.sort();
         names.dedup();
         names
@@ -291,12 +319,16 @@ impl Roots {
 
     /// Returns the roots of an environment; none if it is unknown or its name is invalid.
     fn roots_of(&self, saltenv: &str) -> Vec<Root> {
-        let own = self.folders_of(saltenv).into_iter();
-        let own = own.map(|path| Root { path, follow_symlinks: self.follow_symlinks });
-        // Committers to a repository must not be able to read the rest of the host.
-        let git = self.git.iter().flat_map(|git| git.roots_of(saltenv));
-        let git = git.map(|path| Root { path, follow_symlinks: false });
-        if self.git_first { git.chain(own).collect() } else { own.chain(git).collect() }
+        // Committers to a repository, and files of other backends, must not be able to name the rest of the host.
+        let of = |backend: &Backend| match backend {
+            Backend::Roots => (self.folders_of(saltenv), self.follow_symlinks),
+            Backend::Git(git) => (git.roots_of(saltenv), false),
+            Backend::Mirror(mirror) => (mirror.root(saltenv).into_iter().filter(|root| root.is_dir()).collect(), false),
+        };
+        let with_rule = |(paths, follow_symlinks): (Vec<PathBuf>, bool)| {
+            paths.into_iter().map(move |path| Root { path, follow_symlinks })
+        };
+        self.backends.iter().map(of).flat_map(with_rule).collect()
     }
 
     fn folders_of(&self, saltenv: &str) -> Vec<PathBuf> {

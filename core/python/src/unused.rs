@@ -8,7 +8,6 @@ use crate::{Files, Library};
 const UNUSED: &[&str] = &[
     "cache",
     "clouds",
-    "fileserver",
     "log_handlers",
     "proxy",
     "proxymodules",

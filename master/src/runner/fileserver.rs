@@ -4,6 +4,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
+use crate::own_files;
 
 /// Runner functions of `fileserver`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
@@ -33,7 +34,7 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
     Ok(context.storage().files.envs().into())
 }
 
-/// Fetch the repositories of gitfs.
+/// Fetch the repositories of gitfs, and the files of backends of people's own.
 ///
 /// CLI Example:
 ///
@@ -42,6 +43,9 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
 pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _kwargs: Map) -> CallResult {
     if names_git(&backend) {
         context.storage().files.update();
+    }
+    for mirror in context.storage().files.mirrors().filter(|mirror| names(&backend, &[mirror.name()])) {
+        own_files::update(&context.calls.custom, mirror).map_err(CallError::Execution)?;
     }
     Ok(true.into())
 }
@@ -162,9 +166,14 @@ pub fn lock(_context: &RunnerContext, #[default] backend: Value, #[default] remo
 
 /// Whether these backends, or all backends if the list is empty, include gitfs.
 fn names_git(backends: &Value) -> bool {
+    names(backends, &["git", "gitfs"])
+}
+
+/// Returns whether backends, as an argument lists them, have one of these names; without a list all are meant.
+fn names(backends: &Value, wanted: &[&str]) -> bool {
     let names: Vec<String> = match backends {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         other => Vec::from_value(other).unwrap_or_default(),
     };
-    names.is_empty() || names.iter().any(|name| name == "git" || name == "gitfs")
+    names.is_empty() || names.iter().any(|name| wanted.contains(&name.as_str()))
 }

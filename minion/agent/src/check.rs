@@ -65,7 +65,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     }
     if config.is_local() {
         // Only a masterless minion has its own files and pillar.
-        findings.extend(brine_check::file_server(&config.opts));
+        findings.extend(brine_check::file_server(&config.opts, |_| false));
         let options = brine_fileserver::Options::default();
         let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
         findings.extend(served.err().map(Finding::refused));

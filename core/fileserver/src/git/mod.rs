@@ -202,6 +202,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::Backend;
     use crate::{Options, Roots};
     use brine_value::{list, map};
 
@@ -236,7 +237,7 @@ mod tests {
         options.extend(more);
         let gitfs = Gitfs::of(&options, cache.path()).unwrap().unwrap();
         assert!(gitfs.update());
-        Roots::new(IndexMap::new(), &Options::default()).with_git(gitfs, false)
+        Roots { backends: vec![Backend::Git(gitfs)], ..Roots::new(IndexMap::new(), &Options::default()) }
     }
 
     fn text(roots: &Roots, path: &str, saltenv: &str) -> Option<String> {

@@ -142,6 +142,8 @@ def load_other(kind, loaders):
         return salt.loader.roster(opts, runner=salt.loader.runner(opts, utils=utils), utils=utils)
     if kind == "serializers":
         return salt.loader.serializers(opts)
+    if kind == "fileserver":
+        return salt.loader.fileserver(opts, None)
     if kind == "executors":
         return salt.loader.executors(opts, modules)
     return None
