@@ -48,6 +48,7 @@ mod reactions;
 mod requests;
 pub mod runner;
 mod runner_calls;
+mod salt_clients;
 mod schedule;
 mod state_errors;
 mod stats;
@@ -375,6 +376,7 @@ impl Listeners {
         let request = Listener::bind(&endpoint(config.ret_port)).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
         access::open_to_users(config)?;
+        salt_clients::announce(&config.sock_dir);
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
         let metrics = metrics_listener(config).await?;
         config.publish_port = port_of(&publish);

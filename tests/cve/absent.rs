@@ -25,7 +25,7 @@ impl Feature {
                     System::start(&format!("external_auth: {{{name}: {{root: ['.*', '@wheel', '@runner']}}}}\n")).await;
                 let login = map! {"eauth" => *name, "username" => "root", "password" => "x"};
                 let answer = ask(&system, with(map! {"cmd" => "mk_token"}, &login)).await;
-                assert_eq!(answer.get("load"), Some(&"".into()), "{answer}: {hint}");
+                assert_eq!(answer, "".into(), "{hint}");
                 for cmd in ["runner", "wheel"] {
                     let load = with(map! {"cmd" => cmd, "fun" => "key.list_all", "user" => "nobody"}, &login);
                     let answer = ask(&system, load).await;

@@ -82,9 +82,21 @@ impl MasterClient {
     }
 
     async fn ask(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
+        loaded(&self.reply(load, time).await?)
+    }
+
+    async fn reply(&self, load: Map, time: Duration) -> Result<Value, ClientError> {
         let reply = self.requests.request(Envelope::clear(load), time).await?;
-        let reply = msgpack::unpack(&reply).map_err(|error| ClientError::Reply(error.to_string()))?;
-        loaded(&reply)
+        msgpack::unpack(&reply).map_err(|error| ClientError::Reply(error.to_string()))
+    }
+
+    /// Returns the token of a reply, which has no envelope.
+    async fn ask_token(&self, load: Map, field: &str) -> Result<Option<Map>, ClientError> {
+        match self.reply(load, REQUEST_TIME).await? {
+            Value::Map(token) => Ok(Some(token).filter(|token| token.contains_key(field))),
+            Value::Str(text) if text.is_empty() => Ok(None),
+            other => Err(ClientError::BadLoad(other.to_string())),
+        }
     }
 
     /// Publishes a job.
@@ -115,8 +127,7 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or refuses the request.
     pub async fn make_token(&self, request: &TokenRequest) -> Result<Option<Map>, ClientError> {
-        let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
-        Ok(reply.as_map().filter(|token| token.contains_key("token")).cloned())
+        self.ask_token(request.to_map(), "token").await
     }
 
     /// Returns the fields of a valid token.
@@ -124,8 +135,7 @@ impl MasterClient {
     /// # Errors
     /// The master cannot be reached, or refuses the request.
     pub async fn token(&self, secret: &str) -> Result<Option<Map>, ClientError> {
-        let reply = self.ask(map! {"cmd" => "get_token", "token" => secret}, REQUEST_TIME).await?;
-        Ok(reply.as_map().filter(|token| token.contains_key("name")).cloned())
+        self.ask_token(map! {"cmd" => "get_token", "token" => secret}, "name").await
     }
 
     /// Publishes an event.

@@ -241,11 +241,12 @@ impl Requests {
             ClientCommand::MakeToken(request) => {
                 drop(worker);
                 let made = Box::pin(self.services.access.make_token(peer, *request)).await;
-                clear(made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
+                // As in Salt, without an envelope.
+                msgpack::pack(&made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
             }
             ClientCommand::GetToken(secret) => {
                 let found = self.services.access.token(&secret).await;
-                clear(found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
+                msgpack::pack(&found.map_or_else(Value::map, |token| token_of(&token, Some(&secret)).into()))
             }
         }
     }
