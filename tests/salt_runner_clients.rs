@@ -99,3 +99,73 @@ async fn runner_and_wheel_clients_of_all_releases_call_functions_of_the_master()
         }
     }
 }
+
+/// Jobs of Brine's own tool and grains, read by Salt's functions in the process of a script.
+const READER: &str = r#"
+import json, sys, warnings
+import salt.config, salt.runner
+
+warnings.simplefilter("ignore")
+path, jid, silent = sys.argv[1:4]
+runner = salt.runner.RunnerClient(salt.config.client_config(path))
+call = lambda fun, *args, **kwargs: runner.cmd(fun, list(args), kwarg=kwargs, print_event=False)
+job = call("jobs.list_job", jid)
+print("done " + json.dumps({
+    "lookup": call("jobs.lookup_jid", jid),
+    "missing": call("jobs.lookup_jid", silent, missing=True),
+    "job": [job["Function"], job["Target"], job["Minions"], job["Result"]["web1"]["retcode"]],
+    "listed": [call("jobs.list_jobs")[jid][name] for name in ("Function", "Arguments", "User")],
+    "grains": [call("cache.grains", tgt="*")["web1"][name] for name in ("id", "brineversion")][0],
+    "pillar": call("cache.pillar", tgt="*"),
+}))
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn salts_functions_read_jobs_and_grains_with_salt_client_files() {
+    let mut system = System::new("auto_accept: True\nsalt_client_files: True\n");
+    system.write("srv/pillar/top.sls", "base: {'*': [data]}\n");
+    system.write("srv/pillar/data.sls", "secret: xyzzy\n");
+    system.start_master().await;
+    let mut events = system.events("").await;
+    system.start_minion("web1").await;
+    let run = |words: &[&str]| {
+        let output = system.tool("salt", &[&["--async", "--out=json"], words].concat());
+        let text = stdout(&output) + &stderr(&output);
+        let digits = |word: &&str| word.len() == 20 && word.chars().all(|letter| letter.is_ascii_digit());
+        text.split(|letter: char| !letter.is_ascii_digit()).find(digits).unwrap_or_else(|| panic!("{text}")).to_owned()
+    };
+    let jid = run(&["web1", "test.echo", "x"]);
+    events.until(&format!("salt/job/{jid}/ret/web1")).await;
+    let silent = run(&["-L", "web1,web2", "test.ping"]);
+    events.until(&format!("salt/job/{silent}/ret/web1")).await;
+    system.write("reader.py", READER);
+    let config = format!("{}/master", system.etc());
+    let written = |name: &str| {
+        let found = std::process::Command::new("find").arg(system.path("")).args(["-name", name]).output().unwrap();
+        stdout(&found).lines().count()
+    };
+    support::until("both returns and the grains are written", || written("return.p") == 2 && written("data.p") == 1)
+        .await;
+    for release in RELEASES {
+        let mut command = within_limit(&environment(release).join("bin/python").display().to_string());
+        command.args(["reader.py", &config, &jid, &silent]).stdin(Stdio::null()).current_dir(system.path(""));
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let (out, err) = (stdout(&output), stderr(&output));
+        let line = out.lines().find_map(|line| line.strip_prefix("done "));
+        let done = json::from_json(line.unwrap_or_else(|| panic!("{release}: {out}{err}"))).unwrap();
+        for (name, expected) in map! {
+            "lookup" => map! {"web1" => "x"},
+            "missing" => map! {"web1" => true},
+            "job" => list!["test.echo", "web1", list!["web1"], 0],
+            "listed" => list!["test.echo", list!["x"], "root"],
+            "grains" => "web1",
+        } {
+            assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {err}");
+        }
+        assert!(!done.to_string().contains("xyzzy"), "{release}: {done}");
+    }
+    // The grains of a deleted minion are gone.
+    system.tool("salt-key", &["-y", "-d", "web1"]);
+    support::until("the files of the deleted minion are removed", || written("data.p") == 0 && written("web1.p") == 0)
+        .await;
+}

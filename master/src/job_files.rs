@@ -1,7 +1,7 @@
 //! Jobs of Salt's Python clients as the files that these read (`LocalClient`): it takes a job without a file for none, and
 //! looks returns up there. The layout is that of Salt's `local_cache`.
 //!
-//! Only jobs that such a client publishes are written; the job cache has them, too.
+//! Without `salt_client_files` only jobs that such a client publishes are written; the job cache has them, too.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -59,6 +59,11 @@ impl JobFiles {
     /// Whether returns of this job are written.
     pub fn has(&self, jid: &Jid) -> bool {
         self.jobs.lock().0.contains(jid)
+    }
+
+    /// Whether the return of a minion for a job is written.
+    pub fn has_return(&self, jid: &Jid, id: &MinionId) -> bool {
+        self.of(jid).join(id.as_str()).join("return.p").exists()
     }
 
     /// Writes a return.

@@ -13,7 +13,7 @@ use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
 use crate::runner_calls::{RunnerCalls, Services};
-use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, own_files, schedule};
+use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, own_files, salt_clients, schedule};
 
 /// Starts the job cache.
 pub(crate) fn start_job_cache(
@@ -125,6 +125,12 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
         let calls = Arc::clone(calls);
         parts.start_restarting(format!("file server {}", mirror.name()), move |shutdown| {
             own_files::keep_up_to_date(Arc::clone(&calls), mirror.clone(), shutdown)
+        });
+    }
+    if config.salt_client_files {
+        let shared = of(&services);
+        parts.start_restarting("files for Salt's programs", move |shutdown| {
+            salt_clients::write_files(of(&shared), shutdown)
         });
     }
     if config.fileserver_events {

@@ -343,6 +343,9 @@ shared_options! {
     bare_jid_events: bool = false,
     /// Whether `minion/refresh` events are published.
     minion_data_cache_events: bool = true,
+    /// Whether all jobs with their returns, and the grains of minions, are also written as the files that Salt's own
+    /// programs on the master's host read (`salt-run jobs.list_jobs` and `cache.grains` of Salt, `RunnerClient.cmd`).
+    salt_client_files: bool = false,
     /// Whether `salt/fileserver/roots/update` events are published.
     fileserver_events: bool = false,
     /// The number of seconds between two checks of `file_roots` for changes, for `fileserver_events`.
