@@ -155,14 +155,19 @@ pub fn items(context: &Context) -> CallResult {
     Ok(context.config().opts.clone().into())
 }
 
-/// Return an option, as `get`.
+/// Return an option, as `get`. Without a name the default is returned.
 ///
 /// CLI Example:
 ///
 ///     salt '*' config.option root_dir
 #[function]
-pub fn option(context: &Context, value: String, #[default("".into())] default: Value) -> CallResult {
-    get(context, PathArgs { key: value, default, delimiter: ":".into() }, None, false, false, false, false)
+pub fn option(context: &Context, value: Value, #[default("".into())] default: Value) -> CallResult {
+    // Modules pass the name of a profile that may be absent.
+    if value.is_nil() {
+        return Ok(if default.is_nil() { "".into() } else { default });
+    }
+    let path = PathArgs { key: value.to_string(), default, delimiter: ":".into() };
+    get(context, path, None, false, false, false, false)
 }
 
 /// Return `backup`, or the option `backup_mode` if it is empty.
@@ -226,6 +231,19 @@ mod tests {
         }
         let grains = context.call("config.get", Args::positional(["grains".into()])).unwrap();
         assert_eq!(grains.get("os_family"), Some(&"Debian".into()));
+    }
+
+    #[test]
+    fn an_option_without_a_name_is_the_default() {
+        let context = testing::context(&[]);
+        for (args, expected) in [
+            (vec![Value::Nil], Value::from("")),
+            (vec![Value::Nil, 5.into()], 5.into()),
+            (vec![Value::Nil, Value::Nil], "".into()),
+            (vec!["os".into()], "Debian".into()),
+        ] {
+            assert_eq!(context.call("config.option", Args::positional(args.clone())), Ok(expected), "{args:?}");
+        }
     }
 
     #[test]
