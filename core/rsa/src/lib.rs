@@ -1,15 +1,21 @@
-//! RSA operations by AWS-LC: private key operations in constant time, blinded and checked against computation faults,
+//! RSA operations by AWS-LC, and keys of certificates: private key operations in constant time, blinded and checked against computation faults,
 //! and all of them several times faster than the `rsa` crate. AWS-LC's safe interface supports neither signatures of
 //! SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
 //!
 //! The only crate of Brine with `unsafe` code. It contains only calls: no format is parsed and no decision is made
 //! here.
 
+mod password;
+mod pkey;
+
 use std::ffi::c_uint;
 use std::ptr::{self, NonNull};
 use std::slice;
 
 use aws_lc_sys as lc;
+
+pub use password::{Cipher, hmac, pbkdf2};
+pub use pkey::{Curve, Digest, KeyKind, Padding, PrivateKey, VerifyingKey};
 
 /// A hash function of Salt's paddings and signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
