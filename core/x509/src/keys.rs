@@ -1,0 +1,203 @@
+//! Private and public keys: from bytes in any form, with passwords.
+
+use brine_rsa::{Curve, KeyKind};
+
+use crate::der;
+use crate::pkcs8;
+use crate::pkcs12::Container;
+use crate::{Result, X509Error, invalid, pem};
+
+/// A private key.
+pub struct PrivateKey(pub(crate) brine_rsa::PrivateKey);
+
+/// A private key with the form in which it was stored.
+pub struct LoadedKey {
+    /// The key.
+    pub key: PrivateKey,
+    /// The form: `pem`, `der` or `pkcs12`.
+    pub encoding: &'static str,
+}
+
+impl PrivateKey {
+    /// Generates a key of an algorithm of arguments: `rsa`, `ec` or `ed25519`.
+    pub fn generate(algorithm: &str, size: Option<i64>) -> Result<PrivateKey> {
+        let key = match algorithm {
+            "rsa" => match size.unwrap_or(2048) {
+                size @ (2048 | 3072 | 4096) => brine_rsa::PrivateKey::generate_rsa(size as u16),
+                _ => return Err(invalid("RSA key size must be either 2048, 3072 or 4096 bits.")),
+            },
+            "ec" => brine_rsa::PrivateKey::generate_ec(match size.unwrap_or(256) {
+                256 => Curve::P256,
+                384 => Curve::P384,
+                521 => Curve::P521,
+                _ => return Err(invalid("EC key size must be either 256, 384, 521 bits.")),
+            }),
+            "ed25519" => brine_rsa::PrivateKey::generate_ed25519(),
+            "ed448" => return Err(invalid("keys of the algorithm ed448 are not supported: use ed25519, ec or rsa")),
+            _ => {
+                return Err(invalid(format!(
+                    "Invalid algorithm specified for generating private key: {algorithm}. Valid: rsa, ec, ed25519, ed448"
+                )));
+            }
+        };
+        key.map(PrivateKey).ok_or_else(|| invalid("generating a private key failed"))
+    }
+
+    /// Parses an unencrypted key in DER.
+    pub(crate) fn from_der(der: &[u8]) -> Option<PrivateKey> {
+        brine_rsa::PrivateKey::from_der(der).map(PrivateKey)
+    }
+
+    /// Reads a key in PEM, DER or PKCS#12.
+    ///
+    /// # Errors
+    /// The password is missing, needless or another one; or the bytes are no private key.
+    pub fn load(bytes: &[u8], password: Option<&str>) -> Result<LoadedKey> {
+        if pem::is_pem(bytes) {
+            return Ok(LoadedKey { key: from_pem(bytes, password)?, encoding: "pem" });
+        }
+        if let Some(container) = Container::open(bytes, password)? {
+            let missing = || invalid("PKCS12-encoded blob does not contain a private key.");
+            return Ok(LoadedKey { key: container.key.ok_or_else(missing)?, encoding: "pkcs12" });
+        }
+        if pkcs8::is_encrypted(bytes) {
+            let key = decrypted(pkcs8::decrypt(bytes, password.ok_or(X509Error::MissingPassword)?))?;
+            return Ok(LoadedKey { key, encoding: "der" });
+        }
+        let unreadable = X509Error::Unreadable("Could not deserialize binary data, neither as DER nor PKCS#12.");
+        let key = Self::from_der(bytes).ok_or(unreadable)?;
+        if password.is_some() {
+            return Err(X509Error::NeedlessPassword);
+        }
+        Ok(LoadedKey { key, encoding: "der" })
+    }
+
+    /// Returns the key in PKCS#8 form, encrypted if there is a password.
+    pub fn to_der(&self, password: Option<&str>) -> Result<Vec<u8>> {
+        let plain = self.0.to_der();
+        let der = match password {
+            Some(password) => plain.and_then(|plain| pkcs8::encrypt(&plain, password.as_bytes())),
+            None => plain,
+        };
+        der.ok_or_else(|| invalid("encoding the private key failed"))
+    }
+
+    /// Returns the key in PEM, encrypted if there is a password.
+    pub fn to_pem(&self, password: Option<&str>) -> Result<String> {
+        let label = if password.is_some() { "ENCRYPTED PRIVATE KEY" } else { "PRIVATE KEY" };
+        Ok(pem::encode(label, &self.to_der(password)?))
+    }
+
+    /// Returns the public key.
+    pub fn public(&self) -> Result<PublicKey> {
+        let key = self.0.public_der().and_then(|der| PublicKey::from_der(&der));
+        key.ok_or_else(|| invalid("deriving the public key failed"))
+    }
+
+    /// Returns the algorithm.
+    pub fn kind(&self) -> KeyKind {
+        self.0.kind()
+    }
+
+    /// Returns the name of the algorithm.
+    pub fn algorithm(&self) -> &'static str {
+        name(self.kind())
+    }
+
+    /// Returns the size in bits; `None` for Ed25519.
+    pub fn size(&self) -> Option<usize> {
+        (self.kind() != KeyKind::Ed25519).then(|| self.0.bits())
+    }
+}
+
+fn name(kind: KeyKind) -> &'static str {
+    match kind {
+        KeyKind::Rsa => "rsa",
+        KeyKind::Ec => "ec",
+        KeyKind::Ed25519 => "ed25519",
+    }
+}
+
+fn from_pem(bytes: &[u8], password: Option<&str>) -> Result<PrivateKey> {
+    let unreadable = X509Error::Unreadable("Could not load PEM-encoded private key");
+    let block = pem::blocks(bytes).into_iter().find(|block| block.label.ends_with("PRIVATE KEY"));
+    let block = block.ok_or_else(|| unreadable.clone())?;
+    let is_new = block.label == "ENCRYPTED PRIVATE KEY";
+    if is_new || pkcs8::has_old_encryption(&block) {
+        let password = password.ok_or(X509Error::MissingPassword)?;
+        return decrypted(if is_new {
+            pkcs8::decrypt(&block.bytes, password)
+        } else {
+            pkcs8::decrypt_old(&block, password)
+        });
+    }
+    let key = PrivateKey::from_der(&block.bytes).ok_or(unreadable)?;
+    if password.is_some() { Err(X509Error::NeedlessPassword) } else { Ok(key) }
+}
+
+fn decrypted(plain: Option<Vec<u8>>) -> Result<PrivateKey> {
+    // A wrong password may by chance leave a valid padding.
+    plain.and_then(|plain| PrivateKey::from_der(&plain)).ok_or(X509Error::WrongPassword)
+}
+
+/// A public key.
+pub struct PublicKey(pub(crate) brine_rsa::VerifyingKey);
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_der() == other.0.to_der()
+    }
+}
+
+impl PublicKey {
+    /// Parses a key in DER.
+    pub fn from_der(der: &[u8]) -> Option<PublicKey> {
+        brine_rsa::VerifyingKey::from_der(der).map(PublicKey)
+    }
+
+    /// Reads a key in PEM or DER.
+    pub fn load(bytes: &[u8]) -> Result<PublicKey> {
+        if pem::is_pem(bytes) {
+            let der = pem::first(bytes, &["PUBLIC KEY"]);
+            let key = der.and_then(|der| Self::from_der(&der));
+            return key.ok_or(X509Error::Unreadable("Could not load PEM-encoded public key."));
+        }
+        Self::from_der(bytes).ok_or(X509Error::Unreadable("Could not load DER-encoded public key."))
+    }
+
+    /// Returns the key in DER.
+    pub fn to_der(&self) -> Vec<u8> {
+        self.0.to_der().unwrap_or_default()
+    }
+
+    /// Returns the key in PEM.
+    pub fn to_pem(&self) -> String {
+        pem::encode("PUBLIC KEY", &self.to_der())
+    }
+
+    /// Returns the algorithm.
+    pub fn kind(&self) -> KeyKind {
+        self.0.kind()
+    }
+
+    /// Returns the name of the algorithm.
+    pub fn algorithm(&self) -> &'static str {
+        name(self.kind())
+    }
+
+    /// Returns the size in bits; `None` for Ed25519.
+    pub fn size(&self) -> Option<usize> {
+        (self.kind() != KeyKind::Ed25519).then(|| self.0.bits())
+    }
+
+    /// Returns the SHA-1 digest of the key itself, which identifies it in extensions.
+    pub fn identifier(&self) -> Vec<u8> {
+        let der = self.to_der();
+        let bits = der::only(&der, der::SEQUENCE).and_then(|item| {
+            let mut inside = item.inside();
+            inside.expect(der::SEQUENCE)?;
+            inside.expect(der::BIT_STRING)?.bits()
+        });
+        brine_rsa::Digest::Sha1.of(bits.unwrap_or_default())
+    }
+}
