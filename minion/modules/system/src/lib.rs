@@ -31,6 +31,7 @@ pub(crate) mod sysfs;
 pub(crate) mod system;
 pub(crate) mod timezone;
 pub mod user;
+pub(crate) mod x509;
 pub(crate) mod xfs;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use crate::call::{Caller, Clock, sls_of, text};
+use crate::call::{Caller, Clock, SUB_STATES, sls_of, text};
 use crate::parallel::ParallelStates;
 use crate::pause;
 use crate::requisites::{Verdict, judge};
@@ -59,8 +59,12 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
         let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
         // Parallel states run to their end also after an error.
         let ended = run.join_all();
-        let done = std::mem::take(&mut run.done).into_iter();
-        let mut results: Map = done.map(|(index, result)| (low.chunks[index].tag().into(), result.into())).collect();
+        let mut results = Map::new();
+        for (index, mut result) in std::mem::take(&mut run.done) {
+            let parts = result.shift_remove(&Value::from(SUB_STATES));
+            results.insert(low.chunks[index].tag().into(), result.into());
+            results.extend(parts.and_then(|parts| parts.as_map().cloned()).unwrap_or_default());
+        }
         results.extend(run.more);
         (results, ran.and(ended.map(|_| ())))
     });

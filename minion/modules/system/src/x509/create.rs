@@ -1,0 +1,269 @@
+//! `x509`: functions that create certificates, requests, revocation lists and private keys.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value};
+use brine_x509::{Certificate, Encoding, PrivateKey, digest};
+
+use super::build::{self, ListArgs, get, with_short_names};
+use super::encode::{self, Encoded, Pkcs12};
+use super::source::{self, Reach, execution, failed};
+use super::{no_others, policy};
+
+/// Execution functions of `x509` that create.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("x509", [create_certificate, create_crl, create_csr, create_private_key]);
+
+/// The days that a certificate is valid by default, until Salt 3009.
+pub const CERTIFICATE_DAYS: i64 = 365;
+/// The days that a revocation list is valid by default, until Salt 3009.
+pub const LIST_DAYS: i64 = 100;
+/// Arguments of old releases that have no effect.
+const IGNORED: [&str; 6] = ["text", "version", "serial_bits", "cipher", "verbose", "asObj"];
+
+/// The arguments of `x509.create_certificate`.
+#[derive(Args)]
+pub struct CertificateArgs {
+    /// Minion that signs the certificate, by one of its signing policies.
+    #[default]
+    pub ca_server: Option<String>,
+    /// Signing policy, whose values take precedence over other arguments.
+    #[default]
+    pub signing_policy: Option<String>,
+    /// `pem`, `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`; all but those in PEM are returned in Base64.
+    #[default("pem".into())]
+    pub encoding: String,
+    /// Certificates that are appended, such as those of the authorities.
+    #[default]
+    pub append_certs: Value,
+    /// Password of a `pkcs12` container.
+    #[default]
+    pub pkcs12_passphrase: Option<String>,
+    /// Whether a `pkcs12` container is encrypted so that old programs read it.
+    #[default(false)]
+    pub pkcs12_encryption_compat: bool,
+    /// Name of the certificate in a `pkcs12` container.
+    #[default]
+    pub pkcs12_friendlyname: Option<String>,
+    /// File that gets the certificate, instead of returning it.
+    #[default]
+    pub path: Option<String>,
+    /// Whether an existing file is replaced.
+    #[default(true)]
+    pub overwrite: bool,
+    /// Whether bytes are returned instead of text.
+    #[default(false)]
+    pub raw: bool,
+    /// signing_private_key, signing_private_key_passphrase and signing_cert of the authority; private_key,
+    /// private_key_passphrase, public_key or csr of the subject; digest, serial_number, not_before, not_after, days_valid;
+    /// subject, or attributes of it such as CN; copypath, prepend_cn; and the extensions: basicConstraints, keyUsage,
+    /// extendedKeyUsage, subjectKeyIdentifier, authorityKeyIdentifier, subjectAltName, issuerAltName,
+    /// authorityInfoAccess, crlDistributionPoints, certificatePolicies, policyConstraints, inhibitAnyPolicy,
+    /// nameConstraints, noCheck, tlsfeature.
+    #[keywords]
+    pub kwargs: Map,
+}
+
+/// Create a certificate, and return it or write it to a file. Without `signing_cert` it is self-signed.
+///
+/// CLI Example:
+///
+///     salt '*' x509.create_certificate signing_private_key='/etc/pki/myca.key' csr='/etc/pki/my.csr'
+#[function]
+pub fn create_certificate(context: &Context, #[args] args: CertificateArgs) -> CallResult {
+    let encoding = Encoding::parse(&args.encoding).map_err(failed)?;
+    encode::check_chain(encoding, &args.append_certs)?;
+    if let Some(path) = args.path.as_deref().filter(|path| !args.overwrite && Path::new(path).is_file()) {
+        return Ok(format!("The file at {path} exists and overwrite was set to false").into());
+    }
+    let certificate =
+        new_certificate(context, args.ca_server.as_deref(), args.signing_policy.as_deref(), args.kwargs, encoding)?;
+    let pkcs12 = Pkcs12 {
+        passphrase: args.pkcs12_passphrase.as_deref(),
+        compatible: args.pkcs12_encryption_compat,
+        name: args.pkcs12_friendlyname.as_deref(),
+    };
+    let others = encode::chain(&args.append_certs)?;
+    let encoded = encode::certificate(&certificate.0, encoding, &others, certificate.1, &pkcs12)?;
+    write(encoded, args.path.as_deref(), args.raw, 0o644, "Certificate")
+}
+
+/// Issues a certificate, here or by another minion. Returns it and its private key, if that was given.
+pub fn new_certificate(
+    context: &Context,
+    ca_server: Option<&str>,
+    signing_policy: Option<&str>,
+    kwargs: Map,
+    encoding: Encoding,
+) -> Result<(Certificate, Option<PrivateKey>), CallError> {
+    let mut kwargs = without_ignored(with_short_names(kwargs));
+    if get(&kwargs, "days_valid").is_none() && get(&kwargs, "not_after").is_none() {
+        kwargs.insert("days_valid".into(), CERTIFICATE_DAYS.into());
+    }
+    if let Some(name) = build::text(&kwargs, "digest") {
+        digest(&name).map_err(failed)?;
+    }
+    if let Some(server) = ca_server {
+        let missing = "signing_policy must be specified to request a certificate from a remote ca_server";
+        let policy = signing_policy.ok_or_else(|| execution(missing))?;
+        let key = match get(&kwargs, "private_key") {
+            Some(key) => Some(source::private_key(key, build::text(&kwargs, "private_key_passphrase").as_deref())?),
+            None => None,
+        };
+        return Ok((policy::request(context, server, policy, kwargs)?, key));
+    }
+    let args = policy::merged(policy::resolved(context, signing_policy, None)?, kwargs);
+    if encoding == Encoding::Pkcs12 && get(&args, "private_key").is_none() && get(&args, "signing_cert").is_some() {
+        return Err(execution("Creating a PKCS12-encoded certificate without embedded private key is unsupported"));
+    }
+    let built = build::certificate(&args, Reach::Files, false)?;
+    let certificate = built.sign()?;
+    policy::copy(&certificate, &args)?;
+    Ok((certificate, built.private_key))
+}
+
+fn without_ignored(mut kwargs: Map) -> Map {
+    kwargs.retain(|name, _| !name.as_str().is_some_and(|name| IGNORED.contains(&name)));
+    kwargs
+}
+
+/// Returns what was encoded, or writes it to a file.
+fn write(encoded: Encoded, path: Option<&str>, raw: bool, mode: u32, what: &str) -> CallResult {
+    let Some(path) = path else { return Ok(encoded.returned(raw)) };
+    // Files in PEM are private, as those of `write_pem`.
+    let mode = if encoded.is_text { 0o600 } else { mode };
+    files::rewrite(path, &encoded.bytes, mode).map_err(CallError::execution)?;
+    Ok(if encoded.is_text { format!("PEM written to {path}") } else { format!("{what} written to {path}") }.into())
+}
+
+/// The arguments of `x509.create_crl`.
+#[derive(Args)]
+pub struct CrlArgs {
+    /// Private key of the authority.
+    pub signing_private_key: Value,
+    /// The revoked certificates: mappings with `certificate` or `serial_number`, and with `revocation_date`, `not_after`
+    /// and `extensions` (`CRLReason`, `invalidityDate`, `certificateIssuer`).
+    pub revoked: Vec<Value>,
+    /// Certificate of the authority.
+    #[default]
+    pub signing_cert: Value,
+    /// Password of the key.
+    #[default]
+    pub signing_private_key_passphrase: Option<String>,
+    /// Whether certificates that have expired are listed.
+    #[default(false)]
+    pub include_expired: bool,
+    /// Days until the next list is due.
+    #[default(LIST_DAYS)]
+    pub days_valid: i64,
+    /// Hash function of the signature.
+    #[default("sha256".into())]
+    pub digest: String,
+    /// `pem`, or `der`, which is returned in Base64.
+    #[default("pem".into())]
+    pub encoding: String,
+    /// Extensions: `authorityKeyIdentifier`, `authorityInfoAccess`, `cRLNumber`, `deltaCRLIndicator`, `freshestCRL`,
+    /// `issuerAltName` and `issuingDistributionPoint`.
+    #[default]
+    pub extensions: Option<Map>,
+    /// File that gets the list, instead of returning it.
+    #[default]
+    pub path: Option<String>,
+    /// Whether bytes are returned instead of text.
+    #[default(false)]
+    pub raw: bool,
+    /// Arguments of old releases, which have no effect.
+    #[keywords]
+    pub kwargs: Map,
+}
+
+/// Create a certificate revocation list, and return it or write it to a file.
+///
+/// CLI Example:
+///
+///     salt '*' x509.create_crl signing_cert=/etc/pki/ca.crt signing_private_key=/etc/pki/ca.key \
+///         revoked="[{'certificate': '/etc/pki/certs/www1.crt', 'revocation_date': '2015-03-01 00:00:00'}]"
+#[function]
+pub fn create_crl(_context: &Context, #[args] args: CrlArgs) -> CallResult {
+    no_others(&without_ignored(args.kwargs))?;
+    let is_text = encode::is_pem(&args.encoding)?;
+    let digest = digest(&args.digest).map_err(failed)?;
+    let (plan, key) = build::revocation_list(&ListArgs {
+        signing_private_key: &args.signing_private_key,
+        passphrase: args.signing_private_key_passphrase.as_deref(),
+        signing_cert: &args.signing_cert,
+        revoked: &args.revoked,
+        include_expired: args.include_expired,
+        days_valid: args.days_valid,
+        extensions: &args.extensions.unwrap_or_default(),
+    })?;
+    let list = plan.sign(&key, digest).map_err(failed)?;
+    let bytes = if is_text { list.to_pem().into_bytes() } else { list.der().to_vec() };
+    write(Encoded { bytes, is_text }, args.path.as_deref(), args.raw, 0o644, "CRL")
+}
+
+/// Create a certificate signing request, and return it or write it to a file.
+///
+/// private_key, private_key_passphrase: the key of the subject. digest: hash function of the signature (sha256). encoding:
+/// `pem` or `der`. path: the file. raw: return bytes. Further arguments are subject, or attributes of it such as CN, and
+/// the extensions of `x509.create_certificate` that requests can have.
+///
+/// CLI Example:
+///
+///     salt '*' x509.create_csr private_key='/etc/pki/myca.key' CN='My Cert'
+#[function]
+pub fn create_csr(
+    _context: &Context,
+    private_key: Value,
+    #[default] private_key_passphrase: Option<String>,
+    #[default("sha256".into())] digest: String,
+    #[default("pem".into())] encoding: String,
+    #[default] path: Option<String>,
+    #[default(false)] raw: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let is_text = encode::is_pem(&encoding)?;
+    let mut args = without_ignored(kwargs);
+    args.entry("digest".into()).or_insert(digest.into());
+    args.extend([
+        (Value::from("private_key"), private_key),
+        ("private_key_passphrase".into(), private_key_passphrase.into()),
+    ]);
+    let (plan, key, digest) = build::request(&with_short_names(args))?;
+    let request = plan.sign(&key, digest).map_err(failed)?;
+    let bytes = if is_text { request.to_pem().into_bytes() } else { request.der().to_vec() };
+    write(Encoded { bytes, is_text }, path.as_deref(), raw, 0o644, "CSR")
+}
+
+/// Create a private key, and return it or write it to a file with mode 0600.
+///
+/// algo: `rsa` (default), `ec` or `ed25519`. keysize: 2048, 3072 or 4096 bits for RSA; 256, 384 or 521 for elliptic curves.
+/// passphrase: encrypts the key. encoding: `pem`, `der` or `pkcs12`. pkcs12_encryption_compat: encrypt so that old programs
+/// read it. path: the file. raw: return bytes.
+///
+/// CLI Example:
+///
+///     salt '*' x509.create_private_key algo=ec keysize=384
+#[function]
+pub fn create_private_key(
+    _context: &Context,
+    #[default("rsa".into())] algo: String,
+    #[default] keysize: Option<i64>,
+    #[default] passphrase: Option<String>,
+    #[default("pem".into())] encoding: String,
+    #[default(false)] pkcs12_encryption_compat: bool,
+    #[default] path: Option<String>,
+    #[default(false)] raw: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut kwargs = without_ignored(kwargs);
+    let bits = kwargs.shift_remove(&Value::from("bits")).and_then(|bits| bits.as_i64());
+    no_others(&kwargs)?;
+    encode::check_key_encoding(&encoding)?;
+    let key = PrivateKey::generate(&algo, bits.or(keysize)).map_err(failed)?;
+    let encoded = encode::private_key(key, &encoding, passphrase.as_deref(), pkcs12_encryption_compat)?;
+    write(encoded, path.as_deref(), raw, 0o600, "Private key")
+}

@@ -1,0 +1,215 @@
+//! `x509`: functions that encode certificates, requests, revocation lists and private keys.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::Value;
+use brine_x509::{Certificate, Container, Encoding, PrivateKey};
+
+use super::source::{self, Reach, execution, failed};
+
+/// Execution functions of `x509` that encode.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("x509", [encode_certificate, encode_crl, encode_csr, encode_private_key]);
+
+/// How a certificate is put into a PKCS#12 container.
+#[derive(Debug, Default)]
+pub struct Pkcs12<'a> {
+    /// The password; without one nothing is encrypted.
+    pub passphrase: Option<&'a str>,
+    /// Whether old programs must be able to read it.
+    pub compatible: bool,
+    /// The friendly name.
+    pub name: Option<&'a str>,
+}
+
+/// Encoded bytes, which a function returns as text.
+pub struct Encoded {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// Whether they are text.
+    pub is_text: bool,
+}
+
+impl Encoded {
+    /// Returns text as it is and other bytes in Base64, or the bytes themselves.
+    pub fn returned(self, raw: bool) -> Value {
+        match (raw, self.is_text) {
+            (true, _) => Value::Bytes(self.bytes),
+            (false, true) => String::from_utf8_lossy(&self.bytes).into_owned().into(),
+            (false, false) => STANDARD.encode(&self.bytes).into(),
+        }
+    }
+}
+
+/// Return a certificate in another encoding, with others behind it, or with its private key in a PKCS#12 container.
+///
+/// encoding: `pem` (default), `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`. append_certs: certificates that are appended.
+/// private_key, private_key_passphrase: the key for `pkcs12`. pkcs12_passphrase, pkcs12_friendlyname: password and name of
+/// the container; pkcs12_encryption_compat encrypts it so that old programs read it. raw: return bytes.
+///
+/// CLI Example:
+///
+///     salt '*' x509.encode_certificate /etc/pki/my.crt pem /etc/pki/ca.crt
+#[function]
+pub fn encode_certificate(
+    _context: &Context,
+    certificate: Value,
+    #[default("pem".into())] encoding: String,
+    #[default] append_certs: Value,
+    #[default] private_key: Value,
+    #[default] private_key_passphrase: Option<String>,
+    #[default] pkcs12_passphrase: Option<String>,
+    #[default(false)] pkcs12_encryption_compat: bool,
+    #[default] pkcs12_friendlyname: Option<String>,
+    #[default(false)] raw: bool,
+) -> CallResult {
+    let encoding = Encoding::parse(&encoding).map_err(failed)?;
+    check_chain(encoding, &append_certs)?;
+    if encoding != Encoding::Pkcs12 && private_key.is_truthy() {
+        return Err(execution("Embedding private keys is only supported for pkcs12 encoding"));
+    }
+    let key = if private_key.is_truthy() {
+        Some(source::private_key(&private_key, private_key_passphrase.as_deref())?)
+    } else {
+        None
+    };
+    let pkcs12 = Pkcs12 {
+        passphrase: pkcs12_passphrase.as_deref(),
+        compatible: pkcs12_encryption_compat,
+        name: pkcs12_friendlyname.as_deref(),
+    };
+    let certificate = source::certificate(&certificate)?;
+    Ok(self::certificate(&certificate, encoding, &chain(&append_certs)?, key, &pkcs12)?.returned(raw))
+}
+
+/// Refuses certificates behind one in DER.
+pub fn check_chain(encoding: Encoding, append_certs: &Value) -> Result<(), CallError> {
+    if encoding == Encoding::Der && append_certs.is_truthy() {
+        return Err(execution("Cannot encode a certificate chain in DER"));
+    }
+    Ok(())
+}
+
+/// Loads one certificate or a list of them.
+pub fn chain(append_certs: &Value) -> Result<Vec<Certificate>, CallError> {
+    match append_certs {
+        Value::Nil => Ok(Vec::new()),
+        Value::List(list) => list.iter().map(source::certificate).collect(),
+        one => Ok(vec![source::certificate(one)?]),
+    }
+}
+
+/// Encodes a certificate and those behind it.
+pub fn certificate(
+    certificate: &Certificate,
+    encoding: Encoding,
+    others: &[Certificate],
+    key: Option<PrivateKey>,
+    how: &Pkcs12<'_>,
+) -> Result<Encoded, CallError> {
+    if encoding != Encoding::Pkcs12 {
+        return Ok(Encoded { bytes: certificate.encode(encoding, others), is_text: encoding.is_text() });
+    }
+    let missing = "Creating a PKCS12-encoded certificate without embedded private key is unsupported";
+    let container = Container {
+        key: Some(key.ok_or_else(|| execution(missing))?),
+        certificate: Some(certificate.der().to_vec()),
+        others: others.iter().map(|one| one.der().to_vec()).collect(),
+        name: how.name.filter(|name| !name.is_empty()).map(str::to_owned),
+    };
+    Ok(Encoded { bytes: container.to_der(how.passphrase, how.compatible).map_err(failed)?, is_text: false })
+}
+
+/// Whether an encoding of requests and lists is PEM.
+pub fn is_pem(encoding: &str) -> Result<bool, CallError> {
+    match encoding {
+        "pem" => Ok(true),
+        "der" => Ok(false),
+        _ => Err(execution(format!("Invalid value '{encoding}' for encoding. Valid: der, pem"))),
+    }
+}
+
+/// Return a certificate revocation list in another encoding: `pem` (default) or `der`, which is returned in Base64.
+///
+/// CLI Example:
+///
+///     salt '*' x509.encode_crl /etc/pki/my.crl der
+#[function]
+pub fn encode_crl(
+    _context: &Context,
+    crl: Value,
+    #[default("pem".into())] encoding: String,
+    #[default(false)] raw: bool,
+) -> CallResult {
+    let is_text = is_pem(&encoding)?;
+    let list = source::revocation_list(&crl)?;
+    let bytes = if is_text { list.to_pem().into_bytes() } else { list.der().to_vec() };
+    Ok(Encoded { bytes, is_text }.returned(raw))
+}
+
+/// Return a certificate signing request in another encoding: `pem` (default) or `der`, which is returned in Base64.
+///
+/// CLI Example:
+///
+///     salt '*' x509.encode_csr /etc/pki/my.csr der
+#[function]
+pub fn encode_csr(
+    _context: &Context,
+    csr: Value,
+    #[default("pem".into())] encoding: String,
+    #[default(false)] raw: bool,
+) -> CallResult {
+    let is_text = is_pem(&encoding)?;
+    let request = source::request(&csr, Reach::Files)?;
+    let bytes = if is_text { request.to_pem().into_bytes() } else { request.der().to_vec() };
+    Ok(Encoded { bytes, is_text }.returned(raw))
+}
+
+/// Return a private key in another encoding.
+///
+/// encoding: `pem` (default), `der` or `pkcs12`; the last two are returned in Base64. passphrase: encrypts the result.
+/// private_key_passphrase: decrypts the key. pkcs12_encryption_compat: encrypt so that old programs read it. raw: return
+/// bytes.
+///
+/// CLI Example:
+///
+///     salt '*' x509.encode_private_key /etc/pki/my.key der
+#[function]
+pub fn encode_private_key(
+    _context: &Context,
+    private_key: Value,
+    #[default("pem".into())] encoding: String,
+    #[default] passphrase: Option<String>,
+    #[default] private_key_passphrase: Option<String>,
+    #[default(false)] pkcs12_encryption_compat: bool,
+    #[default(false)] raw: bool,
+) -> CallResult {
+    check_key_encoding(&encoding)?;
+    let key = source::private_key(&private_key, private_key_passphrase.as_deref())?;
+    Ok(self::private_key(key, &encoding, passphrase.as_deref(), pkcs12_encryption_compat)?.returned(raw))
+}
+
+/// Refuses encodings that private keys do not have.
+pub fn check_key_encoding(encoding: &str) -> Result<(), CallError> {
+    if ["der", "pem", "pkcs12"].contains(&encoding) {
+        return Ok(());
+    }
+    Err(execution(format!("Invalid value '{encoding}' for encoding. Valid: der, pem, pkcs12")))
+}
+
+/// Encodes a private key.
+pub fn private_key(
+    key: PrivateKey,
+    encoding: &str,
+    passphrase: Option<&str>,
+    compatible: bool,
+) -> Result<Encoded, CallError> {
+    let bytes = match encoding {
+        "pem" => key.to_pem(passphrase).map(String::into_bytes),
+        "der" => key.to_der(passphrase),
+        _ => Container { key: Some(key), ..Container::default() }.to_der(passphrase, compatible),
+    };
+    Ok(Encoded { bytes: bytes.map_err(failed)?, is_text: encoding == "pem" })
+}

@@ -1,0 +1,253 @@
+//! `x509`: the states of certificates, requests, revocation lists and private keys.
+//!
+//! Each compares its file with what it would create, then creates it anew if something differs. The file itself is that
+//! of `file.managed`, whose result each returns too (`sub_state_run`).
+
+mod certificate;
+mod private_key;
+mod request;
+mod revocation;
+
+use std::path::PathBuf;
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, list, map};
+
+use super::source::execution;
+use super::{no_others, pems};
+
+/// State functions of `x509`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+    "x509",
+    [
+        certificate::certificate_managed,
+        revocation::crl_managed,
+        request::csr_managed,
+        pem_managed,
+        private_key::private_key_managed
+    ]
+);
+
+/// The arguments of `file.managed` that the states of `x509` have.
+#[derive(Args)]
+pub struct FileArgs {
+    /// Owner of the file.
+    #[default]
+    user: Value,
+    /// Group of the file.
+    #[default]
+    group: Value,
+    /// Permissions, as an octal string; `0400` for private keys by default.
+    #[default]
+    pub mode: Value,
+    /// Attributes of the file system.
+    #[default]
+    attrs: Value,
+    /// Whether missing parent directories are created.
+    #[default]
+    makedirs: Value,
+    /// Permissions of directories that `makedirs` creates.
+    #[default]
+    dir_mode: Value,
+    /// Whether a replaced file is kept in the minion's cache: `minion`.
+    #[default]
+    backup: Value,
+    /// Whether a missing file is created.
+    #[default]
+    create: Value,
+    /// Whether the target of a symbolic link is managed, not the link.
+    #[default(true)]
+    follow_symlinks: bool,
+    /// Command that receives the path of a draft; the file is written only if it exits with 0. Not for binary encodings.
+    #[default]
+    check_cmd: Value,
+    /// Directory of drafts for `check_cmd`.
+    #[default]
+    tmp_dir: Value,
+    /// Suffix of drafts for `check_cmd`.
+    #[default]
+    tmp_ext: Value,
+    /// SELinux context.
+    #[default]
+    selinux: Value,
+    /// Encoding of the file in Salt; has no effect.
+    #[default]
+    file_encoding: Value,
+}
+
+impl FileArgs {
+    fn keyword(&self, name: &str) -> Map {
+        let _ = &self.file_encoding;
+        let all = [
+            ("user", &self.user),
+            ("group", &self.group),
+            ("mode", &self.mode),
+            ("attrs", &self.attrs),
+            ("makedirs", &self.makedirs),
+            ("dir_mode", &self.dir_mode),
+            ("backup", &self.backup),
+            ("create", &self.create),
+            ("check_cmd", &self.check_cmd),
+            ("tmp_dir", &self.tmp_dir),
+            ("tmp_ext", &self.tmp_ext),
+            ("selinux", &self.selinux),
+        ];
+        let mut keyword = map! {"name" => name, "show_changes" => false, "follow_symlinks" => self.follow_symlinks};
+        keyword.extend(
+            all.into_iter().filter(|(_, value)| !value.is_nil()).map(|(key, value)| (key.into(), value.clone())),
+        );
+        keyword
+    }
+}
+
+/// A file of a state.
+struct Managed<'a> {
+    context: &'a StateContext,
+    name: &'a str,
+    file: &'a FileArgs,
+    /// What the comments call it, such as `certificate`.
+    what: &'static str,
+}
+
+/// What a state creates.
+struct Content {
+    bytes: Vec<u8>,
+    is_text: bool,
+}
+
+/// What is known before the content of the file is compared.
+struct Before {
+    /// The result of `file.managed` in test mode.
+    tried: Map,
+    /// The file, behind symbolic links.
+    path: PathBuf,
+    /// Whether a link was in place of the file, which is removed.
+    replaces_link: bool,
+}
+
+impl Managed<'_> {
+    /// Calls `file.managed`.
+    fn file(&self, test: bool, more: Map) -> Result<Map, CallError> {
+        let mut keyword = self.file.keyword(self.name);
+        keyword.extend(more);
+        let context = StateContext { test: test || self.context.test, ..self.context.clone() };
+        match self.context.call.minion.states.call(&context, "file.managed", Args::keyword(keyword))? {
+            Value::Map(result) => Ok(result),
+            other => Err(execution(format!("Failed running file.managed in x509_v2 state: {other}"))),
+        }
+    }
+
+    /// Adds a result of `file.managed`.
+    fn with_file(&self, mut state: StateReturn, mut result: Map) -> StateReturn {
+        let low = map! {"name" => self.name, "state" => "file", "__id__" => &self.context.id, "fun" => "managed"};
+        result.insert("low".into(), low.into());
+        state.more.insert("sub_state_run".into(), list![result]);
+        state
+    }
+
+    fn correct(&self) -> StateReturn {
+        StateReturn::ok(self.name, format!("The {} is in the correct state", self.what))
+    }
+
+    /// Looks at the file. `Err` is the result of a state that ends here.
+    fn before(&self) -> Result<Result<Before, StateReturn>, CallError> {
+        let tried = self.file(true, map! {"replace" => false})?;
+        if tried.get("result") == Some(&Value::Bool(false)) {
+            let failed = StateReturn::failed(self.name, "Problem while testing file.managed changes, see its output");
+            return Ok(Err(self.with_file(failed, tried)));
+        }
+        let comment = tried.get("comment").map(ToString::to_string).unwrap_or_default();
+        if comment.contains("is not present and is not set for creation") {
+            return Ok(Err(self.with_file(self.correct(), tried)));
+        }
+        let mut path = PathBuf::from(self.name);
+        let mut replaces_link = false;
+        if path.is_symlink() {
+            if self.file.follow_symlinks {
+                path = path.canonicalize().unwrap_or(path);
+            } else {
+                // A link is never written through; in test mode it stays.
+                if !self.context.test {
+                    std::fs::remove_file(&path).map_err(CallError::execution)?;
+                }
+                replaces_link = true;
+            }
+        }
+        Ok(Ok(Before { tried, path, replaces_link }))
+    }
+
+    /// Makes the changes, unless there are none or in test mode. `exists`: whether there is one that is created anew.
+    fn finish(
+        &self,
+        before: Before,
+        changes: Map,
+        exists: bool,
+        create: impl FnOnce() -> Result<Content, CallError>,
+    ) -> Result<StateReturn, CallError> {
+        let file_changes = before.tried.get("changes").is_some_and(Value::is_truthy);
+        if changes.is_empty() && !file_changes {
+            return Ok(self.with_file(self.correct(), before.tried));
+        }
+        let verb = if exists && !changes.is_empty() { "recreated" } else { "created" };
+        if self.context.test {
+            let state = if changes.is_empty() {
+                self.correct()
+            } else {
+                StateReturn::would(self.name, format!("The {} would have been {verb}", self.what)).with_changes(changes)
+            };
+            return Ok(self.with_file(state, before.tried));
+        }
+        if changes.is_empty() {
+            let result = self.file(false, map! {"replace" => false})?;
+            return Ok(self.checked(self.correct(), result, exists));
+        }
+        let content = create()?;
+        let state = StateReturn::ok(self.name, format!("The {} has been {verb}", self.what)).with_changes(changes);
+        if content.is_text {
+            let text = String::from_utf8_lossy(&content.bytes).into_owned();
+            let result = self.file(false, map! {"contents" => text, "replace" => true})?;
+            return Ok(self.checked(state, result, exists));
+        }
+        // The file gets its owner and mode first, and then the bytes.
+        let result = self.file(false, map! {"replace" => false})?;
+        let state = self.checked(state, result, exists);
+        if state.result == Some(true) {
+            files::rewrite(&before.path, &content.bytes, 0o600).map_err(CallError::execution)?;
+        }
+        Ok(state)
+    }
+
+    fn checked(&self, state: StateReturn, result: Map, exists: bool) -> StateReturn {
+        if result.get("result") != Some(&Value::Bool(false)) {
+            return self.with_file(state, result);
+        }
+        let verb = if exists { "update" } else { "create" };
+        let comment = format!("Could not {verb} file, see file.managed output");
+        self.with_file(StateReturn::failed(self.name, comment), result)
+    }
+
+    /// Returns the result of a state, whose errors are its comment.
+    fn result(&self, state: Result<StateReturn, CallError>) -> CallResult {
+        Ok(state.unwrap_or_else(|error| StateReturn::failed(self.name, error.message())).into())
+    }
+}
+
+/// Ensure that a file has the content of a PEM entry, with its line breaks corrected.
+#[function]
+pub fn pem_managed(
+    context: &StateContext,
+    name: String,
+    /// The entry.
+    text: Value,
+    #[args] file: FileArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    no_others(&kwargs)?;
+    let managed = Managed { context, name: &name, file: &file, what: "PEM" };
+    match pems::entry(&text, None) {
+        Ok(contents) => Ok(managed.file(false, map! {"contents" => contents})?.into()),
+        Err(error) => Ok(StateReturn::failed(&name, error.message()).into()),
+    }
+}

@@ -1,0 +1,92 @@
+//! `x509.csr_managed`.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallError, CallResult, function};
+use brine_value::{Map, Value};
+use brine_x509::{Request, X509Error, changes as extension_changes};
+
+use super::{Content, FileArgs, Managed};
+use crate::x509::build::{self, with_short_names};
+use crate::x509::encode::is_pem;
+use crate::x509::source::{failed, read_file};
+
+/// Ensure that a file has a certificate signing request as described.
+///
+/// Further arguments are subject, or attributes of it such as CN, and the extensions of `x509.create_csr`.
+#[function]
+pub fn csr_managed(
+    context: &StateContext,
+    name: String,
+    /// Private key of the subject.
+    private_key: Value,
+    /// Password of the key.
+    #[default]
+    private_key_passphrase: Option<String>,
+    /// Hash function of the signature.
+    #[default("sha256".into())]
+    digest: String,
+    /// `pem` or `der`.
+    #[default("pem".into())]
+    encoding: String,
+    #[args] file: FileArgs,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut args = kwargs;
+    args.entry("digest".into()).or_insert(digest.into());
+    args.insert("private_key".into(), private_key);
+    args.insert("private_key_passphrase".into(), private_key_passphrase.into());
+    let managed = Managed { context, name: &name, file: &file, what: "certificate signing request" };
+    managed.result(state(&managed, &with_short_names(args), &encoding))
+}
+
+fn state(managed: &Managed<'_>, args: &Map, encoding: &str) -> Result<StateReturn, CallError> {
+    let as_text = is_pem(encoding)?;
+    let before = match managed.before()? {
+        Ok(before) => before,
+        Err(ended) => return Ok(ended),
+    };
+    let (mut changes, mut current) = (Map::new(), None);
+    let mut replaced = before.replaces_link;
+    if !before.replaces_link && before.path.is_file() {
+        match Request::load(&read_file(&before.path)?) {
+            Ok((request, was_text)) => {
+                let (plan, key, digest) = build::request(args)?;
+                if request.digest().is_some_and(|current| current != digest) {
+                    changes.insert("digest".into(), build::text(args, "digest").into());
+                }
+                if was_text != as_text {
+                    changes.insert("encoding".into(), encoding.into());
+                }
+                if request.public_key().map_err(failed)? != key.public().map_err(failed)? {
+                    changes.insert("private_key".into(), true.into());
+                }
+                if request.subject != plan.subject {
+                    changes.insert("subject_name".into(), plan.subject.show().into());
+                }
+                if let Some(differences) = extension_changes(&request.extensions, &plan.extensions) {
+                    changes.insert("extensions".into(), differences.into());
+                }
+                current = Some(request);
+            }
+            Err(X509Error::Unreadable(_)) => replaced = true,
+            Err(error) => return Err(failed(error)),
+        }
+    } else if !before.replaces_link {
+        changes.insert("created".into(), managed.name.into());
+    }
+    if replaced {
+        changes.insert("replaced".into(), managed.name.into());
+    }
+    let only_form = changes.keys().all(|key| key.as_str() == Some("encoding"));
+    let exists = current.is_some();
+    managed.finish(before, changes, exists, move || {
+        let request = if let Some(request) = current.filter(|_| only_form) {
+            request
+        } else {
+            let (plan, key, digest) = build::request(args)?;
+            plan.sign(&key, digest).map_err(failed)?
+        };
+        let bytes = if as_text { request.to_pem().into_bytes() } else { request.der().to_vec() };
+        Ok(Content { bytes, is_text: as_text })
+    })
+}
