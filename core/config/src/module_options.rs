@@ -97,6 +97,14 @@ module_options! {
         /// The names of the only modules that `saltutil.sync_*` copies, by type.
         extmod_whitelist: "a mapping of lists" Map = "{}" Map::new(),
     }
+    "http" {
+        /// The URL from which `http.update_ca_bundle` downloads certificate authorities.
+        ca_bundle_url: "a string" Option<String> = "" None,
+    }
+    "x509" {
+        /// The signing policies of certificates, by name; those of the pillar take precedence.
+        x509_signing_policies: "a mapping of mappings or lists" Map = "{}" Map::new(),
+    }
     "aliases" {
         /// The file with the mail aliases.
         aliases_file as "aliases.file": "a path" PathBuf = "/etc/aliases" "/etc/aliases".into(),

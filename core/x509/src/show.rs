@@ -62,7 +62,10 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
                 let mut inside = item.inside();
                 let oid = der::dotted(inside.expect(der::OID)?.content)?;
                 let name = ACCESS.iter().find(|(_, known)| *known == oid).map_or(&oid[..], |(name, _)| *name);
-                Some(Value::from(map! {name => show(&inside.next()?)}))
+                // Without the type of the general name, as in Salt.
+                let shown = show(&inside.next()?);
+                let location = shown.split_once(':').map_or(&shown[..], |(_, location)| location);
+                Some(Value::from(map! {name => location}))
             };
             map! {"value" => sequence()?.inside().all()?.iter().map(access).collect::<Option<Vec<_>>>()?}
         }

@@ -135,10 +135,11 @@ fn matches(context: &Context, pattern: &str, id: &str) -> Result<bool, CallError
 
 /// Returns a policy of this minion: of its pillar, its configuration or its grains. Empty if there is none.
 fn local(context: &Context, name: &str) -> Map {
-    let sources = [context.pillar(), context.opts(), context.grains()];
-    let named =
-        |source: &Map| source.get(&Value::from(POLICIES))?.get(name).filter(|policy| policy.is_truthy()).cloned();
-    match sources.iter().find_map(|source| named(source)) {
+    let of = |source: &Map| source.get(&Value::from(POLICIES)).cloned();
+    let configured = brine_config::opts::modules::x509_signing_policies(&context.opts()).into();
+    let sources = [of(&context.pillar()), Some(configured), of(&context.grains())];
+    let named = |policies: &Value| policies.get(name).filter(|policy| policy.is_truthy()).cloned();
+    match sources.iter().flatten().find_map(named) {
         Some(Value::Map(policy)) => policy,
         Some(Value::List(parts)) => {
             parts.iter().filter_map(Value::as_map).flatten().map(|(key, value)| (key.clone(), value.clone())).collect()
