@@ -1,12 +1,12 @@
 //! `http`: requests of the master's host.
 
 use brine_function::{Args, CallResult, Function, function, registry};
-use brine_value::Map;
+use brine_value::{Map, Value, map};
 
 use super::RunnerContext;
 
 /// Runner functions of `http`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("http", [query]);
+pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("http", [query, update_ca_bundle]);
 
 /// Request a resource from the master's host. The options are those of the execution function `http.query`.
 ///
@@ -28,4 +28,23 @@ pub fn query(
         keyword.shift_remove(name);
     }
     context.call_host("http.query", Args { positional: vec![url.into()], keyword })
+}
+
+/// Download a bundle of certificate authorities, and replace the bundle of the master's host.
+///
+/// target: the file; by default that of the option `ca_bundle`, or of the distribution. source: the URL; by default the
+/// option `ca_bundle_url`, or curl's bundle by HTTPS. merge_files: files that are appended.
+///
+/// CLI Example:
+///
+///     salt-run http.update_ca_bundle merge_files=/path/to/mycert.pem
+#[function]
+pub fn update_ca_bundle(
+    context: &RunnerContext,
+    #[default] target: Value,
+    #[default] source: Value,
+    #[default] merge_files: Value,
+) -> CallResult {
+    let keyword = map! {"target" => target, "source" => source, "merge_files" => merge_files};
+    context.call_host("http.update_ca_bundle", Args { positional: Vec::new(), keyword })
 }

@@ -6,8 +6,10 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
 use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
 
 use super::RunnerContext;
+use super::salt::with_keywords;
 use crate::host_functions::Orchestrated;
 use crate::jobs::orchestration::Orchestrator;
 
@@ -23,6 +25,8 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
         orchestrate_high,
         orchestrate_show_sls,
         orch_show_sls,
+        graph,
+        graph_highstate,
         pause,
         set_pause,
         resume,
@@ -194,6 +198,75 @@ pub fn orchestrate_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[k
 #[function]
 pub fn orch_show_sls(context: &RunnerContext, #[args] args: ShowArgs, #[keywords] kwargs: Map) -> CallResult {
     orchestrate_show_sls(context, args, kwargs)
+}
+
+/// Return the requisites of SLS files as a graph in DOT: of an orchestration, or of minions by their ids.
+///
+/// tgt: minions; without it the files are those of an orchestration. tgt_type: the type of the target (glob). saltenv, test,
+/// pillar, pillarenv: as in `state.graph` of a minion. timeout: seconds to wait for minions.
+///
+/// CLI Example:
+///
+///     salt-run state.graph webserver | dot -Tpng -o state_graph.png
+///     salt-run state.graph webserver tgt='*'
+#[function]
+pub fn graph(
+    context: &RunnerContext,
+    mods: Value,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default("base".into())] saltenv: Value,
+    #[default] test: Value,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
+    drawn(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
+}
+
+/// Return the requisites of the highstate as a graph in DOT: of the master's host, or of minions by their ids.
+///
+/// tgt: minions. tgt_type: the type of the target (glob). pillar, pillarenv: as in `state.graph_highstate` of a minion.
+/// timeout: seconds to wait for minions.
+///
+/// CLI Example:
+///
+///     salt-run state.graph_highstate tgt='*'
+#[function]
+pub fn graph_highstate(
+    context: &RunnerContext,
+    #[default] tgt: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] pillar: Value,
+    #[default] pillarenv: Value,
+    #[default] timeout: Option<f64>,
+) -> CallResult {
+    let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
+    drawn(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
+}
+
+/// Draws a graph here or on minions.
+fn drawn(
+    context: &RunnerContext,
+    function: &str,
+    positional: Vec<Value>,
+    given: Map,
+    (tgt, tgt_type): (Value, String),
+    timeout: Option<f64>,
+) -> CallResult {
+    if !given.get("pillar").is_none_or(|pillar| matches!(pillar, Value::Nil | Value::Map(_))) {
+        return Err(CallError::execution("Pillar data must be formatted as a dictionary"));
+    }
+    if !tgt.is_truthy() {
+        let pillar = given.get("pillar").cloned().unwrap_or_default();
+        let given = given.into_iter().filter(|(name, _)| name.as_str() != Some("pillar"));
+        return Ok(run(context, function, positional, given, pillar, None)?.value);
+    }
+    let given = given.into_iter().filter(|(_, value)| !value.is_nil()).collect();
+    let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", function, &context.caller.user) };
+    let request = PublishRequest { arg: with_keywords(positional, given), ..request };
+    Ok(context.ask(request, timeout)?.into())
 }
 
 /// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.

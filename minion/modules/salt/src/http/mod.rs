@@ -1,5 +1,6 @@
 //! `http`: requests to web servers.
 
+mod ca_bundle;
 pub(crate) mod state;
 
 use std::time::Instant;
@@ -15,7 +16,8 @@ use brine_value::{FromValue, Map, Value};
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `http`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("http", [query, wait_for_successful_query]);
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("http", [query, wait_for_successful_query, ca_bundle::update_ca_bundle]);
 
 /// Query a web server, and return `body` and, as requested, `status`, `headers`, `text`, and the parsed body as
 /// `dict` (`decode=True`). Failures are returned as `error`.

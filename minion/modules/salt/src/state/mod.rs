@@ -2,6 +2,7 @@
 
 pub(super) mod disabled;
 mod dynamic;
+mod graph;
 pub(super) mod package;
 pub(super) mod pauses;
 pub(super) mod requests;
@@ -21,6 +22,7 @@ pub(super) static ROOM: Room = Room {
         FUNCTIONS,
         crate::saltutil::orchestration::STATE,
         disabled::FUNCTIONS,
+        graph::FUNCTIONS,
         package::FUNCTIONS,
         pauses::FUNCTIONS,
         requests::FUNCTIONS,

@@ -184,7 +184,7 @@ pub fn id_exists(
 }
 
 /// Runs a query. Errors of the pillar are errors of the call.
-fn shown(
+pub(super) fn shown(
     context: &Context,
     kwargs: Map,
     look: impl FnOnce(&StateRun) -> Result<Value, Vec<String>>,
@@ -194,7 +194,7 @@ fn shown(
     look(&run).or_else(|errors| brine_state::errors(context, errors))
 }
 
-fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
+pub(super) fn low_of_top(run: &StateRun) -> Result<Low, Vec<String>> {
     let (high, errors) = run.high_and_errors(&run.top().matches);
     run.compile_to_show(high, errors)
 }

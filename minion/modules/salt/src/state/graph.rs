@@ -1,0 +1,139 @@
+//! `state.graph` and `state.graph_highstate`: the requisites of a run as a graph in DOT, the language of Graphviz.
+
+use brine_context::Context;
+use brine_function::arguments::names;
+use brine_function::{CallResult, Function, function, registry};
+use brine_sls::compile::{Chunk, Low, RequisiteKind};
+use brine_value::{Map, Value};
+
+use super::show::{low_of_top, shown};
+use super::{in_environment, with};
+
+/// Execution functions of `state` that draw graphs.
+pub static FUNCTIONS: &[Function<Context>] = registry!("state", [graph, graph_highstate]);
+
+/// Return the requisites of SLS files as a graph in DOT.
+///
+/// CLI Example:
+///
+///     salt '*' state.graph core,edit.vim saltenv=dev
+///     salt '*' state.graph core --out=txt | dot -Tpng -o state_graph.png
+#[function]
+pub fn graph(context: &Context, mods: Value, #[default] test: Value, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, in_environment(context, with(kwargs, [("test", test)])), |run| {
+        let low = run.compile_to_show(run.sls(names(&mods))?, Vec::new())?;
+        Ok(dot(&low).into())
+    })
+}
+
+/// Return the requisites of the highstate as a graph in DOT.
+///
+/// CLI Example:
+///
+///     salt '*' state.graph_highstate
+///     salt '*' state.graph_highstate --out=txt | dot -Tpng -o highstate.png
+#[function]
+pub fn graph_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult {
+    shown(context, kwargs, |run| Ok(dot(&low_of_top(run)?).into()))
+}
+
+/// Draws the states as nodes, and their requisites as arrows from the required state. The dry run of a `prereq` is a node
+/// of its own.
+fn dot(low: &Low) -> String {
+    let mut nodes = low.in_order().map(|chunk| node(chunk, false)).collect::<Vec<_>>();
+    let checked = low.steps.iter().filter(|step| step.check).map(|step| node(&low.chunks[step.chunk], true));
+    nodes.extend(checked);
+    let mut lines = vec!["digraph G {".to_owned()];
+    lines.extend(nodes.iter().map(|(id, label)| format!("  \"{id}\" [label=\"{label}\"];")));
+    let mut edges = Vec::new();
+    for step in &low.steps {
+        let (target, _) = node(&low.chunks[step.chunk], step.check);
+        for need in &step.needs {
+            let (source, _) = node(&low.chunks[need.chunk], need.kind == RequisiteKind::Prereq);
+            let kind = match need.kind {
+                // The state behind a `prereq` waits for the one that has it.
+                RequisiteKind::Prerequired => RequisiteKind::Require,
+                kind => kind,
+            };
+            edges.push((source, target.clone(), kind.name()));
+        }
+    }
+    for (id, _) in &nodes {
+        let from = edges.iter().filter(|(source, ..)| source == id);
+        lines.extend(from.map(|(source, target, kind)| format!("  \"{source}\" -> \"{target}\" [label=\"{kind}\"];")));
+    }
+    lines.push("}".to_owned());
+    lines.join("\n")
+}
+
+/// Returns the id and the label of a node.
+fn node(chunk: &Chunk, check: bool) -> (String, String) {
+    let mut label = format!("{}.{}\\n{}", chunk.state, chunk.fun, escaped(&chunk.id));
+    if chunk.name != chunk.id {
+        label += &format!("\\n({})", escaped(&chunk.name));
+    }
+    let suffix = if check { "_|-__prereq_test__" } else { "" };
+    (escaped(&chunk.tag()) + suffix, label)
+}
+
+/// Escapes text within quotation marks of DOT.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::map;
+
+    use crate::testing::context;
+
+    const SLS: &str = "one:
+  test.nop: []
+two:
+  test.nop:
+    - name: 'other \"name\"'
+    - require: [test: one]
+    - onchanges: [test: one]
+three:
+  test.succeed_with_changes:
+    - prereq: [test: two]
+four:
+  test.nop:
+    - require_any: [test: one, test: two]
+";
+
+    /// As Salt 3008 draws it, but for the quotation marks, which it does not escape, and the order of states.
+    const DRAWN: [&str; 14] = [
+        r#"  "test_|-one_|-one_|-nop" [label="test.nop\none"];"#,
+        r#"  "test_|-two_|-other \"name\"_|-nop" [label="test.nop\ntwo\n(other \"name\")"];"#,
+        r#"  "test_|-three_|-three_|-succeed_with_changes" [label="test.succeed_with_changes\nthree"];"#,
+        r#"  "test_|-four_|-four_|-nop" [label="test.nop\nfour"];"#,
+        r#"  "test_|-two_|-other \"name\"_|-nop_|-__prereq_test__" [label="test.nop\ntwo\n(other \"name\")"];"#,
+        r#"  "test_|-one_|-one_|-nop" -> "test_|-two_|-other \"name\"_|-nop" [label="require"];"#,
+        r#"  "test_|-one_|-one_|-nop" -> "test_|-two_|-other \"name\"_|-nop" [label="onchanges"];"#,
+        r#"  "test_|-one_|-one_|-nop" -> "test_|-two_|-other \"name\"_|-nop_|-__prereq_test__" [label="require"];"#,
+        r#"  "test_|-one_|-one_|-nop" -> "test_|-two_|-other \"name\"_|-nop_|-__prereq_test__" [label="onchanges"];"#,
+        r#"  "test_|-one_|-one_|-nop" -> "test_|-four_|-four_|-nop" [label="require_any"];"#,
+        r#"  "test_|-two_|-other \"name\"_|-nop" -> "test_|-four_|-four_|-nop" [label="require_any"];"#,
+        r#"  "test_|-three_|-three_|-succeed_with_changes" -> "test_|-two_|-other \"name\"_|-nop" [label="require"];"#,
+        r#"  "test_|-two_|-other \"name\"_|-nop_|-__prereq_test__" -> "test_|-three_|-three_|-succeed_with_changes" [label="prereq"];"#,
+        "}",
+    ];
+
+    #[test]
+    fn requisites_are_drawn_as_arrows() {
+        let context = context(&[("a.sls", SLS), ("top.sls", "base: {'*': [a]}")]);
+        for (function, args) in [("state.graph", map! {"mods" => "a"}), ("state.graph_highstate", map! {})] {
+            let drawn = context.call(function, Args::keyword(args)).unwrap().to_string();
+            let mut lines = drawn.lines().collect::<Vec<_>>();
+            assert_eq!(lines.remove(0), "digraph G {");
+            let mut expected = DRAWN;
+            lines.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(lines, expected, "{function}");
+        }
+        let missing = context.call("state.graph", Args::keyword(map! {"mods" => "none"})).unwrap();
+        assert_eq!(missing.to_string(), "[\"No matching sls found for 'none' in env 'base'\"]");
+    }
+}
