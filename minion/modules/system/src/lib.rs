@@ -8,6 +8,7 @@ pub(crate) mod cron;
 pub(crate) mod cryptdev;
 pub(crate) mod disk;
 pub(crate) mod dnsutil;
+pub(crate) mod ethtool;
 pub(crate) mod extfs;
 pub(crate) mod firewalld;
 pub(crate) mod gpg;

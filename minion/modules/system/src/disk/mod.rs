@@ -1,6 +1,7 @@
 //! `disk`: usage of the mounted file systems, and attributes of block devices.
 
 pub(crate) mod devices;
+mod hardware;
 
 use brine_context::programs::run;
 use brine_context::{Context, Room};
@@ -24,7 +25,11 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         devices::resize2fs,
         devices::format_,
         devices::fstype,
-        devices::get_fstype_from_path
+        devices::get_fstype_from_path,
+        hardware::hdparms,
+        hardware::hpa,
+        hardware::smart_attributes,
+        hardware::iostat
     ]
 );
 

@@ -1,0 +1,418 @@
+//! `ethtool`: settings of network devices, by the program `ethtool`. Salt's module needs a Python library.
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `ethtool`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "ethtool",
+    [
+        show_ring,
+        show_coalesce,
+        show_driver,
+        set_ring,
+        set_coalesce,
+        show_offload,
+        set_offload,
+        show_pause,
+        set_pause,
+        show_features,
+        set_feature
+    ]
+);
+
+/// The parameters of rings: Salt's name, the program's, and whether it is a limit.
+const RING: [(&str, &str); 4] = [("rx", "rx"), ("rx_mini", "rx mini"), ("rx_jumbo", "rx jumbo"), ("tx", "tx")];
+/// The features of `set_feature`.
+const FEATURES: [&str; 12] =
+    ["rx", "tx", "sg", "tso", "ufo", "gso", "gro", "lro", "rxvlan", "txvlan", "ntuple", "rxhash"];
+
+/// Runs ethtool on a device. `Err` is its first message.
+fn ethtool(context: &Context, flag: &str, device: &str, more: &[String]) -> Result<Result<String, String>, CallError> {
+    let mut words = vec!["ethtool".to_owned(), flag.to_owned(), argument(device)?];
+    words.extend_from_slice(more);
+    if context.minion.programs.find("ethtool").is_none() {
+        return Err(CallError::execution("Command 'ethtool' cannot be found"));
+    }
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    let all = [output.stdout.trim(), output.stderr.trim()].into_iter().filter(|text| !text.is_empty());
+    let all = all.collect::<Vec<_>>().join("\n");
+    Ok(if output.retcode == 0 { Ok(output.stdout) } else { Err(all) })
+}
+
+/// Runs ethtool; returns Salt's word if the device does not have the setting.
+fn shown(context: &Context, flag: &str, device: &str, otherwise: &str) -> Result<Result<String, Value>, CallError> {
+    Ok(ethtool(context, flag, device, &[])?.map_err(|error| {
+        tracing::error!(device, "ethtool {flag} failed: {error}");
+        otherwise.into()
+    }))
+}
+
+/// Returns the pairs of `name: value` lines.
+fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()))
+}
+
+/// Returns a number, or the word.
+fn number(word: &str) -> Value {
+    word.parse::<i64>().map_or_else(|_| word.into(), Value::from)
+}
+
+/// Return the sizes of the rings of a network device, and their limits (`_max`).
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_ring eth0
+#[function]
+pub fn show_ring(context: &Context, devname: String) -> CallResult {
+    Ok(shown(context, "-g", &devname, "Not supported")?.map_or_else(|word| word, |text| rings(&text).into()))
+}
+
+fn rings(text: &str) -> Map {
+    let mut limits = true;
+    let mut rings = Map::new();
+    for (name, value) in pairs(text) {
+        match (name, RING.iter().find(|(_, known)| known.eq_ignore_ascii_case(name))) {
+            ("Current hardware settings", _) => limits = false,
+            (_, Some((name, _))) => {
+                let name = if limits { format!("{name}_max") } else { (*name).to_owned() };
+                rings.insert(name.into(), number(value));
+            }
+            _ => {}
+        }
+    }
+    rings
+}
+
+/// Return the settings of a network device that combine interrupts.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_coalesce eth0
+#[function]
+pub fn show_coalesce(context: &Context, devname: String) -> CallResult {
+    Ok(shown(context, "-c", &devname, "Not supported")?.map_or_else(|word| word, |text| coalescing(&text).into()))
+}
+
+fn coalescing(text: &str) -> Map {
+    let mut found = Map::new();
+    for (name, value) in pairs(text) {
+        // `Adaptive RX: on  TX: off`
+        if let Some((rx, tx)) = value.split_once("TX:").filter(|_| name == "Adaptive RX") {
+            for (name, value) in [("adaptive_rx", rx), ("adaptive_tx", tx)] {
+                found.insert(name.into(), i64::from(value.trim() == "on").into());
+            }
+        } else if !value.is_empty() && !name.contains(' ') {
+            found.insert(name.replace('-', "_").into(), number(value));
+        }
+    }
+    found
+}
+
+/// Return the driver of a network device and its place on the bus.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_driver eth0
+#[function]
+pub fn show_driver(context: &Context, devname: String) -> CallResult {
+    let text = match shown(context, "-i", &devname, "Not implemented")? {
+        Ok(text) => text,
+        Err(word) => return Ok(word),
+    };
+    let get = |name: &str| pairs(&text).find(|(known, _)| *known == name).map(|(_, value)| value.to_owned());
+    Ok(map! {"driver" => get("driver"), "bus_info" => get("bus-info").unwrap_or_default()}.into())
+}
+
+/// Set the sizes of the rings of a network device, and return them: rx, rx_mini, rx_jumbo and tx.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.set_ring eth0 rx=512 tx=512
+#[function]
+pub fn set_ring(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+    let current = match show_ring(context, devname.clone())? {
+        Value::Map(current) => current,
+        word => return Ok(word),
+    };
+    let words = changed(&current, &kwargs, |name| name.replace('_', "-"));
+    if !words.is_empty() && ethtool(context, "-G", &devname, &words)?.is_err() {
+        return Ok("Invalid arguments".into());
+    }
+    show_ring(context, devname)
+}
+
+/// Set how a network device combines interrupts, and return the settings, such as adaptive_rx, rx_usecs and tx_frames.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.set_coalesce eth0 adaptive_rx=on rx_usecs=30
+#[function]
+pub fn set_coalesce(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+    let current = match show_coalesce(context, devname.clone())? {
+        Value::Map(current) => current,
+        word => return Ok(word),
+    };
+    let words = changed(&current, &kwargs, |name| name.replace('_', "-"));
+    if !words.is_empty() && ethtool(context, "-C", &devname, &words)?.is_err() {
+        return Ok("Invalid arguments".into());
+    }
+    show_coalesce(context, devname)
+}
+
+/// Returns the arguments for settings that differ from the current ones; others than those of the device are ignored.
+fn changed(current: &Map, kwargs: &Map, option: impl Fn(&str) -> String) -> Vec<String> {
+    let mut words = Vec::new();
+    for (name, value) in kwargs {
+        let name = name.to_string();
+        let Some(now) = current.get(&Value::from(name.as_str())).filter(|_| !name.ends_with("_max")) else { continue };
+        let value = switch(value);
+        let is_switch = name.starts_with("adaptive");
+        let now = match now.as_i64() {
+            Some(on) if is_switch => if on == 1 { "on" } else { "off" }.to_owned(),
+            _ => now.to_string(),
+        };
+        if now != value && !value.starts_with('-') {
+            words.extend([option(&name), value]);
+        }
+    }
+    words
+}
+
+/// Returns a value as an argument: booleans are `on` and `off`.
+fn switch(value: &Value) -> String {
+    match value {
+        Value::Bool(true) => "on".to_owned(),
+        Value::Bool(false) => "off".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Return which parts of protocols a network device handles itself.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_offload eth0
+#[function]
+pub fn show_offload(context: &Context, devname: String) -> CallResult {
+    let text = ethtool(context, "-k", &devname, &[])?.unwrap_or_default();
+    let names =
+        ["scatter_gather", "tcp_segmentation_offload", "udp_fragmentation_offload", "generic_segmentation_offload"];
+    let get = |name: &str| {
+        let found = pairs(&text).find(|(known, _)| known.replace('-', "_") == name);
+        found.and_then(|(_, value)| value.split(' ').next()).unwrap_or("not supported").to_owned()
+    };
+    Ok(names.into_iter().map(|name| (Value::from(name), get(name).into())).collect::<Map>().into())
+}
+
+/// Set whether a network device splits TCP segments itself (`tcp_segmentation_offload`: `on` or `off`).
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.set_offload eth0 tcp_segmentation_offload=on
+#[function]
+pub fn set_offload(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+    if let Some(value) = kwargs.get(&Value::from("tcp_segmentation_offload")) {
+        let value = if switch(value) == "on" { "on" } else { "off" };
+        if ethtool(context, "-K", &devname, &["tso".to_owned(), value.to_owned()])?.is_err() {
+            return Ok("Not supported".into());
+        }
+    }
+    show_offload(context, devname)
+}
+
+/// Return whether a network device negotiates pauses, and whether it sends and obeys them.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_pause eth0
+#[function]
+pub fn show_pause(context: &Context, devname: String) -> CallResult {
+    let text = ethtool(context, "-a", &devname, &[])?.map_err(CallError::execution)?;
+    Ok(pairs(&text).skip(1).map(|(name, value)| (name.into(), (value == "on").into())).collect::<Map>().into())
+}
+
+/// Set the pauses of a network device: autoneg, rx and tx, each `on` or `off`.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.set_pause eth0 autoneg=off rx=off tx=off
+#[function]
+pub fn set_pause(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+    set(context, "-A", &devname, &["autoneg", "rx", "tx"], &kwargs)
+}
+
+/// Return the features of a network device: whether each is on, and whether that is fixed.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.show_features eth0
+#[function]
+pub fn show_features(context: &Context, devname: String) -> CallResult {
+    let text = ethtool(context, "-k", &devname, &[])?.map_err(CallError::execution)?;
+    let feature = |(name, value): (&str, &str)| {
+        let on = value.split(' ').next() == Some("on");
+        (Value::from(name), map! {"on" => on, "fixed" => value.contains("fixed")}.into())
+    };
+    Ok(pairs(&text).skip(1).map(feature).collect::<Map>().into())
+}
+
+/// Set features of a network device: rx, tx, sg, tso, ufo, gso, gro, lro, rxvlan, txvlan, ntuple and rxhash, each `on` or
+/// `off`.
+///
+/// CLI Example:
+///
+///     salt '*' ethtool.set_feature eth0 sg=off
+#[function]
+pub fn set_feature(context: &Context, devname: String, #[keywords] kwargs: Map) -> CallResult {
+    set(context, "-K", &devname, &FEATURES, &kwargs)
+}
+
+/// Sets switches, and returns True, or what the program reports.
+fn set(context: &Context, flag: &str, device: &str, valid: &[&str], kwargs: &Map) -> CallResult {
+    let mut words = Vec::new();
+    for (name, value) in kwargs {
+        let name = name.to_string().to_lowercase();
+        if valid.contains(&name.as_str()) {
+            let value = switch(value);
+            if !["on", "off"].contains(&value.as_str()) {
+                return Err(CallError::execution(format!("{name} is invalid: expected on or off, got '{value}'")));
+            }
+            words.extend([name, value]);
+        }
+    }
+    if words.is_empty() {
+        let valid = valid.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        return Err(CallError::execution(format!("None of the valid parameters were provided: [{valid}]")));
+    }
+    let text = ethtool(context, flag, device, &words)?.map_err(CallError::execution)?;
+    Ok(if text.trim().is_empty() { true.into() } else { text.trim().into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Scripted, context_with};
+
+    const TRANSCRIPT: &str = "$ ethtool -k eth0
+        | Features for eth0:
+        | rx-checksumming: on [fixed]
+        | scatter-gather: on
+        | tcp-segmentation-offload: off
+        | generic-segmentation-offload: on
+        $ ethtool -a eth0
+        | Pause parameters for eth0:
+        | Autonegotiate:  on
+        | RX:             off
+        $ ethtool -g eth0
+        | Ring parameters for eth0:
+        | Pre-set maximums:
+        | RX:             4096
+        | TX:             4096
+        | RX Mini:        n/a
+        | Current hardware settings:
+        | RX:             256
+        | TX:             512
+        $ ethtool -c eth0
+        | Coalesce parameters for eth0:
+        | Adaptive RX: on  TX: off
+        | stats-block-usecs: 0
+        | rx-usecs: 3
+        | tx-frames: n/a
+        $ ethtool -i eth0
+        | driver: virtio_net
+        | version: 1.0.0
+        | bus-info: 0000:00:03.0
+        $ ethtool -g lo
+        ! netlink error: Operation not supported
+        = 75
+        $ ethtool -a lo
+        ! netlink error: Operation not supported
+        = 75
+        $ ethtool -A eth0 rx off
+        $ ethtool -K eth0 tso on
+        $ ethtool -G eth0 rx 1024
+        $ ethtool -C eth0 adaptive-rx off rx-usecs 30
+        ";
+
+    #[test]
+    fn settings_are_shown_and_set() {
+        let offload = map! {
+            "scatter_gather" => "on", "tcp_segmentation_offload" => "off", "udp_fragmentation_offload" => "not supported",
+            "generic_segmentation_offload" => "on",
+        };
+        let ring = map! {"rx_max" => 4096, "tx_max" => 4096, "rx_mini_max" => "n/a", "rx" => 256, "tx" => 512};
+        let coalesce = map! {"adaptive_rx" => 1, "adaptive_tx" => 0, "stats_block_usecs" => 0, "rx_usecs" => 3, "tx_frames" => "n/a"};
+        let features = map! {
+            "rx-checksumming" => map! {"on" => true, "fixed" => true},
+            "scatter-gather" => map! {"on" => true, "fixed" => false},
+            "tcp-segmentation-offload" => map! {"on" => false, "fixed" => false},
+            "generic-segmentation-offload" => map! {"on" => true, "fixed" => false},
+        };
+        let unsupported = "netlink error: Operation not supported".to_owned();
+        let none = "None of the valid parameters were provided: ['autoneg', 'rx', 'tx']".to_owned();
+        let cases: Vec<(&str, &str, Map, Result<Value, String>, &str)> = vec![
+            ("show_offload", "eth0", map! {}, Ok(offload.clone().into()), "ethtool -k eth0"),
+            (
+                "set_offload",
+                "eth0",
+                map! {"tcp_segmentation_offload" => "on"},
+                Ok(offload.into()),
+                "ethtool -K eth0 tso on",
+            ),
+            ("show_features", "eth0", map! {}, Ok(features.into()), "ethtool -k eth0"),
+            ("show_ring", "eth0", map! {}, Ok(ring.clone().into()), "ethtool -g eth0"),
+            ("show_ring", "lo", map! {}, Ok("Not supported".into()), "ethtool -g lo"),
+            (
+                "set_ring",
+                "eth0",
+                map! {"rx" => 1024, "tx" => 512, "rx_max" => 1, "x" => 1},
+                Ok(ring.into()),
+                "ethtool -G eth0 rx 1024",
+            ),
+            ("show_coalesce", "eth0", map! {}, Ok(coalesce.clone().into()), "ethtool -c eth0"),
+            (
+                "set_coalesce",
+                "eth0",
+                map! {"adaptive_rx" => false, "adaptive_tx" => "off", "rx_usecs" => 30},
+                Ok(coalesce.into()),
+                "ethtool -C eth0 adaptive-rx off rx-usecs 30",
+            ),
+            (
+                "show_driver",
+                "eth0",
+                map! {},
+                Ok(map! {"driver" => "virtio_net", "bus_info" => "0000:00:03.0"}.into()),
+                "ethtool -i eth0",
+            ),
+            (
+                "show_pause",
+                "eth0",
+                map! {},
+                Ok(map! {"Autonegotiate" => true, "RX" => false}.into()),
+                "ethtool -a eth0",
+            ),
+            ("show_pause", "lo", map! {}, Err(unsupported), "ethtool -a lo"),
+            ("set_pause", "eth0", map! {"rx" => false}, Ok(true.into()), "ethtool -A eth0 rx off"),
+            ("set_pause", "eth0", map! {"sg" => false}, Err(none), ""),
+            ("set_pause", "eth0", map! {"rx" => "--x"}, Err("rx is invalid: expected on or off, got '--x'".into()), ""),
+            ("show_ring", "-x", map! {}, Err("'-x' cannot be used: it starts with '-' or is empty".into()), ""),
+        ];
+        for (function, device, keyword, expected, command) in cases {
+            let programs = Scripted::new(TRANSCRIPT);
+            let args = brine_function::Args { positional: vec![device.into()], keyword };
+            let result = context_with(map! {}, programs.clone()).call(&format!("ethtool.{function}"), args);
+            assert_eq!(result.map_err(CallError::message), expected, "{function} {device}");
+            let ran = programs.ran();
+            assert!(
+                command.is_empty() && ran.is_empty() || ran.lines().any(|line| line == command),
+                "{function}: {ran}"
+            );
+        }
+    }
+}
