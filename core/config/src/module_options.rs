@@ -97,6 +97,10 @@ module_options! {
         /// The names of the only modules that `saltutil.sync_*` copies, by type.
         extmod_whitelist: "a mapping of lists" Map = "{}" Map::new(),
     }
+    "minion" {
+        /// The command that restarts the minion for `minion.restart`, as a list of arguments.
+        minion_restart_command: "a list of strings" Vec<String> = "[]" Vec::new(),
+    }
     "http" {
         /// The URL from which `http.update_ca_bundle` downloads certificate authorities.
         ca_bundle_url: "a string" Option<String> = "" None,

@@ -5,7 +5,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `npm`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("npm", [installed, removed, bootstrap]);
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("npm", [installed, removed, bootstrap, cache_cleaned]);
 
 /// Packages.
 #[derive(Debug, brine_function::Args)]
@@ -135,6 +135,46 @@ pub fn bootstrap(
     Ok(report.into())
 }
 
+/// Ensure that a package is not in the cache of npm; without a name, that the cache is empty. Newer releases of npm need
+/// `force`.
+#[function]
+pub fn cache_cleaned(
+    context: &StateContext,
+    #[default] name: Option<String>,
+    #[default] user: Option<String>,
+    #[default(false)] force: bool,
+) -> CallResult {
+    let title = name.clone().unwrap_or_default();
+    let what = name.clone().unwrap_or_else(|| "packages".into());
+    let list = |path: Option<&str>| {
+        let found = context.call.call("npm.cache_list", Args::keyword(map! {"path" => path, "runas" => user.clone()}));
+        found.map(|found| found.to_string()).map_err(message)
+    };
+    let cached = match list(name.as_deref()) {
+        Ok(cached) => cached,
+        Err(error) => {
+            return Ok(StateReturn::failed(&title, format!("Error looking up cached {what}: {error}")).into());
+        }
+    };
+    if let Some(package) = &name {
+        // The first line is the directory of the cache.
+        let all = list(None).unwrap_or_default();
+        let directory = format!("{}/{package}/", all.lines().next().unwrap_or_default());
+        if !cached.lines().any(|line| line == directory) {
+            return Ok(StateReturn::ok(&title, format!("Package {package} is not in the cache")).into());
+        }
+    }
+    if context.test {
+        return Ok(StateReturn::would(&title, format!("Cached {what} set to be removed")).into());
+    }
+    let keyword = map! {"path" => name.clone(), "runas" => user, "force" => force};
+    if !context.call.call("npm.cache_clean", Args::keyword(keyword))?.is_truthy() {
+        return Ok(StateReturn::failed(&title, format!("Error cleaning cached {what}")).into());
+    }
+    let changes = map! {name.unwrap_or_else(|| "cache".into()) => "Removed"};
+    Ok(StateReturn::ok(&title, format!("Cached {what} successfully removed")).with_changes(changes).into())
+}
+
 /// Returns the installed packages.
 fn listed(context: &StateContext, how: &Map) -> Result<Map, String> {
     let mut keyword = how.clone();
@@ -239,6 +279,30 @@ mod tests {
                 "$ npm uninstall a --global\n= 1\n",
                 Some(false),
                 "Error removing package 'a'",
+            ),
+            (
+                "npm.cache_cleaned",
+                one("a"),
+                false,
+                "$ npm cache ls a\n| /c/a/\n$ npm cache ls\n| /c\n| /c/a/\n$ npm cache clean a\n",
+                Some(true),
+                "Cached a successfully removed",
+            ),
+            (
+                "npm.cache_cleaned",
+                one("b"),
+                false,
+                "$ npm cache ls b\n$ npm cache ls\n| /c\n",
+                Some(true),
+                "Package b is not in the cache",
+            ),
+            (
+                "npm.cache_cleaned",
+                map! {"name" => Value::Nil},
+                true,
+                "$ npm cache ls\n| /c\n",
+                None,
+                "Cached packages set to be removed",
             ),
             (
                 "npm.bootstrap",

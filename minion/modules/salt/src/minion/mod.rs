@@ -1,4 +1,6 @@
-//! `minion`: keys of minions, on the host of their master.
+//! `minion`: keys of minions on the host of their master, and the end and restart of this minion.
+
+mod process;
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +11,7 @@ use brine_value::Map;
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `minion`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("minion", [list]);
+pub static FUNCTIONS: &[Function<Context>] = registry!("minion", [list, process::kill, process::restart]);
 
 /// The directories of keys in the `pki_dir` of a master.
 const DIRECTORIES: [&str; 4] = ["minions", "minions_pre", "minions_rejected", "minions_denied"];
