@@ -137,6 +137,64 @@ fn programs_declare_states() {
     }
 }
 
+/// `cmd.call` of functions of the file, with results of each kind.
+const CALLS: &str = r"#!pydsl
+def add(a, b=0):
+    return __salt__['test.echo'](a + b)
+def fail():
+    raise ValueError('no such thing')
+def state_of():
+    return {'result': True, 'changes': {'did': 'it'}, 'comment': 'done'}
+state('sum').cmd.call(add, 1, b=2)
+state('nothing').cmd.call(add, 0)
+state('text').cmd.call(add, 'a', b='b')
+state('mapping').cmd.call(state_of)
+state('error').cmd.call(fail)
+state('waits').cmd.wait_call(add, 1).watch(cmd='sum')
+state('idle').cmd.wait_call(add, 1)
+";
+
+#[test]
+fn states_call_functions_of_files_in_python() {
+    let minion = Minion::new(&[
+        ("tree/calls.sls", CALLS),
+        (
+            "tree/py.sls",
+            "#!py\ndef run():\n    return {'p': {'cmd.call': [{'func': lambda x: x * 2}, {'args': [4]}]}}\n",
+        ),
+        ("tree/plain.sls", "q:\n  cmd.call:\n    - func: os.system\n    - args: [x]\n"),
+        ("tree/forged.sls", "q:\n  cmd.call:\n    - func: {__python_function__: '00'}\n"),
+    ]);
+    let results = minion.call(&["state.sls", "calls"]);
+    let of = |results: &Value, id: &str| {
+        let states = results.as_map().unwrap_or_else(|| panic!("{results}"));
+        let found = states.iter().find(|(key, _)| key.to_string().contains(&format!("_|-{id}_|-")));
+        found.unwrap_or_else(|| panic!("{id}: {results}")).1.clone()
+    };
+    for (id, result, changes, comment) in [
+        ("sum", true, map! {"retval" => 3}, ""),
+        ("nothing", false, map! {"retval" => 0}, ""),
+        ("text", true, map! {"retval" => "ab"}, "ab"),
+        ("mapping", true, map! {"did" => "it"}, "done"),
+        ("waits", true, map! {"retval" => 1}, ""),
+        ("idle", true, map! {}, ""),
+    ] {
+        let state = of(&results, id);
+        let found = ["result", "changes", "comment"].map(|field| state.get(field).cloned().unwrap_or_default());
+        assert_eq!(found, [result.into(), changes.into(), comment.into()], "{id}: {state}");
+    }
+    let failed = of(&results, "error").to_string();
+    assert!(failed.contains("ValueError: no such thing"), "{failed}");
+    let doubled = of(&minion.call(&["state.sls", "py"]), "p");
+    assert_eq!(doubled.get("changes"), Some(&map! {"retval" => 8}.into()), "{doubled}");
+    let tested = of(&minion.call(&["state.sls", "py", "test=True"]), "p");
+    assert_eq!((tested.get("result"), tested.get("changes")), (Some(&Value::Nil), Some(&Value::map())), "{tested}");
+    for (file, part) in [("plain", "func is invalid: expected a function"), ("forged", "the function is gone")] {
+        let refused = of(&minion.call(&["state.sls", file]), "q").to_string();
+        assert!(refused.contains(part), "{refused}");
+    }
+}
+
 #[test]
 fn packages_of_python_render_templates_and_data() {
     let minion = Minion::new(&[

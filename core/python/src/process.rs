@@ -27,13 +27,14 @@ const MOST_LINE: u64 = 8192;
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const START: &str = include_str!("program/start.py");
-const PROGRAM: [(&str, &str); 9] = [
+const PROGRAM: [(&str, &str); 10] = [
     ("brine_wire", include_str!("program/wire.py")),
     ("brine_events", include_str!("program/events.py")),
     ("brine_shim", include_str!("program/shim.py")),
     ("brine_renderers", include_str!("program/renderers.py")),
     ("brine_pyobjects", include_str!("program/pyobjects.py")),
     ("brine_pydsl", include_str!("program/pydsl.py")),
+    ("brine_kept", include_str!("program/kept.py")),
     ("brine_loader", include_str!("program/loader.py")),
     ("brine_fallback", include_str!("program/fallback.py")),
     ("brine_main", include_str!("program/main.py")),

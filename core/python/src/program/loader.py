@@ -11,6 +11,7 @@ import sys
 import threading
 import traceback
 
+import brine_kept as kept
 import brine_renderers as renderers
 import brine_shim as shim
 
@@ -178,6 +179,7 @@ class Loader:
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback
+        self.kept = kept.Kept()
         shim.install(ask, self.spaces, Current, setup.get("events", ""))
 
     def execute(self, frame):
@@ -190,7 +192,10 @@ class Loader:
         if kind == "grains":
             return self.grains()
         if kind == "render":
-            return renderers.render(self, *frame["args"])
+            data = renderers.render(self, *frame["args"])
+            return self.kept.replace(data) if frame["args"][0] in renderers.PROGRAMS else data
+        if kind == "kept":
+            return self.kept.find(frame["fun"])(*frame["args"], **frame["kwargs"])
         function = self.find(kind, frame["fun"])
         if function is None and kind == "engines":
             function = self.make_fallback().engine(frame["fun"])

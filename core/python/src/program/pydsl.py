@@ -196,6 +196,9 @@ class Function:
             self.ordered = None
 
     def __call__(self, *args, **kwargs):
+        if self.module.name == "cmd" and self.name in ("call", "wait_call") and args and callable(args[0]):
+            name = getattr(args[0], "__name__", str(args[0]))
+            args, kwargs = (name,), {"func": args[0], "args": list(args[1:]), "kws": kwargs}
         for index, value in enumerate(args):
             if callable(value):
                 raise DslError("a Python function cannot be an argument of a state: write a state module")

@@ -149,3 +149,5 @@ BUILT_IN = {
     "py": py, "pyobjects": pyobjects, "pydsl": pydsl, "mako": mako, "genshi": genshi, "cheetah": cheetah,
     "hjson": hjson,
 }
+# Their data may have functions, for `cmd.call`.
+PROGRAMS = ("py", "pyobjects", "pydsl")

@@ -146,6 +146,16 @@ impl CustomModules {
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
+    /// Calls a function of a file that Python has rendered: `function` is what stands for it in the data. `None` for
+    /// anything else.
+    pub fn call_kept(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
+        let token = function.get("__python_function__").and_then(Value::as_str)?;
+        let data = self.data(&context.call, context.test);
+        let call = Call { kind: "kept", function: token, args, data, ..Call::default() };
+        let called = self.ask(&Running { context: &context.call, state: Some(context) }, call);
+        Some(called.map_err(|error| error.of_call("cmd.call")))
+    }
+
     /// Renders a file by Python, such as `#!py`, `#!mako|yaml` or a renderer of people's own; `None` for renderers that are
     /// not there.
     pub fn render(&self, context: &Context, file: &HostedFile) -> Option<CallResult> {

@@ -85,14 +85,43 @@ pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> 
     Ok(StateReturn::ok(&name, "").into())
 }
 
-/// Call a Python function; not supported, because there is no Python here.
+/// Call a function of a Python file: `state('x').cmd.call(function, ...)` in `#!pydsl`, or `func`, `args` and `kws` in
+/// `#!py`. A result that is a mapping is that of the state; any other one is its change `retval`.
 #[function]
-pub fn call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let comment = "functions of Python cannot be called: call an execution function with module.run";
-    Ok(StateReturn::failed(&name, comment).into())
+pub fn call(
+    context: &StateContext,
+    name: String,
+    #[default] func: Value,
+    #[default] args: Value,
+    #[default] kws: Map,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let given = Args { positional: args.as_list().unwrap_or_default().to_vec(), keyword: kws };
+    if context.test && func.as_map().is_some() {
+        return Ok(StateReturn::would(&name, "The function would be called").into());
+    }
+    let Some(called) = context.call.minion.custom.call_kept(context, &func, given) else {
+        let comment = format!(
+            "func is invalid: expected a function of a file in Python, such as #!pydsl, got {}; call an execution function \
+             with module.run",
+            func.type_name()
+        );
+        return Ok(StateReturn::failed(&name, comment).into());
+    };
+    let result = match called? {
+        Value::Map(result) => {
+            let mut state = map! {"name" => name, "changes" => Map::new(), "result" => false, "comment" => ""};
+            state.extend(result);
+            return Ok(state.into());
+        }
+        other => other,
+    };
+    let comment = result.as_str().unwrap_or_default();
+    let state = StateReturn { result: Some(result.is_nil() || result.is_truthy()), ..StateReturn::ok(&name, comment) };
+    Ok(state.with_changes(map! {"retval" => result}).into())
 }
 
-/// Call a Python function only when a watched state has changes; not supported.
+/// Call a function of a Python file only when a watched state has changes.
 #[function]
 pub fn wait_call(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
@@ -108,7 +137,8 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
         return context.call.minion.states.call(context, "cmd.script", Args::keyword(kwargs));
     }
     if sfun == "wait_call" {
-        return call(context, name, kwargs);
+        kwargs.insert("name".into(), name.into());
+        return context.call.minion.states.call(context, "cmd.call", Args::keyword(kwargs));
     }
     run(context, name, kwargs)
 }
