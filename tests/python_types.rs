@@ -244,6 +244,7 @@ async fn own_matchers_decide_about_targets_of_their_type() {
         // A matcher that is not loaded matches nothing: the built-in one would match more.
         ("match.pcre", "m.", false),
         ("match.compound", "E@m.", false),
+        ("match.compound", "not E@m.", false),
         ("match.glob", "m*", true),
     ] {
         assert_eq!(call(&system, &[fun, target]), expected.into(), "{fun} {target}");
@@ -332,6 +333,8 @@ def file_list(load):
 
 def find_file(path, saltenv="base", **kwargs):
     full = os.path.join(__opts__["shelf_root"], saltenv, path)
+    if path == "refused":
+        raise ValueError("not this one")
     return {"path": full, "rel": path} if os.path.isfile(full) else {"path": "", "rel": ""}
 
 def file_hash(load, fnd):
@@ -356,11 +359,18 @@ async fn files_are_served_by_own_backends() {
     system.write("shelf/base/web.sls", "made:\n  test.nop: []\n");
     system.write("shelf/dev/only", "dev");
     system.write("shelf/outside", "secret");
+    // A file that fails does not keep the others from being served.
+    system.write("shelf/base/refused", "x");
     system.start_master().await;
     system.start_minion("m1").await;
     let update = || {
         let output = system.tool("salt-run", &["--out=json", "fileserver.update", "backend=shelf"]);
-        assert_eq!(stdout(&output).trim(), "true", "{}{}", stderr(&output), system.master_log());
+        let shown = stdout(&output) + &stderr(&output);
+        assert!(
+            shown.contains("copying refused failed") && shown.contains("ValueError: not this one"),
+            "{shown}{}",
+            system.master_log()
+        );
     };
     let read = |path: &str| call(&system, &["cp.get_file_str", path]);
     update();

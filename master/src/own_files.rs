@@ -70,7 +70,7 @@ pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shu
 /// changes. Blocks.
 ///
 /// # Errors
-/// The backend is not there, or a function of it fails.
+/// The backend is not there, or a function of it fails; the first error of a file, after all others are copied.
 pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, String> {
     let backend = Backend { custom, name: mirror.name() };
     // `fileserver.update` may be called meanwhile.
@@ -81,7 +81,7 @@ pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, S
     backend.optional("update", Args::default())?;
     let environments = list(&backend.call("envs", Args::default())?);
     let environments: BTreeSet<String> = environments.into_iter().filter(|name| mirror.root(name).is_some()).collect();
-    let mut changed = 0;
+    let (mut changed, mut first_error) = (0, None);
     for gone in mirror.envs().iter().filter(|name| !environments.contains(*name)) {
         if let Some(root) = mirror.root(gone) {
             fs::remove_dir_all(root).map_err(|error| failed("removing an environment", &error))?;
@@ -103,10 +103,13 @@ pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, S
         let listed: BTreeSet<String> = listed.into_iter().filter(is_safe).collect();
         changed += remove_others(&root, "", &listed).map_err(|error| failed("removing a copy", &error))?;
         for path in &listed {
-            changed += usize::from(backend.copy(mirror, &root, path, saltenv)?);
+            match backend.copy(mirror, &root, path, saltenv) {
+                Ok(is_changed) => changed += usize::from(is_changed),
+                Err(error) => _ = first_error.get_or_insert(format!("copying {path} failed: {error}")),
+            }
         }
     }
-    Ok(changed)
+    first_error.map_or(Ok(changed), Err)
 }
 
 /// An own backend.
@@ -138,7 +141,7 @@ impl Backend<'_> {
         if is_same(hash.as_ref(), &target) {
             return Ok(false);
         }
-        let failed = |error: std::io::Error| format!("copying {path} failed: {error}");
+        let failed = |error: std::io::Error| error.to_string();
         let part = mirror.directory().join(PART);
         let mut file = File::create(&part).map_err(failed)?;
         let mut loc = 0u64;
@@ -156,7 +159,7 @@ impl Backend<'_> {
             }
             loc += data.len() as u64;
             if loc > MOST_BYTES {
-                return Err(format!("copying {path} failed: it has more than {MOST_BYTES} bytes"));
+                return Err(format!("it has more than {MOST_BYTES} bytes"));
             }
             file.write_all(data).map_err(failed)?;
         }

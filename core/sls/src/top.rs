@@ -1,6 +1,6 @@
 //! Top files: the assignment of SLS files to minions. States and pillar have one each.
 
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Facts, Match, Target, TargetKind};
 use brine_value::Map;
 
 /// An invalid top file.
@@ -11,8 +11,8 @@ pub struct TopError(pub String);
 /// Whether a target of a top file, of the kind in its `match`, matches a minion.
 pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
     let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
-    if let Some(is_match) = facts.own_match(kind, &expression.into(), ":") {
-        return Ok(is_match);
+    if let Some(matched) = facts.own_match(kind, &expression.into(), ":") {
+        return Ok(matched == Match::Yes);
     }
     // Salt has matchers for other stores; without these stores nothing matches.
     if matches!(kind, "data" | "range" | "cache" | "resource" | "managing_minion") {

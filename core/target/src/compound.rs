@@ -38,7 +38,7 @@ impl Term {
     fn check(&self, facts: &impl Facts) -> Match {
         let word = self.word.as_ref();
         let own = word.and_then(|word| facts.own_match(word.kind.name(), &word.text, &word.delimiter));
-        own.map_or_else(|| self.matcher.check(facts), Match::from)
+        own.unwrap_or_else(|| self.matcher.check(facts))
     }
 }
 

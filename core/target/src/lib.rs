@@ -163,8 +163,8 @@ pub trait Facts {
     /// Returns the pillar, or `None` if it is unknown.
     fn pillar(&self) -> Option<&Map>;
     /// Matches a target, or a term of a compound one, by a matcher of people's own; `None` if there is none for the type,
-    /// such as `grain`.
-    fn own_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<bool> {
+    /// such as `grain`. The result of a matcher that fails is unknown.
+    fn own_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<Match> {
         None
     }
 }

@@ -445,8 +445,9 @@ fn own_matchers_decide_about_terms_of_their_type() {
         fn pillar(&self) -> Option<&Map> {
             None
         }
-        fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
-            (kind == "grain").then(|| *target == "rack=7".into() && delimiter == "=")
+        fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+            let is_match = || (*target == "rack=7".into() && delimiter == "=").into();
+            (kind == "grain").then(is_match).or((kind == "pcre").then_some(Match::Unknown))
         }
     }
     for (expression, expected) in [
@@ -455,6 +456,10 @@ fn own_matchers_decide_about_terms_of_their_type() {
         ("web* and not G=@rack=7", false),
         ("G@rack=7", false),
         ("G=@rack=8 or web1", true),
+        // A matcher that fails selects nobody, nor does its opposite.
+        ("E@web.", false),
+        ("not E@web.", false),
+        ("E@web. or web1", true),
     ] {
         let target = Target::parse(TargetKind::Compound, expression, ":", &Map::new()).unwrap();
         assert_eq!(target.matches(&Own), expected, "{expression}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_target::Facts;
+use brine_target::{Facts, Match};
 use brine_value::{Map, Value};
 
 use crate::custom::CustomModules;
@@ -49,7 +49,7 @@ impl Facts for OwnFacts {
         Some(&self.pillar)
     }
 
-    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
+    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
         self.custom.matches(self.context.as_ref(), kind, target, delimiter)
     }
 }

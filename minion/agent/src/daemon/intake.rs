@@ -7,7 +7,7 @@ use brine_context::{Job, Minion, OwnFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
 use brine_returners::split;
-use brine_target::{Facts, Target, TargetKind};
+use brine_target::{Facts, Match, Target, TargetKind};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use tokio::sync::oneshot;
@@ -84,8 +84,8 @@ fn with_default_returners(minion: &Minion, ret: &str) -> String {
 fn is_meant(minion: &Minion, publication: &Publication) -> bool {
     let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
     let facts = OwnFacts::of_minion(minion);
-    if let Some(is_match) = facts.own_match(&publication.tgt_type, &publication.tgt, delimiter) {
-        return is_match;
+    if let Some(matched) = facts.own_match(&publication.tgt_type, &publication.tgt, delimiter) {
+        return matched == Match::Yes;
     }
     let kind: Result<TargetKind, _> = publication.tgt_type.parse();
     let target =

@@ -10,6 +10,7 @@ use brine_ids::Jid;
 use brine_jinja::{CustomCall, HostedFile};
 use brine_python::{Call, Engine, PythonError, Services};
 use brine_sls::render::{RENDERERS, Renderer};
+use brine_target::Match;
 use brine_value::{Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
@@ -101,9 +102,9 @@ impl CustomModules {
         Some(self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(fun)))
     }
 
-    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. A matcher that fails matches
-    /// nothing, and is logged. Blocks for up to ten seconds.
-    pub fn matches(&self, context: Option<&Context>, kind: &str, target: &Value, delimiter: &str) -> Option<bool> {
+    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. The result of a matcher that
+    /// fails is unknown, and logged. Blocks for up to ten seconds.
+    pub fn matches(&self, context: Option<&Context>, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
         let module = format!("{kind}_match");
         if !self.may_have("matchers", &module) {
             return None;
@@ -128,7 +129,7 @@ impl CustomModules {
             Err(self.failure("matchers", &module)?)
         };
         let answer = answer.inspect_err(|error| tracing::error!(matcher = kind, error, "matching a target failed"));
-        Some(answer.is_ok_and(|answer| answer.is_truthy()))
+        Some(answer.map_or(Match::Unknown, |answer| answer.is_truthy().into()))
     }
 
     /// Returns the grains of people's own modules. Files and functions that fail are logged.

@@ -3,7 +3,7 @@
 use brine_context::{Context, OwnFacts, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
-use brine_target::{DEFAULT_DELIMITER, Facts, Target, TargetKind};
+use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
@@ -146,8 +146,8 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
 ///     salt '*' match.data 'spam:eggs'
 #[function]
 pub fn data(context: &Context, tgt: String) -> CallResult {
-    if let Some(is_match) = OwnFacts::of(context).own_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
-        return Ok(is_match.into());
+    if let Some(matched) = OwnFacts::of(context).own_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
+        return Ok((matched == Match::Yes).into());
     }
     let Some((key, wanted)) = tgt.split_once(':') else { return Ok(false.into()) };
     let wanted = wanted.split(':').next().unwrap_or_default();
@@ -229,8 +229,8 @@ pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] t
 /// Matches a target, by a matcher of people's own if there is one for its type. An invalid one matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
     let facts = OwnFacts::of(context);
-    if let Some(is_match) = facts.own_match(kind.name(), &target, delimiter) {
-        return is_match;
+    if let Some(matched) = facts.own_match(kind.name(), &target, delimiter) {
+        return matched == Match::Yes;
     }
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
         Ok(target) => target.matches(&facts),
