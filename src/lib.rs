@@ -3,6 +3,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod cli;
-pub mod escape;
-pub mod output;
 pub mod ui;
+
+pub use brine_output as output;
+pub use brine_output::escape;

@@ -18,6 +18,7 @@ pub(crate) mod r#match;
 pub(crate) mod mine;
 pub(crate) mod minion;
 pub(crate) mod module;
+pub(crate) mod out;
 pub(crate) mod pillar;
 pub(crate) mod publish;
 pub(crate) mod random;

@@ -4,7 +4,7 @@ use brine_value::Value;
 
 use super::text::{lines, sorted_items};
 use crate::escape::{escape_control, escape_line};
-use crate::ui::{Colour, Colours};
+use crate::{Colour, Colours};
 
 /// Formats `{id: message}`.
 pub fn render(value: &Value, colours: Colours) -> String {

@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 
 use super::text::sorted_items;
 use crate::escape::escape_control;
-use crate::ui::{Colour, Colours};
+use crate::{Colour, Colours};
 
 /// The width from which a cell is wrapped.
 const CELL_WIDTH: usize = 50;

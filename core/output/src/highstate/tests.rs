@@ -1,7 +1,7 @@
 use brine_value::{list, map};
 
 use super::*;
-use crate::output::{StateMode, StateOutput};
+use crate::{StateMode, StateOutput};
 
 /// A state that did its work in 1.5 ms, with fields of its own.
 fn state(number: i64, result: impl Into<Value>, fields: Map) -> Value {

@@ -4,7 +4,7 @@ use brine_value::Value;
 
 use super::text::sorted_items;
 use crate::escape::{escape_control, escape_line};
-use crate::ui::{Colour, Colours};
+use crate::{Colour, Colours};
 
 /// The sections of a key list, in order: field, heading, and the colours of heading and names.
 const SECTIONS: [(&str, &str, Colour, Colour); 5] = [

@@ -5,7 +5,7 @@ use brine_value::Value;
 use super::OutputOptions;
 use super::text::{lines, sorted_items};
 use crate::escape::escape_control;
-use crate::ui::{Colour, Colours};
+use crate::{Colour, Colours};
 
 /// Formats a value.
 pub fn render(value: &Value, options: &OutputOptions) -> String {

@@ -14,7 +14,7 @@ use summary::Counts;
 use super::text::lines;
 use super::{OutputOptions, pprint};
 use crate::escape::escape_control;
-use crate::ui::{Colour, Colours};
+use crate::{Colour, Colours};
 
 /// The indentation of the values in a state block.
 const MARGIN: usize = 14;

@@ -2,7 +2,7 @@
 
 use brine_value::{FromValue, Map, Value};
 
-use crate::ui::Colours;
+use crate::Colours;
 
 /// The indentation of JSON and YAML (`output_indent`, `--out-indent`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -7,9 +7,9 @@ use brine_value::{Map, Value};
 
 use super::{MARGIN, document, host, wrap};
 use crate::escape::escape_control;
-use crate::output::text::{hang, lines};
-use crate::output::{OutputOptions, StateMode, nested};
-use crate::ui::{Colour, Colours};
+use crate::text::{hang, lines};
+use crate::{Colour, Colours};
+use crate::{OutputOptions, StateMode, nested};
 
 /// The last column of warnings.
 const WARNINGS_END: usize = 80;

@@ -1,7 +1,11 @@
 //! The outputters: format values as Salt does, one file each.
 //!
-//! They return text and know neither terminals nor files, which belong to [`crate::ui`].
+//! They return text and know neither terminals nor files. Untrusted text in it is escaped (`escape`).
 
+#![warn(clippy::self_named_module_files)]
+
+mod colour;
+pub mod escape;
 mod highstate;
 mod json;
 mod key;
@@ -18,6 +22,8 @@ mod yaml;
 use std::str::FromStr;
 
 use brine_value::Value;
+
+pub use colour::{Colour, Colours};
 pub use options::{Indent, OutputOptions, StateMode, StateOutput};
 
 /// An outputter, by Salt's names.

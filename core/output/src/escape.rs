@@ -14,7 +14,7 @@ fn is_unsafe(c: char) -> bool {
 ///
 /// # Examples
 /// ```
-/// assert_eq!(brine::escape::escape_control("one\n\ttwo\u{7}\u{1b}[2J"), "one\n\ttwo\\x07?[2J");
+/// assert_eq!(brine_output::escape::escape_control("one\n\ttwo\u{7}\u{1b}[2J"), "one\n\ttwo\\x07?[2J");
 /// ```
 pub fn escape_control(text: &str) -> Cow<'_, str> {
     let is_kept = |c, next| matches!(c, '\n' | '\t') || (c == '\r' && next == Some('\n'));
@@ -25,7 +25,7 @@ pub fn escape_control(text: &str) -> Cow<'_, str> {
 ///
 /// # Examples
 /// ```
-/// assert_eq!(brine::escape::escape_line("web1\nweb2\u{1b}[2J"), "web1\\nweb2\\x1b[2J");
+/// assert_eq!(brine_output::escape::escape_line("web1\nweb2\u{1b}[2J"), "web1\\nweb2\\x1b[2J");
 /// ```
 pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape(text, |_, _| false, write_escaped)
@@ -35,14 +35,14 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
 ///
 /// # Examples
 /// ```
-/// assert_eq!(brine::escape::escape_json("{\n  \"a\": \"\u{9b}2J\"\n}"), "{\n  \"a\": \"\\u009b2J\"\n}");
+/// assert_eq!(brine_output::escape::escape_json("{\n  \"a\": \"\u{9b}2J\"\n}"), "{\n  \"a\": \"\\u009b2J\"\n}");
 /// ```
 pub fn escape_json(text: &str) -> Cow<'_, str> {
     escape(text, |c, _| c == '\n', |c, out| write!(out, "\\u{:04x}", u32::from(c)))
 }
 
 /// Writes a character, escaped if it is unsafe on one line of a log or terminal.
-pub(crate) fn write_safe(c: char, out: &mut impl Write) -> fmt::Result {
+pub fn write_safe(c: char, out: &mut impl Write) -> fmt::Result {
     if is_unsafe(c) { write_escaped(c, out) } else { out.write_char(c) }
 }
 
@@ -78,9 +78,9 @@ fn escape(
     Cow::Owned(out)
 }
 
-/// Characters that no output may contain, for the tests of this crate.
-#[cfg(test)]
-pub(crate) const HOSTILE: &str = "\u{7}\u{8}\u{b}\u{c}\u{e}\u{1b}[2J\u{7f}\u{80}\u{85}\u{9b}2J\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
+/// Characters that no output may contain, for tests.
+#[doc(hidden)]
+pub const HOSTILE: &str = "\u{7}\u{8}\u{b}\u{c}\u{e}\u{1b}[2J\u{7f}\u{80}\u{85}\u{9b}2J\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
 
 #[cfg(test)]
 mod tests {

@@ -4,9 +4,9 @@ use brine_value::python::repr;
 use brine_value::{Map, Value};
 
 use super::state::State;
+use crate::Colour;
+use crate::OutputOptions;
 use crate::escape::escape_control;
-use crate::output::OutputOptions;
-use crate::ui::Colour;
 
 /// The length of the longest label, including the colon and the space.
 const LABEL_WIDTH: usize = "Succeeded: ".len();

@@ -1,0 +1,102 @@
+//! `out`: values as text, as the outputters of the command line tools format them.
+
+use brine_context::{Context, Room};
+use brine_function::{CallResult, Function, function, registry};
+use brine_output::{Colours, OutputOptions, Outputter, display};
+use brine_value::{Map, Value};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `out`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("out", [out_format, string_format, html_format]);
+
+/// Format a value by an outputter, such as `nested`, `highstate`, `json` or `table`; `opts` are options such as
+/// `state_output`, by default those of the minion. Text is coloured unless the option `color` is False.
+///
+/// CLI Example:
+///
+///     salt '*' out.out_format "{'key': 'value'}"
+#[function]
+pub fn out_format(
+    context: &Context,
+    data: Value,
+    #[default("nested".into())] out: String,
+    #[default] opts: Option<Map>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let opts = opts.filter(|opts| !opts.is_empty());
+    let has_colour = opts.as_ref().and_then(|given| given.get("color")).is_none_or(Value::is_truthy);
+    let colours = if has_colour { Colours::ON } else { Colours::OFF };
+    Ok(formatted(context, &data, &out, opts, colours).into())
+}
+
+/// Format a value by an outputter without colours.
+///
+/// CLI Example:
+///
+///     salt '*' out.string_format "{'key': 'value'}" out=table
+#[function]
+pub fn string_format(
+    context: &Context,
+    data: Value,
+    #[default("nested".into())] out: String,
+    #[default] opts: Option<Map>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(formatted(context, &data, &out, opts, Colours::OFF).into())
+}
+
+/// Format a value by an outputter as HTML: with fixed spaces and line breaks, and markup in the value escaped.
+///
+/// CLI Example:
+///
+///     salt '*' out.html_format "{'key': 'value'}" out=yaml
+#[function]
+pub fn html_format(
+    context: &Context,
+    data: Value,
+    #[default("nested".into())] out: String,
+    #[default] opts: Option<Map>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let text = formatted(context, &data, &out, opts, Colours::OFF);
+    let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    Ok(text.replace(' ', "&nbsp;").replace('\n', "<br />").into())
+}
+
+fn formatted(context: &Context, data: &Value, out: &str, opts: Option<Map>, colours: Colours) -> String {
+    let outputter = out.parse::<Outputter>().unwrap_or_else(|error| {
+        tracing::error!(jid = context.job.jid, "{error}");
+        Outputter::Nested
+    });
+    let mut options = OutputOptions { colours, ..OutputOptions::default() };
+    match opts {
+        Some(opts) => options.set_all(&opts),
+        None => options.set_all(&context.opts()),
+    }
+    display(data, outputter, &options)
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::map;
+
+    use crate::testing::context;
+
+    #[test]
+    fn values_are_formatted_by_outputters() {
+        for (function, keyword, expected) in [
+            ("string_format", map! {"data" => map! {"a" => "b c"}}, "a:\n    b c"),
+            ("string_format", map! {"data" => map! {"a" => 1}, "out" => "yaml"}, "a: 1"),
+            ("string_format", map! {"data" => map! {"a" => 1}, "out" => "nonsense"}, "a:\n    1"),
+            ("html_format", map! {"data" => map! {"a" => "<b> c"}, "out" => "yaml"}, "a:&nbsp;&lt;b&gt;&nbsp;c"),
+            ("html_format", map! {"data" => "x\ny"}, "x<br />y"),
+            ("out_format", map! {"data" => "x", "opts" => map! {"color" => false}}, "x"),
+            ("out_format", map! {"data" => "x"}, "\x1b[0;32mx\x1b[0;0m"),
+        ] {
+            let text = context(&[]).call(&format!("out.{function}"), Args::keyword(keyword)).unwrap().to_string();
+            assert_eq!(text, expected, "{function}");
+        }
+    }
+}
