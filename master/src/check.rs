@@ -111,7 +111,7 @@ fn host(config: &MasterConfig) -> Vec<Finding> {
     findings.extend(ports.into_iter().filter_map(|(option, host, port)| brine_check::port(option, host, port)));
     let sockets = [
         SocketNames::master().publish_endpoint(&config.sock_dir),
-        Endpoint::Ipc(config.sock_dir.join(crate::PUBLISH_PULL)),
+        Endpoint::Ipc(config.sock_dir.join(crate::listeners::PUBLISH_PULL)),
     ];
     findings.extend(sockets.iter().find_map(|socket| Listener::check(socket).err()).map(Finding::refused));
     findings

@@ -36,6 +36,7 @@ mod job_files;
 mod jobs;
 pub mod keys;
 mod large_returns;
+mod listeners;
 mod maintenance;
 pub mod metrics;
 mod metrics_server;
@@ -63,7 +64,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::store::{BlockingStore, Opened, Store, StoreError};
-use brine_bus::{Bus, BusLimits, EventSockets, JournalLimits, SocketNames};
+use brine_bus::{Bus, BusLimits, JournalLimits};
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, CryptError, token};
 use brine_ids::{InvalidMinionId, MinionId};
@@ -71,10 +72,8 @@ use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::{Blocking, Executors};
 use brine_runtime::supervisor::{Background, Supervisor};
 use brine_system::files::{self, FileError};
-use brine_wire::TOPIC_BROADCAST;
-use brine_zmtp::{Allowance, Bounds, Endpoint, Limits, Listener, Publisher, Pull, Router, TransportError};
+use brine_zmtp::{Bounds, Limits, Publisher, Router, TransportError};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
 pub use check::check;
@@ -94,6 +93,7 @@ use job_files::JobFiles;
 use jobs::batches::Batches;
 use jobs::{Jobs, PublishStream};
 use large_returns::{LargeReturns, ReturnEvents};
+use listeners::Listeners;
 use pillars::Pillars;
 use reactions::ReactorHandle;
 use requests::{RequestHandler, Requests};
@@ -102,8 +102,6 @@ use storage::Storage;
 
 /// The size of the store's cache, in bytes.
 const STORE_CACHE: usize = 4 << 20;
-/// The socket that feeds the publish port.
-const PUBLISH_PULL: &str = "publish_pull.ipc";
 /// The maximum time of a stop.
 const STOP_TIME: Duration = Duration::from_secs(4);
 
@@ -163,7 +161,7 @@ impl Master {
         }
         // Salt's runner and wheel clients of 3008 write there, and expect that the master has created it.
         files::create_private_dir(config.cachedir.join("proc"))?;
-        let listeners = Listeners::bind(&mut config).await?;
+        let sockets = Listeners::bind(&mut config).await?;
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
         let config = Arc::new(config);
         let cluster = Box::pin(cluster::connect(&config)).await?;
@@ -305,7 +303,7 @@ impl Master {
         tasks::start_tasks(&mut parts, &calls, &background, has_git);
 
         // The sockets: from here on, others are served.
-        let Listeners { publish, request, event_sockets, feed, metrics } = listeners;
+        let Listeners { publish, request, event_sockets, feed, metrics } = sockets;
         if let Some(listener) = metrics {
             let (bus, disk) = (bus.clone(), executors.disk.clone());
             parts.start("metrics server", |shutdown| metrics_server::serve(listener, bus, disk, shutdown));
@@ -313,10 +311,10 @@ impl Master {
         let frames = Limits { message: config.max_message_size, ..Limits::default() };
         let event_bus = bus.clone();
         parts.start("event sockets", |shutdown| event_sockets.serve(event_bus, shutdown));
-        let (publish_bounds, fed) = (Bounds::new(allowance(&config)), publisher.clone());
+        let (publish_bounds, fed) = (Bounds::new(listeners::allowance(&config)), publisher.clone());
         let bounds = publish_bounds.clone();
         parts.start("publish port", |shutdown| publisher.serve(publish, publish_bounds, shutdown));
-        parts.start("publish feed", |shutdown| feed_publisher(feed, fed, frames, shutdown));
+        parts.start("publish feed", |shutdown| listeners::feed_publisher(feed, fed, frames, shutdown));
         let (handler, workers) = (Arc::new(RequestHandler(requests)), config.worker_threads);
         parts.start("request port", |shutdown| Router::serve(request, handler, workers, frames, bounds, shutdown));
         if let Some(member) = cluster {
@@ -359,32 +357,6 @@ impl Master {
     }
 }
 
-/// The listening sockets of a master.
-struct Listeners {
-    publish: Listener,
-    request: Listener,
-    event_sockets: EventSockets,
-    feed: Listener,
-    metrics: Option<tokio::net::TcpListener>,
-}
-
-impl Listeners {
-    /// Binds all sockets, and sets the ports in the configuration.
-    async fn bind(config: &mut MasterConfig) -> Result<Self, StartError> {
-        let endpoint = |port| Endpoint::Tcp(config.interface.clone(), port);
-        let publish = Listener::bind(&endpoint(config.publish_port)).await?;
-        let request = Listener::bind(&endpoint(config.ret_port)).await?;
-        let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
-        access::open_to_users(config)?;
-        salt_clients::announce(&config.sock_dir);
-        let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
-        let metrics = metrics_listener(config).await?;
-        config.publish_port = port_of(&publish);
-        config.ret_port = port_of(&request);
-        Ok(Listeners { publish, request, event_sockets, feed, metrics })
-    }
-}
-
 /// Opens the store and the bus with its journal.
 async fn open_bus(config: &MasterConfig, executors: &Executors) -> Result<(BlockingStore, Bus), StartError> {
     let path = config.cachedir.join("brine.redb");
@@ -401,50 +373,6 @@ async fn open_bus(config: &MasterConfig, executors: &Executors) -> Result<(Block
     };
     let bus = Bus::with_journal(limits, Store::clone(&store), opened, journal, &executors.disk).await?;
     Ok((store, bus))
-}
-
-/// Publishes the payloads that other programs on this machine push into `publish_pull.ipc`: encrypted, one frame each.
-async fn feed_publisher(feed: Listener, publisher: Publisher, limits: Limits, shutdown: CancellationToken) {
-    let take = move |payloads: Vec<bytes::Bytes>| {
-        for payload in payloads {
-            publisher.publish_under(vec![bytes::Bytes::from_static(TOPIC_BROADCAST)], &payload);
-        }
-        std::future::ready(())
-    };
-    Pull::serve(feed, take, limits, shutdown).await;
-}
-
-/// Returns the resources that peers of both ports may use.
-fn allowance(config: &MasterConfig) -> Allowance {
-    Allowance {
-        connections: config.max_connections,
-        per_address: config.max_connections_per_address,
-        unauthenticated_message: config.unauthenticated_message_size,
-        unauthenticated_memory: config.unauthenticated_memory,
-        message_time: Duration::from_secs(config.message_timeout.max(1)),
-    }
-}
-
-/// Binds the metrics port, if it is configured.
-async fn metrics_listener(config: &MasterConfig) -> Result<Option<tokio::net::TcpListener>, StartError> {
-    if config.metrics_port == 0 {
-        return Ok(None);
-    }
-    let address = (config.metrics_interface.as_str(), config.metrics_port);
-    match tokio::net::TcpListener::bind(address).await {
-        Ok(listener) => Ok(Some(listener)),
-        Err(error) => {
-            let reason = format!("cannot listen on {}:{}: {error}", address.0, address.1);
-            Err(StartError::Config { option: "metrics_port", reason })
-        }
-    }
-}
-
-fn port_of(listener: &Listener) -> u16 {
-    match listener.endpoint() {
-        Endpoint::Tcp(_, port) => *port,
-        Endpoint::Ipc(_) => 0,
-    }
 }
 
 fn log_opened(store: &Store, opened: Opened) {

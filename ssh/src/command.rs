@@ -78,9 +78,10 @@ fn plain_terminal(host: &Host) -> &'static str {
 /// Returns the line that reads the script of `ssh_pre_flight` and runs it with its arguments, unless the directory of the
 /// program is there.
 pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
-    let args: String = host.pre_flight_args.iter().map(|arg| format!(" {}", quote(arg))).collect();
+    let words = std::iter::once("/bin/sh \"$t\"".to_owned()).chain(host.pre_flight_args.iter().map(|arg| quote(arg)));
+    let run = words.collect::<Vec<_>>().join(" ");
     let skip = if always { String::new() } else { format!("[ ! -d {} ] || exit 0; ", directory(host)) };
-    format!("{skip}umask 077; t=$(mktemp) && cat > \"$t\" && /bin/sh \"$t\"{args}; s=$?; rm -f \"$t\"; exit $s")
+    format!("{skip}umask 077; t=$(mktemp) && cat > \"$t\" && {run}; s=$?; rm -f \"$t\"; exit $s")
 }
 
 /// Returns the prefix that makes a command run as another user.

@@ -15,6 +15,7 @@ use brine_value::{Map, Value, map};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 
+use super::sub_states::SUB_STATES;
 use super::{Settings, conditions, slots};
 
 /// Arguments of the state engine. A function gets them only if it has a parameter of that name.
@@ -56,9 +57,6 @@ const MASK: &str = "**********";
 fn is_hidden(chunk: &Chunk) -> bool {
     chunk.args.get("no_log").is_some_and(Value::is_truthy)
 }
-
-/// The field of a result with those of the states that the state has run itself.
-pub(super) const SUB_STATES: &str = "sub_state_run";
 
 /// Logs that a state starts.
 fn log_start(chunk: &Chunk) {
@@ -169,30 +167,6 @@ impl Caller<'_> {
             result.insert(SUB_STATES.into(), self.sub_states(chunk, &parts).into());
         }
         Ok(result)
-    }
-
-    /// Returns the results of the states that a state has run itself, by their tags, as of states of the run.
-    fn sub_states(&mut self, chunk: &Chunk, parts: &Value) -> Map {
-        let mut results = Map::new();
-        for part in parts.as_list().unwrap_or_default().iter().filter_map(Value::as_map) {
-            let low = part.get(&Value::from("low")).cloned().unwrap_or_default();
-            let word = |key: &str| low.get(key).map(ToString::to_string).unwrap_or_default();
-            let tag = [word("state"), word("__id__"), word("name"), word("fun")].join("_|-");
-            let field = |key: &str| part.get(&Value::from(key)).cloned().unwrap_or_default();
-            let mut result = map! {
-                "name" => chunk.written_name(),
-                "changes" => field("changes"),
-                "result" => field("result"),
-                "comment" => field("comment"),
-                "__state_ran__" => true,
-                "__run_num__" => self.next_number(),
-                "__sls__" => sls_of(chunk),
-                "__id__" => &chunk.id,
-            };
-            Clock::start().write(&mut result);
-            results.insert(tag.into(), result.into());
-        }
-        results
     }
 
     /// Returns the next run number, and increments it.

@@ -29,6 +29,7 @@ mod requisites;
 mod run;
 mod slots;
 mod source;
+mod sub_states;
 mod top;
 
 pub use call::unfit;

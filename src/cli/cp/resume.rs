@@ -3,6 +3,7 @@
 //! The file of a minion counts if it is the beginning of the source: its size and its digest say so. Any other is sent whole.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -75,7 +76,11 @@ fn digests<'a>(path: &Path, sizes: impl Iterator<Item = &'a u64>) -> io::Result<
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing into a `String` cannot fail.
+        _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 struct HashWriter<'a>(&'a mut Sha256);

@@ -13,10 +13,11 @@ use brine_sls::compile::{Chunk, Dependency, Low, RequisiteKind, Step};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use crate::call::{Caller, Clock, SUB_STATES, sls_of, text};
+use crate::call::{Caller, Clock, sls_of, text};
 use crate::parallel::ParallelStates;
 use crate::pause;
 use crate::requisites::{Verdict, judge};
+use crate::sub_states::SUB_STATES;
 
 /// The job's retcode if a state failed, or there was none.
 const STATE_FAILURE: i64 = 2;

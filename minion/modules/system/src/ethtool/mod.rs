@@ -356,7 +356,9 @@ mod tests {
         };
         let unsupported = "netlink error: Operation not supported".to_owned();
         let none = "None of the valid parameters were provided: ['autoneg', 'rx', 'tx']".to_owned();
-        let cases: Vec<(&str, &str, Map, Result<Value, String>, &str)> = vec![
+        /// Function, device, settings, result and command.
+        type Case<'a> = (&'a str, &'a str, Map, Result<Value, String>, &'a str);
+        let cases: Vec<Case<'_>> = vec![
             ("show_offload", "eth0", map! {}, Ok(offload.clone().into()), "ethtool -k eth0"),
             (
                 "set_offload",
