@@ -88,7 +88,9 @@ pub fn create_certificate(context: &Context, #[args] args: CertificateArgs) -> C
     };
     let others = encode::chain(&args.append_certs)?;
     let encoded = encode::certificate(&certificate.0, encoding, &others, certificate.1, &pkcs12)?;
-    write(encoded, args.path.as_deref(), args.raw, 0o644, "Certificate")
+    // A container has the private key.
+    let mode = if encoding == Encoding::Pkcs12 { 0o600 } else { 0o644 };
+    write(encoded, args.path.as_deref(), args.raw, mode, "Certificate")
 }
 
 /// Issues a certificate, here or by another minion. Returns it and its private key, if that was given.

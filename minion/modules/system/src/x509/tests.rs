@@ -127,6 +127,20 @@ fn keys_are_encrypted_and_encoded() {
         let public = good(&context, "get_public_key", map! {"key" => encoded, "passphrase" => passphrase});
         assert_eq!(public, good(&context, "get_public_key", map! {"key" => key.clone(), "passphrase" => "secret"}));
     }
+    let path = directory.path().join("a.p12");
+    let container = map! {
+        "signing_private_key" => key.clone(), "signing_private_key_passphrase" => "secret", "CN" => "a",
+        "encoding" => "pkcs12", "path" => path.display().to_string(),
+    };
+    good(&context, "create_certificate", container);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let state = path.with_file_name("b.p12").display().to_string();
+    let args = map! {
+        "name" => &state, "signing_private_key" => key.clone(), "signing_private_key_passphrase" => "secret",
+        "encoding" => "pkcs12",
+    };
+    assert_eq!(applied(false, "certificate_managed", args).1, "The certificate has been created");
+    assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o600);
     let path = directory.path().join("a.key").display().to_string();
     assert_eq!(good(&context, "create_private_key", map! {"path" => &path}), format!("PEM written to {path}").into());
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

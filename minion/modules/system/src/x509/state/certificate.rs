@@ -56,9 +56,12 @@ pub struct CertificateArgs {
 /// Ensure that a file has a certificate as described, and renew it before it expires.
 ///
 /// Changes of the arguments, the authority, the key and the signing policy are detected, and the certificate is issued
-/// again.
+/// again. A `pkcs12` container has the private key, so its mode is 0600 by default.
 #[function]
-pub fn certificate_managed(context: &StateContext, #[args] args: CertificateArgs) -> CallResult {
+pub fn certificate_managed(context: &StateContext, #[args] mut args: CertificateArgs) -> CallResult {
+    if args.encoding == "pkcs12" && !args.file.mode.is_truthy() {
+        args.file.mode = "0600".into();
+    }
     let managed = Managed { context, name: &args.name, file: &args.file, what: "certificate" };
     managed.result(state(&managed, &args))
 }
