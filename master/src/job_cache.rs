@@ -474,7 +474,7 @@ mod tests {
             without_piece(whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}}));
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
         let piece = without_piece(map! {"fun" => RECEIVE_PIECE, "arg" => list!["/srv/x", "aGVsbG8=", true]});
-        assert_eq!(piece.get("arg"), Some(&list!["/srv/x", "(8 bytes)", true].into()));
+        assert_eq!(piece.get("arg"), Some(&list!["/srv/x", "(8 bytes)", true]));
         let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
         let load = load_of_standalone(&Return::from_map(standalone.clone()).unwrap()).unwrap();
         assert_eq!((load.arg(), load.minions().len(), load.map().contains_key("return")), (&[1.into()][..], 1, false));

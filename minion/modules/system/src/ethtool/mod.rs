@@ -297,6 +297,9 @@ fn set(context: &Context, flag: &str, device: &str, valid: &[&str], kwargs: &Map
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Function, device, settings, result and command.
+    type Case<'a> = (&'a str, &'a str, Map, Result<Value, String>, &'a str);
     use crate::testing::{Scripted, context_with};
 
     const TRANSCRIPT: &str = "$ ethtool -k eth0
@@ -356,8 +359,6 @@ mod tests {
         };
         let unsupported = "netlink error: Operation not supported".to_owned();
         let none = "None of the valid parameters were provided: ['autoneg', 'rx', 'tx']".to_owned();
-        /// Function, device, settings, result and command.
-        type Case<'a> = (&'a str, &'a str, Map, Result<Value, String>, &'a str);
         let cases: Vec<Case<'_>> = vec![
             ("show_offload", "eth0", map! {}, Ok(offload.clone().into()), "ethtool -k eth0"),
             (
