@@ -161,5 +161,8 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
         for (name, expected) in expected {
             assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {}", log());
         }
+        drop(daemon);
+        // Its processes may listen a little longer, and the next one has the same port.
+        until("the port is free", || TcpStream::connect(("127.0.0.1", port)).is_err()).await;
     }
 }
