@@ -1,7 +1,94 @@
-//! Errors of `salt-call`.
+//! Errors of `salt-call`, and functions that need a whole configuration.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
+
+use brine_value::{Value, json};
+
+/// Runs `salt-call --local` and returns the result and the exit status. Times are not compared.
+fn local(directory: &std::path::Path, words: &[&str]) -> (String, Option<i32>) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
+    command.args(["salt-call", "--local", "--out=json", "--retcode-passthrough", "-c"]).arg(directory).args(words);
+    let done = command.output().unwrap();
+    let text = String::from_utf8_lossy(&done.stdout).into_owned();
+    let shown = json::from_json(&text)
+        .map_or(text, |value| value.get("local").map(without_times).unwrap_or_default().to_string());
+    (shown, done.status.code())
+}
+
+fn without_times(value: &Value) -> Value {
+    match value {
+        Value::Map(map) => {
+            let kept = map.iter().filter(|(name, _)| !matches!(name.as_str(), Some("duration" | "Execution Time")));
+            Value::Map(kept.map(|(name, value)| (name.clone(), without_times(value))).collect())
+        }
+        Value::List(items) => items.iter().map(without_times).collect(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn tests_of_states_are_found_and_run() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display();
+    for (path, text) in [
+        (
+            "minion",
+            format!("id: m1\nroot_dir: {root}\nfile_client: local\nfile_roots: {{base: [{root}/srv]}}\n").as_str(),
+        ),
+        ("srv/top.sls", "base: {'*': [web, plain]}\n"),
+        ("srv/web/init.sls", "include: [web.conf]\nx: test.nop\n"),
+        ("srv/web/conf.sls", "y: test.nop\n"),
+        ("srv/plain.sls", "z: test.nop\n"),
+        (
+            "srv/web/saltcheck-tests/init.tst",
+            "{% for n in [1, 2] %}\necho_{{ n }}: {module_and_function: test.echo, args: [{{ n }}], assertion: assertEqual, expected_return: 1}\n{% endfor %}\n",
+        ),
+        (
+            "srv/web/saltcheck-tests/conf.tst",
+            "set_up: {module_and_function: saltcheck.state_apply, args: [web.conf]}\nid: {module_and_function: grains.get, args: [id], assertion: assertIn, expected_return: m}\n",
+        ),
+        ("srv/web/saltcheck-tests/other.tst", "fails: {module_and_function: test.exception, assertion: assertTrue}\n"),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let web = "'echo_1': {'status': 'Pass'}, 'echo_2': {'status': 'Fail: 1 is not equal to 2'}";
+    let conf = "'set_up': {'status': 'Pass'}, 'id': {'status': 'Pass'}";
+    let counts = |passed: u8, failed: u8, missing: u8| {
+        format!(
+            "{{'TEST RESULTS': {{'Passed': {passed}, 'Failed': {failed}, 'Skipped': 0, 'Missing Tests': {missing}}}}}"
+        )
+    };
+    for (words, expected, status) in [
+        (&["saltcheck.run_state_tests", "web.conf"][..], format!("[{{'web.conf': {{{conf}}}}}, {}]", counts(2, 0, 0)), 0),
+        (&["saltcheck.run_state_tests", "web"], format!("[{{'web': {{{conf}, {web}}}}}, {}]", counts(3, 1, 0)), 1),
+        (
+            &["saltcheck.run_state_tests", "plain,web", "only_fails=True"],
+            format!("[{{}}, {{'web': {{'echo_2': {{'status': 'Fail: 1 is not equal to 2'}}}}}}, {}]", counts(3, 1, 1)),
+            1,
+        ),
+        (
+            &["saltcheck.run_state_tests", "web.other"],
+            format!(
+                "[{{'web.other': {{'fails': {{'status': 'Fail: The minion function caused an exception: Test Exception'}}}}}}, {}]",
+                counts(0, 1, 0)
+            ),
+            1,
+        ),
+        (
+            &["saltcheck.report_highstate_tests"],
+            "{'TEST REPORT RESULTS': {'Missing Tests': 1, 'States missing tests': ['plain'], 'States with tests': ['web.conf', 'web']}}".to_owned(),
+            1,
+        ),
+    ] {
+        let (shown, code) = local(directory.path(), words);
+        assert_eq!((shown, code), (expected, Some(status)), "{words:?}");
+    }
+    let (shown, _) = local(directory.path(), &["saltcheck.run_highstate_tests"]);
+    assert!(shown.contains(web) && shown.ends_with(&format!("{}]", counts(3, 1, 1))), "{shown}");
+}
 
 #[test]
 fn a_failed_call_is_reported_on_stderr() {

@@ -109,6 +109,12 @@ module_options! {
         /// The signing policies of certificates, by name; those of the pillar take precedence.
         x509_signing_policies: "a mapping of mappings or lists" Map = "{}" Map::new(),
     }
+    "saltcheck" {
+        /// Whether results of `saltcheck` show the function, its arguments and what was compared.
+        saltcheck_output_details: "a boolean" bool = "False" false,
+        /// The directory with tests, in the directory of a state.
+        saltcheck_test_location: "a path" String = "saltcheck-tests" "saltcheck-tests".into(),
+    }
     "aliases" {
         /// The file with the mail aliases.
         aliases_file as "aliases.file": "a path" PathBuf = "/etc/aliases" "/etc/aliases".into(),

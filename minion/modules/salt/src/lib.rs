@@ -25,6 +25,7 @@ pub(crate) mod random;
 pub(crate) mod ret;
 pub(crate) mod salt;
 pub(crate) mod salt_version;
+pub(crate) mod saltcheck;
 pub(crate) mod saltutil;
 pub(crate) mod schedule;
 pub(crate) mod sdb;
@@ -40,6 +41,7 @@ mod testing;
 
 use brine_context::Room;
 
+pub use mine::mine_result;
 pub use salt::state::is_success;
 pub use saltutil::sync::sync_types;
 

@@ -1,0 +1,391 @@
+//! `saltcheck`: tests of states (`saltcheck-tests/*.tst`): functions that are called, and what their results must be.
+//!
+//! `suite.rs` finds and renders the files with tests, `assertion.rs` compares results.
+
+mod assertion;
+mod suite;
+
+use std::time::Instant;
+
+use brine_context::{Context, Room};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value, json, map};
+use indexmap::IndexMap;
+
+use assertion::Assertion;
+use suite::Suite;
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `saltcheck`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "saltcheck",
+    [run_test, state_apply, report_highstate_tests, run_state_tests, run_state_tests_ssh, run_highstate_tests]
+);
+
+/// The function of tests that prepare the host; it is not checked.
+const STATE_APPLY: &str = "saltcheck.state_apply";
+
+/// The results of tests by state and name.
+type Results = IndexMap<String, IndexMap<String, Map>>;
+
+/// Run one test and return its result.
+///
+/// test: the test, as in a file.
+///
+/// CLI Example:
+///
+///     salt '*' saltcheck.run_test test='{module_and_function: test.echo, args: [hi], assertion: assertEqual, expected_return: hi}'
+#[function]
+pub fn run_test(context: &Context, #[default] test: Value, #[keywords] _kwargs: Map) -> CallResult {
+    match test {
+        Value::Map(test) => Ok(run(context, &test).into()),
+        _ => Ok("Test argument must be a dictionary".into()),
+    }
+}
+
+/// Apply states, as `state.apply`, to prepare a test or to clean up after it.
+///
+/// CLI Example:
+///
+///     salt '*' saltcheck.state_apply postfix
+#[function]
+pub fn state_apply(context: &Context, state_name: Value, #[keywords] kwargs: Map) -> CallResult {
+    context.call("state.apply", Args { positional: vec![state_name], keyword: kwargs })
+}
+
+/// Return which states of the highstate have tests. The retcode is the number of those without.
+///
+/// CLI Example:
+///
+///     salt '*' saltcheck.report_highstate_tests
+#[function]
+pub fn report_highstate_tests(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+    let saltenv = environment(context, saltenv);
+    let mut suite = Suite::open(context, &saltenv)?;
+    let mut missing = Vec::new();
+    for state in top_states(context, &saltenv)? {
+        suite.add(&state, false);
+        if !suite.found.contains(&state) {
+            missing.push(state);
+        }
+    }
+    context.set_retcode(i64::try_from(missing.len()).unwrap_or(i64::MAX));
+    Ok(map! {"TEST REPORT RESULTS" => map! {
+        "Missing Tests" => missing.len(),
+        "States missing tests" => missing,
+        "States with tests" => suite.found,
+    }}
+    .into())
+}
+
+/// Run the tests of states, and of the states that they include, and return the results. The retcode is 1 if one failed.
+///
+/// state: the states, separated by commas. check_all: whether all tests in their directories are run, not only those with the
+/// name of a state. only_fails: whether only failed tests are returned. junit: accepted for compatibility with Salt.
+///
+/// CLI Example:
+///
+///     salt '*' saltcheck.run_state_tests postfix,common
+#[function]
+pub fn run_state_tests(
+    context: &Context,
+    state: Value,
+    #[default] saltenv: Option<String>,
+    #[default(false)] check_all: bool,
+    #[default(false)] only_fails: bool,
+    #[default(false)] junit: bool,
+) -> CallResult {
+    _ = junit;
+    let states = match state {
+        Value::List(states) => states.iter().map(ToString::to_string).collect(),
+        names => names.to_string().split(',').map(|name| name.trim().to_owned()).collect::<Vec<_>>(),
+    };
+    tested(context, states, &environment(context, saltenv), check_all, only_fails)
+}
+
+/// Run the tests of states, as `run_state_tests`.
+///
+/// CLI Example:
+///
+///     salt-ssh '*' saltcheck.run_state_tests_ssh postfix
+#[function]
+pub fn run_state_tests_ssh(
+    context: &Context,
+    state: Value,
+    #[default] saltenv: Option<String>,
+    #[default(false)] check_all: bool,
+    #[default(false)] only_fails: bool,
+    #[default(false)] junit: bool,
+) -> CallResult {
+    run_state_tests(context, state, saltenv, check_all, only_fails, junit)
+}
+
+/// Run the tests of all states of the highstate, as `run_state_tests`.
+///
+/// CLI Example:
+///
+///     salt '*' saltcheck.run_highstate_tests
+#[function]
+pub fn run_highstate_tests(
+    context: &Context,
+    #[default] saltenv: Option<String>,
+    #[default(false)] only_fails: bool,
+    #[default(false)] junit: bool,
+) -> CallResult {
+    _ = junit;
+    let saltenv = environment(context, saltenv);
+    let states = top_states(context, &saltenv)?;
+    tested(context, states, &saltenv, false, only_fails)
+}
+
+fn environment(context: &Context, saltenv: Option<String>) -> String {
+    let own = || context.minion.config.saltenv.clone().filter(|name| !name.is_empty());
+    saltenv.filter(|name| !name.is_empty()).or_else(own).unwrap_or_else(|| "base".to_owned())
+}
+
+/// Returns the states that the top file assigns.
+fn top_states(context: &Context, saltenv: &str) -> Result<Vec<String>, CallError> {
+    let keyword = map! {"saltenv" => saltenv};
+    let top = context.call("state.show_top", Args { positional: Vec::new(), keyword })?;
+    let states = top.get(saltenv).and_then(Vec::from_value);
+    states.ok_or_else(|| {
+        CallError::execution(format!("the top file assigns no states of the environment '{saltenv}': {top}"))
+    })
+}
+
+fn tested(context: &Context, states: Vec<String>, saltenv: &str, all: bool, only_fails: bool) -> CallResult {
+    let mut suite = Suite::open(context, saltenv)?;
+    let mut results = Results::new();
+    for state in states {
+        suite.add(&state, all);
+        let tests = suite.load(context)?;
+        let of_state = tests.into_iter().map(|(name, test)| {
+            let result = test.as_map().map_or_else(invalid, |test| run(context, test));
+            (name, result)
+        });
+        let of_state = of_state.collect();
+        results.entry(state).or_insert(of_state);
+    }
+    Ok(summary(context, results, only_fails))
+}
+
+fn status(result: &Map) -> &str {
+    result.get("status").and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the results by state, sorted, and the counts behind them.
+fn summary(context: &Context, results: Results, only_fails: bool) -> Value {
+    let count = |word: &str| {
+        let all = results.values().flat_map(IndexMap::values);
+        all.filter(|result| status(result).starts_with(word)).count()
+    };
+    let (passed, failed, skipped) = (count("Pass"), count("Fail"), count("Skip"));
+    let missing = results.values().filter(|tests| tests.is_empty()).count();
+    let time: f64 = results
+        .values()
+        .flat_map(IndexMap::values)
+        .filter_map(|one| one.get("duration").and_then(f64::from_value))
+        .sum();
+    let mut shown: Vec<(String, Map)> = Vec::new();
+    for (state, tests) in results {
+        let wanted = tests.into_iter().filter(|(_, result)| !only_fails || status(result).starts_with("Fail"));
+        let wanted: Map = wanted.map(|(name, result)| (name.into(), result.into())).collect();
+        // A state without failures has an empty mapping, and stands first.
+        let is_hidden = only_fails && wanted.is_empty();
+        shown.push(if is_hidden { (String::new(), Map::new()) } else { (state.clone(), map! {state => wanted}) });
+    }
+    shown.sort_by(|(one, _), (other, _)| one.cmp(other));
+    context.set_retcode(i64::from(failed > 0));
+    let counts = map! {
+        "Execution Time" => rounded(time), "Passed" => passed, "Failed" => failed, "Skipped" => skipped, "Missing Tests" => missing,
+    };
+    shown.into_iter().map(|(_, one)| Value::Map(one)).chain([map! {"TEST RESULTS" => counts}.into()]).collect()
+}
+
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 10_000.0).round() / 10_000.0
+}
+
+fn invalid() -> Map {
+    map! {"status" => "Fail - invalid test", "duration" => 0.0}
+}
+
+/// Returns a field under its name, or with a dash for its underscore.
+fn field<'a>(test: &'a Map, name: &str) -> Option<&'a Value> {
+    test.get(name).or_else(|| test.get(name.replace('_', "-").as_str()))
+}
+
+/// Runs one test.
+fn run(context: &Context, test: &Map) -> Map {
+    let began = Instant::now();
+    let fun = test.get("module_and_function").and_then(Value::as_str).unwrap_or_default();
+    let groups: Option<Vec<&Map>> = match test.get("assertions").filter(|groups| groups.is_truthy()) {
+        Some(groups) => groups.as_list().map(|groups| groups.iter().filter_map(Value::as_map).collect()),
+        None => None,
+    };
+    let own = [test];
+    let assertions: Result<Vec<Assertion>, String> =
+        groups.as_deref().unwrap_or(&own).iter().map(|group| Assertion::read(group, fun == STATE_APPLY)).collect();
+    let is_known = fun == STATE_APPLY || (fun.split('.').count() == 2 && context.minion.functions.get(fun).is_some());
+    let assertions = match assertions {
+        Ok(assertions) if is_known && !assertions.is_empty() => assertions,
+        other => {
+            let reason = other.err().unwrap_or_else(|| format!("'{fun}' is no function"));
+            tracing::error!(reason, "a test of saltcheck is invalid");
+            return invalid();
+        }
+    };
+    if test.get("skip").is_some_and(Value::is_truthy) {
+        return map! {"status" => "Skip", "duration" => 0.0};
+    }
+    let positional = test.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
+    let mut keyword = test.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
+    keyword.shift_remove("pillar");
+    if let Some(pillar) = field(test, "pillar_data").filter(|pillar| pillar.is_truthy()) {
+        keyword.insert("pillar".into(), pillar.clone());
+    }
+    let shows_result = test.get("print_result").is_none_or(Value::is_truthy);
+    let has_details = test
+        .get("output_details")
+        .map_or_else(|| brine_config::opts::modules::saltcheck_output_details(&context.opts()), Value::is_truthy);
+    let called = context.call(fun, Args { positional: positional.clone(), keyword });
+    let shown_args = test.get("args").filter(|args| !args.is_nil()).map_or_else(|| "null".to_owned(), json::to_json);
+    let outcome = |assertion: &Assertion| match &called {
+        Ok(value) => {
+            let value = assertion.section(value);
+            let mut result = map! {"status" => assertion.check(&value, shows_result)};
+            if has_details {
+                let (title, section) = match &assertion.section {
+                    Some((path, _)) => (" assertion_section", format!(" {path}")),
+                    None => ("", String::new()),
+                };
+                result.insert(
+                    format!("module.function [args]{title}").into(),
+                    format!("{fun} {shown_args}{section}").into(),
+                );
+                result.insert("saltcheck assertion".into(), assertion.details(&value, shows_result).into());
+            }
+            result
+        }
+        Err(error) => map! {"status" => format!("Fail: {error}")},
+    };
+    let mut result = if groups.is_some() {
+        let each: Vec<Map> = assertions.iter().map(outcome).collect();
+        let passes = each.iter().all(|one| status(one) == "Pass");
+        let numbered =
+            each.into_iter().enumerate().map(|(at, one)| (format!("assertion{}", at + 1).into(), one.into()));
+        let mut all: Map = numbered.collect();
+        all.insert("status".into(), if passes { "Pass" } else { "Fail" }.into());
+        all
+    } else {
+        assertions.first().map(outcome).unwrap_or_default()
+    };
+    result.insert("duration".into(), rounded(began.elapsed().as_secs_f64()).into());
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing;
+
+    fn checked(test: &Value) -> String {
+        let context = testing::context(&[]);
+        let keyword = map! {"test" => test.clone()};
+        let mut result = context.call("saltcheck.run_test", Args { positional: Vec::new(), keyword }).unwrap();
+        if let Some(result) = result.as_map_mut() {
+            assert!(result.shift_remove("duration").is_some());
+        }
+        result.to_string()
+    }
+
+    #[test]
+    fn tests_call_functions_and_compare_their_results() {
+        let echo = |value: Value, assertion: &str, expected: Value| {
+            map! {"module_and_function" => "test.echo", "args" => list![value], "assertion" => assertion, "expected_return" => expected}
+        };
+        let with = |mut test: Map, more: Map| {
+            test.extend(more);
+            Value::Map(test)
+        };
+        for (test, expected) in [
+            (echo("a".into(), "assertEqual", "a".into()).into(), "{'status': 'Pass'}"),
+            (echo("a".into(), "assertEqual", "b".into()).into(), "{'status': 'Fail: b is not equal to a'}"),
+            (
+                with(echo("a".into(), "assertEqual", "b".into()), map! {"print_result" => false}),
+                "{'status': 'Fail: Result is not equal'}",
+            ),
+            (with(echo("a".into(), "assertEqual", "b".into()), map! {"skip" => true}), "{'status': 'Skip'}"),
+            (
+                with(
+                    echo(map! {"k" => map! {"l" => 1}}.into(), "assertEqual", "1".into()),
+                    map! {"assertion_section" => "k:l"},
+                ),
+                "{'status': 'Pass'}",
+            ),
+            (
+                with(echo("a".into(), "assertIn", "a".into()), map! {"output_details" => true}),
+                "{'status': 'Pass', 'module.function [args]': 'test.echo [\"a\"]', 'saltcheck assertion': 'a IN a'}",
+            ),
+            (
+                with(echo("a".into(), "assertEqual", "a".into()), map! {"module_and_function" => "no.such"}),
+                "{'status': 'Fail - invalid test'}",
+            ),
+            (echo("a".into(), "assertSame", "a".into()).into(), "{'status': 'Fail - invalid test'}"),
+            (
+                map! {
+                    "module_and_function" => "test.echo", "args" => list![map! {"a" => 1, "b" => 2}],
+                    "assertions" => list![
+                        map! {"assertion" => "assertEqual", "assertion_section" => "a", "expected_return" => 1},
+                        map! {"assertion" => "assertGreater", "assertion_section" => "b", "expected_return" => 2},
+                    ],
+                }
+                .into(),
+                "{'assertion1': {'status': 'Pass'}, 'assertion2': {'status': 'Fail: 2 not False'}, 'status': 'Fail'}",
+            ),
+            ("text".into(), "Test argument must be a dictionary"),
+        ] {
+            if test.as_map().is_some() {
+                assert_eq!(checked(&test), expected, "{test}");
+            } else {
+                let keyword = map! {"test" => test};
+                let called = testing::context(&[]).call("saltcheck.run_test", Args { positional: Vec::new(), keyword });
+                assert_eq!(called, Ok(expected.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn results_are_counted_and_sorted() {
+        let context = testing::context(&[]);
+        let result = |status: &str| map! {"status" => status, "duration" => 0.5};
+        let tests =
+            |all: &[(&str, &str)]| all.iter().map(|(name, status)| ((*name).to_owned(), result(status))).collect();
+        let results = || -> Results {
+            [
+                ("b".to_owned(), tests(&[("x", "Pass"), ("y", "Fail: z")])),
+                ("c".to_owned(), tests(&[("x", "Skip")])),
+                ("a".to_owned(), IndexMap::new()),
+            ]
+            .into_iter()
+            .collect()
+        };
+        let counts =
+            "{'TEST RESULTS': {'Execution Time': 1.5, 'Passed': 1, 'Failed': 1, 'Skipped': 1, 'Missing Tests': 1}}";
+        assert_eq!(
+            summary(&context, results(), false).to_string(),
+            format!(
+                "[{{'a': {{}}}}, {{'b': {{'x': {{'status': 'Pass', 'duration': 0.5}}, 'y': {{'status': 'Fail: z', 'duration': 0.5}}}}}}, \
+                 {{'c': {{'x': {{'status': 'Skip', 'duration': 0.5}}}}}}, {counts}]"
+            )
+        );
+        assert_eq!(
+            summary(&context, results(), true).to_string(),
+            format!("[{{}}, {{}}, {{'b': {{'y': {{'status': 'Fail: z', 'duration': 0.5}}}}}}, {counts}]")
+        );
+        assert_eq!(context.job.retcode.load(std::sync::atomic::Ordering::Relaxed), 1);
+    }
+}
