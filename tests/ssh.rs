@@ -193,6 +193,56 @@ async fn calls_go_through_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hosts_have_mine_data_of_each_other_and_of_minions() {
+    let mut system = System::start("mine_functions: {test.ping: []}\n").await;
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let note = ", mine_functions: {note: [{mine_function: test.echo}, 'of {{ n }}']}";
+    system.write("etc/roster", &format!("{{% for n in [1, 2] %}}\n{}{{% endfor %}}\n", sshd.entry("web{{ n }}", note)));
+    system.write("srv/pillar/top.sls", "base: {'*': [data]}\n");
+    system.write("srv/pillar/data.sls", "mine_functions:\n  of_pillar: [{mine_function: grains.get}, id]\n");
+    let echo = "[{mine_function: test.echo}, seen";
+    system.configure_minion(
+        "min1",
+        &format!(
+            "mine_functions: {{open: {echo}], hidden: {echo}, {{allow_tgt: 'other*'}}], shown: {echo}, {{allow_tgt: 'web1', allow_tgt_type: list}}]}}\n"
+        ),
+    );
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("min1");
+    events.until("salt/minion/min1/start").await;
+    let updated = system.tool("salt", &["min1", "mine.update"]);
+    assert!(updated.status.success(), "{}", stderr(&updated));
+    let of_both = r#"{"web1": "of 1", "web2": "of 2"}"#;
+    for (words, expected) in [
+        (&["*", "note"][..], of_both),
+        (&["web2", "note"], r#"{"web2": "of 2"}"#),
+        (&["web1,web2", "note", "list"], of_both),
+        (&["*", "of_pillar"], r#"{"web1": "web1", "web2": "web2"}"#),
+        (&["*", "test.ping"], r#"{"web1": true, "web2": true}"#),
+        // What is no function of the mine of another host is not called there.
+        (&["*", "grains.items"], "{}"),
+        (&["*", "note", "ssh_minions=False"], "{}"),
+        (&["*", "open", "ssh_minions=False", "regular_minions=True"], r#"{"min1": "seen"}"#),
+        (&["*", "shown", "ssh_minions=False", "regular_minions=True"], r#"{"min1": "seen"}"#),
+        (&["*", "hidden", "ssh_minions=False", "regular_minions=True"], "{}"),
+        (&["none", "note"], "{}"),
+    ] {
+        let found = ssh_json(&system, &[&["web1", "mine.get"], words].concat());
+        assert_eq!(found.get("web1"), Some(&json::from_json(expected).unwrap()), "{words:?} {found}");
+    }
+    system.write(
+        "srv/salt/of_mine.sls",
+        "{% set notes = salt['mine.get']('*', 'note') %}\nfile:\n  file.managed:\n    - name: ROOT/notes-{{ grains.id }}\n    - contents: {{ notes | json }}\n",
+    );
+    let applied = ssh(&system, &["*", "state.apply", "of_mine"]);
+    assert_eq!(applied.status.code(), Some(0), "{}{}", stdout(&applied), stderr(&applied));
+    for id in ["web1", "web2"] {
+        let written = std::fs::read_to_string(system.path(&format!("notes-{id}"))).unwrap();
+        assert!(written.contains("of 1") && written.contains("of 2"), "{written}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn keys_with_a_passphrase_and_jump_hosts_work() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "open sesame", "").await;

@@ -6,6 +6,7 @@
 //! | `command` | the arguments of `ssh`, and the one line that the host's shell runs |
 //! | `session` | one call on one host: the program is pushed if the host has it not, then messages go both ways |
 //! | `answers` | the requests of a host during a call: files, pillar, options |
+//! | `mine` | `mine.get` of a host: other hosts of the roster, and the mine of a running master |
 //! | `program` | the program that is pushed, and its hash |
 //! | `askpass` | passwords, for `ssh` |
 //! | `frame` | messages: a length and msgpack |
@@ -22,6 +23,7 @@ mod answers;
 pub mod askpass;
 mod command;
 mod frame;
+mod mine;
 mod program;
 pub mod roster;
 mod session;
@@ -29,6 +31,7 @@ pub mod target;
 
 pub use answers::Answers;
 pub use command::Options;
+pub use mine::{Mine, Regular};
 pub use program::Program;
 pub use session::{Call, Caller, Reply};
 

@@ -14,6 +14,7 @@ use crate::answers::Answers;
 use crate::askpass::AskPass;
 use crate::command::{self, Options};
 use crate::frame;
+use crate::mine::Mine;
 use crate::program::Program;
 use crate::roster::Host;
 
@@ -41,6 +42,13 @@ pub enum Call {
         args: Vec<Value>,
         /// The job id.
         jid: String,
+        /// Options of the minion that runs it.
+        opts: Map,
+    },
+    /// A function among the host's `mine_functions`, for `mine.get` of another host.
+    Mine {
+        /// Its name.
+        fun: String,
         /// Options of the minion that runs it.
         opts: Map,
     },
@@ -77,6 +85,8 @@ pub struct Caller {
     pub always_pre_flight: bool,
     /// For requests that block on a disk or render pillars.
     pub blocking: Executor,
+    /// Where `mine.get` finds data.
+    pub mine: Option<Mine>,
 }
 
 /// Why a call has no result.
@@ -213,19 +223,17 @@ impl Caller {
         mut stdout: BufReader<ChildStdout>,
     ) -> Result<Reply, Failure> {
         self.start(token, &mut stdin, &mut stdout).await?;
-        let Call::Function { fun, args, jid, opts } = call else {
-            return Err(Failure::Host("no function".to_owned()));
+        let (mut request, mut opts) = match call {
+            Call::Function { fun, args, jid, opts } => {
+                (map! {"fun" => fun.as_str(), "arg" => args.clone(), "jid" => jid.as_str()}, opts.clone())
+            }
+            Call::Mine { fun, opts } => {
+                (map! {"fun" => fun.as_str(), "mine" => host.mine_functions.clone()}, opts.clone())
+            }
+            Call::Raw(_) => return Err(Failure::Host("no function".to_owned())),
         };
-        let mut opts = opts.clone();
         opts.extend(host.minion_opts.clone());
-        let request = map! {
-            "id" => id,
-            "fun" => fun.as_str(),
-            "arg" => args.clone(),
-            "jid" => jid.as_str(),
-            "opts" => opts,
-            "grains" => host.grains.clone(),
-        };
+        request.extend(map! {"id" => id, "opts" => opts, "grains" => host.grains.clone()});
         frame::send(&mut stdin, &request).await?;
         loop {
             let mut message = frame::receive(&mut stdout).await?;
@@ -240,6 +248,15 @@ impl Caller {
                 }
                 return Ok(Reply { value, retcode, out });
             };
+            if load.get("cmd").and_then(Value::as_str) == Some("_mine_get") {
+                // A function for the mine does not ask for the mine of others.
+                let answer = match (call, &self.mine) {
+                    (Call::Function { opts, .. }, Some(mine)) => mine.get(self, id, opts, &load).await,
+                    _ => Map::new(),
+                };
+                frame::send(&mut stdin, &map! {"answer" => answer}).await?;
+                continue;
+            }
             let (answers, id) = (Arc::clone(&self.answers), id.clone());
             let answer = self.blocking.run(move |_| answers.answer(&id, &load)).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "answering a host failed");

@@ -62,6 +62,17 @@ impl Upstream for Link {
         false
     }
 
+    fn has_mine(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, load: Map) -> Result<Value, String> {
+        match text(&load, "cmd") {
+            "_mine_get" => Ask::ask(self, load),
+            command => Err(format!("the command {command} failed: salt-ssh is not connected to a master")),
+        }
+    }
+
     fn fire_master(&self, event: MasterEvent) -> Result<(), String> {
         Err(format!("the event {} is not sent: salt-ssh is not connected to an event bus", event.tag))
     }
@@ -154,6 +165,13 @@ fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Min
 
 fn call(minion: &Arc<Minion>, request: &Map) -> Map {
     let fun = text(request, "fun");
+    if let Some(given) = request.get("mine") {
+        let args = Args::default();
+        let context = Context::new(Arc::clone(minion), Arc::new(Job::local(&Jid::new(), fun, &args)));
+        let found = brine_modules::mine_result(&context, fun, given.clone());
+        let retcode = i64::from(found.is_none());
+        return map! {"return" => found, "retcode" => retcode};
+    }
     if minion.functions.get(fun).is_none() {
         let module = fun.split('.').next().unwrap_or_default();
         let message = minion.custom.failure("modules", module);

@@ -2,7 +2,7 @@
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value};
-use brine_wire::PublishRequest;
+use brine_wire::{MineQuery, PublishRequest};
 
 use super::RunnerContext;
 use crate::facts::mine;
@@ -12,13 +12,20 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("mine", [get, updat
 
 /// Return the results of one or more functions from the mines of minions. The master may read all of them.
 ///
-/// fun: a function or its alias; several separated by commas or as a list give a mapping by function.
+/// fun: a function or its alias; several separated by commas or as a list give a mapping by function. id: a minion; what it
+/// may not read by `mine_get` or `allow_tgt` is left out.
 ///
 /// CLI Example:
 ///
 ///     salt-run mine.get '*' network.ip_addrs
 #[function]
-pub fn get(context: &RunnerContext, tgt: Value, fun: Value, #[default("glob".into())] tgt_type: String) -> CallResult {
+pub fn get(
+    context: &RunnerContext,
+    tgt: Value,
+    fun: Value,
+    #[default("glob".into())] tgt_type: String,
+    #[default] id: Option<String>,
+) -> CallResult {
     let functions: Vec<String> = match &fun {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),
         other => Vec::from_value(other).ok_or_else(|| {
@@ -26,6 +33,11 @@ pub fn get(context: &RunnerContext, tgt: Value, fun: Value, #[default("glob".int
         })?,
     };
     let by_function = functions.len() > 1 || fun.as_list().is_some();
+    if let Some(id) = id {
+        let asker = id.parse().map_err(CallError::execution)?;
+        let query = MineQuery { tgt, tgt_type, functions, by_function };
+        return Ok(context.master.facts.mine_get(context.storage(), &asker, &query)?.into());
+    }
     let mut found = Map::new();
     for id in context.minions(tgt, tgt_type)? {
         let mut entries = context.storage().mines.get(&id).map_err(CallError::execution)?;

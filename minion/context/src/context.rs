@@ -97,6 +97,10 @@ impl MasterEvent {
 pub trait Upstream: Send + Sync {
     /// Whether there is a master. Without one, events of states are dropped and `event.send` publishes locally.
     fn has_master(&self) -> bool;
+    /// Whether the mine can be read: with a master, and with `salt-ssh`, which asks others.
+    fn has_mine(&self) -> bool {
+        self.has_master()
+    }
     /// Publishes an event on the master's bus. Returns when the master has accepted it.
     fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
     /// Returns a freshly rendered pillar, with `override_pillar` merged over it.

@@ -7,7 +7,7 @@
 
 use brine_context::Rooms;
 
-pub use brine_modules_salt::{is_success, sync_types};
+pub use brine_modules_salt::{is_success, mine_result, sync_types};
 
 /// The functions of all modules.
 pub static ROOMS: Rooms = Rooms(&[

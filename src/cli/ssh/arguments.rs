@@ -187,7 +187,7 @@ impl Arguments {
     /// Returns options of the minions on the hosts.
     pub fn minion_opts(config: &MasterConfig) -> Map {
         let mut opts = config.ssh_minion_opts.clone();
-        for name in ["saltenv", "pillarenv", "test", "state_output", "state_verbose", "hash_type"] {
+        for name in ["saltenv", "pillarenv", "test", "state_output", "state_verbose", "hash_type", "mine_functions"] {
             if let (false, Some(value)) = (opts.contains_key(name), config.opts.get(name)) {
                 opts.insert(name.into(), value.clone());
             }

@@ -16,10 +16,11 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::{self, Host, RosterOptions};
-use brine_ssh::{Answers, Call, Caller, Program, Reply};
+use brine_ssh::{Answers, Call, Caller, Mine, Program, Regular, Reply};
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
 use indexmap::IndexMap;
+use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -123,6 +124,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         wipe,
         always_pre_flight: arguments.pre_flight || config.ssh_run_pre_flight,
         blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
+        mine: Some(Mine {
+            roster: options.clone(),
+            regular: regular_mine(Arc::clone(&config)),
+            at_once: arguments.max_procs.unwrap_or(config.ssh_max_procs),
+            found: Mutex::default(),
+        }),
     });
     let shower = arguments.output.shower(&config.opts)?;
     let run = Run { arguments: &arguments, config: &config, options: &options, jid, call, caller };
@@ -154,6 +161,26 @@ async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
     let grains = client.ask_runner("cache.grains", Args::from_wire(&["*".into()])).await?;
     let all = grains.as_map().cloned().unwrap_or_default();
     Ok(all.into_iter().filter_map(|(id, grains)| Some((id.to_string(), grains.as_map()?.clone()))).collect())
+}
+
+/// Returns how the mine of the running master is read.
+fn regular_mine(config: Arc<MasterConfig>) -> Regular {
+    Box::new(move |query: Map| {
+        let config = Arc::clone(&config);
+        Box::pin(async move {
+            let asked = async {
+                let client = client::MasterClient::new(&config)?;
+                client.ask_runner("mine.get", Args { positional: Vec::new(), keyword: query }).await
+            };
+            match asked.await {
+                Ok(found) => found.as_map().cloned().unwrap_or_default(),
+                Err(error) => {
+                    tracing::error!(%error, "reading the mine of the master failed");
+                    Map::new()
+                }
+            }
+        })
+    })
 }
 
 /// One run of the tool.
@@ -214,6 +241,7 @@ impl Run<'_> {
         }
         let (fun, args) = match &self.call {
             Call::Function { fun, args, .. } => (fun.as_str(), args.clone()),
+            Call::Mine { fun, .. } => (fun.as_str(), Vec::new()),
             Call::Raw(command) => ("ssh.raw", vec![command.as_str().into()]),
         };
         let data = map! {

@@ -92,6 +92,8 @@ pub struct Host {
     pub identities_only: bool,
     /// The configuration file of `ssh`, in the place of the user's own (`config_file`).
     pub config_file: Option<String>,
+    /// Functions that other hosts may have called here (`mine.get`): names, or a mapping of names to arguments.
+    pub mine_functions: Value,
     /// Whether the host gives `ssh` a terminal, for a `sudo` that wants one.
     pub tty: bool,
     /// A command of the host's shell before each call (`ssh_pre_hook`).
@@ -103,7 +105,7 @@ pub struct Host {
 }
 
 /// Options that Brine has no use for: their purpose is that of Salt's own program on the host.
-const UNUSED: &[&str] = &["shim_dir", "winrm", "mine_functions", "hashed"];
+const UNUSED: &[&str] = &["shim_dir", "winrm", "hashed"];
 
 /// The settings of rosters.
 #[derive(Debug, Clone)]
@@ -274,6 +276,7 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
         set_path: text("set_path")?,
         identities_only: flag("identities_only", options.identities_only),
         config_file: text("config_file")?,
+        mine_functions: all.get("mine_functions").cloned().unwrap_or_default(),
         tty: flag("tty", false),
         pre_hook: text("ssh_pre_hook")?,
         pre_flight: text("ssh_pre_flight")?.map(PathBuf::from),

@@ -52,7 +52,23 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
     if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { publish(context, data, clear) }
 }
 
+/// Whose data `salt-ssh` returns.
+#[derive(Args)]
+pub struct SshArgs {
+    /// The roster of the hosts, instead of that of `salt-ssh`. Only with `salt-ssh`.
+    #[default]
+    roster: Option<String>,
+    /// Whether the function is called on hosts of the roster. Only with `salt-ssh`.
+    #[default(true)]
+    ssh_minions: bool,
+    /// Whether the mine of the running master is read. Only with `salt-ssh`.
+    #[default(false)]
+    regular_minions: bool,
+}
+
 /// Return mine data of minions: by minion, or by function and minion if several functions are given.
+///
+/// With `salt-ssh`, the function is called on the hosts of the roster if it is one of their `mine_functions`.
 ///
 /// CLI Example:
 ///
@@ -65,11 +81,17 @@ pub fn get(
     fun: Value,
     #[default("glob".into())] tgt_type: String,
     #[default(false)] exclude_minion: bool,
+    #[args] ssh: SshArgs,
 ) -> CallResult {
-    let load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
-    if !context.minion.upstream.has_master() {
+    let upstream = &context.minion.upstream;
+    if !upstream.has_mine() {
         // Without a master there is no mine.
         return Ok(Value::map());
+    }
+    let mut load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
+    if !upstream.has_master() {
+        let SshArgs { roster, ssh_minions, regular_minions } = ssh;
+        load.extend(map! {"roster" => roster, "ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
     }
     let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
     if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
@@ -144,6 +166,18 @@ fn definitions(functions: Value) -> Vec<(String, Value)> {
         Value::List(names) => names.into_iter().map(|name| (name.to_string(), Value::Nil)).collect(),
         _ => Vec::new(),
     }
+}
+
+/// Returns the result of a function that the roster (`given`), the configuration or the pillar has among `mine_functions`, for
+/// `mine.get` of `salt-ssh`; `None` if none has it, or if it fails. Other functions are not called: the request is that of
+/// another host.
+pub fn mine_result(context: &Context, name: &str, given: Value) -> Option<Value> {
+    let own = configured(context).unwrap_or_default();
+    let (_, arguments_given) = definitions(given).into_iter().chain(own).find(|(defined, _)| defined == name)?;
+    let (args, mut kwargs) = arguments(arguments_given);
+    // Lists of those who may read it concern minions of a master.
+    kwargs.retain(|name, _| !matches!(name.as_str(), Some("allow_tgt" | "allow_tgt_type")));
+    entry(context, name, args, kwargs)
 }
 
 fn publish(context: &Context, data: Map, clear: bool) -> Result<Value, CallError> {
