@@ -3,11 +3,11 @@
 //! The file of a minion counts if it is the beginning of the source: its size and its digest say so. Any other is sent whole.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use brine_digest::hex;
 use brine_target::TargetKind;
 use brine_value::{FromValue, Value, list};
 use sha2::{Digest, Sha256};
@@ -70,17 +70,9 @@ fn digests<'a>(path: &Path, sizes: impl Iterator<Item = &'a u64>) -> io::Result<
     for size in sizes {
         io::copy(&mut (&mut file).take(size - read), &mut HashWriter(&mut hasher))?;
         read = *size;
-        digests.insert(*size, hex(&hasher.clone().finalize()));
+        digests.insert(*size, hex(hasher.clone().finalize()));
     }
     Ok(digests)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing into a `String` cannot fail.
-        _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 struct HashWriter<'a>(&'a mut Sha256);
@@ -105,7 +97,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         std::fs::write(&path, "abcdef").unwrap();
-        let expected = |text: &str| hex(&Sha256::digest(text));
+        let expected = |text: &str| hex(Sha256::digest(text));
         let digests = digests(&path, [1, 3, 6].iter()).unwrap();
         assert_eq!(
             digests.into_iter().collect::<Vec<_>>(),
