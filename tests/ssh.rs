@@ -226,6 +226,8 @@ async fn hosts_have_mine_data_of_each_other_and_of_minions() {
         (&["*", "shown", "ssh_minions=False", "regular_minions=True"], r#"{"min1": "seen"}"#),
         (&["*", "hidden", "ssh_minions=False", "regular_minions=True"], "{}"),
         (&["none", "note"], "{}"),
+        // A host does not choose where salt-ssh logs in.
+        (&["127.0.0.1", "note", "roster=scan"], "{}"),
     ] {
         let found = ssh_json(&system, &[&["web1", "mine.get"], words].concat());
         assert_eq!(found.get("web1"), Some(&json::from_json(expected).unwrap()), "{words:?} {found}");

@@ -2,12 +2,14 @@
 //! names. With `regular_minions` the mine of a running master is read, too.
 //!
 //! A host is not trusted with others: it gets the results of functions that are among their `mine_functions`, and of the
-//! master's mine what its own id may read.
+//! master's mine what its own id may read. Nor does it choose where `salt-ssh` logs in: the roster is that of the run, and one
+//! that takes its hosts from the target (`scan`, people's own) has no data.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_ids::MinionId;
 use brine_value::{FromValue, Map, Value, json, map};
@@ -18,8 +20,12 @@ use tokio::sync::OnceCell;
 use crate::roster::{self, Host, RosterOptions};
 use crate::session::{Call, Caller};
 
-/// The maximum number of requests whose results are kept: a run asks for the same data on each host.
-const KEPT: usize = 1000;
+/// The maximum number of different requests of a run, each of which may call all hosts.
+const REQUESTS: usize = 100;
+/// The timeout of a function for the mine, including the push of the program.
+const CALL_TIME: Duration = Duration::from_secs(300);
+/// The rosters that list their hosts, whatever the target.
+const LISTS: &[&str] = &["flat", "ansible", "sshconfig", "cache", "dir", "sshknownhosts"];
 
 /// Asks the running master for mine data: `tgt`, `fun`, `tgt_type`, and the `id` that asks.
 pub type Regular = Box<dyn Fn(Map) -> Pin<Box<dyn Future<Output = Map> + Send>> + Send + Sync>;
@@ -55,21 +61,22 @@ impl Mine {
     async fn of_hosts(&self, caller: &Caller, opts: &Map, load: &Map) -> Map {
         let text = |name: &str| load.get(name).and_then(Value::as_str).map(str::to_owned);
         let (Some(fun), Some(tgt)) = (text("fun"), load.get("tgt").cloned()) else { return Map::new() };
-        let (kind, roster) = (text("tgt_type").unwrap_or_else(|| "glob".to_owned()), text("roster"));
-        let key = json::to_json(
-            &map! {"fun" => fun.as_str(), "tgt" => tgt.clone(), "kind" => kind.as_str(), "roster" => roster.clone()}
-                .into(),
-        );
+        if !LISTS.contains(&self.roster.roster.as_str()) {
+            tracing::error!(roster = self.roster.roster, "mine.get needs a roster that lists its hosts");
+            return Map::new();
+        }
+        let kind = text("tgt_type").unwrap_or_else(|| "glob".to_owned());
+        let key = json::to_json(&map! {"fun" => fun.as_str(), "tgt" => tgt.clone(), "kind" => kind.as_str()}.into());
         let cell = {
             let mut kept = self.found.lock();
-            if kept.len() >= KEPT && !kept.contains_key(&key) {
-                kept.clear();
+            if kept.len() >= REQUESTS && !kept.contains_key(&key) {
+                tracing::error!(fun, "mine.get is refused: hosts have made {REQUESTS} different requests");
+                return Map::new();
             }
             Arc::clone(kept.entry(key).or_default())
         };
         let call = async {
-            let mut options = self.roster.clone();
-            options.roster = roster.unwrap_or(options.roster);
+            let options = self.roster.clone();
             let answers = Arc::clone(&caller.answers);
             let hosts = caller
                 .blocking
@@ -95,11 +102,12 @@ impl Mine {
     async fn called(&self, caller: &Caller, call: &Call, hosts: Vec<(MinionId, Host)>) -> Map {
         let calls = hosts.into_iter().map(|(id, host)| async move {
             // A call asks for data of the mine, and this one does not.
-            let reply = Box::pin(caller.call(&id, &host, call)).await;
-            if reply.retcode == 0 {
-                return Some((Value::from(&id), reply.value));
-            }
-            tracing::error!(host = %id, result = %reply.value, "the host has no data for mine.get: is the function in its mine_functions?");
+            let reply = tokio::time::timeout(CALL_TIME, Box::pin(caller.call(&id, &host, call))).await.ok();
+            let result = match reply {
+                Some(reply) if reply.retcode == 0 => return Some((Value::from(&id), reply.value)),
+                reply => reply.map_or_else(|| "it timed out".into(), |reply| reply.value),
+            };
+            tracing::error!(host = %id, %result, "the host has no data for mine.get: is the function in its mine_functions?");
             None
         });
         stream::iter(calls).buffer_unordered(self.at_once.max(1)).filter_map(std::future::ready).collect().await

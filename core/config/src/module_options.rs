@@ -110,7 +110,7 @@ module_options! {
         x509_signing_policies: "a mapping of mappings or lists" Map = "{}" Map::new(),
     }
     "saltcheck" {
-        /// Whether results of `saltcheck` show the function, its arguments and what was compared.
+        /// Whether results of `saltcheck` show the function, its arguments and the compared values.
         saltcheck_output_details: "a boolean" bool = "False" false,
         /// The directory with tests, in the directory of a state.
         saltcheck_test_location: "a path" String = "saltcheck-tests" "saltcheck-tests".into(),

@@ -55,7 +55,7 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
 /// Whose data `salt-ssh` returns.
 #[derive(Args)]
 pub struct SshArgs {
-    /// The roster of the hosts, instead of that of `salt-ssh`. Only with `salt-ssh`.
+    /// Accepted for compatibility with Salt: the roster is that of `salt-ssh`.
     #[default]
     roster: Option<String>,
     /// Whether the function is called on hosts of the roster. Only with `salt-ssh`.
@@ -90,8 +90,8 @@ pub fn get(
     }
     let mut load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
     if !upstream.has_master() {
-        let SshArgs { roster, ssh_minions, regular_minions } = ssh;
-        load.extend(map! {"roster" => roster, "ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
+        let SshArgs { roster: _, ssh_minions, regular_minions } = ssh;
+        load.extend(map! {"ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
     }
     let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
     if let (true, Value::Map(found)) = (exclude_minion, &mut found) {
