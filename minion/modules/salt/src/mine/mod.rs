@@ -90,7 +90,10 @@ pub fn get(
     }
     let mut load = map! {"cmd" => "_mine_get", "tgt" => tgt, "fun" => fun, "tgt_type" => tgt_type};
     if !upstream.has_master() {
-        let SshArgs { roster: _, ssh_minions, regular_minions } = ssh;
+        let SshArgs { roster, ssh_minions, regular_minions } = ssh;
+        if let Some(roster) = roster {
+            tracing::debug!(roster, "the roster of mine.get has no effect: salt-ssh takes its own");
+        }
         load.extend(map! {"ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
     }
     let mut found = context.minion.upstream.ask(load).map_err(CallError::execution)?;
