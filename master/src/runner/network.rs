@@ -1,9 +1,9 @@
 //! `network`: wakes hosts by magic packets (Wake-on-LAN).
 
-use std::net::{Ipv4Addr, UdpSocket};
 use std::path::PathBuf;
 
 use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_system::wake_on_lan::{octets, wake};
 use brine_target::Facts;
 use brine_value::Value;
 
@@ -30,7 +30,7 @@ pub fn wol(
     #[default("255.255.255.255".into())] bcast: String,
     #[default(9)] destport: u16,
 ) -> CallResult {
-    wake(&mac, &bcast, destport)?;
+    wake(&mac, &bcast, destport).map_err(CallError::execution)?;
     Ok(true.into())
 }
 
@@ -99,78 +99,9 @@ pub fn wolmatch(
             if name.as_str() == Some("lo") || octets(mac.trim()).is_none_or(|octets| octets == [0; 6]) {
                 continue;
             }
-            wake(mac.trim(), &bcast, destport)?;
+            wake(mac.trim(), &bcast, destport).map_err(CallError::execution)?;
             woken.push(Value::from(mac.trim()));
         }
     }
     Ok(woken.into())
-}
-
-/// Sends the magic packet: six bytes of ones, and sixteen times the address.
-fn wake(mac: &str, bcast: &str, port: u16) -> Result<(), CallError> {
-    let octets = octets(mac).ok_or_else(|| {
-        CallError::execution(format!("MAC address '{mac}' is invalid: expected a form such as 08:00:27:13:69:77"))
-    })?;
-    let address: Ipv4Addr = bcast.parse().map_err(|_| {
-        CallError::execution(format!("broadcast address '{bcast}' is invalid: expected one such as 192.168.1.255"))
-    })?;
-    let send = || -> std::io::Result<usize> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-        socket.set_broadcast(true)?;
-        socket.send_to(&packet(octets), (address, port))
-    };
-    send().map_err(|error| CallError::execution(format!("sending the packet to {bcast}:{port} failed: {error}")))?;
-    Ok(())
-}
-
-fn packet(octets: [u8; 6]) -> Vec<u8> {
-    let mut packet = vec![0xff; 6];
-    packet.extend(octets.repeat(16));
-    packet
-}
-
-/// Parses a MAC address of twelve digits, with or without one separator between the pairs.
-fn octets(mac: &str) -> Option<[u8; 6]> {
-    let bytes = mac.as_bytes();
-    let digits: Vec<u8> = match bytes.len() {
-        12 => bytes.to_vec(),
-        17 => {
-            let separator = bytes[2];
-            let pairs: Vec<&[u8]> = bytes.split(|byte| *byte == separator).collect();
-            (pairs.len() == 6 && pairs.iter().all(|pair| pair.len() == 2)).then(|| pairs.concat())?
-        }
-        _ => return None,
-    };
-    let mut octets = [0; 6];
-    for (octet, pair) in octets.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.bytes().all(|c| c.is_ascii_hexdigit()))?;
-        *octet = u8::from_str_radix(pair, 16).ok()?;
-    }
-    Some(octets)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn mac_addresses_are_parsed_with_and_without_separators() {
-        let expected = Some([0x08, 0x00, 0x27, 0x13, 0x69, 0x77]);
-        for mac in ["08:00:27:13:69:77", "08-00-27-13-69-77", "080027136977", "08.00.27.13.69.77"] {
-            assert_eq!(octets(mac), expected, "{mac}");
-        }
-        for mac in ["", "08:00:27:13:69", "0800271369zz", "08:00-27:13:69:77", "+80027136977", "é8:00:27:13:69:77"] {
-            assert_eq!(octets(mac), None, "{mac}");
-        }
-    }
-
-    #[test]
-    fn a_magic_packet_reaches_its_port() {
-        let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        wake("080027136977", "127.0.0.1", receiver.local_addr().unwrap().port()).unwrap();
-        let mut buffer = [0; 200];
-        let size = receiver.recv(&mut buffer).unwrap();
-        assert_eq!(buffer[..size], packet([0x08, 0x00, 0x27, 0x13, 0x69, 0x77]));
-        assert!(wake("080027136977", "nowhere", 9).is_err());
-    }
 }

@@ -10,6 +10,7 @@ pub mod config;
 mod remote;
 mod repository;
 pub(crate) mod state;
+mod worktrees;
 
 use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -23,7 +24,7 @@ use command::{
 pub use repository::{Git, GitError, strings, with_login};
 
 pub(super) static ROOM: Room = Room {
-    functions: &[FUNCTIONS, config::FUNCTIONS],
+    functions: &[FUNCTIONS, config::FUNCTIONS, worktrees::FUNCTIONS],
     states: &[state::FUNCTIONS],
     unavailable: Some(state::unavailable),
     ..Room::EMPTY

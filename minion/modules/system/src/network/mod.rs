@@ -10,6 +10,7 @@ use brine_value::{Map, Value, map};
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
+mod hosts;
 mod networks;
 pub(super) mod routes;
 mod sockets;
@@ -17,7 +18,8 @@ mod subnet;
 
 use subnet::Subnet;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS, hosts::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `network`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -32,15 +32,18 @@ pub fn netstat(context: &Context) -> CallResult {
 ///     salt '*' network.dig archlinux.org
 #[function]
 pub fn dig(context: &Context, host: String) -> CallResult {
-    let is_address = host.parse::<std::net::IpAddr>().is_ok();
-    let is_part = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
-    let name = if is_address { host } else { host.chars().take(255).filter(is_part).collect() };
-    let program = Program { merge: true, ..program(&["dig".into(), argument(&name)?], &[]) };
+    let program = Program { merge: true, ..program(&["dig".into(), argument(&host_name(host))?], &[]) };
     let output = context.run_program(&program).map_err(CallError::execution)?;
     if output.retcode != 0 {
         context.set_retcode(output.retcode);
     }
     Ok(output.stdout.into())
+}
+
+/// Returns an address, or the characters of a text that a host name may have.
+pub(super) fn host_name(host: String) -> String {
+    let is_part = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
+    if host.parse::<std::net::IpAddr>().is_ok() { host } else { host.chars().take(255).filter(is_part).collect() }
 }
 
 /// Parses a line of `netstat -tulpnea`. Only those of TCP have a state.

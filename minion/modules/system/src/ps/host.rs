@@ -74,14 +74,18 @@ pub fn swap_memory(_context: &Context) -> CallResult {
 ///     salt '*' ps.disk_usage /home
 #[function]
 pub fn disk_usage(_context: &Context, path: String) -> CallResult {
-    let status = statvfs(path.as_str())
+    Ok(usage_of(&path)?.into())
+}
+
+/// Returns the size of a path's file system and what of it is used, in bytes.
+pub(super) fn usage_of(path: &str) -> Result<Map, CallError> {
+    let status = statvfs(path)
         .map_err(|error| CallError::Execution(format!("reading the file system of '{path}' failed: {error}")))?;
     let size = status.fragment_size();
     let (used, free) = ((status.blocks() - status.blocks_free()) * size, status.blocks_available() * size);
     Ok(map! {
         "total" => status.blocks() * size, "used" => used, "free" => free, "percent" => percent(used, used + free),
-    }
-    .into())
+    })
 }
 
 fn unclear(path: &str) -> CallError {
@@ -93,7 +97,7 @@ fn is_one_processor(line: &str) -> bool {
 }
 
 /// Returns an amount of `/proc/meminfo` in bytes.
-fn memory(text: &str, name: &str) -> u64 {
+pub(super) fn memory(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     let amount = line.and_then(|amount| amount.split_whitespace().next()?.parse::<u64>().ok());
     amount.unwrap_or_default() * 1024

@@ -10,12 +10,25 @@ use fancy_regex::Regex;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+mod counters;
 pub mod host;
+mod partitions;
+mod process;
 pub(crate) mod state;
 mod usage;
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, host::FUNCTIONS, usage::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room {
+    functions: &[
+        FUNCTIONS,
+        host::FUNCTIONS,
+        usage::FUNCTIONS,
+        counters::FUNCTIONS,
+        partitions::FUNCTIONS,
+        process::FUNCTIONS,
+    ],
+    states: &[state::FUNCTIONS],
+    ..Room::EMPTY
+};
 
 /// Execution functions of `ps`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);

@@ -16,7 +16,7 @@ use super::{name_of, numbers, owner_of};
 use crate::status::read;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [top, psaux, lsof]);
+pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [top, psaux, lsof, netstat, ss]);
 
 /// How often a wait looks whether its job is cancelled.
 const STEP: Duration = Duration::from_millis(100);
@@ -71,18 +71,45 @@ pub fn lsof(context: &Context, name: String) -> CallResult {
     Ok(Value::List(vec![name.into(), output.stdout.into()]))
 }
 
+/// Return the lines of `netstat -nap` in which a string occurs.
+///
+/// CLI Example:
+///
+///     salt '*' ps.netstat apache2
+#[function]
+pub fn netstat(context: &Context, name: String) -> CallResult {
+    lines_with(context, &["netstat", "-nap"], name)
+}
+
+/// Return the lines of `ss -neap` in which a string occurs.
+///
+/// CLI Example:
+///
+///     salt '*' ps.ss apache2
+#[function]
+pub fn ss(context: &Context, name: String) -> CallResult {
+    lines_with(context, &["ss", "-neap"], name)
+}
+
+fn lines_with(context: &Context, command: &[&str], name: String) -> CallResult {
+    let command: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    let output = run(context, &command, &[])?;
+    let found: Value = output.stdout.lines().filter(|line| line.contains(&name)).collect();
+    Ok(Value::List(vec![name.into(), found]))
+}
+
 /// The units of procfs.
-struct Units {
+pub(super) struct Units {
     /// Ticks a second.
     ticks: f64,
     /// Bytes a page.
-    page: u64,
+    pub(super) page: u64,
     /// The boot time, in seconds since 1970.
     boot: f64,
 }
 
 impl Units {
-    fn read() -> Result<Self, CallError> {
+    pub(super) fn read() -> Result<Self, CallError> {
         let number = |name| sysconf(name).ok().flatten().and_then(|number| u64::try_from(number).ok());
         let text = read("/proc/stat")?;
         let boot = text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok());
@@ -95,19 +122,19 @@ impl Units {
 }
 
 /// A process, with the numbers in `/proc/PID/stat` from the state on.
-struct Process {
-    pid: u32,
-    state: char,
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) state: char,
     numbers: Vec<u64>,
 }
 
 impl Process {
-    fn read(pid: u32) -> Option<Self> {
+    pub(super) fn read(pid: u32) -> Option<Self> {
         Self::parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
     }
 
     /// Parses `1 (name) S 0 1 ...`; the name may have parentheses and blanks.
-    fn parse(pid: u32, text: &str) -> Option<Self> {
+    pub(super) fn parse(pid: u32, text: &str) -> Option<Self> {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut words = rest.split_whitespace();
         let state = words.next()?.chars().next()?;
@@ -122,8 +149,18 @@ impl Process {
     }
 
     /// Returns one of the times in seconds: 10 user, 11 system, 12 and 13 those of children, 38 I/O.
-    fn seconds(&self, place: usize, units: &Units) -> f64 {
+    pub(super) fn seconds(&self, place: usize, units: &Units) -> f64 {
         self.numbers.get(place).copied().unwrap_or_default() as f64 / units.ticks
+    }
+
+    /// Returns one of the numbers after the state, where 0 is the parent.
+    pub(super) fn number(&self, place: usize) -> u64 {
+        self.numbers.get(place).copied().unwrap_or_default()
+    }
+
+    /// Returns the start time, in seconds since 1970.
+    pub(super) fn started(&self, units: &Units) -> f64 {
+        units.boot + self.seconds(18, units)
     }
 
     fn used(&self, units: &Units) -> f64 {
@@ -139,7 +176,7 @@ impl Process {
             "user" => name.or_else(|| owner.map(|uid| uid.to_string())),
             "status" => status(self.state),
             "pid" => pid,
-            "create_time" => units.boot + self.seconds(18, units),
+            "create_time" => self.started(units),
             "cpu" => map! {
                 "user" => self.seconds(10, units), "system" => self.seconds(11, units),
                 "children_user" => self.seconds(12, units), "children_system" => self.seconds(13, units),
@@ -152,7 +189,7 @@ impl Process {
 }
 
 /// Returns the arguments of a process, or its name if it has none.
-fn command(pid: u32) -> Value {
+pub(super) fn command(pid: u32) -> Value {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     match text.trim_end_matches('\0') {
@@ -162,7 +199,7 @@ fn command(pid: u32) -> Value {
 }
 
 /// Returns the name of a state, as the Python package `psutil` has it.
-fn status(state: char) -> &'static str {
+pub(super) fn status(state: char) -> &'static str {
     match state {
         'R' => "running",
         'S' => "sleeping",
@@ -180,7 +217,7 @@ fn status(state: char) -> &'static str {
 }
 
 /// Parses `/proc/PID/statm`, in bytes.
-fn memory(text: &str, page: u64) -> Map {
+pub(super) fn memory(text: &str, page: u64) -> Map {
     let pages: Vec<u64> = text.split_whitespace().map(|number| number.parse().unwrap_or_default()).collect();
     let bytes = |place: usize| pages.get(place).copied().unwrap_or_default() * page;
     map! {

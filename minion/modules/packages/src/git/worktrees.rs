@@ -1,0 +1,301 @@
+//! `git`: linked worktrees, archives and trial merges.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+use super::Git;
+use super::command::{OptionArgs, command, flag, options};
+
+/// Execution functions of `git`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("git", [archive, list_worktrees, merge_tree, worktree_add, worktree_prune, worktree_rm]);
+
+/// Write the files of a revision to an archive. `format` is one that git knows, or decided by the name; without `prefix`,
+/// the files are below the name of the repository's directory.
+///
+/// CLI Example:
+///
+///     salt '*' git.archive /path/to/repo /path/to/archive.tar
+///     salt '*' git.archive /path/to/repo /path/to/archive.zip rev=v1.2 format=zip
+#[function]
+pub fn archive(
+    context: &Context,
+    cwd: String,
+    output: String,
+    #[default("HEAD".to_owned())] rev: String,
+    #[default] prefix: Option<String>,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = Vec::new();
+    let name = || Path::new(&cwd).file_name().map(|name| format!("{}/", name.to_string_lossy()));
+    if let Some(prefix) = prefix.or_else(name).filter(|prefix| !prefix.is_empty()) {
+        words.extend(["--prefix".to_owned(), prefix]);
+    }
+    if let Some(format) = kwargs.get("format").and_then(Value::as_str) {
+        words.extend(["--format".to_owned(), argument(format)?]);
+    }
+    words.extend(["--output".to_owned(), output, argument(&rev)?]);
+    command(&git_opts, &["archive"])?.words(words).run(context, &cwd, &kwargs)?;
+    Ok(true.into())
+}
+
+/// Return the linked worktrees of a repository whose directories exist; with `stale` those whose directories do not,
+/// with `all` both.
+///
+/// CLI Example:
+///
+///     salt '*' git.list_worktrees /path/to/repo
+///     salt '*' git.list_worktrees /path/to/repo all=True
+#[function]
+pub fn list_worktrees(
+    context: &Context,
+    cwd: String,
+    #[default(false)] stale: bool,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let all = flag(&kwargs, "all");
+    if all && stale {
+        return Err(CallError::Execution("'all' and 'stale' cannot both be set to True".into()));
+    }
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    let text = git
+        .plain(&["worktree", "list", "--porcelain"])
+        .map_err(|error| CallError::Execution(format!("Failed to list worktrees: {}", error.bare())))?;
+    let mut found = Map::new();
+    for worktree in parse(&text) {
+        let is_stale = !Path::new(&worktree.path).is_dir();
+        if !all && is_stale != stale {
+            continue;
+        }
+        let mut about = map! {
+            "stale" => is_stale, "HEAD" => &worktree.head, "detached" => worktree.branch.is_none(),
+            "branch" => worktree.branch.clone(),
+        };
+        if worktree.branch.is_none() {
+            let tags = git.plain(&["tag", "--points-at", &worktree.head])?;
+            if !tags.is_empty() {
+                about.insert("tags".into(), tags.lines().collect());
+            }
+        }
+        found.insert(worktree.path.into(), about.into());
+    }
+    Ok(found.into())
+}
+
+/// Return what a merge of two revisions would change, without merging. `base` is their best common ancestor if not
+/// given.
+///
+/// CLI Example:
+///
+///     salt '*' git.merge_tree /path/to/repo HEAD upstream/dev
+#[function]
+pub fn merge_tree(
+    context: &Context,
+    cwd: String,
+    ref1: String,
+    ref2: String,
+    #[default] base: Option<String>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let git = Git::new(context, Some(&cwd), &kwargs);
+    let (one, other) = (argument(&ref1)?, argument(&ref2)?);
+    let base = match base {
+        Some(base) => argument(&base)?,
+        None => git
+            .plain(&["merge-base", &one, &other])
+            .map_err(|_| CallError::Execution(format!("Unable to determine merge base for {one} and {other}")))?,
+    };
+    Ok(git.plain(&["merge-tree", &base, &one, &other])?.into())
+}
+
+/// The arguments of `worktree_add`.
+#[derive(Args)]
+pub struct WorktreeArgs {
+    /// Directory of the repository.
+    pub cwd: String,
+    /// Directory of the new worktree.
+    pub worktree_path: String,
+    /// Branch, tag or commit that the worktree begins with.
+    #[default]
+    pub r#ref: Option<String>,
+    /// Reset the branch if it exists.
+    #[default(false)]
+    pub reset_branch: bool,
+    /// Add the worktree although its branch is checked out elsewhere.
+    #[default(false)]
+    pub force: bool,
+    /// Check out no branch.
+    #[default(false)]
+    pub detach: bool,
+    #[args]
+    pub options: OptionArgs,
+    /// `branch`: the new branch, named like the directory by default; and arguments of every function here.
+    #[keywords]
+    pub kwargs: Map,
+}
+
+/// Add a linked worktree with a new branch, or with `detach` without one.
+///
+/// CLI Example:
+///
+///     salt '*' git.worktree_add /path/to/repo/main ../hotfix ref=origin/main
+///     salt '*' git.worktree_add /path/to/repo/main ../hotfix branch=hotfix21 ref=v2.1.9.3
+#[function]
+pub fn worktree_add(context: &Context, #[args] args: WorktreeArgs) -> CallResult {
+    let branch = args.kwargs.get("branch").and_then(Value::as_str).filter(|branch| !branch.is_empty());
+    if branch.is_some() && args.detach {
+        return Err(CallError::Execution("Only one of 'branch' and 'detach' is allowed".into()));
+    }
+    let mut words = Vec::new();
+    if args.detach {
+        words.push("--detach".to_owned());
+    } else {
+        let named = Path::new(&args.worktree_path).file_name().map(|name| name.to_string_lossy().into_owned());
+        let branch = argument(branch.map(str::to_owned).or(named).unwrap_or_default().as_str())?;
+        words.extend([if args.reset_branch { "-B" } else { "-b" }.to_owned(), branch]);
+        if args.force {
+            words.push("--force".to_owned());
+        }
+    }
+    let start = args.r#ref.as_deref().filter(|start| !start.is_empty()).map(argument).transpose()?;
+    command(&args.options.git_opts, &["worktree", "add"])?
+        .words(words)
+        .words(options(&args.options.opts)?)
+        .words([argument(&args.worktree_path)?])
+        .words(start)
+        .run_both(context, &args.cwd, &args.kwargs)
+}
+
+/// Forget linked worktrees whose directories are gone, and return what was, or with `dry_run` would be, forgotten.
+///
+/// CLI Example:
+///
+///     salt '*' git.worktree_prune /path/to/repo
+///     salt '*' git.worktree_prune /path/to/repo expire=1.day.ago
+#[function]
+pub fn worktree_prune(
+    context: &Context,
+    cwd: String,
+    #[default(false)] dry_run: bool,
+    #[default(true)] verbose: bool,
+    #[default] expire: Option<String>,
+    #[default] opts: Value,
+    #[default] git_opts: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let mut words = Vec::new();
+    words.extend(dry_run.then(|| "--dry-run".to_owned()));
+    words.extend(verbose.then(|| "--verbose".to_owned()));
+    if let Some(expire) = expire.as_deref() {
+        words.extend(["--expire".to_owned(), argument(expire)?]);
+    }
+    command(&git_opts, &["worktree", "prune"])?.words(words).words(options(&opts)?).run_both(context, &cwd, &kwargs)
+}
+
+/// Remove the directory of a linked worktree.
+///
+/// CLI Example:
+///
+///     salt '*' git.worktree_rm /path/to/worktree
+#[function]
+pub fn worktree_rm(context: &Context, cwd: String, #[keywords] kwargs: Map) -> CallResult {
+    if !Path::new(&cwd).exists() {
+        return Err(CallError::Execution(format!("{cwd} does not exist")));
+    }
+    if !Git::new(context, Some(&cwd), &kwargs).is_worktree() {
+        return Err(CallError::Execution(format!("{cwd} is not a git worktree")));
+    }
+    std::fs::remove_dir_all(&cwd).map_err(|error| CallError::Execution(format!("Unable to remove {cwd}: {error}")))?;
+    Ok(true.into())
+}
+
+/// A worktree as git lists it.
+#[derive(Debug, PartialEq, Eq)]
+struct Worktree {
+    path: String,
+    head: String,
+    /// Nothing if no branch is checked out.
+    branch: Option<String>,
+}
+
+/// Parses `git worktree list --porcelain`. A bare repository has no commit and is left out.
+fn parse(text: &str) -> Vec<Worktree> {
+    let worktree = |lines: &str| {
+        let field = |name: &str| lines.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        let branch = field("branch").map(|branch| branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned());
+        let is_detached = lines.lines().any(|line| line == "detached");
+        let (path, head) = (field("worktree")?.to_owned(), field("HEAD")?.to_owned());
+        (branch.is_some() || is_detached).then_some(Worktree { path, head, branch })
+    };
+    text.split("\n\n").filter_map(worktree).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn listed_worktrees_are_parsed() {
+        let text = "worktree /r\nbare\n\nworktree /r/a\nHEAD 1\nbranch refs/heads/x/y\n\nworktree /r/b c\nHEAD 2\ndetached\nlocked why\n";
+        let worktree = |path: &str, head: &str, branch: Option<&str>| Worktree {
+            path: path.into(),
+            head: head.into(),
+            branch: branch.map(str::to_owned),
+        };
+        assert_eq!(parse(text), [worktree("/r/a", "1", Some("x/y")), worktree("/r/b c", "2", None)]);
+        assert_eq!(parse(""), []);
+    }
+
+    #[test]
+    fn worktrees_are_added_listed_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (repo, linked) = (folder.path().join("repo"), folder.path().join("hotfix"));
+        let (repo, linked) = (repo.to_str().unwrap(), linked.to_str().unwrap());
+        let git = |words: &[&str]| {
+            let identity = ["-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"];
+            assert!(Command::new("git").args(identity).args(words).output().unwrap().status.success(), "{words:?}");
+        };
+        git(&["init", repo]);
+        git(&["-C", repo, "commit", "--allow-empty", "-m", "first"]);
+        let context = testing::context(&[]);
+        let call = |fun: &str, positional: &[&str], keyword: Map| {
+            let positional = positional.iter().map(|word| (*word).into()).collect();
+            context.call(&format!("git.{fun}"), Args { positional, keyword })
+        };
+        call("worktree_add", &[repo, linked], map! {}).unwrap();
+        let listed = call("list_worktrees", &[repo], map! {}).unwrap();
+        assert_eq!(listed.get(linked).and_then(|about| about.get("branch")), Some(&"hotfix".into()), "{listed}");
+        assert_eq!(listed.as_map().unwrap().len(), 2);
+
+        let archive = folder.path().join("all.tar");
+        assert_eq!(call("archive", &[repo, archive.to_str().unwrap()], map! {}).unwrap(), true.into());
+        assert!(archive.exists());
+        assert_eq!(call("merge_tree", &[repo, "HEAD", "hotfix"], map! {}).unwrap(), "".into());
+
+        assert_eq!(call("worktree_rm", &[linked], map! {}).unwrap(), true.into());
+        let stale = call("list_worktrees", &[repo], map! {"stale" => true}).unwrap();
+        assert_eq!(stale.as_map().unwrap().keys().collect::<Vec<_>>(), [&Value::from(linked)]);
+        assert!(call("worktree_prune", &[repo], map! {}).unwrap().to_string().contains("hotfix"));
+
+        for (fun, words, named, expected) in [
+            ("worktree_rm", vec![repo], map! {}, "is not a git worktree"),
+            ("worktree_rm", vec![linked], map! {}, "does not exist"),
+            ("worktree_add", vec![repo, "--force"], map! {}, "starts with '-'"),
+            ("worktree_add", vec![repo, "x"], map! {"branch" => "y", "detach" => true}, "Only one of"),
+            ("archive", vec![repo, "/tmp/never", "--exec=sh"], map! {}, "starts with '-'"),
+            ("merge_tree", vec![repo, "HEAD", "nosuch"], map! {}, "Unable to determine merge base"),
+            ("list_worktrees", vec![repo], map! {"all" => true, "stale" => true}, "cannot both be set"),
+        ] {
+            let error = call(fun, &words, named).unwrap_err().to_string();
+            assert!(error.contains(expected), "{fun}: {error}");
+        }
+    }
+}

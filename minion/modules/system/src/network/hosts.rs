@@ -1,0 +1,407 @@
+//! `network`: this host's name, its connections, and other hosts: ARP, routes to them, waking them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_system::files;
+use brine_system::wake_on_lan::wake;
+use brine_value::{Map, Value, map};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+
+use super::sockets::host_name;
+
+/// Execution functions of `network`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("network", [active_tcp, arp, fqdns, get_bufsize, mod_bufsize, mod_hostname, traceroute, wol]);
+
+/// Return the established TCP connections: local and remote address and port, numbered from 0.
+///
+/// CLI Example:
+///
+///     salt '*' network.active_tcp
+#[function]
+pub fn active_tcp(_context: &Context) -> CallResult {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
+    let connections = tables.iter().flat_map(|table| table.lines()).filter_map(established);
+    Ok(connections.enumerate().map(|(number, about)| (number.into(), about.into())).collect::<Map>().into())
+}
+
+/// Return the ARP table: IP addresses by MAC address.
+///
+/// CLI Example:
+///
+///     salt '*' network.arp
+#[function]
+pub fn arp(context: &Context) -> CallResult {
+    let output = run(context, &["arp".into(), "-an".into()], &[("LC_ALL", "C")])?;
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, address, _, mac, ..] = words[..] else { return None };
+        Some((mac.into(), address.trim_matches(['(', ')']).into()))
+    };
+    Ok(output.stdout.lines().filter_map(row).collect::<Map>().into())
+}
+
+/// Return the fully qualified names that name servers and `/etc/hosts` have for this host's addresses.
+///
+/// CLI Example:
+///
+///     salt '*' network.fqdns
+#[function]
+pub fn fqdns(context: &Context) -> CallResult {
+    let mut names = BTreeSet::new();
+    for address in addresses()? {
+        let output = run(context, &["getent".into(), "hosts".into(), argument(&address)?], &[])?;
+        names.extend(output.stdout.lines().filter_map(qualified));
+    }
+    Ok(map! {"fqdns" => names.into_iter().collect::<Value>()}.into())
+}
+
+/// Return the sizes of a network device's ring buffers, as `ethtool -g` reports them.
+///
+/// CLI Example:
+///
+///     salt '*' network.get_bufsize eth0
+#[function]
+pub fn get_bufsize(context: &Context, iface: String) -> CallResult {
+    if context.minion.programs.find("ethtool").is_none() {
+        return Ok(map! {}.into());
+    }
+    let output = run(context, &["ethtool".into(), "-g".into(), argument(&iface)?], &[("LC_ALL", "C")])?;
+    let mut report = map! {"result" => false};
+    report.extend(buffers(&output.stdout));
+    if report.len() == 1 {
+        report.insert("comment".into(), format!("{}{}", output.stdout, output.stderr).trim().into());
+    } else {
+        report.insert("result".into(), true.into());
+    }
+    Ok(report.into())
+}
+
+/// Change the sizes of a network device's ring buffers: `rx`, `tx`, `rx-mini` and `rx-jumbo`.
+///
+/// CLI Example:
+///
+///     salt '*' network.mod_bufsize eth0 tx=256 rx=256
+#[function]
+pub fn mod_bufsize(context: &Context, iface: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    if context.minion.programs.find("ethtool").is_none() {
+        return Ok(false.into());
+    }
+    let told = |result: bool, comment: String| Ok(map! {"result" => result, "comment" => comment}.into());
+    if !args.is_empty() {
+        let all: Vec<String> = args.iter().map(ToString::to_string).collect();
+        return told(false, format!("Unknown arguments: {}", all.join(" ")));
+    }
+    let mut sizes = Vec::new();
+    for name in ["rx", "tx", "rx-mini", "rx-jumbo"] {
+        if let Some(size) = kwargs.get(name).filter(|size| **size != Value::Nil) {
+            let size = size.to_string();
+            if !size.bytes().all(|byte| byte.is_ascii_digit()) {
+                return told(false, format!("{name} must be a number, not '{size}'"));
+            }
+            sizes.extend([name.to_owned(), size]);
+        }
+    }
+    if sizes.is_empty() {
+        return told(false, "Requires rx=<val> tx==<val> rx-mini=<val> and/or rx-jumbo=<val>".into());
+    }
+    let mut words = vec!["ethtool".to_owned(), "-G".to_owned(), argument(&iface)?];
+    words.extend(sizes.iter().cloned());
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    let answer = format!("{}{}", output.stdout, output.stderr);
+    if answer.trim().is_empty() && output.retcode == 0 {
+        told(true, sizes.join(" "))
+    } else {
+        told(false, answer.trim().to_owned())
+    }
+}
+
+/// Change this host's name, also in `/etc/hosts`, and in `/etc/hostname` or `/etc/sysconfig/network`.
+///
+/// CLI Example:
+///
+///     salt '*' network.mod_hostname web1.example.com
+#[function]
+pub fn mod_hostname(context: &Context, hostname: String) -> CallResult {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
+    if hostname.is_empty() || hostname.len() > 253 || hostname.starts_with('-') || !hostname.chars().all(is_part) {
+        return Err(CallError::Execution(format!(
+            "'{hostname}' is no host name: expected letters, digits, '-' and '.', at most 253 of them"
+        )));
+    }
+    let old = nix::unistd::gethostname().map_err(CallError::execution)?.to_string_lossy().into_owned();
+    let words = if context.minion.programs.find("hostnamectl").is_some() {
+        ["hostnamectl", "set-hostname", &hostname].map(str::to_owned).to_vec()
+    } else {
+        ["hostname", &hostname].map(str::to_owned).to_vec()
+    };
+    let output = run(context, &words, &[])?;
+    if output.retcode != 0 {
+        tracing::error!("setting the host name failed: {}", output.stderr);
+        return Ok(false.into());
+    }
+    let edit = |path: &str, edit: &dyn Fn(&str) -> String| -> Result<(), CallError> {
+        if let Some(text) = files::read_if_exists(path).map_err(CallError::execution)? {
+            files::rewrite(path, edit(&text).as_bytes(), 0o644).map_err(CallError::execution)?;
+        }
+        Ok(())
+    };
+    edit("/etc/hosts", &|text| renamed(text, &old, &hostname))?;
+    edit("/etc/sysconfig/network", &|text| with_host_name(text, &hostname))?;
+    if context.grains().get("os_family").and_then(Value::as_str) == Some("Debian")
+        || Path::new("/etc/hostname").exists()
+    {
+        files::rewrite("/etc/hostname", format!("{hostname}\n").as_bytes(), 0o644).map_err(CallError::execution)?;
+    }
+    Ok(true.into())
+}
+
+/// Return the hosts on the way to another one, with three times in milliseconds, as the program `traceroute` reports
+/// them.
+///
+/// CLI Example:
+///
+///     salt '*' network.traceroute archlinux.org
+#[function]
+pub fn traceroute(context: &Context, host: String) -> CallResult {
+    let output = run(context, &["traceroute".into(), argument(&host_name(host))?], &[("LC_ALL", "C")])?;
+    Ok(output.stdout.lines().filter(|line| line.contains(' ') && !line.starts_with("traceroute")).map(hop).collect())
+}
+
+/// Wake a host by a magic packet.
+///
+/// mac: its MAC address. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
+///
+/// CLI Example:
+///
+///     salt '*' network.wol 08-00-27-13-69-77
+///     salt '*' network.wol 080027136977 255.255.255.255 7
+#[function]
+pub fn wol(
+    _context: &Context,
+    mac: String,
+    #[default("255.255.255.255".into())] bcast: String,
+    #[default(9)] destport: u16,
+) -> CallResult {
+    wake(&mac, &bcast, destport).map_err(CallError::execution)?;
+    Ok(true.into())
+}
+
+/// Returns the addresses of this host, except for those of the loopback interface.
+fn addresses() -> Result<BTreeSet<String>, CallError> {
+    let interfaces = getifaddrs().map_err(CallError::execution)?;
+    let others = interfaces.filter(|interface| !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK));
+    let addresses = others.filter_map(|interface| {
+        let address = interface.address?;
+        address
+            .as_sockaddr_in()
+            .map(|address| address.ip().to_string())
+            .or_else(|| address.as_sockaddr_in6().map(|address| address.ip().to_string()))
+    });
+    Ok(addresses.collect())
+}
+
+/// Returns the first name with a dot of a line of `getent hosts`, or else the first one.
+fn qualified(line: &str) -> Option<String> {
+    let names: Vec<&str> = line.split_whitespace().skip(1).collect();
+    names.iter().find(|name| name.contains('.')).or(names.first()).map(|name| (*name).to_owned())
+}
+
+/// Parses a line of `/proc/net/tcp` or `tcp6` about an established connection.
+fn established(line: &str) -> Option<Map> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, local, remote, "01", ..] = words[..] else { return None };
+    let (local_addr, local_port) = end(local)?;
+    let (remote_addr, remote_port) = end(remote)?;
+    Some(map! {
+        "local_addr" => local_addr, "local_port" => local_port, "remote_addr" => remote_addr, "remote_port" => remote_port,
+    })
+}
+
+/// Parses an address and a port in hexadecimal digits; the kernel writes each 32 bits of the address as a number of this
+/// machine.
+fn end(text: &str) -> Option<(String, u16)> {
+    let (address, port) = text.split_once(':')?;
+    let mut bytes = Vec::new();
+    for word in address.as_bytes().chunks(8) {
+        bytes.extend(u32::from_str_radix(std::str::from_utf8(word).ok()?, 16).ok()?.to_ne_bytes());
+    }
+    let address = match <[u8; 4]>::try_from(bytes.as_slice()) {
+        Ok(four) => std::net::Ipv4Addr::from(four).to_string(),
+        Err(_) => std::net::Ipv6Addr::from(<[u8; 16]>::try_from(bytes.as_slice()).ok()?).to_string(),
+    };
+    Some((address, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// Parses `ethtool -g`: maximums have `-max` behind their names.
+fn buffers(text: &str) -> Map {
+    let (mut found, mut suffix) = (Map::new(), "max-");
+    for line in text.lines() {
+        if let Some((name, size)) = line.split_once(':').filter(|(name, _)| !name.is_empty())
+            && let Ok(size) = size.trim().parse::<i64>()
+        {
+            found.insert(format!("{}{suffix}", name.to_lowercase().replace(' ', "-")).into(), size.into());
+        } else if line.ends_with("maximums:") {
+            suffix = "-max";
+        } else if line.ends_with("settings:") {
+            suffix = "";
+        }
+    }
+    found
+}
+
+/// Parses a line of traceroute 2.0 or newer: a number, a host with its address, and three times.
+fn hop(line: &str) -> Value {
+    let parts: Vec<&str> = line.split("  ").map(str::trim).collect();
+    let [count, host, times @ ..] = &parts[..] else { return map! {}.into() };
+    let Ok(count) = count.parse::<i64>() else { return map! {}.into() };
+    if *host == "* * *" {
+        return map! {"count" => count, "hostname" => "*"}.into();
+    }
+    let time = |text: &&str| text.split(' ').next()?.parse::<f64>().ok();
+    let (Some((name, address)), [first, second, third, ..]) = (host.split_once(' '), times) else {
+        return map! {}.into();
+    };
+    let address = address.split(' ').next().unwrap_or_default().trim_matches(['(', ')']);
+    map! {
+        "count" => count, "hostname" => name, "ip" => address, "ms1" => time(first), "ms2" => time(second),
+        "ms3" => time(third),
+    }
+    .into()
+}
+
+/// Returns the text of `/etc/hosts` with another host name. Other lines stay as they are.
+fn renamed(text: &str, old: &str, new: &str) -> String {
+    let line = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if line.starts_with('#') || !words.iter().skip(1).any(|word| *word == old) {
+            return format!("{line}\n");
+        }
+        let words: Vec<&str> = words.into_iter().map(|word| if word == old { new } else { word }).collect();
+        format!("{}\n", words.join("\t"))
+    };
+    text.lines().map(line).collect()
+}
+
+/// Returns the text of `/etc/sysconfig/network` with another host name.
+fn with_host_name(text: &str, name: &str) -> String {
+    let line = |line: &str| match line.split_once('=') {
+        Some(("HOSTNAME", value)) => {
+            let quote =
+                value.trim_end().chars().last().filter(|c| "\"'".contains(*c)).map(String::from).unwrap_or_default();
+            format!("HOSTNAME={quote}{name}{quote}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    text.lines().map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    #[test]
+    fn connections_are_parsed() {
+        let line = "   1: 0100007F:1F90 0200A8C0:0016 01 00000000:00000000 00:00000000 00000000 0 0 1 1 x";
+        let expected = map! {
+            "local_addr" => "127.0.0.1", "local_port" => 8080, "remote_addr" => "192.168.0.2", "remote_port" => 22,
+        };
+        assert_eq!(established(line), Some(expected));
+        assert_eq!(established(&line.replace(" 01 ", " 0A ")), None);
+        assert_eq!(established("  sl  local_address rem_address   st"), None);
+        let six = "00000000000000000000000001000000:0050";
+        assert_eq!(end(six), Some(("::1".into(), 80)));
+        assert_eq!(end("0G:1"), None);
+    }
+
+    #[test]
+    fn hosts_on_the_way_are_parsed() {
+        let first = map! {
+            "count" => 1, "hostname" => "gw", "ip" => "192.0.2.1", "ms1" => 0.5, "ms2" => 0.25, "ms3" => 1.0,
+        };
+        let cases = [
+            (" 1  gw (192.0.2.1)  0.5 ms  0.25 ms  1.0 ms", first),
+            (" 2  * * *", map! {"count" => 2, "hostname" => "*"}),
+            (" 3  a (192.0.2.2)  0.5 ms", map! {}),
+            ("x  y", map! {}),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(hop(line), expected.into(), "{line}");
+        }
+    }
+
+    #[test]
+    fn names_are_changed_in_files() {
+        let hosts = "# web1 is here\n127.0.0.1 localhost  web1\n::1   web11\n";
+        assert_eq!(renamed(hosts, "web1", "db1"), "# web1 is here\n127.0.0.1\tlocalhost\tdb1\n::1   web11\n");
+        assert_eq!(with_host_name("A=1\nHOSTNAME=\"x\"\n", "db1"), "A=1\nHOSTNAME=\"db1\"\n");
+        assert_eq!(with_host_name("HOSTNAME=x\n", "db1"), "HOSTNAME=db1\n");
+        assert_eq!(qualified("192.0.2.1  web1 web1.example.com"), Some("web1.example.com".into()));
+        assert_eq!(qualified("192.0.2.1  web1"), Some("web1".into()));
+    }
+
+    // As written by ethtool 6.1, net-tools 2.10 and traceroute 2.1.2.
+    #[test]
+    fn programs_are_asked() {
+        let programs = Scripted::new(
+            "
+            $ ethtool -g eth0
+            | Ring parameters for eth0:
+            | Pre-set maximums:
+            | RX:\t\t4096
+            | RX Mini:\tn/a
+            | Current hardware settings:
+            | RX:\t\t512
+            | TX:\t\t256
+            $ ethtool -g lo
+            ! netlink error: Operation not supported
+            = 1
+            $ ethtool -G eth0 rx 256
+            $ arp -an
+            | ? (192.0.2.1) at 52:54:00:12:35:02 [ether] on eth0
+            $ traceroute example.com
+            | traceroute to example.com (192.0.2.9), 30 hops max, 60 byte packets
+            |  1  gw (192.0.2.1)  0.5 ms  0.4 ms  0.3 ms
+            |  2  * * *
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("network.get_bufsize", list!["eth0"], map! {}),
+            ("network.get_bufsize", list!["lo"], map! {}),
+            ("network.get_bufsize", list!["-x"], map! {}),
+            ("network.mod_bufsize", list!["eth0"], map! {"rx" => 256}),
+            ("network.mod_bufsize", list!["eth0"], map! {"rx" => "1 --x"}),
+            ("network.mod_bufsize", list!["eth0"], map! {}),
+            ("network.mod_bufsize", list!["eth0", "x"], map! {}),
+            ("network.arp", list![], map! {}),
+            ("network.traceroute", list!["example.com;"], map! {}),
+            ("network.traceroute", list!["example.com"], map! {}),
+            ("network.mod_hostname", list!["bad\nname"], map! {}),
+            ("network.wol", list!["08"], map! {}),
+        ]), @r#"
+        network.get_bufsize: {"result": true, "rx-max": 4096, "rx": 512, "tx": 256}
+        network.get_bufsize: {"result": false, "comment": "netlink error: Operation not supported"}
+        network.get_bufsize: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        network.mod_bufsize: {"result": true, "comment": "rx 256"}
+        network.mod_bufsize: {"result": false, "comment": "rx must be a number, not '1 --x'"}
+        network.mod_bufsize: {"result": false, "comment": "Requires rx=<val> tx==<val> rx-mini=<val> and/or rx-jumbo=<val>"}
+        network.mod_bufsize: {"result": false, "comment": "Unknown arguments: x"}
+        network.arp: {"52:54:00:12:35:02": "192.0.2.1"}
+        network.traceroute: [{"count": 1, "hostname": "gw", "ip": "192.0.2.1", "ms1": 0.5, "ms2": 0.4, "ms3": 0.3}, {"count": 2, "hostname": "*"}]
+        network.traceroute: [{"count": 1, "hostname": "gw", "ip": "192.0.2.1", "ms1": 0.5, "ms2": 0.4, "ms3": 0.3}, {"count": 2, "hostname": "*"}]
+        network.mod_hostname: ERROR: 'bad
+        name' is no host name: expected letters, digits, '-' and '.', at most 253 of them
+        network.wol: ERROR: MAC address '08' is invalid: expected a form such as 08:00:27:13:69:77
+        "#);
+    }
+}

@@ -1,0 +1,204 @@
+//! `ps`: the kernel's counters of processors, block devices and network interfaces, in the shape of the Python package
+//! `psutil`, which Salt returns.
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use brine_context::Context;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+use nix::unistd::{SysconfVar, sysconf};
+
+use crate::status::read;
+
+/// Execution functions of `ps`.
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("ps", [cpu_percent, cpu_times, disk_io_counters, network_io_counters]);
+
+/// The columns of `/proc/stat` for a processor.
+const TIMES: [&str; 10] =
+    ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
+
+/// Counters of a block device: the name, the column in `/proc/diskstats`, and by what it is multiplied. The kernel counts
+/// sectors of 512 bytes.
+const DISK: [(&str, usize, u64); 9] = [
+    ("read_count", 3, 1),
+    ("write_count", 7, 1),
+    ("read_bytes", 5, 512),
+    ("write_bytes", 9, 512),
+    ("read_time", 6, 1),
+    ("write_time", 10, 1),
+    ("read_merged_count", 4, 1),
+    ("write_merged_count", 8, 1),
+    ("busy_time", 12, 1),
+];
+
+/// Counters of a network interface: the name, and the column in `/proc/net/dev`.
+const NETWORK: [(&str, usize, u64); 8] = [
+    ("bytes_sent", 8, 1),
+    ("bytes_recv", 0, 1),
+    ("packets_sent", 9, 1),
+    ("packets_recv", 1, 1),
+    ("errin", 2, 1),
+    ("errout", 10, 1),
+    ("dropin", 3, 1),
+    ("dropout", 11, 1),
+];
+
+/// The longest interval of `cpu_percent`, in seconds.
+const LONGEST: f64 = 3600.0;
+
+/// Return the share of time in percent that the processors were busy during an interval in seconds: of all together, or
+/// with `per_cpu` of each.
+///
+/// CLI Example:
+///
+///     salt '*' ps.cpu_percent
+#[function]
+pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(false)] per_cpu: bool) -> CallResult {
+    if !(0.0..=LONGEST).contains(&interval) {
+        return Err(CallError::Execution(format!("interval must be between 0 and {LONGEST} seconds")));
+    }
+    let before = processors(&read("/proc/stat")?, per_cpu);
+    let end = Instant::now() + Duration::from_secs_f64(interval);
+    while Instant::now() < end && !context.job.cancel.is_cancelled() {
+        sleep(Duration::from_millis(100).min(end.saturating_duration_since(Instant::now())));
+    }
+    let after = processors(&read("/proc/stat")?, per_cpu);
+    let mut busy = before.iter().zip(&after).map(|(before, after)| Value::from(busy(before, after)));
+    Ok(if per_cpu { busy.collect() } else { busy.next().unwrap_or_default() })
+}
+
+/// Return the seconds that the processors spent in each state since the start: of all together, or with `per_cpu` of
+/// each.
+///
+/// CLI Example:
+///
+///     salt '*' ps.cpu_times
+#[function]
+pub fn cpu_times(_context: &Context, #[default(false)] per_cpu: bool) -> CallResult {
+    let ticks = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100) as f64;
+    let seconds = |counted: &Vec<u64>| -> Value {
+        let named = TIMES.iter().zip(counted).map(|(name, ticked)| ((*name).into(), (*ticked as f64 / ticks).into()));
+        named.collect::<Map>().into()
+    };
+    let counted = processors(&read("/proc/stat")?, per_cpu);
+    Ok(if per_cpu { counted.iter().map(seconds).collect() } else { counted.first().map(seconds).unwrap_or_default() })
+}
+
+/// Return what was read from and written to all disks since the start, or to one device; False if it does not exist.
+///
+/// CLI Example:
+///
+///     salt '*' ps.disk_io_counters
+///     salt '*' ps.disk_io_counters device=sda1
+#[function]
+pub fn disk_io_counters(_context: &Context, #[default] device: Option<String>) -> CallResult {
+    let text = read("/proc/diskstats")?;
+    let rows = text.lines().filter_map(|line| Some((line.split_whitespace().nth(2)?, columns(line))));
+    // Partitions are part of their disks.
+    let is_disk = |name: &str| Path::new("/sys/block").join(name.replace('/', "!")).exists();
+    Ok(report(rows, device.as_deref(), &DISK, is_disk))
+}
+
+/// Return what was sent and received by all network interfaces since the start, or by one; False if it does not exist.
+///
+/// CLI Example:
+///
+///     salt '*' ps.network_io_counters
+///     salt '*' ps.network_io_counters interface=eth0
+#[function]
+pub fn network_io_counters(_context: &Context, #[default] interface: Option<String>) -> CallResult {
+    let text = read("/proc/net/dev")?;
+    let rows = text.lines().filter_map(|line| line.split_once(':')).map(|(name, rest)| (name.trim(), columns(rest)));
+    Ok(report(rows, interface.as_deref(), &NETWORK, |_| true))
+}
+
+/// Returns the numbers of a line; words count as zero.
+fn columns(line: &str) -> Vec<u64> {
+    line.split_whitespace().map(|word| word.parse().unwrap_or_default()).collect()
+}
+
+/// Returns the ticks in each state: of all processors together, or of each.
+fn processors(text: &str, each: bool) -> Vec<Vec<u64>> {
+    let rows = text.lines().filter_map(|line| line.strip_prefix("cpu"));
+    let meant = rows.filter(|rest| rest.starts_with(' ') != each);
+    meant.map(|rest| columns(rest.trim_start_matches(|c: char| c.is_ascii_digit()))).collect()
+}
+
+/// Returns the share of time between two readings that was not idle, in percent with one decimal.
+fn busy(before: &[u64], after: &[u64]) -> f64 {
+    let passed: Vec<u64> = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before)).collect();
+    // Time of guests is part of `user` and `nice`.
+    let total: u64 = passed.iter().take(8).sum();
+    let idle: u64 = passed.iter().skip(3).take(2).sum();
+    if total == 0 { 0.0 } else { ((total - idle) as f64 / total as f64 * 1000.0).round() / 10.0 }
+}
+
+/// Returns the counters of one row, or the sums of the rows that count; False if the named row is not there.
+fn report<'a>(
+    rows: impl Iterator<Item = (&'a str, Vec<u64>)>,
+    wanted: Option<&str>,
+    counters: &[(&'static str, usize, u64)],
+    counts: impl Fn(&str) -> bool,
+) -> Value {
+    let wanted = wanted.filter(|name| !name.is_empty());
+    let rows: Vec<_> = rows.filter(|(name, _)| wanted.map_or_else(|| counts(name), |wanted| wanted == *name)).collect();
+    if wanted.is_some() && rows.is_empty() {
+        return false.into();
+    }
+    let sum = |column: usize, unit: u64| -> u64 {
+        let amounts = rows.iter().map(|(_, numbers)| numbers.get(column).copied().unwrap_or_default());
+        amounts.fold(0_u64, u64::saturating_add).saturating_mul(unit)
+    };
+    counters.iter().map(|(name, column, unit)| ((*name).into(), sum(*column, *unit).into())).collect::<Map>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::map;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn busy_time_is_a_share() {
+        let before = processors("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 100 0 50 800 50 0 0 0 0 0\nintr 5\n", false);
+        let after = processors("cpu  150 0 75 850 75 0 0 0 40 0\n", false);
+        assert_eq!(before, [[100, 0, 50, 800, 50, 0, 0, 0, 0, 0]]);
+        assert_eq!(busy(&before[0], &after[0]).to_string(), "50");
+        assert_eq!(busy(&before[0], &before[0]).to_string(), "0");
+        assert_eq!(processors("cpu  1 2\ncpu0 3 4\ncpu11 5 6\n", true), [[3, 4], [5, 6]]);
+    }
+
+    #[test]
+    fn counters_are_added_up() {
+        let text = "   8  0 sda 10 1 20 3 40 2 50 6 0 7 8\n   8  1 sda1 1 1 1 1 1 1 1 1 1 1 1\n   8 16 sdb 1 0 2 0 0 0 0 0 0 0 0\n";
+        let rows = || text.lines().map(|line| (line.split_whitespace().nth(2).unwrap(), columns(line)));
+        let expected = map! {
+            "read_count" => 11, "write_count" => 40, "read_bytes" => 22 * 512, "write_bytes" => 50 * 512, "read_time" => 3,
+            "write_time" => 6, "read_merged_count" => 1, "write_merged_count" => 2, "busy_time" => 7,
+        };
+        assert_eq!(report(rows(), None, &DISK, |name| name != "sda1"), expected.into());
+        assert_eq!(report(rows(), Some("sda1"), &DISK, |_| false).get("write_bytes"), Some(&512.into()));
+        assert_eq!(report(rows(), Some("sdz"), &DISK, |_| true), false.into());
+    }
+
+    #[test]
+    fn this_host_is_counted() {
+        let context = testing::context(&[]);
+        let ask = |fun: &str, args: Args| context.call(&format!("ps.{fun}"), args).unwrap();
+        let word = |word: &str| Args::positional([word.into()]);
+        assert!(ask("cpu_times", Args::default()).get("idle").unwrap().as_f64().unwrap() > 0.0);
+        assert!((0.0..=100.0).contains(&ask("cpu_percent", Args::default()).as_f64().unwrap()));
+        let each = ask("cpu_percent", Args { keyword: map! {"per_cpu" => true}, ..Args::default() });
+        assert_eq!(each.as_list().map(<[_]>::len), Some(ask("num_cpus", Args::default()).as_i64().unwrap() as usize));
+        assert!(ask("network_io_counters", word("lo")).get("bytes_sent").is_some());
+        assert_eq!(ask("network_io_counters", word("nosuch0")), false.into());
+        assert_eq!(ask("disk_io_counters", word("nosuch0")), false.into());
+        let error = context.call("ps.cpu_percent", Args::positional([(-1).into()])).unwrap_err();
+        assert!(error.to_string().contains("interval"), "{error}");
+    }
+}
