@@ -3,6 +3,7 @@
 //! `contents.rs` lists archives, `zipped.rs` handles ZIP files.
 
 mod contents;
+mod pack;
 pub(crate) mod state;
 mod zipped;
 
@@ -23,7 +24,8 @@ pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room =
+    Room { functions: &[FUNCTIONS, pack::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -32,9 +32,6 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[function]
 pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] args: CommandArgs) -> CallResult {
     let directory = Path::new(&root);
-    if !directory.is_dir() {
-        return Err(CallError::Execution(format!("root is invalid: expected a directory, got {root}")));
-    }
     let binds = match args.kwargs.get("binds") {
         Some(Value::List(binds)) => binds.iter().map(ToString::to_string).collect(),
         _ => Vec::new(),
@@ -44,7 +41,8 @@ pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] arg
     let mut args = args;
     args.kwargs.shift_remove("user");
     let args = CommandArgs { runas: None, group: None, python_shell: false.into(), ..args };
-    let mounted = Mounted::all(context, directory, &binds)?;
+    // Without the directory, the program chroot says so.
+    let mounted = if directory.is_dir() { Mounted::all(context, directory, &binds)? } else { Mounted(Vec::new()) };
     let output = args.program(context, &line).and_then(|program| finish(context, &program, &args));
     end_processes(directory);
     mounted.unmount(context);
@@ -180,9 +178,9 @@ mod tests {
     #[test]
     fn no_process_counts_as_inside_of_the_hosts_own_root() {
         assert!(processes_in(Path::new("/")).is_empty());
-        let error = crate::testing::context(&[])
-            .call("cmd.run_chroot", brine_function::Args::positional(["/no/such".into(), "id".into()]))
-            .unwrap_err();
-        assert!(error.to_string().contains("expected a directory, got /no/such"), "{error}");
+        let arguments = brine_function::Args::positional(["/no/such".into(), "id".into()]);
+        let answer = crate::testing::context(&[]).call("cmd.run_chroot", arguments).unwrap();
+        assert_eq!(answer.get("retcode"), Some(&125.into()));
+        assert!(answer.get("stderr").unwrap().to_string().contains("'/no/such'"), "{answer}");
     }
 }

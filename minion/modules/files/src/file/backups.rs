@@ -10,7 +10,7 @@ use jiff::civil::DateTime;
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] =
-    registry!("file", [list_backups, list_backups_dir, restore_backup, delete_backup]);
+    registry!("file", [list_backups, list_backup, list_backups_dir, restore_backup, delete_backup, remove_backup]);
 
 /// Return the backups of a file, newest first.
 ///
@@ -20,6 +20,16 @@ pub static FUNCTIONS: &[Function<Context>] =
 #[function]
 pub fn list_backups(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
     Ok(to_map(backups(context, &expand(&path)), limit).into())
+}
+
+/// Return the backups of a file, as `list_backups`.
+///
+/// CLI Example:
+///
+///     salt '*' file.list_backup /foo/bar/baz.txt
+#[function]
+pub fn list_backup(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+    list_backups(context, path, limit)
 }
 
 /// Return the backups of all files of a directory.
@@ -82,6 +92,16 @@ pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallR
         Err(error) => outcome(false, format!("Unable to remove {place}: {error}")),
     }
     .into())
+}
+
+/// Delete a backup, as `delete_backup`.
+///
+/// CLI Example:
+///
+///     salt '*' file.remove_backup /foo/bar/baz.txt 0
+#[function]
+pub fn remove_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
+    delete_backup(context, path, backup_id)
 }
 
 /// A backup of a file.

@@ -25,6 +25,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         comment_line,
         super::sed::sed,
         super::sed::psed,
+        super::sed::sed_contains,
         super::search::search,
         super::search::grep,
         super::search::get_diff

@@ -11,6 +11,7 @@ pub(crate) mod diff;
 pub(crate) mod edit;
 pub(super) mod find;
 pub(crate) mod flags;
+mod hashes;
 pub(crate) mod line;
 mod nodes;
 pub(super) mod operations;
@@ -18,6 +19,7 @@ pub(super) mod owners;
 pub mod patch;
 mod search;
 mod sed;
+mod selinux;
 pub(crate) mod state;
 
 use std::collections::{BTreeSet, HashSet};
@@ -43,9 +45,11 @@ pub(super) static ROOM: Room = Room {
         changes::FUNCTIONS,
         find::FUNCTIONS,
         flags::FUNCTIONS,
+        hashes::FUNCTIONS,
         owners::FUNCTIONS,
         patch::FUNCTIONS,
         operations::FUNCTIONS,
+        selinux::FUNCTIONS,
     ],
     states: &[state::FUNCTIONS, state::edits::FUNCTIONS],
     ..Room::EMPTY

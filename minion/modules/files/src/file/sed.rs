@@ -91,6 +91,29 @@ pub fn psed(
     Ok(Value::Nil)
 }
 
+/// Return whether `sed` would find a text in a file, in the lines that match `limit`.
+///
+/// CLI Example:
+///
+///     salt '*' file.sed_contains /etc/crontab 'mymaintenance.sh'
+#[function]
+pub fn sed_contains(
+    context: &Context,
+    path: String,
+    text: Value,
+    #[default] limit: Value,
+    #[default("g".into())] flags: String,
+) -> CallResult {
+    let file = expand(&path);
+    if !file.exists() {
+        return Ok(false.into());
+    }
+    let limit = if limit.is_truthy() { format!("/{}/ ", escaped(&limit.to_string(), false)) } else { String::new() };
+    let script = format!("{limit}s/{}/$/p{flags}", escaped(&text.to_string(), false));
+    let words = ["sed", "-n", "-r", "-e", &script, &file.display().to_string()].map(str::to_owned);
+    Ok((!run(context, &words, &[])?.stdout.is_empty()).into())
+}
+
 /// Escapes a string for a `sed` expression; with `all`, also the special characters of regular expressions.
 fn escaped(text: &str, all: bool) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -36,6 +36,8 @@ pub use versions::{LATEST, newer, or_newer, satisfies};
 pub(super) static ROOM: Room = Room {
     functions: &[
         apt::keys::FUNCTIONS,
+        apt::selections::FUNCTIONS,
+        apt::upkeep::FUNCTIONS,
         holds::FUNCTIONS,
         queries::FUNCTIONS,
         repositories::FUNCTIONS,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
@@ -217,6 +217,10 @@ pub fn file_list(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 #[function]
 pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwargs: Map) -> CallResult {
     let manager = packages(context)?;
+    if context.os_family() == "Debian" {
+        // As in Salt, one unknown package fails the call.
+        return context.call("lowpkg.file_dict", Args { positional: args, keyword: Map::new() });
+    }
     let names: Vec<String> = match &args[..] {
         [] => manager.list(context, &Options::default())?.into_keys().collect(),
         names => names.iter().map(ToString::to_string).collect(),

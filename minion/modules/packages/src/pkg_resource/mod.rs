@@ -4,11 +4,15 @@ use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
+use crate::pkg::{named_files, requested};
+
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pkg_resource`.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("pkg_resource", [version, pack_sources, version_clean, version_compare, format_version]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "pkg_resource",
+    [version, pack_sources, parse_targets, check_extra_requirements, version_clean, version_compare, format_version]
+);
 
 /// Return the version of a package, an empty string if it is not installed; for several names or globs, a mapping.
 ///
@@ -43,6 +47,63 @@ pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normaliz
         packed.insert(name, place.clone());
     }
     Ok(packed.into())
+}
+
+/// Return the packages that the arguments of `pkg.install` name, with their versions, and where they come from:
+/// `repository`, or `file` for `sources`, whose files are fetched.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.parse_targets vim
+#[function]
+pub fn parse_targets(
+    context: &Context,
+    #[default] name: Option<String>,
+    #[default] pkgs: Value,
+    #[default] sources: Value,
+    #[default("base".into())] saltenv: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if pkgs.is_truthy() && sources.is_truthy() {
+        tracing::error!("Only one of \"pkgs\" and \"sources\" can be used.");
+        return Ok(Value::List(vec![Value::Nil, Value::Nil]));
+    }
+    if sources.is_truthy() {
+        let mut files = Vec::new();
+        for (_, place) in named_files(&sources)? {
+            if place.contains("://") {
+                let args = Args::positional([place.as_str().into(), saltenv.as_str().into()]);
+                let cached = context.call("cp.cache_file", args)?;
+                if !cached.is_truthy() {
+                    return Err(CallError::Execution(format!("{place} was not found")));
+                }
+                files.push(cached);
+            } else if place.starts_with('/') {
+                files.push(place.into());
+            } else {
+                return Err(CallError::Execution(format!("{place} is neither an absolute path nor a URL")));
+            }
+        }
+        return Ok(Value::List(vec![files.into(), "file".into()]));
+    }
+    let version = kwargs.get("version").filter(|version| version.is_truthy()).map(ToString::to_string);
+    let wanted = requested(name.as_deref(), &pkgs, version.as_deref())?;
+    if wanted.is_empty() {
+        return Ok(Value::List(vec![Value::Nil, Value::Nil]));
+    }
+    let wanted: Map = wanted.into_iter().map(|(name, version)| (name.into(), version.into())).collect();
+    Ok(Value::List(vec![wanted.into(), "repository".into()]))
+}
+
+/// Return True: no package manager here has further requirements.
+///
+/// CLI Example:
+///
+///     salt '*' pkg_resource.check_extra_requirements vim 9.0
+#[function]
+pub fn check_extra_requirements(_context: &Context, pkgname: String, pkgver: Value) -> CallResult {
+    _ = (pkgname, pkgver);
+    Ok(true.into())
 }
 
 /// Return a version as it is.
@@ -134,6 +195,12 @@ mod tests {
             ("pkg_resource.version_clean", list!["1:2"], map! {}),
             ("pkg_resource.pack_sources", list![list![map! {"foo" => "salt://foo.deb"}]], map! {"normalize" => false}),
             ("pkg_resource.pack_sources", list![list!["foo"]], map! {}),
+            ("pkg_resource.parse_targets", list!["vim"], map! {"version" => "9"}),
+            ("pkg_resource.parse_targets", list![], map! {"pkgs" => list!["vim", map! {"nano" => "7"}]}),
+            ("pkg_resource.parse_targets", list![], map! {"sources" => list![map! {"foo" => "/x/foo.deb"}]}),
+            ("pkg_resource.parse_targets", list![], map! {"sources" => list![map! {"foo" => "foo.deb"}]}),
+            ("pkg_resource.parse_targets", list!["--x"], map! {}),
+            ("pkg_resource.parse_targets", list![], map! {}),
         ]), @r#"
         pkg_resource.version_compare: true
         pkg_resource.version_compare: true
@@ -144,6 +211,12 @@ mod tests {
         pkg_resource.version_clean: "1:2"
         pkg_resource.pack_sources: {"foo": "salt://foo.deb"}
         pkg_resource.pack_sources: {}
+        pkg_resource.parse_targets: [{"vim": "9"}, "repository"]
+        pkg_resource.parse_targets: [{"vim": null, "nano": "7"}, "repository"]
+        pkg_resource.parse_targets: [["/x/foo.deb"], "file"]
+        pkg_resource.parse_targets: ERROR: foo.deb is neither an absolute path nor a URL
+        pkg_resource.parse_targets: ERROR: '--x' cannot be used: it starts with '-' or is empty
+        pkg_resource.parse_targets: [null, null]
         "#);
     }
 }

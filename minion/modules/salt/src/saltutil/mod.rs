@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use brine_context::jobs::{self, Running, cached_return};
 use brine_context::{Context, Job, Room};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
-use brine_value::{Value, msgpack};
+use brine_value::{Map, Value, msgpack};
 use nix::sys::signal::Signal;
 
 pub(super) static ROOM: Room = Room {
@@ -22,8 +22,22 @@ pub(super) static ROOM: Room = Room {
 };
 
 /// Execution functions of `saltutil`.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("saltutil", [running, is_running, find_job, find_cached_job, signal_job, term_job, kill_job,]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "saltutil",
+    [
+        running,
+        is_running,
+        find_job,
+        find_cached_job,
+        signal_job,
+        term_job,
+        term_all_jobs,
+        kill_job,
+        kill_all_jobs,
+        mmodule,
+        regen_keys
+    ]
+);
 
 /// Return the running jobs, except this one.
 ///
@@ -102,6 +116,71 @@ pub fn kill_job(context: &Context, jid: Value) -> CallResult {
     signal(context, &jid, Signal::SIGKILL as i32)
 }
 
+/// Terminate all running jobs except this one: send SIGTERM to their processes.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.term_all_jobs
+#[function]
+pub fn term_all_jobs(context: &Context) -> CallResult {
+    signal_all(context, Signal::SIGTERM)
+}
+
+/// Kill all running jobs except this one: send SIGKILL to their processes.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.kill_all_jobs
+#[function]
+pub fn kill_all_jobs(context: &Context) -> CallResult {
+    signal_all(context, Signal::SIGKILL)
+}
+
+/// Call an execution function with people's own modules as they are; the environment decides nothing, because modules
+/// of all environments are synchronised together.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.mmodule base test.ping
+#[function]
+pub fn mmodule(
+    context: &Context,
+    saltenv: String,
+    fun: String,
+    #[rest] args: Vec<Value>,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    tracing::debug!(saltenv, fun, "calling a function for saltutil.mmodule");
+    let keyword =
+        kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect();
+    context.call(&fun, Args { positional: args, keyword })
+}
+
+/// Remove this minion's key pair and the stored key of its master. The next start makes a new pair, which the master must
+/// accept: delete the old key there.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.regen_keys
+#[function]
+pub fn regen_keys(context: &Context) -> CallResult {
+    // By name: in an orchestration, the directory is the master's.
+    for name in ["minion.pem", "minion.pub", "minion_master.pub"] {
+        let path = context.config().pki_dir.join(name);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CallError::Execution(format!("removing {} failed: {error}", path.display())));
+            }
+            _ => {}
+        }
+    }
+    Ok(Value::Nil)
+}
+
+fn signal_all(context: &Context, sig: Signal) -> CallResult {
+    others(context).into_iter().map(|job| signal(context, &job.jid.into(), sig as i32)).collect()
+}
+
 fn others(context: &Context) -> Vec<Running> {
     let mut jobs = jobs::running(&context.minion);
     jobs.retain(|job| job.jid != context.job.jid);
@@ -126,11 +205,33 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
 
 #[cfg(test)]
 mod tests {
-    use brine_function::Args;
+    use brine_config::MinionConfig;
     use brine_value::list;
 
     use super::*;
     use crate::testing;
+
+    #[test]
+    fn keys_of_the_minion_alone_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["minion.pem", "minion.pub", "master.pem"] {
+            std::fs::write(folder.path().join(name), "x").unwrap();
+        }
+        let mut context = testing::context(&[]);
+        let config = MinionConfig { pki_dir: folder.path().to_owned(), ..Default::default() };
+        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
+        assert_eq!(context.call("saltutil.regen_keys", Args::default()).unwrap(), Value::Nil);
+        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, ["master.pem"]);
+        context.call("saltutil.regen_keys", Args::default()).unwrap();
+    }
+
+    #[test]
+    fn functions_are_called_for_an_environment() {
+        let context = testing::context(&[]);
+        let args = Args::positional(["base".into(), "test.echo".into(), 7.into()]);
+        assert_eq!(context.call("saltutil.mmodule", args).unwrap(), 7.into());
+    }
 
     #[test]
     fn running_jobs_are_found_and_killed() {
@@ -148,5 +249,7 @@ mod tests {
         assert_eq!(call("term_job", jid), format!("Signal 15 sent to job {} at pid {}", other.jid, other.pid).into());
         assert!(other.cancel.is_cancelled());
         assert_eq!(call("kill_job", "20000101000000000000".into()), "".into());
+        let all = context.call("saltutil.kill_all_jobs", Args::default()).unwrap();
+        assert_eq!(all, list![format!("Signal 9 sent to job {} at pid {}", other.jid, other.pid)]);
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<
 }
 
 /// Execution functions of `saltutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd]);
+pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd, cmd_iter]);
 
 /// Execution functions of `state`.
 pub static STATE: &[Function<Context>] = registry!("state", [orchestrate]);
@@ -158,6 +158,17 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
         all.insert(answer.id.into(), told.into());
     }
     Ok(all.into())
+}
+
+/// Call a function on minions like `saltutil.cmd`, and return a list with an entry for each minion.
+///
+/// CLI Example:
+///
+///     {% for answer in salt['saltutil.cmd_iter']('web*', 'status.uptime') %}
+#[function]
+pub fn cmd_iter(context: &Context, #[args] args: CmdArgs) -> CallResult {
+    let Value::Map(all) = cmd(context, args)? else { return Ok(Value::List(Vec::new())) };
+    Ok(all.into_iter().map(|(id, told)| Value::from(Map::from_iter([(id, told)]))).collect())
 }
 
 /// Returns keyword arguments without those on the publication of the call.

@@ -22,6 +22,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         state_argspec,
         state_doc,
         list_returners,
+        list_returner_functions,
+        returner_argspec,
         returner_doc,
         list_renderers,
         renderer_doc,
@@ -37,7 +39,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[function]
 pub fn reload_modules(context: &Context) -> CallResult {
     context.minion.custom.refresh();
-    Ok(true.into())
+    Ok(Value::Nil)
 }
 
 /// Return the documentation of all functions, of modules or of single functions, and a message for a state or an
@@ -157,6 +159,36 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 #[function]
 pub fn list_returners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(BACKENDS.iter().map(|backend| backend.name).filter(|name| is_asked(name, &args)).collect())
+}
+
+/// Return the names of the functions that store returns, or of those of some returners.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_returner_functions
+///     salt '*' sys.list_returner_functions sqlite3
+#[function]
+pub fn list_returner_functions(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(returner_functions(&args).collect())
+}
+
+/// Return the parameters of the functions that store returns.
+///
+/// CLI Example:
+///
+///     salt '*' sys.returner_argspec sqlite3
+#[function]
+pub fn returner_argspec(_context: &Context, #[default] module: String) -> CallResult {
+    let asked = if module.is_empty() { Vec::new() } else { vec![Value::from(module)] };
+    let params = map! {
+        "args" => vec!["ret".to_owned()], "defaults" => Value::Nil, "varargs" => Value::Nil, "kwargs" => Value::Nil,
+    };
+    Ok(returner_functions(&asked).map(|name| (name.into(), params.clone().into())).collect::<Map>().into())
+}
+
+fn returner_functions(asked: &[Value]) -> impl Iterator<Item = String> {
+    let named = BACKENDS.iter().map(|backend| (backend.name, format!("{}.returner", backend.name)));
+    named.filter(|(name, function)| is_asked(name, asked) || is_asked(function, asked)).map(|(_, function)| function)
 }
 
 /// Return the documentation of returners: what they store, and their options.
@@ -286,6 +318,7 @@ mod tests {
         };
         for (fun, names, expected) in [
             ("sys.list_returners", &["sql*", "redis", "nosuch"][..], list!["redis", "sqlite3"]),
+            ("sys.list_returner_functions", &["sqlite3"], list!["sqlite3.returner"]),
             ("sys.list_renderers", &["j*"], list!["jinja", "json"]),
         ] {
             assert_eq!(call(fun, names), expected, "{fun}");

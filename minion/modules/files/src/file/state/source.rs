@@ -125,7 +125,7 @@ pub struct TemplateArgs {
 /// A hash in hex, with its type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Hash {
-    kind: &'static str,
+    pub kind: &'static str,
     /// Hex digits.
     pub hex: String,
 }
@@ -251,7 +251,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 }
 
 /// Parses a hash: hex digits, optionally after its type and `=` or `:`.
-fn parse(written: &str) -> Option<Hash> {
+pub(crate) fn parse(written: &str) -> Option<Hash> {
     let hex = written.rsplit(['=', ':']).next().unwrap_or(written).trim().to_lowercase();
     let kind = hash_kind(&hex)?;
     let named = written.split_once(['=', ':']).map(|(name, _)| name.trim().to_lowercase());
@@ -280,7 +280,7 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
 }
 
 /// Returns the message on a `source_hash` that is not a hash and names no hash.
-fn no_hash(written: &str) -> String {
+pub(crate) fn no_hash(written: &str) -> String {
     format!(
         "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
          <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote hash file. \
@@ -311,7 +311,7 @@ pub(crate) fn check_signature(
 }
 
 /// Finds the hash in the line for a file with one of these names, or else the first hash.
-fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
+pub(crate) fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
     let mut first = None;
     for line in text.lines() {
         let words: Vec<&str> = line.split(|c: char| c.is_whitespace() || "()=".contains(c)).collect();

@@ -1,12 +1,14 @@
 //! apt: Debian's package manager.
 //!
 //! The outputs of programs are parsed by separate functions, so that they are tested without changes to the
-//! machine. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds.
+//! machine. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds;
+//! `upkeep.rs` has the functions that apt alone has.
 
 pub(super) mod keys;
 mod repositories;
-mod selections;
+pub(super) mod selections;
 mod sources;
+pub(super) mod upkeep;
 
 use std::cmp::Ordering;
 use std::path::Path;

@@ -1,0 +1,228 @@
+//! `archive`: ZIP archives that this program writes, and RAR archives by the programs `rar` and `unrar`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::arguments::names;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use super::{expand, lines, trimmed};
+
+/// Execution functions of `archive`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("archive", [zip, rar, unrar]);
+
+/// How deep directories are archived.
+const DEPTH: usize = 128;
+
+/// Create a ZIP archive, and return the archived paths. Relative sources need `cwd`; `sources` is a list, or separated by
+/// commas, and may have globs.
+///
+/// CLI Example:
+///
+///     salt '*' archive.zip /tmp/zipfile.zip '/tmp/sourcefile1,/tmp/sourcefile2'
+///     salt '*' archive.zip /tmp/zipfile.zip dir cwd=/srv
+#[function]
+pub fn zip(
+    context: &Context,
+    zip_file: String,
+    sources: Value,
+    #[default] template: Option<String>,
+    #[default] cwd: Option<PathBuf>,
+    #[default] runas: Option<String>,
+    #[default(false)] zip64: bool,
+) -> CallResult {
+    if runas.is_some() {
+        return Err(CallError::Execution(
+            "archive.zip works as the minion's own user: use archive.cmd_zip with runas".into(),
+        ));
+    }
+    if cwd.as_deref().is_some_and(Path::is_relative) {
+        return Err(CallError::Execution("cwd must be absolute".into()));
+    }
+    let render = |text: String| match &template {
+        Some(_) => {
+            let rendering = brine_state::Source::new(context, context.pillar());
+            rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
+        }
+        None => Ok(text),
+    };
+    let zip_file = render(zip_file)?;
+    let mut found = Vec::new();
+    for source in names(&sources) {
+        let source = PathBuf::from(render(source)?);
+        if source.is_relative() && cwd.is_none() {
+            return Err(CallError::Execution("Relative paths require the 'cwd' parameter".into()));
+        }
+        let source = cwd.as_ref().map_or_else(|| source.clone(), |cwd| cwd.join(&source));
+        found.extend(expand(&source.to_string_lossy().into_owned().into()));
+    }
+    let base = cwd.unwrap_or_else(|| "/".into());
+    let failed = |error: io::Error| CallError::Execution(format!("Exception encountered creating zipfile: {error}"));
+    let mut archive = Archive {
+        writer: ZipWriter::new(File::create(&zip_file).map_err(failed)?),
+        base,
+        zip64,
+        itself: fs::canonicalize(&zip_file).map_err(failed)?,
+        archived: Vec::new(),
+    };
+    for source in found {
+        archive.add(Path::new(&source), DEPTH).map_err(failed)?;
+    }
+    archive.writer.finish().map_err(|error| failed(error.into()))?;
+    Ok(archive.archived.into())
+}
+
+/// Create a RAR archive with the program `rar`.
+///
+/// CLI Example:
+///
+///     salt '*' archive.rar /tmp/rarfile.rar '/tmp/sourcefile1,/tmp/sourcefile2'
+#[function]
+pub fn rar(
+    context: &Context,
+    rarfile: String,
+    sources: Value,
+    #[default] template: Option<String>,
+    #[default] cwd: Option<String>,
+    #[default] runas: Option<String>,
+) -> CallResult {
+    let mut words = ["rar", "a", "-idp", "--", &rarfile].map(str::to_owned).to_vec();
+    words.extend(expand(&sources));
+    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+}
+
+/// Extract a RAR archive with the program `unrar`, or `rar` without it.
+///
+/// CLI Example:
+///
+///     salt '*' archive.unrar /tmp/rarfile.rar /home/strongbad/ excludes=file_1,file_2
+#[function]
+pub fn unrar(
+    context: &Context,
+    rarfile: String,
+    dest: String,
+    #[default] excludes: Value,
+    #[default] template: Option<String>,
+    #[default] runas: Option<String>,
+    #[default(false.into())] trim_output: Value,
+) -> CallResult {
+    let program = ["unrar", "rar"].into_iter().find(|name| context.minion.programs.find(name).is_some());
+    let mut words = [program.unwrap_or("unrar"), "x", "-idp"].map(str::to_owned).to_vec();
+    words.extend(names(&excludes).into_iter().map(|exclude| format!("-x{exclude}")));
+    words.extend(["--".to_owned(), rarfile, dest]);
+    let files = lines(context, &words, &map! {"template" => template, "runas" => runas})?;
+    let files = files.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+    Ok(trimmed(files, &trim_output).into())
+}
+
+/// A ZIP archive that is being written.
+struct Archive {
+    writer: ZipWriter<File>,
+    /// The directory that paths are relative to.
+    base: PathBuf,
+    zip64: bool,
+    /// Its own path: it does not become part of itself.
+    itself: PathBuf,
+    archived: Vec<String>,
+}
+
+impl Archive {
+    /// Adds a file, or a directory and what is below. As in Salt, links to files are followed, those to directories are
+    /// left out.
+    fn add(&mut self, path: &Path, depth: usize) -> io::Result<()> {
+        let Ok(status) = fs::metadata(path) else { return Ok(()) };
+        let name = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        let name = name.to_string_lossy().into_owned();
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .unix_permissions(status.permissions().mode())
+            .large_file(self.zip64)
+            .last_modified_time(time_of(&status));
+        if status.is_file() {
+            if fs::canonicalize(path)? != self.itself {
+                self.writer.start_file(&name, options)?;
+                io::copy(&mut File::open(path)?, &mut self.writer)?;
+                self.archived.push(name);
+            }
+        } else if status.is_dir() {
+            if depth == 0 {
+                return Err(io::Error::other(format!("{} is nested too deeply", path.display())));
+            }
+            if !name.is_empty() {
+                self.writer.add_directory(&name, options)?;
+                self.archived.push(format!("{name}/"));
+            }
+            let mut below = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+            below.sort_by_key(fs::DirEntry::file_name);
+            // Files first, as Salt lists them.
+            let (folders, files): (Vec<_>, Vec<_>) = below.into_iter().partition(|entry| entry.path().is_dir());
+            for entry in files.iter().chain(&folders) {
+                if !(entry.file_type()?.is_symlink() && entry.path().is_dir()) {
+                    self.add(&entry.path(), depth - 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the time of the last change, in the local time zone as ZIP has it; the earliest one if ZIP cannot have it.
+fn time_of(status: &fs::Metadata) -> DateTime {
+    let changed = status.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+    let local = changed.map(|time| time.to_zoned(brine_clock::zone()));
+    let fields = local.and_then(|at| {
+        let [month, day, hour, minute, second] =
+            [at.month(), at.day(), at.hour(), at.minute(), at.second()].map(i8::unsigned_abs);
+        DateTime::from_date_and_time(u16::try_from(at.year()).ok()?, month, day, hour, minute, second).ok()
+    });
+    fields.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Args;
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn archives_are_written_and_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir_all(root.join("in/deep")).unwrap();
+        fs::write(root.join("in/a.txt"), "one").unwrap();
+        fs::write(root.join("in/deep/b.txt"), "two").unwrap();
+        fs::set_permissions(root.join("in/a.txt"), fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("deep", root.join("in/loop")).unwrap();
+        let zip = root.join("in/all.zip").to_string_lossy().into_owned();
+        let context = crate::testing::context(&[]);
+        let call = |fun: &str, positional: Vec<Value>, keyword: Map| {
+            context.call(&format!("archive.{fun}"), Args { positional, keyword })
+        };
+        let cwd = || map! {"cwd" => root.to_str().unwrap()};
+        let archived = call("zip", vec![zip.as_str().into(), "in".into()], cwd()).unwrap();
+        assert_eq!(archived, list!["in/", "in/a.txt", "in/deep/", "in/deep/b.txt"]);
+        let out = root.join("out");
+        call("unzip", vec![zip.as_str().into(), out.to_str().unwrap().into()], map! {}).unwrap();
+        assert_eq!(fs::read_to_string(out.join("in/deep/b.txt")).unwrap(), "two");
+        assert_eq!(out.join("in/a.txt").metadata().unwrap().permissions().mode() & 0o777, 0o640);
+
+        for (sources, keyword, expected) in [
+            ("in", map! {}, "Relative paths require the 'cwd' parameter"),
+            ("in", map! {"cwd" => "x"}, "cwd must be absolute"),
+            ("/x", map! {"runas" => "ada"}, "use archive.cmd_zip"),
+        ] {
+            let error = call("zip", vec![zip.as_str().into(), sources.into()], keyword).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        let missing = call("zip", vec!["/nosuch/x.zip".into(), "/nosuch".into()], map! {}).unwrap_err().to_string();
+        assert!(missing.contains("Exception encountered creating zipfile"), "{missing}");
+    }
+}

@@ -1,0 +1,123 @@
+//! `file`: the SELinux context of files.
+
+use brine_context::Context;
+use brine_context::programs::{run, succeeds};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Value, map};
+
+/// Execution functions of `file`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("file", [get_selinux_context, restorecon, set_selinux_context]);
+
+/// Return the SELinux context of a file, or a message if there is none.
+///
+/// CLI Example:
+///
+///     salt '*' file.get_selinux_context /etc/hosts
+#[function]
+pub fn get_selinux_context(context: &Context, path: String) -> CallResult {
+    let output = run(context, &["stat", "-c", "%C", "--", &path].map(str::to_owned), &[])?;
+    Ok(match output.retcode {
+        0 => output.stdout.into(),
+        _ => format!("No selinux context information is available for {path}").into(),
+    })
+}
+
+/// Reset the SELinux context of a file to the one of the policy, with `recursive` also below a directory.
+///
+/// CLI Example:
+///
+///     salt '*' file.restorecon /home/user/.ssh/authorized_keys
+#[function]
+pub fn restorecon(context: &Context, path: String, #[default(false)] recursive: bool) -> CallResult {
+    let flags = if recursive { "-FR" } else { "-F" };
+    succeeds(context, &["restorecon".to_owned(), flags.to_owned(), argument(&path)?])
+}
+
+/// Set parts of the SELinux context of a file, with `persist` also in the policy, and return the context; False if it
+/// was not set.
+///
+/// CLI Example:
+///
+///     salt '*' file.set_selinux_context path type=httpd_sys_content_t
+#[function]
+pub fn set_selinux_context(
+    context: &Context,
+    path: String,
+    #[default] user: Option<String>,
+    #[default] role: Option<String>,
+    #[default] r#type: Option<String>,
+    #[default] range: Option<String>,
+    #[default(false)] persist: bool,
+) -> CallResult {
+    let parts = [("-u", &user), ("-r", &role), ("-t", &r#type), ("-l", &range)];
+    let mut words = vec!["chcon".to_owned()];
+    for (flag, part) in parts {
+        if let Some(part) = part.as_deref().filter(|part| !part.is_empty()) {
+            words.extend([flag.to_owned(), argument(part)?]);
+        }
+    }
+    if words.len() == 1 {
+        return Ok(false.into());
+    }
+    words.push(argument(&path)?);
+    if persist {
+        let keyword = map! {"sel_type" => r#type, "sel_user" => user, "sel_level" => range};
+        let set =
+            context.call("selinux.fcontext_add_policy", Args { positional: vec![path.as_str().into()], keyword })?;
+        if set.get("retcode") != Some(&0.into()) {
+            return Err(CallError::Execution(format!("Problem setting fcontext: {set}")));
+        }
+    }
+    match succeeds(context, &words)? {
+        Value::Bool(true) => get_selinux_context(context, path),
+        failed => Ok(failed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    // As written by coreutils 9.1 and policycoreutils 3.4.
+    #[test]
+    fn contexts_are_read_and_set() {
+        let programs = Scripted::new(
+            "
+            $ stat -c %C -- /etc/hosts
+            | system_u:object_r:net_conf_t:s0
+            $ stat -c %C -- /nosuch
+            ! stat: cannot statx '/nosuch': No such file or directory
+            = 1
+            $ restorecon -FR /srv
+            $ restorecon -F /nosuch
+            ! restorecon: SELinux: Could not get canonical path for /nosuch restorecon: No such file or directory.
+            = 255
+            $ chcon -t net_conf_t /etc/hosts
+            ",
+        );
+        let context = context_with(map! {}, programs);
+        insta::assert_snapshot!(answers(&context, &[
+            ("file.get_selinux_context", list!["/etc/hosts"], map! {}),
+            ("file.get_selinux_context", list!["/nosuch"], map! {}),
+            ("file.restorecon", list!["/srv"], map! {"recursive" => true}),
+            ("file.restorecon", list!["/nosuch"], map! {}),
+            ("file.restorecon", list!["-x"], map! {}),
+            ("file.set_selinux_context", list!["/etc/hosts"], map! {"type" => "net_conf_t"}),
+            ("file.set_selinux_context", list!["/etc/hosts"], map! {"type" => "--reference=/x"}),
+            ("file.set_selinux_context", list!["/etc/hosts"], map! {}),
+        ]), @r#"
+        file.get_selinux_context: "system_u:object_r:net_conf_t:s0"
+        file.get_selinux_context: "No selinux context information is available for /nosuch"
+        file.restorecon: true
+        file.restorecon: false
+        file.restorecon: ERROR: '-x' cannot be used: it starts with '-' or is empty
+        file.set_selinux_context: "system_u:object_r:net_conf_t:s0"
+        file.set_selinux_context: ERROR: '--reference=/x' cannot be used: it starts with '-' or is empty
+        file.set_selinux_context: false
+        "#);
+    }
+}
