@@ -1,6 +1,6 @@
 //! The execution functions and grains of the master's host, for templates of the master.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use brine_config::opts::master;
@@ -30,6 +30,8 @@ struct OwnMinion {
 struct OwnFunctions {
     own: Arc<OwnMinion>,
     grains: Option<Arc<Map>>,
+    /// Whether there are files in `_matchers`, once a target has been asked for.
+    has_matchers: OnceLock<bool>,
 }
 
 impl OwnHost {
@@ -120,6 +122,16 @@ fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
 }
 
 impl OwnMinion {
+    /// Returns whether a directory of this type of people's own modules has any file.
+    fn has_files(&self, kind: &str) -> bool {
+        let text = |name: &str| self.config.get(name).map(|value| PathBuf::from(value.to_string()));
+        let synced = text("extension_modules").or_else(|| Some(text("cachedir")?.join("extmods")));
+        let named = self.config.get("module_dirs").and_then(Value::as_list).unwrap_or_default();
+        let named = named.iter().map(|directory| PathBuf::from(directory.to_string()));
+        let mut below = named.chain(synced).flat_map(|path| [path.join(kind), path.join(format!("_{kind}"))]);
+        below.any(|path| path.read_dir().is_ok_and(|mut files| files.next().is_some()))
+    }
+
     fn minion(&self) -> Result<&Arc<Minion>, String> {
         let made = self.minion.get_or_init(|| {
             let nowhere = Path::new("/nonexistent");
@@ -166,6 +178,10 @@ impl Functions for OwnFunctions {
     }
 
     fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
+        // Asked for each target of a pillar: without such files no minion is made for it.
+        if call.kind == "matchers" && !*self.has_matchers.get_or_init(|| self.own.has_files("matchers")) {
+            return None;
+        }
         match self.context(call.function, &Args::default()) {
             Ok(context) => context.minion.custom.call_other(&context, &self.own.opts, call),
             Err(error) => Some(Err(error.into())),
@@ -183,7 +199,7 @@ impl Functions for OwnFunctions {
 
 impl HostFunctions for OwnHost {
     fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions> {
-        Arc::new(OwnFunctions { own: Arc::clone(&self.0), grains })
+        Arc::new(OwnFunctions { own: Arc::clone(&self.0), grains, has_matchers: OnceLock::new() })
     }
 
     fn names(&self) -> Vec<String> {

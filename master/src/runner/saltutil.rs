@@ -67,20 +67,27 @@ sync_functions! {
     ///
     ///     salt-run saltutil.sync_auth
     sync_auth "auth";
-    /// Copy `_cache` from the file server to the master; Brine does not use them.
+    /// Copy `_cache` from the file server to the master, for the option `cache`.
     sync_cache "cache";
     /// Copy `_clouds` from the file server to the master.
     sync_clouds "clouds";
-    /// Copy `_tokens` from the file server to the master; Brine does not use them.
+    /// Copy `_tokens` from the file server to the master, for the option `eauth_tokens`.
     sync_eauth_tokens "tokens";
     /// Copy `_engines` from the file server to the master.
     sync_engines "engines";
     /// Copy `_executors` from the file server to the master.
     sync_executors "executors";
-    /// Copy `_fileserver` from the file server to the master; Brine does not use them.
+    /// Copy `_fileserver` from the file server to the master.
     sync_fileserver "fileserver";
     /// Copy `_grains` from the file server to the master.
     sync_grains "grains";
+    /// Copy `_matchers` from the file server to the master, for targets of pillar top files. Salt has no such function,
+    /// and `sync_all` leaves this type out.
+    ///
+    /// CLI Example:
+    ///
+    ///     salt-run saltutil.sync_matchers
+    sync_matchers "matchers";
     /// Copy `_modules` from the file server to the master.
     sync_modules "modules";
     /// Copy `_output` from the file server to the master.
@@ -95,7 +102,7 @@ sync_functions! {
     sync_renderers "renderers";
     /// Copy `_returners` from the file server to the master.
     sync_returners "returners";
-    /// Copy `_roster` from the file server to the master; Brine does not use them.
+    /// Copy `_roster` from the file server to the master, for `salt-ssh`.
     sync_roster "roster";
     /// Copy `_runners` from the file server to the master, and load them.
     sync_runners "runners";

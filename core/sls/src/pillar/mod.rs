@@ -23,10 +23,11 @@ use std::sync::Arc;
 
 use brine_config::Roots;
 use brine_config::opts::shared;
+use brine_function::Args;
 use brine_ids::MinionId;
-use brine_jinja::Host;
-use brine_target::Facts;
-use brine_value::{Map, Value};
+use brine_jinja::{CustomCall, Host};
+use brine_target::{Facts, Match};
+use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
 
 use super::gpg::Gpg;
@@ -195,6 +196,21 @@ impl Facts for PillarFacts<'_> {
 
     fn pillar(&self) -> Option<&Map> {
         Some(self.pillar)
+    }
+
+    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+        let (functions, id) = (self.request.functions.as_ref()?, self.request.id);
+        let args = || Args {
+            positional: vec![target.clone()],
+            keyword: map! {"minion_id" => id.as_str(), "delimiter" => delimiter},
+        };
+        let (function, opts) = (format!("{kind}_match.match"), map! {"id" => id.as_str()});
+        let answer = functions.custom(&CustomCall { kind: "matchers", function: &function, args: &args, opts })?;
+        let answer = answer.inspect_err(|error| {
+            let error = error.clone().message();
+            tracing::error!(minion = %id, matcher = kind, error, "matching a target of the pillar top file failed");
+        });
+        Some(answer.map_or(Match::Unknown, |answer| answer.is_truthy().into()))
     }
 }
 

@@ -72,7 +72,7 @@ impl CustomModules {
         let context = Context { run_opts: Some(Arc::new(opts)), ..context.clone() };
         let data = self.data(&context, context.is_test());
         let (kind, function, args) = (call.kind, call.function, (call.args)());
-        let deadline = Some(Instant::now() + OTHER);
+        let deadline = Some(Instant::now() + if kind == "matchers" { MATCH } else { OTHER });
         let result =
             self.ask(&Running { context: &context, state: None }, Call { kind, function, args, data, deadline });
         Some(result.map_err(|error| error.of_call(call.function)))
