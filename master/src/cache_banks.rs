@@ -1,9 +1,13 @@
-//! Data by bank and key in the store, for the runner functions `cache.store`, `fetch`, `list` and `flush`.
+//! Data by bank and key, for the runner functions `cache.store`, `fetch`, `list` and `flush`: in the store, or in the
+//! driver that `cache` names.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_value::{Value, msgpack};
+
+use crate::own_stores::CacheDriver;
 
 /// Data by `<bank>\0<key>`.
 const DATA: Table = Table("cache");
@@ -20,22 +24,26 @@ pub enum BankError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A name is invalid.
-    #[error("the name '{0}' is invalid: expected 1 to {MAX_NAME} bytes without control characters")]
+    #[error("the name '{0}' is invalid: expected 1 to {MAX_NAME} bytes without control characters and '..'")]
     Name(String),
     /// The data is too large.
     #[error("the data is too large: expected at most {MAX_DATA} bytes, got {0}")]
     Large(usize),
+    /// The driver failed.
+    #[error("the driver of 'cache' failed: {0}")]
+    Driver(String),
 }
 
-/// The banks of a store. A bank `a/b` is also an entry `b` of the bank `a`.
+/// The banks of a store or of a driver. A bank `a/b` is also an entry `b` of the bank `a`.
 pub(crate) struct Banks {
     store: BlockingStore,
+    driver: Option<Arc<CacheDriver>>,
 }
 
 impl Banks {
-    /// Creates the banks of a store.
-    pub fn new(store: BlockingStore) -> Self {
-        Banks { store }
+    /// Creates the banks of a store, or of a driver.
+    pub fn new(store: BlockingStore, driver: Option<Arc<CacheDriver>>) -> Self {
+        Banks { store, driver }
     }
 
     /// Sets the data of a key.
@@ -44,6 +52,9 @@ impl Banks {
         if packed.len() > MAX_DATA {
             return Err(BankError::Large(packed.len()));
         }
+        if let Some(driver) = &self.driver {
+            return driver.store(driver_bank(bank)?, driver_key(key)?, data).map_err(BankError::Driver);
+        }
         let mut batch = Batch::new();
         batch.put(DATA, row(bank, key)?, packed);
         Ok(self.store.write(batch).durable_blocking()?)
@@ -51,12 +62,18 @@ impl Banks {
 
     /// Returns the data of a key.
     pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, BankError> {
+        if let Some(driver) = &self.driver {
+            return driver.fetch(driver_bank(bank)?, driver_key(key)?).map_err(BankError::Driver);
+        }
         let packed = self.store.get(DATA, &row(bank, key)?)?;
         Ok(packed.and_then(|packed| msgpack::unpack(&packed).ok()))
     }
 
     /// Returns the keys of a bank and the names of the banks below it, sorted.
     pub fn list(&self, bank: &str) -> Result<Vec<String>, BankError> {
+        if let Some(driver) = &self.driver {
+            return driver.list(driver_bank(bank)?).map_err(BankError::Driver);
+        }
         let bank = name(bank)?;
         let mut names = BTreeSet::new();
         for separator in [&[0][..], b"/"] {
@@ -72,6 +89,10 @@ impl Banks {
 
     /// Removes a key, or a bank with all banks below it. Returns whether there was any.
     pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, BankError> {
+        if let Some(driver) = &self.driver {
+            let key = key.map(driver_key).transpose()?;
+            return driver.flush(driver_bank(bank)?, key).map_err(BankError::Driver);
+        }
         let mut batch = Batch::new();
         let existed = if let Some(key) = key {
             let row = row(bank, key)?;
@@ -91,6 +112,18 @@ impl Banks {
 
 fn row(bank: &str, key: &str) -> Result<Vec<u8>, BankError> {
     Ok([name(bank)?.as_bytes(), &[0], name(key)?.as_bytes()].concat())
+}
+
+/// Returns the name of a bank for a driver: many build a path from it.
+fn driver_bank(bank: &str) -> Result<&str, BankError> {
+    let bank = name(bank)?;
+    let is_safe = bank.split('/').all(|part| !matches!(part, "" | "." | ".."));
+    if is_safe { Ok(bank) } else { Err(BankError::Name(bank.to_owned())) }
+}
+
+fn driver_key(key: &str) -> Result<&str, BankError> {
+    let is_safe = !key.starts_with('/') && key.split('/').all(|part| part != "..");
+    if is_safe { name(key) } else { Err(BankError::Name(key.to_owned())) }
 }
 
 fn name(text: &str) -> Result<&str, BankError> {
@@ -113,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
-        let banks = Banks::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())));
+        let banks = Banks::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None);
         for (bank, key) in [("a", "k"), ("a/b", "one"), ("a/b", "two"), ("a/b/c", "x"), ("ab", "k")] {
             banks.store(bank, key, &format!("{bank}:{key}").into()).unwrap();
         }

@@ -25,9 +25,7 @@ use crate::runner_calls::{Caller, Kind, RunnerCalls};
 use crate::wheel::{self, WheelContext};
 
 /// The types whose functions are called by name.
-const CALLED: &[&str] = &["runners", "wheel", "fileserver"];
-/// How long a function of another type may take.
-const OTHER: Duration = Duration::from_secs(60);
+const CALLED: &[&str] = &["runners", "wheel", "fileserver", "tokens", "cache"];
 
 /// People's own modules of a master.
 pub(crate) struct CustomModules {
@@ -53,6 +51,8 @@ impl CustomModules {
             ("wheel", &[]),
             ("engines", &[]),
             ("fileserver", &[]),
+            ("tokens", &[]),
+            ("cache", &[]),
             ("utils", &config.utils_dirs),
         ];
         for (kind, more) in kinds {
@@ -131,9 +131,14 @@ impl CustomModules {
             .map_err(|error| error.of_call(function))
     }
 
-    /// Calls a function of another type, such as `fileserver`, within a minute; `None` if no file, nor with
+    /// Returns the options of the master, as modules see them.
+    pub fn opts(&self) -> &Arc<Map> {
+        &self.opts
+    }
+
+    /// Calls a function of another type, such as `fileserver`, which may take `longest`; `None` if no file, nor with
     /// `python_fallback` the package `salt`, has it. Blocks.
-    pub fn call_other(&self, kind: &'static str, function: &str, args: Args) -> Option<CallResult> {
+    pub fn call_other(&self, kind: &'static str, function: &str, args: Args, longest: Duration) -> Option<CallResult> {
         let running = Running { custom: self, call: None, stopping: None };
         self.library.refresh_if_changed();
         let describe = |call: Call<'_>| self.ask(&running, call);
@@ -143,7 +148,7 @@ impl CustomModules {
             let failure = self.library.failure(kind, module, describe);
             return failure.map(|failure| Err(CallError::Execution(failure)));
         }
-        let deadline = Some(Instant::now() + OTHER);
+        let deadline = Some(Instant::now() + longest);
         let called = self.ask(&running, Call { kind, function, args, deadline, ..Call::default() });
         Some(called.map_err(|error| error.of_call(function)))
     }
@@ -172,12 +177,13 @@ impl CustomModules {
 
 /// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
-    let is_in_package = config.python_fallback && matches!(kind, "pillar" | "returners" | "auth" | "fileserver");
+    let is_in_package =
+        config.python_fallback && matches!(kind, "pillar" | "returners" | "auth" | "fileserver" | "tokens" | "cache");
     is_in_package
         || Library::new(
             Settings::default(),
             directories(config, kind),
-            &["pillar", "renderers", "returners", "auth", "fileserver"],
+            &["pillar", "renderers", "returners", "auth", "fileserver", "tokens", "cache"],
         )
         .may_have(kind, Some(name))
 }

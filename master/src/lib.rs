@@ -21,6 +21,7 @@ mod access;
 mod admission;
 pub mod autosign;
 mod cache_banks;
+mod cache_mirror;
 mod check;
 mod cluster;
 mod custom;
@@ -41,6 +42,7 @@ mod maintenance;
 pub mod metrics;
 mod metrics_server;
 mod own_files;
+mod own_stores;
 mod peers;
 mod pillars;
 mod pushed_files;
@@ -172,16 +174,20 @@ impl Master {
         let events = Events::new(bus.clone(), cached);
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
+        let custom = Arc::new(custom::CustomModules::new(&config, functions.clone()));
+        let driver = own_stores::CacheDriver::open(&config, &custom);
+        let own_tokens = own_stores::tokens(&config, &custom);
+        let has_own_tokens = own_tokens.is_some();
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
             files: file_roots(&config)?,
             minion_data: facts::minion_data::MinionData::new(store.clone()),
             mines: facts::mine::Mines::new(store.clone()),
             queues: queues::Queues::new(store.clone()),
-            banks: cache_banks::Banks::new(store.clone()),
+            banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20)?,
-            tokens: brine_auth::TokenStore::new(store.clone()),
+            tokens: brine_auth::TokenStore::new(store.clone(), own_tokens),
         };
         let has_git = storage.files.has_git();
         let keys = Arc::clone(&storage.keys);
@@ -254,7 +260,7 @@ impl Master {
             executors: executors.clone(),
             storage,
             publisher: publisher.clone(),
-            access: Arc::new(access),
+            access: Arc::new(access.with_own_tokens(has_own_tokens)),
             admission,
             facts: Arc::clone(&facts),
             jobs: Arc::clone(&jobs),
@@ -263,7 +269,7 @@ impl Master {
             gate: cluster.as_ref().and_then(Membership::gate),
             functions,
         };
-        let calls = RunnerCalls::new(services, returns.clone());
+        let calls = RunnerCalls::new(services, returns.clone(), custom);
         let requests = Requests::new(Arc::clone(&calls), returns);
         let (journal, known) = (Arc::clone(&jobs), Arc::clone(&facts));
         let read = executors.disk.run(move |thread| {
@@ -298,6 +304,9 @@ impl Master {
                 continue;
             }
             tasks::start_event_returner(&mut parts, &bus, &executors, &config, name, returner)?;
+        }
+        if let Some(driver) = driver {
+            tasks::start_cache_mirror(&mut parts, &calls, &store, &driver);
         }
         reactions::start(&calls, store, &mut parts).await?;
         tasks::start_tasks(&mut parts, &calls, &background, has_git);

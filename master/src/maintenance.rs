@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use brine_bus::{Filter, Start};
 use brine_ids::MinionId;
 use brine_value::Value;
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use crate::cluster;
@@ -99,9 +98,8 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
 }
 
 async fn clean(services: &Services) {
-    let expired = services.storage.run(|storage| storage.tokens.remove_expired(Timestamp::now())).await;
-    if let Ok(Err(error)) = expired {
-        tracing::error!(%error, "removing expired tokens failed");
+    if let Err(error) = services.access.remove_expired_tokens().await {
+        tracing::error!(error, "removing expired tokens failed");
     }
     // As in Salt, 0 is without limit.
     if services.config.job_lifetime().is_zero() {

@@ -26,6 +26,8 @@ const MOST: usize = 100_000;
 const MOST_BYTES: u64 = 4 << 30;
 /// The file that a copy is written to, in the directory of the backend. No environment has such a name.
 const PART: &str = ".part";
+/// How long a call of a backend may take.
+const LONGEST: Duration = Duration::from_secs(60);
 /// The seconds between two looks, unless `NAME_update_interval` is set, as in Salt.
 const INTERVAL: u64 = 60;
 
@@ -120,7 +122,7 @@ struct Backend<'a> {
 
 impl Backend<'_> {
     fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, String> {
-        let called = self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args);
+        let called = self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args, LONGEST);
         called.transpose().map_err(CallError::message)
     }
 

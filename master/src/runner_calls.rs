@@ -129,18 +129,18 @@ pub(crate) struct RunnerCalls {
     pub wheels: Registry<WheelContext>,
     pub services: Arc<Services>,
     /// People's own runner and wheel modules, whose functions are in both registries, too.
-    pub custom: CustomModules,
+    pub custom: Arc<CustomModules>,
     returns: ReturnEvents,
     running: Running,
 }
 
 impl RunnerCalls {
     /// Creates the registries. Results are published as `returns` fits them.
-    pub fn new(services: Services, returns: ReturnEvents) -> Arc<Self> {
+    pub fn new(services: Services, returns: ReturnEvents, custom: Arc<CustomModules>) -> Arc<Self> {
         Arc::new_cyclic(|calls| RunnerCalls {
             runners: Registry::new(runner::MODULES).with_overlay(custom::runners(calls)),
             wheels: Registry::new(wheel::MODULES).with_overlay(custom::wheels(calls)),
-            custom: CustomModules::new(&services.config, services.functions.clone()),
+            custom,
             services: Arc::new(services),
             returns,
             running: Running::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_bus::store::BlockingStore;
 use brine_bus::{Bus, Filter, Start};
 use brine_config::MasterConfig;
 use brine_python::Engine;
@@ -12,8 +13,11 @@ use brine_runtime::supervisor::{Background, Supervisor};
 use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
+use crate::own_stores::CacheDriver;
 use crate::runner_calls::{RunnerCalls, Services};
-use crate::{StartError, facts, file_events, job_cache, jobs, maintenance, own_files, salt_clients, schedule};
+use crate::{
+    StartError, cache_mirror, facts, file_events, job_cache, jobs, maintenance, own_files, salt_clients, schedule,
+};
 
 /// Starts the job cache.
 pub(crate) fn start_job_cache(
@@ -81,6 +85,19 @@ pub(crate) fn start_event_returner(
         }
     });
     Ok(())
+}
+
+/// Starts the copies of the minions' data in the driver of `cache`.
+pub(crate) fn start_cache_mirror(
+    parts: &mut Supervisor,
+    calls: &Arc<RunnerCalls>,
+    store: &BlockingStore,
+    driver: &Arc<CacheDriver>,
+) {
+    let (services, store, driver) = (Arc::clone(&calls.services), store.clone(), Arc::clone(driver));
+    parts.start_restarting("copies of minion data", move |shutdown| {
+        cache_mirror::write_copies(Arc::clone(&services), store.clone(), Arc::clone(&driver), shutdown)
+    });
 }
 
 /// Starts the tasks that only use the parts.

@@ -59,9 +59,9 @@ impl Fixture {
             minion_data: MinionData::new(store.clone()),
             mines: Mines::new(store.clone()),
             queues: crate::queues::Queues::new(store.clone()),
-            banks: crate::cache_banks::Banks::new(store.clone()),
+            banks: crate::cache_banks::Banks::new(store.clone(), None),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
-            tokens: brine_auth::TokenStore::new(store.clone()),
+            tokens: brine_auth::TokenStore::new(store.clone(), None),
             large_returns: LargeReturns::open(&store, 1 << 20).unwrap(),
         };
         let executors = Executors::new(2);

@@ -81,6 +81,9 @@ shared_options! {
     event_return_whitelist: Vec<String> = Vec::new(),
     /// Globs of tags: matching events are not stored by `event_return`.
     event_return_blacklist: Vec<String> = Vec::new(),
+    /// The module of `_cache` that gets copies of the minions' data and has that of `salt-run cache.store`; by default
+    /// the master's store alone has both.
+    cache: String = "localfs".into(),
     /// Scheduled runner functions, by name of the job.
     schedule: Map = Map::new(),
     /// The number of seconds between two runs of the maintenance task.
@@ -255,6 +258,8 @@ shared_options! {
     keep_acl_in_token: bool = false,
     /// For how many seconds tokens of users are valid.
     token_expire: u64 = 43_200,
+    /// The module of `_tokens` that stores the tokens of users; by default they are in the master's store.
+    eauth_tokens: String = "localfs".into(),
     /// Who may choose how long a token is valid: everybody (`True`), or lists of users by system.
     token_expire_user_override: Value = Value::Bool(false),
     /// The file in which `salt -T` keeps a user's token; by default `salt_token` in the user's configuration of Salt, or

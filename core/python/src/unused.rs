@@ -5,19 +5,8 @@ use std::path::Path;
 use crate::{Files, Library};
 
 /// These types.
-const UNUSED: &[&str] = &[
-    "cache",
-    "clouds",
-    "log_handlers",
-    "proxy",
-    "proxymodules",
-    "queues",
-    "resources",
-    "roots",
-    "thorium",
-    "tokens",
-    "wrapper",
-];
+const UNUSED: &[&str] =
+    &["clouds", "log_handlers", "proxy", "proxymodules", "queues", "resources", "roots", "thorium", "wrapper"];
 
 /// Logs that the synced modules of a type have no effect, if it is one of these.
 pub fn warn_if_unused(kind: &str) {

@@ -9,6 +9,7 @@ mod backends;
 mod blacklist;
 mod eauth;
 mod events;
+mod own_tokens;
 mod throttle;
 mod tokens;
 
@@ -17,5 +18,6 @@ pub use backends::OwnModules;
 pub use blacklist::Blacklist;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};
+pub use own_tokens::OwnTokens;
 pub use throttle::{Throttle, network};
-pub use tokens::{NewToken, Token, TokenStore};
+pub use tokens::{NewToken, Token, TokenError, TokenStore};

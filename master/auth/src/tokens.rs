@@ -1,8 +1,10 @@
 //! Tokens: credentials of an authenticated user that replace the password until they expire or are revoked.
 //!
-//! The store has only a digest of each token, so that read access to the store does not reveal tokens.
+//! The store has only a digest of each token, so that read access to the store does not reveal tokens. With
+//! `eauth_tokens` a store of the operator's own has them instead.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
@@ -12,6 +14,7 @@ use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 
 use crate::eauth::Identity;
+use crate::own_tokens::{self, OwnTokens};
 
 /// By the token's SHA-256 in hexadecimal: the identity, as a packed map.
 const TOKENS: Table = Table("auth_tokens");
@@ -72,10 +75,22 @@ impl Token {
     }
 }
 
-/// The tokens in the master's store.
+/// Why an operation on tokens failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// The master's store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store of the operator's own failed.
+    #[error("the token store of eauth_tokens failed: {0}")]
+    Own(String),
+}
+
+/// The tokens in the master's store, or in one of the operator's own.
 #[derive(Clone)]
 pub struct TokenStore {
     store: BlockingStore,
+    own: Option<Arc<dyn OwnTokens>>,
 }
 
 fn key(secret: &str) -> String {
@@ -83,13 +98,16 @@ fn key(secret: &str) -> String {
 }
 
 impl TokenStore {
-    /// Opens the tokens in a store.
-    pub fn new(store: BlockingStore) -> Self {
-        TokenStore { store }
+    /// Opens the tokens in a store, or in `own`.
+    pub fn new(store: BlockingStore, own: Option<Arc<dyn OwnTokens>>) -> Self {
+        TokenStore { store, own }
     }
 
     /// Creates a token that is valid for a duration from `now` on.
-    pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, StoreError> {
+    pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, TokenError> {
+        if let Some(own) = &self.own {
+            return own_tokens::create(&**own, identity, valid, now).map_err(TokenError::Own);
+        }
         self.make_room(now)?;
         let secret = brine_digest::hex(token::random_bytes::<32>());
         let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
@@ -101,19 +119,25 @@ impl TokenStore {
     }
 
     /// Returns a token; `None` if it is unknown, revoked or expired.
-    pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, StoreError> {
+    pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, TokenError> {
+        if let Some(own) = &self.own {
+            return own_tokens::get(&**own, secret, now).map_err(TokenError::Own);
+        }
         let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
         let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
         Ok(token.filter(|token| now < token.expire))
     }
 
     /// Revokes a token. Returns whether there was such a token.
-    pub fn revoke(&self, secret: &str) -> Result<bool, StoreError> {
+    pub fn revoke(&self, secret: &str) -> Result<bool, TokenError> {
         self.revoke_digest(&key(secret))
     }
 
     /// Revokes the token with this digest, as returned by [`TokenStore::list`].
-    pub fn revoke_digest(&self, digest: &str) -> Result<bool, StoreError> {
+    pub fn revoke_digest(&self, digest: &str) -> Result<bool, TokenError> {
+        if let Some(own) = &self.own {
+            return Ok(self.revoke_own(&**own, |secret, _| own_tokens::digest(secret) == digest)? > 0);
+        }
         let is_known = self.store.get(TOKENS, digest.as_bytes())?.is_some();
         if is_known {
             let mut batch = Batch::new();
@@ -124,17 +148,33 @@ impl TokenStore {
     }
 
     /// Revokes all tokens of a user, or those of one backend. Returns their number.
-    pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, StoreError> {
-        self.delete_where(|token| {
-            let is_meant = |token: &Token| {
-                token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth)
-            };
-            token.is_some_and(is_meant)
-        })
+    pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, TokenError> {
+        let is_meant =
+            |token: &Token| token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth);
+        if let Some(own) = &self.own {
+            return self.revoke_own(&**own, |_, token| is_meant(token));
+        }
+        Ok(self.delete_where(|token| token.is_some_and(is_meant))?)
+    }
+
+    /// Revokes the tokens that `is_meant` returns true for, of the operator's own store. Returns their number.
+    fn revoke_own(&self, own: &dyn OwnTokens, is_meant: impl Fn(&str, &Token) -> bool) -> Result<usize, TokenError> {
+        let mut count = 0;
+        for (secret, token) in own_tokens::list(own, Timestamp::now()).map_err(TokenError::Own)? {
+            if is_meant(&secret, &token) {
+                own_tokens::revoke(own, &secret).map_err(TokenError::Own)?;
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     /// Returns all valid tokens, each with its digest.
-    pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, StoreError> {
+    pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, TokenError> {
+        if let Some(own) = &self.own {
+            let listed = own_tokens::list(&**own, now).map_err(TokenError::Own)?;
+            return Ok(listed.into_iter().map(|(secret, token)| (own_tokens::digest(&secret), token)).collect());
+        }
         let mut found = Vec::new();
         self.each(|digest, token| {
             if let Some(token) = token.filter(|token| now < token.expire) {
@@ -145,8 +185,11 @@ impl TokenStore {
     }
 
     /// Removes tokens that have expired. Returns how many.
-    pub fn remove_expired(&self, now: Timestamp) -> Result<usize, StoreError> {
-        self.delete_where(|token| token.is_none_or(|token| token.expire <= now))
+    pub fn remove_expired(&self, now: Timestamp) -> Result<usize, TokenError> {
+        if let Some(own) = &self.own {
+            return own_tokens::remove_expired(&**own, now).map_err(TokenError::Own);
+        }
+        Ok(self.delete_where(|token| token.is_none_or(|token| token.expire <= now))?)
     }
 
     /// Deletes the tokens that `is_meant` returns true for; it gets `None` for one that does not decode. Returns their
@@ -172,7 +215,7 @@ impl TokenStore {
         if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
             return Ok(());
         }
-        self.remove_expired(now)?;
+        self.delete_where(|token| token.is_none_or(|token| token.expire <= now))?;
         let mut by_user: HashMap<(String, String), Vec<(Timestamp, String)>> = HashMap::new();
         let mut count = 0;
         self.each(|digest, token| {
@@ -221,7 +264,7 @@ mod tests {
     fn tokens(directory: &std::path::Path) -> TokenStore {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-        TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+        TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None)
     }
 
     fn fred() -> Identity {

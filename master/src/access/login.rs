@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use brine_auth::{AuthError, Credentials, ExternalAuth, Identity, NewToken, Throttle, Token};
-use brine_runtime::executors::{Executor, ExecutorError};
+use brine_auth::{AuthError, Credentials, ExternalAuth, Identity, NewToken, Throttle, Token, TokenError, TokenStore};
+use brine_runtime::executors::{Executor, ExecutorError, MayBlock};
 use brine_value::Value;
 use brine_wire::{Proof, TokenRequest};
 use brine_zmtp::Peer;
@@ -25,6 +25,10 @@ use crate::metrics;
 const AT_ONCE: usize = 4;
 /// The maximum number of queued logins.
 const WAITING: usize = 60;
+/// The number of concurrent calls of a token store of the operator's own.
+pub(super) const OWN_TOKENS: usize = 8;
+/// How long a request waits for such a call.
+const OWN_TOKENS_WAIT: Duration = Duration::from_secs(10);
 /// The maximum time in the queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// The minimum time of a failure, so that it does not reveal the cause. If a backend takes longer to refuse a password,
@@ -233,18 +237,43 @@ impl Access {
     /// Returns a token; `None` if it is unknown, revoked or expired.
     pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
         let secret = secret.to_owned();
-        let found = self.storage.run(move |storage| storage.tokens.get(&secret, Timestamp::now())).await;
-        match found {
-            Ok(Ok(token)) => token,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "reading a token failed");
-                None
-            }
+        match self.with_tokens(move |tokens| tokens.get(&secret, Timestamp::now())).await {
+            Ok(token) => token,
             Err(error) => {
-                tracing::error!(%error, "reading a token failed");
+                tracing::error!(error, "reading a token failed");
                 None
             }
         }
+    }
+
+    /// Runs an operation on the tokens. A store of the operator's own may hang: its calls wait for each other, so that
+    /// they take few threads, and none of those that the master's store needs.
+    async fn with_tokens<R: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
+    ) -> Result<R, String> {
+        let done = if let Some(own_tokens) = &self.own_tokens {
+            let permit = tokio::time::timeout(OWN_TOKENS_WAIT, Arc::clone(own_tokens).acquire_owned()).await;
+            let Ok(Ok(permit)) = permit else { return Err("the store of eauth_tokens is busy".to_owned()) };
+            let storage = self.storage.clone();
+            let work = move |thread: &MayBlock| {
+                let done = operation(&storage.get(thread).tokens);
+                drop(permit);
+                done
+            };
+            self.jobs.run(work).await
+        } else {
+            self.storage.run(move |storage| operation(&storage.tokens)).await
+        };
+        done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
+
+    /// Removes tokens that have expired.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    pub(crate) async fn remove_expired_tokens(&self) -> Result<usize, String> {
+        self.with_tokens(|tokens| tokens.remove_expired(Timestamp::now())).await
     }
 
     /// Creates a token for a user with a password.
@@ -262,8 +291,7 @@ impl Access {
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .unwrap_or(Duration::from_secs(self.config.token_expire));
         let user = identity.username.clone();
-        let made = self.storage.run(move |storage| storage.tokens.create(identity, valid, Timestamp::now())).await;
-        match made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string())) {
+        match self.with_tokens(move |tokens| tokens.create(identity, valid, Timestamp::now())).await {
             Ok(made) => {
                 tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
                 Some(made)

@@ -23,6 +23,7 @@ use brine_value::{Value, map};
 use brine_wire::{Proof, PublishRequest};
 use brine_zmtp::Peer;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 
 use crate::events::Events;
 use crate::facts::{Facts, Targets, resolve};
@@ -44,6 +45,8 @@ pub(crate) struct Access {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
     jobs: Executor,
+    /// The calls of a token store of the operator's own, if there is one.
+    own_tokens: Option<Arc<Semaphore>>,
     events: Events,
     facts: Arc<Facts>,
     external: Arc<ExternalAuth>,
@@ -132,6 +135,13 @@ impl Refusal {
 }
 
 impl Access {
+    /// Sets whether a store of the operator's own has the tokens.
+    #[must_use]
+    pub fn with_own_tokens(self, is_own: bool) -> Self {
+        let own_tokens = is_own.then(|| Arc::new(Semaphore::new(login::OWN_TOKENS)));
+        Access { own_tokens, ..self }
+    }
+
     /// Reads the permissions from the configuration, and creates the keys of the users of `publisher_acl`.
     pub fn new(
         config: Arc<MasterConfig>,
@@ -151,6 +161,7 @@ impl Access {
         Ok(Access {
             storage,
             jobs: executors.jobs.clone(),
+            own_tokens: None,
             events,
             facts,
             logins: Arc::new(Logins::new(Arc::clone(&external))),

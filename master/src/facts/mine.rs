@@ -12,7 +12,7 @@ use super::Facts;
 use crate::id_rules;
 use crate::storage::Storage;
 
-const MINE: Table = Table("mine");
+pub(crate) const MINE: Table = Table("mine");
 
 /// The field of a result that restricts the minions that may read it.
 const ACL: &str = "__saltmine_acl__";

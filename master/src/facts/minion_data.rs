@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 /// The maximum size of one minion's stored grains, in bytes.
 const MAX_GRAINS: usize = 4 << 20;
 
-const MINIONS: Table = Table("minion_data");
+pub(crate) const MINIONS: Table = Table("minion_data");
 
 /// The data of the minions in the store.
 pub struct MinionData {

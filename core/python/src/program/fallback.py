@@ -146,4 +146,8 @@ def load_other(kind, loaders):
         return salt.loader.fileserver(opts, None)
     if kind == "executors":
         return salt.loader.executors(opts, modules)
+    if kind == "tokens":
+        return salt.loader.eauth_tokens(opts)
+    if kind == "cache":
+        return salt.loader.cache(opts)
     return None

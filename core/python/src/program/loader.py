@@ -175,7 +175,8 @@ class Loader:
         names = setup.get("functions", {})
         self.spaces = {kind: Functions(self, kind, frozenset(names.get(kind, ()))) for kind in (
             "modules", "states", "utils", "grains", "renderers", "pillar", "tops", "runners", "wheel", "beacons",
-            "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers", "serializers", "fileserver")}
+            "returners", "engines", "auth", "roster", "sdb", "output", "executors", "matchers", "serializers", "fileserver",
+            "tokens", "cache")}
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback

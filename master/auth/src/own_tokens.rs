@@ -1,0 +1,269 @@
+//! Tokens in a store of the operator's own (`eauth_tokens`): Salt's format of their data, and which tokens are accepted.
+
+use std::time::Duration;
+
+use brine_value::{Map, Value, map};
+use jiff::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::eauth::Identity;
+use crate::tokens::{NewToken, Token};
+
+/// The maximum number of tokens that are listed.
+const MOST: usize = 10_000;
+/// The maximum length of a token in bytes.
+const LONGEST: usize = 1024;
+
+/// A module of `_tokens`.
+pub trait OwnTokens: Send + Sync {
+    /// Calls `mk_token`, `get_token`, `list_tokens` or `rm_token` with these arguments after the options of the master.
+    ///
+    /// # Errors
+    /// The reason, in words.
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String>;
+}
+
+/// Returns whether a token may be passed to a store: many build a path or a key from it.
+fn is_valid(secret: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~+=".contains(&byte);
+    (1..=LONGEST).contains(&secret.len()) && !secret.starts_with('.') && secret.bytes().all(is_plain)
+}
+
+pub(crate) fn create(
+    own: &dyn OwnTokens,
+    identity: Identity,
+    valid: Duration,
+    now: Timestamp,
+) -> Result<NewToken, String> {
+    let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
+    let token = Token { identity, start: now, expire };
+    let made = own.call("mk_token", vec![to_map(&token).into()])?;
+    let secret = match made.get("token").and_then(Value::as_str) {
+        Some(secret) => secret.to_owned(),
+        None => return Err("mk_token returned no token".to_owned()),
+    };
+    if !is_valid(&secret) {
+        return Err(format!(
+            "mk_token returned an invalid token: expected 1 to {LONGEST} letters, digits and '-_.~+='"
+        ));
+    }
+    Ok(NewToken { secret, token })
+}
+
+/// Returns a valid token. One that has expired is removed.
+pub(crate) fn get(own: &dyn OwnTokens, secret: &str, now: Timestamp) -> Result<Option<Token>, String> {
+    if !is_valid(secret) {
+        return Ok(None);
+    }
+    let found = own.call("get_token", vec![secret.into()]).map_err(|reason| hidden(&reason, secret))?;
+    let Some(token) = found.as_map().and_then(from_map) else { return Ok(None) };
+    if now < token.expire {
+        return Ok(Some(token));
+    }
+    revoke(own, secret)?;
+    Ok(None)
+}
+
+pub(crate) fn revoke(own: &dyn OwnTokens, secret: &str) -> Result<(), String> {
+    own.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|reason| hidden(&reason, secret))
+}
+
+/// Returns all valid tokens with their secrets; those that have expired are removed.
+pub(crate) fn list(own: &dyn OwnTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
+    let listed = own.call("list_tokens", Vec::new())?;
+    let mut found = Vec::new();
+    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MOST) {
+        if let Some(token) = get(own, secret, now)? {
+            found.push((secret.to_owned(), token));
+        }
+    }
+    Ok(found)
+}
+
+/// Removes expired tokens. Returns their number.
+pub(crate) fn remove_expired(own: &dyn OwnTokens, now: Timestamp) -> Result<usize, String> {
+    let listed = own.call("list_tokens", Vec::new())?;
+    let mut removed = 0;
+    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MOST) {
+        // What has no time of expiry is left: it may be another program's.
+        if !is_valid(secret) {
+            continue;
+        }
+        let found = own.call("get_token", vec![secret.into()]).map_err(|reason| hidden(&reason, secret))?;
+        if found.as_map().and_then(from_map).is_some_and(|token| token.expire <= now) {
+            revoke(own, secret)?;
+            removed += 1;
+        }
+    }
+    Ok(removed)
+}
+
+/// Returns the digest of a token, for lists.
+pub(crate) fn digest(secret: &str) -> String {
+    brine_digest::hex(Sha256::digest(secret))
+}
+
+/// Removes a token from the text of an exception, which is logged.
+fn hidden(reason: &str, secret: &str) -> String {
+    reason.replace(secret, "<token>")
+}
+
+fn to_map(token: &Token) -> Map {
+    let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
+    let identity = &token.identity;
+    let mut data = map! {
+        "start" => seconds(token.start),
+        "expire" => seconds(token.expire),
+        "name" => &identity.username,
+        "eauth" => &identity.eauth,
+    };
+    if let Some(entries) = &identity.entries {
+        data.insert("auth_list".into(), Value::List(entries.clone()));
+    }
+    if !identity.groups.is_empty() {
+        data.insert("groups".into(), identity.groups.clone().into());
+    }
+    data
+}
+
+fn from_map(data: &Map) -> Option<Token> {
+    let text = |name: &str| data.get(name).and_then(Value::as_str).map(str::to_owned);
+    let time = |name: &str| {
+        let seconds = match data.get(name)? {
+            Value::Int(seconds) => *seconds as f64,
+            Value::Float(seconds) => *seconds,
+            _ => return None,
+        };
+        // Saturates: a time beyond those that can be stored is the last one.
+        Some(Timestamp::from_millisecond((seconds * 1000.0) as i64).unwrap_or(Timestamp::MAX))
+    };
+    let groups = data.get("groups").and_then(Value::as_list).unwrap_or_default();
+    let expire = time("expire")?;
+    Some(Token {
+        identity: Identity {
+            eauth: text("eauth")?,
+            username: text("name")?,
+            groups: groups.iter().map(ToString::to_string).collect(),
+            entries: data.get("auth_list").and_then(Value::as_list).map(<[Value]>::to_vec),
+        },
+        start: time("start").unwrap_or(expire),
+        expire,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex;
+
+    use brine_value::list;
+
+    use super::*;
+
+    /// A store that counts its tokens, `t1`, `t2`, ...; `made` replaces the answer of `mk_token`.
+    #[derive(Default)]
+    struct Fake {
+        tokens: Mutex<BTreeMap<String, Value>>,
+        made: Option<Value>,
+        calls: Mutex<Vec<String>>,
+    }
+
+    impl OwnTokens for Fake {
+        fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
+            let first = args.first().map(ToString::to_string).unwrap_or_default();
+            self.calls.lock().unwrap().push(function.to_owned());
+            let mut tokens = self.tokens.lock().unwrap();
+            match function {
+                "mk_token" => {
+                    let secret = format!("t{}", tokens.len() + 1);
+                    tokens.insert(secret.clone(), args[0].clone());
+                    Ok(self.made.clone().unwrap_or_else(|| map! {"token" => secret}.into()))
+                }
+                "get_token" if first == "broken" => Err("no file /tokens/broken".into()),
+                "get_token" => Ok(tokens.get(&first).cloned().unwrap_or_else(Value::map)),
+                "rm_token" => Ok(tokens.remove(&first).map_or(Value::Nil, |_| Value::map())),
+                _ => Ok(tokens.keys().cloned().collect::<Vec<_>>().into()),
+            }
+        }
+    }
+
+    fn fred() -> Identity {
+        let entries = Some(vec!["test.*".into()]);
+        Identity { eauth: "file".into(), username: "fred".into(), groups: vec!["ops".into()], entries }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn the_data_of_a_token_is_that_of_salt() {
+        let own = Fake::default();
+        let made = create(&own, fred(), Duration::from_secs(10), at(1_000)).unwrap();
+        assert_eq!(made.secret, "t1");
+        let data = map! {
+            "start" => 1_000.0,
+            "expire" => 1_010.0,
+            "name" => "fred",
+            "eauth" => "file",
+            "auth_list" => list!["test.*"],
+            "groups" => list!["ops"],
+        };
+        assert_eq!(own.tokens.lock().unwrap()["t1"], data.into());
+        assert_eq!(get(&own, "t1", at(1_009)).unwrap(), Some(made.token));
+    }
+
+    #[test]
+    fn expired_tokens_are_removed_and_others_are_kept() {
+        let own = Fake::default();
+        for seconds in [10, 20, 30] {
+            create(&own, fred(), Duration::from_secs(seconds), at(1_000)).unwrap();
+        }
+        assert_eq!(get(&own, "t1", at(1_010)).unwrap(), None);
+        assert_eq!(own.tokens.lock().unwrap().len(), 2);
+        own.tokens.lock().unwrap().insert("other".into(), map! {"name" => "of another program"}.into());
+        assert_eq!(remove_expired(&own, at(1_020)).unwrap(), 1);
+        let listed = list(&own, at(1_021)).unwrap();
+        assert_eq!(listed.iter().map(|(secret, _)| secret.as_str()).collect::<Vec<_>>(), ["t3"]);
+        assert!(own.tokens.lock().unwrap().contains_key("other"));
+    }
+
+    #[test]
+    fn tokens_that_could_be_paths_never_reach_the_store() {
+        let own = Fake::default();
+        for secret in ["", "../t1", "/etc/passwd", ".t1", "a\0b", "a b", "t1\n", &"a".repeat(LONGEST + 1)] {
+            assert_eq!(get(&own, secret, at(0)).unwrap(), None, "{secret:?}");
+        }
+        assert!(own.calls.lock().unwrap().is_empty());
+        for made in [Value::map(), Value::Nil, map! {"token" => 7}.into(), map! {"token" => "../x"}.into()] {
+            let own = Fake { made: Some(made.clone()), ..Fake::default() };
+            let error = create(&own, fred(), Duration::from_secs(10), at(0)).unwrap_err();
+            assert!(error.starts_with("mk_token returned"), "{made}: {error}");
+        }
+    }
+
+    #[test]
+    fn data_that_is_not_a_token_authenticates_nobody() {
+        let own = Fake::default();
+        for (secret, data) in [
+            ("a", Value::Nil),
+            ("b", "fred".into()),
+            ("c", map! {"name" => "fred", "eauth" => "file"}.into()),
+            ("d", map! {"name" => "fred", "eauth" => "file", "expire" => "2040"}.into()),
+            ("e", map! {"name" => "fred", "eauth" => "file", "expire" => f64::NAN}.into()),
+            ("f", map! {"name" => 1, "eauth" => "file", "expire" => 4_000_000_000_i64}.into()),
+        ] {
+            own.tokens.lock().unwrap().insert(secret.to_owned(), data);
+            assert_eq!(get(&own, secret, at(1_000)).unwrap(), None, "{secret}");
+        }
+        let far = map! {"name" => "fred", "eauth" => "file", "expire" => f64::INFINITY};
+        own.tokens.lock().unwrap().insert("g".into(), far.into());
+        assert_eq!(get(&own, "g", at(1_000)).unwrap().unwrap().expire, Timestamp::MAX);
+    }
+
+    #[test]
+    fn errors_do_not_show_the_token() {
+        let error = get(&Fake::default(), "broken", at(0)).unwrap_err();
+        assert_eq!(error, "no file /tokens/<token>");
+    }
+}
