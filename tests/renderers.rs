@@ -195,6 +195,30 @@ fn states_call_functions_of_files_in_python() {
     }
 }
 
+/// The states between take longer than Python stays without calls, and load modules anew.
+const LATE: &str = r"#!pydsl
+def pid():
+    import os
+    return str(os.getpid())
+state('before').cmd.call(pid)
+state('sleep 2.5').cmd.run()
+state('modules').module.run(**{'saltutil.refresh_modules': []})
+state('after').cmd.call(pid)
+";
+
+#[test]
+fn functions_of_files_are_there_until_the_run_ends() {
+    let minion = Minion::new(&[("tree/late.sls", LATE)]);
+    let config = minion.0.path().join("minion");
+    let text = std::fs::read_to_string(&config).unwrap().replace("{venv:", "{idle: 1, venv:");
+    std::fs::write(&config, text).unwrap();
+    let results = minion.call(&["state.sls", "late"]);
+    let states = results.as_map().unwrap_or_else(|| panic!("{results}"));
+    assert!(states.values().all(|state| state.get("result") == Some(&true.into())), "{results}");
+    let pids: Vec<&Value> = states.values().filter_map(|state| state.get("changes")?.get("retval")).collect();
+    assert!(pids.len() == 2 && pids[0] == pids[1], "{results}");
+}
+
 #[test]
 fn packages_of_python_render_templates_and_data() {
     let minion = Minion::new(&[

@@ -12,7 +12,8 @@ use brine_function::{Args, CallError, CallResult};
 use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 
-use crate::process::Process;
+use crate::leases::Lease;
+use crate::process::{Frames, Process};
 use crate::{Files, PythonError, Settings};
 
 /// How often a waiting call looks whether its job was ended.
@@ -65,17 +66,23 @@ pub struct Call<'a> {
 }
 
 /// A process, and the data that it has been sent.
-struct Running {
-    process: Arc<Process>,
+pub(crate) struct Running {
+    pub process: Arc<Process>,
+    sent: Mutex<Sent>,
+}
+
+/// The data that a process has been sent.
+#[derive(Default)]
+struct Sent {
     /// Each mapping with its number. They are compared by address, so they are kept.
     data: Vec<(i64, Arc<Map>)>,
-    next_data: i64,
+    next: i64,
 }
 
 /// The Python of a minion: it starts with the first call.
 pub struct Python {
     settings: Settings,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<Arc<Running>>>,
     next_call: AtomicU64,
 }
 
@@ -103,50 +110,90 @@ impl Python {
     ///
     /// If there is no Python, the function raises an exception, the process ends, or the call is cancelled.
     pub fn call(&self, call: Call, setup: impl Fn() -> Setup, services: &dyn Services) -> Result<Value, PythonError> {
-        let nested = NESTED.get();
-        if nested >= MOST_NESTED {
-            return Err(PythonError::Limit(format!("{MOST_NESTED} calls of Python stand on top of each other")));
-        }
-        NESTED.set(nested + 1);
-        let result = self.run(call, setup, services);
-        NESTED.set(nested);
-        result
+        self.call_leasing(call, setup, services).map(|(value, _)| value)
     }
 
-    fn run(&self, call: Call, setup: impl Fn() -> Setup, services: &dyn Services) -> Result<Value, PythonError> {
-        let id = self.next_call.fetch_add(1, Ordering::Relaxed);
-        let (sender, frames) = channel();
+    /// As [`Python::call`]; also returns a lease of the process if the result stands for functions in it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Python::call`].
+    pub fn call_leasing(
+        &self,
+        call: Call,
+        setup: impl Fn() -> Setup,
+        services: &dyn Services,
+    ) -> Result<(Value, Option<Lease>), PythonError> {
+        nested(|| {
+            let id = self.next_call.fetch_add(1, Ordering::Relaxed);
+            let (sender, frames) = channel();
+            let running = self.current(id, sender, setup)?;
+            let value = self.run(&running, (id, &frames), call, services);
+            // While the call is registered, the process is not idle.
+            let lease = value.as_ref().ok().and_then(|value| Lease::of(&running, value));
+            running.process.remove(id);
+            Ok((value?, lease))
+        })
+    }
+
+    /// Calls a function in the process of a lease.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Python::call`]; the process has ended.
+    pub fn call_leased(&self, lease: &Lease, call: Call, services: &dyn Services) -> Result<Value, PythonError> {
+        nested(|| {
+            let id = self.next_call.fetch_add(1, Ordering::Relaxed);
+            let (sender, frames) = channel();
+            let running = lease.running();
+            if !running.process.register_leased(id, sender)? {
+                return Err(PythonError::Ended("before it".into()));
+            }
+            let value = self.run(running, (id, &frames), call, services);
+            running.process.remove(id);
+            value
+        })
+    }
+
+    /// Registers a call in the process that runs, or in a new one.
+    fn current(&self, id: u64, frames: Frames, setup: impl Fn() -> Setup) -> Result<Arc<Running>, PythonError> {
+        let mut current = self.running.lock();
+        if let Some(running) = &*current {
+            if running.process.register(id, frames.clone())? {
+                return Ok(Arc::clone(running));
+            }
+        }
+        let process = Process::start(&self.settings)?;
+        process.register(id, frames)?;
+        process.send(&setup_frame(setup()))?;
+        let running = Arc::new(Running { process, sent: Mutex::default() });
+        *current = Some(Arc::clone(&running));
+        Ok(running)
+    }
+
+    /// Sends a registered call and waits for its result.
+    fn run(
+        &self,
+        running: &Running,
+        (id, frames): (u64, &Receiver<Result<Map, String>>),
+        call: Call,
+        services: &dyn Services,
+    ) -> Result<Value, PythonError> {
         let mut frame = map! {
             "op" => "call", "id" => id, "kind" => call.kind, "fun" => call.function,
             "args" => call.args.positional, "kwargs" => call.args.keyword,
         };
+        let process = &running.process;
         // Under the lock: data of other calls must not push out what this one names.
-        let mut running = self.running.lock();
-        let is_registered = match &*running {
-            Some(running) => running.process.register(id, sender.clone())?,
-            None => false,
-        };
-        if !is_registered {
-            let process = Process::start(&self.settings)?;
-            process.register(id, sender)?;
-            process.send(&setup_frame(setup()))?;
-            *running = Some(Running { process, data: Vec::new(), next_data: 0 });
+        let mut sent = running.sent.lock();
+        let mut numbers = Map::new();
+        for (name, data) in &call.data {
+            numbers.insert((*name).into(), sent.share(process, data)?.into());
         }
-        let Some(current) = running.as_mut() else { return Err(PythonError::Ended("at its start".into())) };
-        let process = Arc::clone(&current.process);
-        let mut sent = || {
-            let mut numbers = Map::new();
-            for (name, data) in &call.data {
-                numbers.insert((*name).into(), current.share(data)?.into());
-            }
-            frame.insert("with".into(), numbers.into());
-            process.send(&frame)
-        };
-        let sent = sent();
-        drop(running);
-        let result = sent.and_then(|()| self.wait(id, &process, &frames, call.deadline, services));
-        process.remove(id);
-        result
+        frame.insert("with".into(), numbers.into());
+        process.send(&frame)?;
+        drop(sent);
+        self.wait(id, process, frames, call.deadline, services)
     }
 
     /// Waits for the result of a call and answers what its function asks.
@@ -209,9 +256,21 @@ impl Drop for Python {
     }
 }
 
-impl Running {
+/// Runs a call, unless too many stand on top of each other.
+fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonError> {
+    let nested = NESTED.get();
+    if nested >= MOST_NESTED {
+        return Err(PythonError::Limit(format!("{MOST_NESTED} calls of Python stand on top of each other")));
+    }
+    NESTED.set(nested + 1);
+    let result = run();
+    NESTED.set(nested);
+    result
+}
+
+impl Sent {
     /// Returns the number of a mapping, which is sent if the process does not have it.
-    fn share(&mut self, data: &Arc<Map>) -> Result<i64, PythonError> {
+    fn share(&mut self, process: &Process, data: &Arc<Map>) -> Result<i64, PythonError> {
         if let Some(place) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
             // The one used last goes last: a call must not push out what it names itself.
             let known = self.data.remove(place);
@@ -221,11 +280,11 @@ impl Running {
         }
         if self.data.len() >= MOST_DATA {
             let (number, _) = self.data.remove(0);
-            self.process.send(&map! {"op" => "drop", "id" => number})?;
+            process.send(&map! {"op" => "drop", "id" => number})?;
         }
-        let number = self.next_data;
-        self.next_data += 1;
-        self.process.send(&map! {"op" => "data", "id" => number, "value" => (**data).clone()})?;
+        let number = self.next;
+        self.next += 1;
+        process.send(&map! {"op" => "data", "id" => number, "value" => (**data).clone()})?;
         self.data.push((number, Arc::clone(data)));
         Ok(number)
     }

@@ -9,6 +9,7 @@
 //! | `functions` | their functions in the form of built-in ones: [`Functions`] |
 //! | `engines` | functions that run as long as their daemon: [`Engine`] |
 //! | `host` | calls, and the process that runs them: [`Python`] |
+//! | `leases` | processes that are kept for functions in the data of files: [`Lease`] |
 //! | `process` | one process: its start, its connection, its end |
 //! | `program/` | the program that it runs, in Python |
 //!
@@ -21,6 +22,7 @@ mod engines;
 mod files;
 mod functions;
 mod host;
+mod leases;
 mod library;
 mod process;
 mod programs;
@@ -35,6 +37,7 @@ pub use engines::{Engine, METRICS};
 pub use files::Files;
 pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};
+pub use leases::{Lease, Leases, token};
 pub use library::{Described, Library};
 pub use settings::Settings;
 pub use unused::{warn_about_unused, warn_if_unused};

@@ -15,7 +15,7 @@ use brine_function::Args;
 use brine_value::{Map, Value};
 use parking_lot::ReentrantMutex;
 
-use crate::{Call, Files, Python, PythonError, Services, Settings, Setup, files, programs};
+use crate::{Call, Files, Lease, Python, PythonError, Services, Settings, Setup, files, programs};
 
 /// The longest text of a file that is searched for the name of a module; a longer one may have any.
 const MOST_SEARCHED: u64 = 1 << 20;
@@ -337,6 +337,27 @@ impl Library {
             return programs::call(&path, call, || services.is_cancelled());
         }
         self.python.call(call, || self.setup(functions()), services)
+    }
+
+    /// Calls Python as [`Library::call`]; also returns a lease of the process if the result stands for functions in it.
+    ///
+    /// # Errors
+    /// Those of [`Python::call`].
+    pub fn call_leasing(
+        &self,
+        call: Call<'_>,
+        functions: impl Fn() -> BTreeMap<&'static str, Vec<String>>,
+        services: &dyn Services,
+    ) -> Result<(Value, Option<Lease>), PythonError> {
+        self.python.call_leasing(call, || self.setup(functions()), services)
+    }
+
+    /// Calls a function in the process of a lease.
+    ///
+    /// # Errors
+    /// Those of [`Python::call`]; the process has ended.
+    pub fn call_leased(&self, lease: &Lease, call: Call<'_>, services: &dyn Services) -> Result<Value, PythonError> {
+        self.python.call_leased(lease, call, services)
     }
 
     /// Calls a function in a process of its own, which ends with the call.

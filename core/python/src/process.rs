@@ -47,6 +47,8 @@ pub type Frames = Sender<Result<Map, String>>;
 #[derive(Default)]
 struct Open {
     calls: HashMap<u64, Frames>,
+    /// How many leases keep the process.
+    leases: usize,
     /// Whether no more calls are accepted.
     is_retired: bool,
     /// Why the process ended, once it has.
@@ -58,6 +60,12 @@ pub struct Process {
     writer: Mutex<UnixStream>,
     child: Mutex<Child>,
     open: Mutex<Open>,
+}
+
+impl Open {
+    fn is_unused(&self) -> bool {
+        self.calls.is_empty() && self.leases == 0
+    }
 }
 
 impl Process {
@@ -95,8 +103,17 @@ impl Process {
 
     /// Registers a call. Returns false if the process takes no more.
     pub fn register(&self, id: u64, frames: Frames) -> Result<bool, PythonError> {
+        self.register_if(id, frames, |open| !open.is_retired)
+    }
+
+    /// As [`Process::register`], also if the process is retired: for the holder of a lease.
+    pub fn register_leased(&self, id: u64, frames: Frames) -> Result<bool, PythonError> {
+        self.register_if(id, frames, |_| true)
+    }
+
+    fn register_if(&self, id: u64, frames: Frames, may: impl FnOnce(&Open) -> bool) -> Result<bool, PythonError> {
         let mut open = self.open.lock();
-        if open.is_retired || open.ended.is_some() {
+        if open.ended.is_some() || !may(&open) {
             return Ok(false);
         }
         if open.calls.len() >= MOST_CALLS {
@@ -116,16 +133,30 @@ impl Process {
     pub fn remove(&self, id: u64) {
         let mut open = self.open.lock();
         open.calls.remove(&id);
-        if open.is_retired && open.calls.is_empty() {
+        if open.is_retired && open.is_unused() {
             self.close();
         }
     }
 
-    /// Accepts no more calls; the process ends when those in it have ended.
+    /// Accepts no more calls; the process ends when those in it, and its leases, have ended.
     pub fn retire(&self) {
         let mut open = self.open.lock();
         open.is_retired = true;
-        if open.calls.is_empty() {
+        if open.is_unused() {
+            self.close();
+        }
+    }
+
+    /// Keeps the process, also without calls, until as many calls of [`Process::release`].
+    pub fn lease(&self) {
+        self.open.lock().leases += 1;
+    }
+
+    /// Ends a lease.
+    pub fn release(&self) {
+        let mut open = self.open.lock();
+        open.leases = open.leases.saturating_sub(1);
+        if open.is_retired && open.is_unused() {
             self.close();
         }
     }
@@ -173,11 +204,11 @@ impl Process {
         open.ended = Some(reason);
     }
 
-    /// Retires a process without calls; returns false if there are some.
+    /// Retires a process without calls and leases; returns false if there are some.
     fn is_idle(&self) -> bool {
         let mut open = self.open.lock();
-        open.is_retired |= open.calls.is_empty();
-        open.calls.is_empty()
+        open.is_retired |= open.is_unused();
+        open.is_unused()
     }
 
     fn take(&self, frame: Map) {

@@ -343,6 +343,38 @@ fn an_idle_process_ends() {
 }
 
 #[test]
+fn a_lease_keeps_the_process_of_functions_in_data() {
+    let fixture = with_settings(Settings { idle: Duration::from_millis(100), ..Settings::default() });
+    let source = "import os\ndef run():\n    return {'of': [os.getpid, lambda a: a * 2]}\n";
+    let render = |source: &str| {
+        let args = ["py".into(), "".into(), "x.sls".into(), source.into(), Value::map(), "base".into()];
+        let call = Call { kind: "render", function: "x.sls", args: Args::positional(args), ..Call::default() };
+        fixture.python.call_leasing(call, Setup::default, &brine()).unwrap()
+    };
+    assert!(render("def run():\n    return {'a': 1}\n").1.is_none());
+    let (data, lease) = render(source);
+    let (leases, functions) = (Leases::default(), data.get("of").unwrap().as_list().unwrap());
+    leases.add(lease.unwrap());
+    let call = |function: &Value, args: Args| {
+        let token = token(function).unwrap();
+        let lease = leases.with(token).unwrap();
+        let call = Call { kind: "kept", function: token, args, ..Call::default() };
+        fixture.python.call_leased(&lease, call, &brine())
+    };
+    let pid = call(&functions[0], Args::default()).unwrap();
+    // Other modules are loaded by a new process meanwhile.
+    fixture.python.restart();
+    assert_ne!(fixture.plain("own.pid").unwrap(), pid);
+    assert_eq!(call(&functions[1], Args::positional([4.into()])), Ok(8.into()));
+    assert_eq!(call(&functions[0], Args::default()), Ok(pid.clone()));
+    assert!(leases.clone().with("00").is_none());
+    let process = Path::new("/proc").join(pid.to_string());
+    assert!(process.exists());
+    drop(leases);
+    wait_until(|| !process.exists());
+}
+
+#[test]
 fn functions_and_files_that_fail_are_described() {
     let fixture = fixture();
     let described = fixture.call_in("describe", "", Args::positional([list!["modules"]]), None, &brine()).unwrap();

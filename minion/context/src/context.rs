@@ -16,6 +16,7 @@ use brine_host::process::{Children, Output, ProcessError, Program};
 use brine_host::programs::{Programs, System};
 use brine_ids::{Jid, MinionId};
 use brine_job::orchestration::MasterAccess;
+use brine_python::Leases;
 use brine_schedule::Schedule;
 use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
@@ -300,6 +301,8 @@ pub struct Job {
     pub children: Children,
     /// Whether the package repositories were refreshed in this job.
     pub repositories_asked: Arc<AtomicBool>,
+    /// The Python processes with functions of files that the job has rendered.
+    pub leases: Leases,
 }
 
 impl Job {
@@ -317,6 +320,7 @@ impl Job {
             cancel: self.cancel.clone(),
             children: self.children.clone(),
             repositories_asked: Arc::clone(&self.repositories_asked),
+            leases: self.leases.clone(),
         }
     }
 
@@ -348,6 +352,7 @@ impl Job {
             cancel: CancellationToken::new(),
             children: Children::default(),
             repositories_asked: Arc::default(),
+            leases: Leases::default(),
         }
     }
 }

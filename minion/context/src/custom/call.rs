@@ -150,10 +150,14 @@ impl CustomModules {
     /// Calls a function of a file that Python has rendered: `function` is what stands for it in the data. `None` for
     /// anything else.
     pub fn call_kept(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
-        let token = function.get("__python_function__").and_then(Value::as_str)?;
+        let token = brine_python::token(function)?;
         let data = self.data(&context.call, context.test);
         let call = Call { kind: "kept", function: token, args, data, ..Call::default() };
-        let called = self.ask(&Running { context: &context.call, state: Some(context) }, call);
+        let running = Running { context: &context.call, state: Some(context) };
+        let called = match context.call.job.leases.with(token) {
+            Some(lease) => self.library.call_leased(&lease, call, &running),
+            None => self.ask(&running, call),
+        };
         Some(called.map_err(|error| error.of_call("cmd.call")))
     }
 
@@ -185,7 +189,15 @@ impl CustomModules {
             data: self.data(&context, context.is_test()),
             ..Call::default()
         };
-        let rendered = self.ask(&Running { context: &context.for_template(), state: None }, call);
+        let job = Arc::clone(&context.job);
+        let context = context.for_template();
+        let running = Running { context: &context, state: None };
+        let rendered = self.library.call_leasing(call, || functions(&context.minion), &running);
+        let rendered = rendered.map(|(data, lease)| {
+            // For `cmd.call` of the run, however much later.
+            lease.into_iter().for_each(|lease| job.leases.add(lease));
+            data
+        });
         Some(rendered.map_err(|error| error.of_call(file.name)))
     }
 

@@ -1,0 +1,76 @@
+//! Leases: they keep a process for the functions in it that the data of a rendered file stands for.
+//!
+//! A state run may call such a function long after its file was rendered, when an unused process would have ended, or when
+//! other modules were loaded by a new one.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use brine_value::Value;
+use parking_lot::Mutex;
+
+use crate::host::Running;
+
+/// The key of a mapping that stands for a function.
+const MARK: &str = "__python_function__";
+
+/// Keeps a process until it is dropped.
+pub struct Lease {
+    running: Arc<Running>,
+    tokens: HashSet<String>,
+}
+
+impl Lease {
+    /// Leases the process of a result; `None` if nothing in it stands for a function.
+    pub(crate) fn of(running: &Arc<Running>, value: &Value) -> Option<Self> {
+        let mut tokens = HashSet::new();
+        find(value, &mut tokens);
+        if tokens.is_empty() {
+            return None;
+        }
+        running.process.lease();
+        Some(Lease { running: Arc::clone(running), tokens })
+    }
+
+    pub(crate) fn running(&self) -> &Arc<Running> {
+        &self.running
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.running.process.release();
+    }
+}
+
+fn find(value: &Value, tokens: &mut HashSet<String>) {
+    match value {
+        Value::List(items) => items.iter().for_each(|item| find(item, tokens)),
+        Value::Map(map) => {
+            tokens.extend(token(value).map(str::to_owned));
+            map.values().for_each(|value| find(value, tokens));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the token in a value that stands for a function.
+pub fn token(value: &Value) -> Option<&str> {
+    value.get(MARK).and_then(Value::as_str)
+}
+
+/// The leases of a job. They end with its last clone.
+#[derive(Clone, Default)]
+pub struct Leases(Arc<Mutex<Vec<Arc<Lease>>>>);
+
+impl Leases {
+    /// Adds a lease.
+    pub fn add(&self, lease: Lease) {
+        self.0.lock().push(Arc::new(lease));
+    }
+
+    /// Returns the lease of a process with a function.
+    pub fn with(&self, token: &str) -> Option<Arc<Lease>> {
+        self.0.lock().iter().find(|lease| lease.tokens.contains(token)).cloned()
+    }
+}
