@@ -158,10 +158,10 @@ impl Python {
     /// Registers a call in the process that runs, or in a new one.
     fn current(&self, id: u64, frames: Frames, setup: impl Fn() -> Setup) -> Result<Arc<Running>, PythonError> {
         let mut current = self.running.lock();
-        if let Some(running) = &*current {
-            if running.process.register(id, frames.clone())? {
-                return Ok(Arc::clone(running));
-            }
+        if let Some(running) = &*current
+            && running.process.register(id, frames.clone())?
+        {
+            return Ok(Arc::clone(running));
         }
         let process = Process::start(&self.settings)?;
         process.register(id, frames)?;

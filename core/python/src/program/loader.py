@@ -6,9 +6,11 @@ import importlib.machinery
 import importlib.util
 import inspect
 import logging
+import operator
 import os
 import sys
 import threading
+import time
 import traceback
 
 import brine_kept as kept
@@ -195,6 +197,8 @@ class Loader:
         if kind == "render":
             data = renderers.render(self, *frame["args"])
             return self.kept.replace(data) if frame["args"][0] in renderers.PROGRAMS else data
+        if kind == "evaluate":
+            return self.evaluate(*frame["args"])
         if kind == "kept":
             return self.kept.find(frame["fun"])(*frame["args"], **frame["kwargs"])
         function = self.find(kind, frame["fun"])
@@ -230,6 +234,13 @@ class Loader:
         functions = self.spaces["modules"]
         function = functions[name] if name in functions else name
         return execute(dict(Current("opts")), data, function, args, kwargs)
+
+    def evaluate(self, expression, variables):
+        """Returns whether an expression is true, such as a condition of `loop.until`."""
+        space = self.dunders("states")
+        space.update(operator=operator, sys=sys, time=time, logging=logging, log=logging.getLogger("loop"))
+        space.update(variables)
+        return bool(eval(expression, space))  # pylint: disable=eval-used
 
     def place(self, function, about):
         """Tells the module of a function what it is called for."""

@@ -161,6 +161,18 @@ impl CustomModules {
         Some(called.map_err(|error| error.of_call("cmd.call")))
     }
 
+    /// Returns whether an expression in Python with these variables is true.
+    ///
+    /// # Errors
+    /// There is no Python, or the expression fails.
+    pub fn is_true(&self, context: &StateContext, expression: &str, variables: Map) -> Result<bool, PythonError> {
+        let args = Args::positional([expression.into(), variables.into()]);
+        let data = self.data(&context.call, context.test);
+        let call = Call { kind: "evaluate", args, data, ..Call::default() };
+        let answer = self.ask(&Running { context: &context.call, state: Some(context) }, call)?;
+        Ok(answer.is_truthy())
+    }
+
     /// Renders a file by Python, such as `#!py`, `#!mako|yaml` or a renderer of people's own; `None` for renderers that are
     /// not there.
     pub fn render(&self, context: &Context, file: &HostedFile) -> Option<CallResult> {

@@ -17,8 +17,8 @@ use std::sync::{Arc, Weak};
 
 use brine_config::MinionConfig;
 use brine_function::{Binder, CallResult, Function, Overlay};
-pub use brine_python::warn_if_unused;
-use brine_python::{Call, Described, Functions, Library, PythonError, Settings};
+use brine_python::{Call, Described, Functions, Library, Settings};
+pub use brine_python::{PythonError, warn_if_unused};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 pub use serializers::Serialized;

@@ -1,18 +1,23 @@
 //! `loop`: states that call execution functions until they return an expected value.
+//!
+//! Conditions are Python, as in Salt: the Python host evaluates them. Without Python they are taken for Jinja, which has
+//! the same comparisons.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
 
+use brine_context::custom::PythonError;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::cancelled_within;
 use brine_state::Source;
+use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, map};
 
 /// State functions of `loop`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("loop", [until, until_no_eval]);
 
-/// Call the execution function `name` until a condition is true: a Jinja expression in which `m_ret` is the
+/// Call the execution function `name` until a condition is true: an expression in Python in which `m_ret` is the
 /// returned value.
 #[function]
 pub fn until(
@@ -33,23 +38,38 @@ pub fn until(
     if context.test {
         return Ok(StateReturn::would(&name, format!("The execution module {name} will be run")).into());
     }
-    let source = Source::new(&context.call, context.call.pillar());
-    let text = format!("{{% if {condition} %}}met{{% endif %}}");
+    let given = map! {
+        "name" => &name, "m_args" => m_args.clone(), "m_kwargs" => m_kwargs.clone(),
+        "condition" => &condition, "period" => period, "timeout" => timeout,
+    };
     let attempts = Attempts::new(context, &name, Args { positional: m_args, keyword: m_kwargs }, period, timeout);
-    for given in attempts {
-        let variables = map! {"m_ret" => given?};
-        let report = source
-            .render_template("condition", &text, &variables, &context.saltenv)
-            .map_err(|error| CallError::Execution(format!("condition {condition} is invalid: {error}")))?;
-        if report == "met" {
+    for answer in attempts {
+        let mut variables = given.clone();
+        variables.insert("m_ret".into(), answer?);
+        if is_met(context, &condition, variables)? {
             return Ok(StateReturn::ok(&name, format!("Condition {condition} was met")).into());
         }
     }
     Ok(StateReturn::failed(&name, format!("Timed out while waiting for condition {condition}")).into())
 }
 
+/// Returns whether a condition is met.
+fn is_met(context: &StateContext, condition: &str, variables: Map) -> Result<bool, CallError> {
+    let invalid =
+        |error: &dyn std::fmt::Display| CallError::Execution(format!("condition {condition} is invalid: {error}"));
+    let missing = match context.call.minion.custom.is_true(context, condition, variables.clone()) {
+        Err(error @ PythonError::NoPython { .. }) => error,
+        evaluated => return evaluated.map_err(|error| invalid(&error)),
+    };
+    let source = Source::new(&context.call, context.call.pillar());
+    let text = format!("{{% if {condition} %}}met{{% endif %}}");
+    let rendered = source.render_template("condition", &text, &variables, &context.saltenv);
+    rendered.map(|text| text == "met").map_err(|error| invalid(&format!("{error} ({missing})")))
+}
+
 /// Call the execution function `name` until its return compares to the expected value, by one of `eq`, `ne`, `lt`,
-/// `le`, `gt`, `ge` and `contains`, or by an execution function with two arguments.
+/// `le`, `gt`, `ge` and `contains` or any other of Python's module `operator`, by `data.subdict_match`, or by an execution
+/// function or one of `_utils` with two arguments.
 #[function]
 pub fn until_no_eval(
     context: &StateContext,
@@ -143,7 +163,28 @@ enum Operator {
     /// Orderings that satisfy it.
     Ordered(&'static [Ordering]),
     Contains,
+    /// `data.subdict_match`: the expected value is a target by grains, such as `0:state:up`.
+    Subdict,
     Function(String),
+    /// A function of Python's module `operator`, or one of `_utils`.
+    Python(String),
+}
+
+/// The facts of a target that is compared with a returned value.
+struct Returned(Map);
+
+impl Facts for Returned {
+    fn id(&self) -> &'static str {
+        ""
+    }
+
+    fn grains(&self) -> Option<&Map> {
+        Some(&self.0)
+    }
+
+    fn pillar(&self) -> Option<&Map> {
+        None
+    }
 }
 
 impl Operator {
@@ -160,7 +201,8 @@ impl Operator {
             function if context.call.minion.functions.get(function).is_some() => {
                 Operator::Function(function.to_owned())
             }
-            _ => return None,
+            "data.subdict_match" => Operator::Subdict,
+            _ => Operator::Python(python_function(context, name)?),
         })
     }
 
@@ -178,10 +220,40 @@ impl Operator {
                     )));
                 }
             },
+            Operator::Subdict => {
+                let target = format!("m_ret:{expected}");
+                let target =
+                    Target::parse(TargetKind::Grain, target, ":", &Map::new()).map_err(CallError::execution)?;
+                target.matches(&Returned(map! {"m_ret" => given}))
+            }
+            Operator::Python(function) => {
+                let variables = map! {"m_ret" => given, "expected" => expected.clone()};
+                let custom = &context.call.minion.custom;
+                custom
+                    .is_true(context, &format!("{function}(m_ret, expected)"), variables)
+                    .map_err(CallError::execution)?
+            }
             Operator::Function(function) => {
                 context.call.call(function, Args::positional([given, expected.clone()]))?.is_truthy()
             }
         })
+    }
+}
+
+/// Returns the expression in Python for a function of `operator` or `_utils` with this name; `None` if there is none.
+fn python_function(context: &StateContext, name: &str) -> Option<String> {
+    let is_name = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.'))
+    };
+    if !is_name(name) {
+        return None;
+    }
+    let is_there = |test: String| context.call.minion.custom.is_true(context, &test, Map::new()).unwrap_or(false);
+    if name.contains('.') {
+        is_there(format!("'{name}' in __utils__")).then(|| format!("__utils__['{name}']"))
+    } else {
+        is_there(format!("callable(getattr(operator, '{name}', None))")).then(|| format!("operator.{name}"))
     }
 }
 
@@ -219,6 +291,15 @@ mod tests {
         let echo = |condition: &str| map! {"name" => "test.echo", "m_args" => list![5], "condition" => condition};
         for (args, expected) in [
             (echo("m_ret == 5"), "True: Condition m_ret == 5 was met"),
+            (
+                echo("isinstance(m_ret, int) and m_ret in {5, 6}"),
+                "True: Condition isinstance(m_ret, int) and m_ret in {5, 6} was met",
+            ),
+            (echo("all(n == m_ret for n in m_args)"), "True: Condition all(n == m_ret for n in m_args) was met"),
+            (
+                echo("__salt__['test.echo'](m_ret) is None"),
+                "False: Timed out while waiting for condition __salt__['test.echo'](m_ret) is None",
+            ),
             (echo("m_ret > 5"), "False: Timed out while waiting for condition m_ret > 5"),
             (map! {"name" => "test.ping"}, "False: An exit condition must be specified"),
             (map! {"name" => "no.such", "condition" => "m_ret"}, "False: Cannot find module no.such"),
@@ -226,6 +307,20 @@ mod tests {
             assert_eq!(report("until", false, args), expected);
         }
         assert_eq!(report("until", true, echo("m_ret")), "None: The execution module test.echo will be run");
+    }
+
+    #[test]
+    fn a_condition_that_fails_is_named() {
+        let context = testing::state_context(false, &[]);
+        for (condition, part) in [
+            ("m_ret[", "condition m_ret[ is invalid: SyntaxError: "),
+            ("nothing == 5", "condition nothing == 5 is invalid: NameError: name 'nothing' is not defined"),
+            ("m_ret['x']", "TypeError: 'int' object is not subscriptable"),
+        ] {
+            let args = map! {"name" => "test.echo", "m_args" => list![5], "condition" => condition};
+            let error = context.call.minion.states.call(&context, "loop.until", Args::keyword(args)).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+        }
     }
 
     #[test]
@@ -243,9 +338,20 @@ mod tests {
             ("text".into(), "contains", "ex".into(), met),
             (map! {"a" => 1}.into(), "contains", "b".into(), not),
             ("fine".into(), "test.arg", "x".into(), met),
+            (list![1, 1, 2].into(), "countOf", 1.into(), met),
+            (6.into(), "and_", 1.into(), not),
+            (list![map! {"state" => "InService"}], "data.subdict_match", "0:state:In*".into(), met),
+            (map! {"a" => map! {"b" => "c"}}.into(), "data.subdict_match", "a:b:d".into(), not),
         ] {
             let args = map! {"name" => "test.echo", "args" => list![given], "compare_operator" => operator, "expected" => expected};
             assert_eq!(report("until_no_eval", false, args), outcome, "{operator}");
+        }
+        for operator in ["no_such", "no.such", "__import__", "eq(1)", "path.x'"] {
+            let args = map! {"name" => "test.ping", "compare_operator" => operator, "expected" => true};
+            assert_eq!(
+                report("until_no_eval", false, args),
+                format!("False: Invalid operator \"{operator}\" supplied.")
+            );
         }
         let unordered = map! {"name" => "test.echo", "args" => list!["x"], "compare_operator" => "lt", "expected" => 1};
         let context = testing::state_context(false, &[]);
