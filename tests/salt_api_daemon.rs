@@ -116,7 +116,7 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
     let port = free_port();
     // Salt 3007 leaves events unread until another one arrives: there is one each second.
     let mut system = System::new(&format!(
-        "auto_accept: True\nexternal_auth:\n  file: {{^filename: ROOT/users, fred: ['.*', '@runner', '@wheel'], ann: ['test.*']}}\n\
+        "auto_accept: True\nsalt_client_files: True\nexternal_auth:\n  file: {{^filename: ROOT/users, fred: ['.*', '@runner', '@wheel'], ann: ['test.*']}}\n\
          rest_cherrypy: {{host: 127.0.0.1, port: {port}, disable_ssl: True}}\n\
          netapi_enable_clients: [local, local_async, runner, wheel]\n\
          api_pidfile: ROOT/api.pid\napi_logfile: ROOT/api-own.log\n\
@@ -161,6 +161,13 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
         for (name, expected) in expected {
             assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {}", log());
         }
+        // A logout ends the token behind the session, too; that of the other user stays.
+        for (user, tokens) in [("fred", 0), ("ann", 1)] {
+            let listed = system.tool("salt-run", &["auth.list_tokens", &format!("user={user}"), "--out=json"]);
+            let listed = json::from_json(&stdout(&listed)).unwrap();
+            assert_eq!(listed.as_map().unwrap().len(), tokens, "{release} {user}: {listed}");
+        }
+        assert_eq!(stdout(&system.tool("salt-run", &["auth.del_tokens", "ann", "--out=json"])).trim(), "1");
         drop(daemon);
         // Its processes may listen a little longer, and the next one has the same port.
         until("the port is free", || TcpStream::connect(("127.0.0.1", port)).is_err()).await;

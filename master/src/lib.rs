@@ -178,6 +178,7 @@ impl Master {
         let driver = own_stores::CacheDriver::open(&config, &custom);
         let own_tokens = own_stores::tokens(&config, &custom);
         let has_own_tokens = own_tokens.is_some();
+        let token_files = config.salt_client_files.then(|| config.cachedir.join("tokens"));
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
             files: file_roots(&config)?,
@@ -187,7 +188,7 @@ impl Master {
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20)?,
-            tokens: brine_auth::TokenStore::new(store.clone(), own_tokens),
+            tokens: brine_auth::TokenStore::new(store.clone(), own_tokens).with_files(token_files.as_deref()),
         };
         let has_git = storage.files.has_git();
         let keys = Arc::clone(&storage.keys);

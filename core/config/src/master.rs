@@ -349,7 +349,8 @@ shared_options! {
     /// Whether `minion/refresh` events are published.
     minion_data_cache_events: bool = true,
     /// Whether all jobs with their returns, and the grains of minions, are also written as the files that Salt's own
-    /// programs on the master's host read (`salt-run jobs.list_jobs` and `cache.grains` of Salt, `RunnerClient.cmd`).
+    /// programs on the master's host read (`salt-run jobs.list_jobs` and `cache.grains` of Salt, `RunnerClient.cmd`), and
+    /// the tokens of users, so that a logout of Salt's `salt-api` ends its token.
     salt_client_files: bool = false,
     /// Whether `salt/fileserver/roots/update` events are published.
     fileserver_events: bool = false,

@@ -11,6 +11,7 @@ mod eauth;
 mod events;
 mod own_tokens;
 mod throttle;
+mod token_files;
 mod tokens;
 
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING};

@@ -36,7 +36,7 @@ pub(crate) fn create(
     now: Timestamp,
 ) -> Result<NewToken, String> {
     let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
-    let token = Token { identity, start: now, expire };
+    let token = Token { identity, start: now, expire, has_files: false };
     let made = own.call("mk_token", vec![to_map(&token).into()])?;
     let secret = match made.get("token").and_then(Value::as_str) {
         Some(secret) => secret.to_owned(),
@@ -108,7 +108,8 @@ fn hidden(reason: &str, secret: &str) -> String {
     reason.replace(secret, "<token>")
 }
 
-fn to_map(token: &Token) -> Map {
+/// Returns the data of a token as Salt has it.
+pub(crate) fn to_map(token: &Token) -> Map {
     let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
     let identity = &token.identity;
     let mut data = map! {
@@ -148,6 +149,7 @@ fn from_map(data: &Map) -> Option<Token> {
         },
         start: time("start").unwrap_or(expire),
         expire,
+        has_files: false,
     })
 }
 

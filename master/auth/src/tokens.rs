@@ -3,18 +3,20 @@
 //! The store has only a digest of each token, so that read access to the store does not reveal tokens. With
 //! `eauth_tokens` a store of the operator's own has them instead.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_crypt::token;
 use brine_value::{Map, Value, map, msgpack};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
 use crate::eauth::Identity;
 use crate::own_tokens::{self, OwnTokens};
+use crate::token_files::TokenFiles;
 
 /// By the token's SHA-256 in hexadecimal: the identity, as a packed map.
 const TOKENS: Table = Table("auth_tokens");
@@ -32,6 +34,8 @@ pub struct Token {
     pub start: Timestamp,
     /// When it expires.
     pub expire: Timestamp,
+    /// Whether it has files for Salt's programs, and ends with them.
+    pub has_files: bool,
 }
 
 /// A new token with its secret.
@@ -52,6 +56,7 @@ impl Token {
             "auth_list" => self.identity.entries.clone(),
             "start" => self.start.as_millisecond(),
             "expire" => self.expire.as_millisecond(),
+            "has_files" => self.has_files,
         }
     }
 
@@ -71,6 +76,7 @@ impl Token {
             },
             start: time("start")?,
             expire: time("expire")?,
+            has_files: map.get("has_files").is_some_and(Value::is_truthy),
         })
     }
 }
@@ -86,11 +92,17 @@ pub enum TokenError {
     Own(String),
 }
 
+/// Whether a token has lost its files, of which these tokens have some.
+fn is_without_files(with_files: Option<&HashSet<String>>, digest: &str, token: &Token) -> bool {
+    token.has_files && with_files.is_some_and(|digests| !digests.contains(digest))
+}
+
 /// The tokens in the master's store, or in one of the operator's own.
 #[derive(Clone)]
 pub struct TokenStore {
     store: BlockingStore,
     own: Option<Arc<dyn OwnTokens>>,
+    files: Option<TokenFiles>,
 }
 
 fn key(secret: &str) -> String {
@@ -100,7 +112,13 @@ fn key(secret: &str) -> String {
 impl TokenStore {
     /// Opens the tokens in a store, or in `own`.
     pub fn new(store: BlockingStore, own: Option<Arc<dyn OwnTokens>>) -> Self {
-        TokenStore { store, own }
+        TokenStore { store, own, files: None }
+    }
+
+    /// Also writes files of new tokens into a directory, for Salt's own programs.
+    #[must_use]
+    pub fn with_files(self, directory: Option<&Path>) -> Self {
+        TokenStore { files: directory.map(TokenFiles::new), ..self }
     }
 
     /// Creates a token that is valid for a duration from `now` on.
@@ -111,11 +129,23 @@ impl TokenStore {
         self.make_room(now)?;
         let secret = brine_digest::hex(token::random_bytes::<32>());
         let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
-        let token = Token { identity, start: now, expire };
-        let mut batch = Batch::new();
-        batch.put(TOKENS, key(&secret), msgpack::pack_map(&token.to_map()));
-        self.store.write_blocking(batch).durable_blocking()?;
+        let mut token = Token { identity, start: now, expire, has_files: self.files.is_some() };
+        self.put(&secret, &token)?;
+        // The token comes first: files of unknown tokens are removed.
+        if let Some(files) = &self.files
+            && let Err(error) = files.write(&secret, &own_tokens::to_map(&token))
+        {
+            tracing::warn!(%error, "writing the files of a token for Salt's programs failed");
+            token.has_files = false;
+            self.put(&secret, &token)?;
+        }
         Ok(NewToken { secret, token })
+    }
+
+    fn put(&self, secret: &str, token: &Token) -> Result<(), StoreError> {
+        let mut batch = Batch::new();
+        batch.put(TOKENS, key(secret), msgpack::pack_map(&token.to_map()));
+        self.store.write_blocking(batch).durable_blocking()
     }
 
     /// Returns a token; `None` if it is unknown, revoked or expired.
@@ -125,7 +155,16 @@ impl TokenStore {
         }
         let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
         let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
-        Ok(token.filter(|token| now < token.expire))
+        let Some(token) = token.filter(|token| now < token.expire) else { return Ok(None) };
+        if token.has_files && self.files.as_ref().is_some_and(|files| !files.has(secret)) {
+            tracing::info!(
+                user = token.identity.username,
+                "a token is revoked: a program of Salt has removed its file"
+            );
+            self.revoke(secret)?;
+            return Ok(None);
+        }
+        Ok(Some(token))
     }
 
     /// Revokes a token. Returns whether there was such a token.
@@ -143,8 +182,17 @@ impl TokenStore {
             let mut batch = Batch::new();
             batch.delete(TOKENS, digest);
             self.store.write_blocking(batch).durable_blocking()?;
+            self.clean_files();
         }
         Ok(is_known)
+    }
+
+    /// Removes the files of tokens that are not there any more.
+    fn clean_files(&self) {
+        if let Some(files) = &self.files {
+            // A token that cannot be read stays.
+            files.remove(|secret| !matches!(self.store.get(TOKENS, key(secret).as_bytes()), Ok(None)));
+        }
     }
 
     /// Revokes all tokens of a user, or those of one backend. Returns their number.
@@ -154,7 +202,9 @@ impl TokenStore {
         if let Some(own) = &self.own {
             return self.revoke_own(&**own, |_, token| is_meant(token));
         }
-        Ok(self.delete_where(|token| token.is_some_and(is_meant))?)
+        let revoked = self.delete_where(|_, token| token.is_some_and(is_meant))?;
+        self.clean_files();
+        Ok(revoked)
     }
 
     /// Revokes the tokens that `is_meant` returns true for, of the operator's own store. Returns their number.
@@ -175,9 +225,11 @@ impl TokenStore {
             let listed = own_tokens::list(&**own, now).map_err(TokenError::Own)?;
             return Ok(listed.into_iter().map(|(secret, token)| (own_tokens::digest(&secret), token)).collect());
         }
+        let with_files = self.digests_with_files();
         let mut found = Vec::new();
         self.each(|digest, token| {
-            if let Some(token) = token.filter(|token| now < token.expire) {
+            let is_valid = |token: &Token| now < token.expire && !is_without_files(with_files.as_ref(), digest, token);
+            if let Some(token) = token.filter(is_valid) {
                 found.push((digest.to_owned(), token));
             }
         })?;
@@ -189,16 +241,28 @@ impl TokenStore {
         if let Some(own) = &self.own {
             return own_tokens::remove_expired(&**own, now).map_err(TokenError::Own);
         }
-        Ok(self.delete_where(|token| token.is_none_or(|token| token.expire <= now))?)
+        let with_files = self.digests_with_files();
+        // A new token may not have been among the files yet.
+        let is_ended = |digest: &str, token: &Token| {
+            let is_new = now.duration_since(token.start) < SignedDuration::from_secs(60);
+            token.expire <= now || !is_new && is_without_files(with_files.as_ref(), digest, token)
+        };
+        let removed = self.delete_where(|digest, token| token.is_none_or(|token| is_ended(digest, token)))?;
+        self.clean_files();
+        Ok(removed)
     }
 
-    /// Deletes the tokens that `is_meant` returns true for; it gets `None` for one that does not decode. Returns their
-    /// number.
-    fn delete_where(&self, is_meant: impl Fn(Option<&Token>) -> bool) -> Result<usize, StoreError> {
+    fn digests_with_files(&self) -> Option<HashSet<String>> {
+        self.files.as_ref()?.digests()
+    }
+
+    /// Deletes the tokens that `is_meant` returns true for; it gets the digest, and `None` for a token that does not
+    /// decode. Returns their number.
+    fn delete_where(&self, is_meant: impl Fn(&str, Option<&Token>) -> bool) -> Result<usize, StoreError> {
         let mut batch = Batch::new();
         let mut count = 0;
         self.each(|digest, token| {
-            if is_meant(token.as_ref()) {
+            if is_meant(digest, token.as_ref()) {
                 batch.delete(TOKENS, digest);
                 count += 1;
             }
@@ -215,7 +279,7 @@ impl TokenStore {
         if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
             return Ok(());
         }
-        self.delete_where(|token| token.is_none_or(|token| token.expire <= now))?;
+        self.delete_where(|_, token| token.is_none_or(|token| token.expire <= now))?;
         let mut by_user: HashMap<(String, String), Vec<(Timestamp, String)>> = HashMap::new();
         let mut count = 0;
         self.each(|digest, token| {
@@ -261,7 +325,7 @@ mod tests {
 
     use super::*;
 
-    fn tokens(directory: &std::path::Path) -> TokenStore {
+    fn tokens(directory: &Path) -> TokenStore {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None)
@@ -313,7 +377,7 @@ mod tests {
         let hers = tokens.create(ann, day, at(0)).unwrap();
         let mut batch = Batch::new();
         for number in 1..MOST {
-            let token = Token { identity: fred(), start: at(number), expire: at(90_000) };
+            let token = Token { identity: fred(), start: at(number), expire: at(90_000), has_files: false };
             batch.put(TOKENS, format!("{number:064}"), msgpack::pack_map(&token.to_map()));
         }
         tokens.store.write_blocking(batch).durable_blocking().unwrap();
@@ -339,6 +403,50 @@ mod tests {
             assert_eq!(tokens.revoke_user(user, eauth).unwrap(), revoked, "{user} {eauth:?}");
         }
         assert_eq!(tokens.list(now).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_token_ends_with_its_files_and_its_files_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().join("tokens");
+        let tokens = tokens(directory.path()).with_files(Some(&files));
+        let now = Timestamp::from_second(1_000).unwrap();
+        let create = || tokens.create(fred(), Duration::from_secs(100), now).unwrap().secret;
+        let names = || {
+            let mut names: Vec<String> = std::fs::read_dir(&files)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+                .collect();
+            names.sort();
+            names
+        };
+        for ending in ["", ".p"] {
+            let (ended, kept) = (create(), create());
+            let data = msgpack::unpack_map(&std::fs::read(files.join(format!("{ended}{ending}"))).unwrap()).unwrap();
+            assert_eq!((data.get("token"), data.get("name")), (Some(&Value::from(&ended)), Some(&"fred".into())));
+            assert!(tokens.get(&ended, now).unwrap().is_some());
+            std::fs::remove_file(files.join(format!("{ended}{ending}"))).unwrap();
+            assert_eq!(tokens.list(now).unwrap().len(), 1);
+            assert_eq!(tokens.get(&ended, now).unwrap(), None);
+            assert_eq!(names(), [kept.clone(), format!("{kept}.p")]);
+            assert!(tokens.get(&kept, now).unwrap().is_some());
+            assert!(tokens.revoke(&kept).unwrap() && names().is_empty());
+        }
+        let (kept, other) = (create(), files.join("other"));
+        std::fs::write(&other, "").unwrap();
+        assert_eq!(tokens.remove_expired(now).unwrap(), 0);
+        assert_eq!(names().len(), 3);
+        let lost = create();
+        std::fs::remove_file(files.join(&lost)).unwrap();
+        assert_eq!(tokens.remove_expired(now).unwrap(), 0, "it may be new");
+        assert_eq!(tokens.remove_expired(Timestamp::from_second(1_090).unwrap()).unwrap(), 1);
+        assert_eq!(names().len(), 3);
+        assert_eq!(tokens.remove_expired(Timestamp::from_second(1_100).unwrap()).unwrap(), 1);
+        assert_eq!(names(), ["other"]);
+        // Files mean nothing for tokens from before the option, nor after it.
+        let without = TokenStore { files: None, ..tokens.clone() };
+        let secret = without.create(fred(), Duration::from_secs(100), now).unwrap().secret;
+        assert!(tokens.get(&secret, now).unwrap().is_some() && without.get(&kept, now).unwrap().is_none());
     }
 
     #[test]

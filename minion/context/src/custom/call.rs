@@ -207,7 +207,9 @@ impl CustomModules {
         let rendered = self.library.call_leasing(call, || functions(&context.minion), &running);
         let rendered = rendered.map(|(data, lease)| {
             // For `cmd.call` of the run, however much later.
-            lease.into_iter().for_each(|lease| job.leases.add(lease));
+            if let Some(lease) = lease {
+                job.leases.add(lease);
+            }
             data
         });
         Some(rendered.map_err(|error| error.of_call(file.name)))
