@@ -338,7 +338,7 @@ mod tests {
             ("text".into(), "contains", "ex".into(), met),
             (map! {"a" => 1}.into(), "contains", "b".into(), not),
             ("fine".into(), "test.arg", "x".into(), met),
-            (list![1, 1, 2].into(), "countOf", 1.into(), met),
+            (list![1, 1, 2], "countOf", 1.into(), met),
             (6.into(), "and_", 1.into(), not),
             (list![map! {"state" => "InService"}], "data.subdict_match", "0:state:In*".into(), met),
             (map! {"a" => map! {"b" => "c"}}.into(), "data.subdict_match", "a:b:d".into(), not),
