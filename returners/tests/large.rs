@@ -53,4 +53,11 @@ fn a_million_returns_are_looked_up_quickly() {
     let is_apply = |job: &JobOutline<'_>| job.functions().any(|fun| fun == "state.apply");
     time("jobs of a function", 100, &|| cache.find_jobs(None, &is_apply).unwrap().len());
     time("all jobs", 1000, &|| cache.get_jids(None).unwrap().len());
+    let start = Instant::now();
+    cache.clean_old_jobs(Duration::from_secs(60)).unwrap();
+    println!("removed in {:?}", start.elapsed());
+    // The check that the removal asked for, and another one.
+    store.reclaim().durable_blocking().unwrap();
+    println!("given back in {:?}: {} MiB", start.elapsed(), store.disk_bytes() >> 20);
+    assert!(store.disk_bytes() < 16 << 20);
 }

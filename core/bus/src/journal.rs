@@ -223,7 +223,7 @@ impl Journal {
         let oldest = store.scan(INDEX, b"", 1).ok().and_then(|pairs| pairs.into_iter().next());
         let before = oldest.map_or(0, |(_, value)| entry(&value).1);
         let events = first.map_or(0, |first| numbers::issued(&self.shared.holes.lock(), first, last));
-        (events, self.shared.progress.lock().bytes.saturating_sub(before))
+        (events, self.shared.progress.lock().bytes().saturating_sub(before))
     }
 
     /// Returns the ranges of issued numbers that are missing among the events read from `from` to before `next`. Events
@@ -245,7 +245,7 @@ impl Journal {
         }
         self.shared.cursors.lock().values_mut().for_each(|cursor| cursor.written = None);
         let mut progress = self.shared.progress.lock();
-        let bytes = progress.bytes;
+        let bytes = progress.bytes();
         progress.back_to(bytes);
         true
     }
@@ -287,10 +287,10 @@ impl Journal {
     /// Adds events to a batch. Returns the bytes written before, and the cut if trimming is due.
     pub fn append(&self, batch: &mut Batch, events: &[Event]) -> (u64, Option<Cut>) {
         let mut progress = self.shared.progress.lock();
-        let (before, now) = (progress.bytes, retention::now_micros());
+        let (before, now) = (progress.bytes(), retention::now_micros());
         for event in events {
             if let Some(time) = progress.index(now, &self.shared.limits) {
-                let entry = [event.seq().to_be_bytes(), progress.bytes.to_be_bytes()].concat();
+                let entry = [event.seq().to_be_bytes(), progress.bytes().to_be_bytes()].concat();
                 batch.put(INDEX, time.to_be_bytes(), entry);
             }
             progress.add(8 + event.frame().len());

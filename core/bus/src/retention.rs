@@ -3,13 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::JournalLimits;
-
-/// The page size of the store.
-const PAGE: u64 = 4096;
-/// Overhead of a leaf, of a row in it, and of its entry in the branch above.
-const LEAF: u64 = 4;
-const ROW: u64 = 8;
-const BRANCH: u64 = 40;
+use crate::store::Pages;
 
 /// The maximum interval between checks for trimming.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
@@ -19,9 +13,8 @@ pub(super) const TRIM_AT_ONCE: u64 = 64 << 20;
 
 /// The written, indexed and trimmed parts of the journal.
 pub(super) struct Progress {
-    /// The bytes on disk of all events so far.
-    pub bytes: u64,
-    leaf: u64,
+    /// The disk space of all events so far.
+    pages: Pages,
     indexed: Option<(u64, u64)>,
     trimmed: Option<(Instant, u64)>,
     clock: Clock,
@@ -31,48 +24,44 @@ impl Progress {
     /// Continues after the last index entry: its time and the bytes before it.
     pub fn new(last: Option<(u64, u64)>) -> Self {
         let (time, bytes) = last.unwrap_or_default();
-        Progress { bytes, leaf: PAGE, indexed: None, trimmed: None, clock: Clock::new(now_micros(), time) }
+        Progress { pages: Pages::after(bytes), indexed: None, trimmed: None, clock: Clock::new(now_micros(), time) }
     }
 
-    /// Adds the disk space of a row: rows in key order share leaves of one page, a larger row has pages of its own, in
-    /// a power of two.
+    /// Returns the bytes on disk of all events so far.
+    pub fn bytes(&self) -> u64 {
+        self.pages.bytes
+    }
+
+    /// Adds the disk space of a row.
     pub fn add(&mut self, key_and_value: usize) {
-        let row = key_and_value as u64 + ROW;
-        if row + LEAF > PAGE {
-            self.bytes += (row + LEAF).div_ceil(PAGE).next_power_of_two() * PAGE + BRANCH;
-            self.leaf = PAGE;
-        } else if self.leaf + row > PAGE {
-            self.bytes += PAGE + BRANCH;
-            self.leaf = LEAF + row;
-        } else {
-            self.leaf += row;
-        }
+        self.pages.add(key_and_value);
     }
 
     /// Returns the time of a new index entry, if one is due now, in microseconds since 1970.
     pub fn index(&mut self, now: u64, limits: &JournalLimits) -> Option<u64> {
         let due = self.indexed.is_none_or(|(time, bytes)| {
-            now.abs_diff(time) >= INDEX_INTERVAL_MICROS || self.bytes >= bytes + limits.step() / 2
+            now.abs_diff(time) >= INDEX_INTERVAL_MICROS || self.bytes() >= bytes + limits.step() / 2
         });
         due.then(|| {
-            self.indexed = Some((now, self.bytes));
+            self.indexed = Some((now, self.bytes()));
             self.clock.index(now)
         })
     }
 
     /// Returns the cut if trimming is due.
     pub fn trim(&mut self, limits: &JournalLimits) -> Option<Cut> {
-        let due =
-            self.trimmed.is_none_or(|(at, bytes)| at.elapsed() >= TRIM_INTERVAL || self.bytes >= bytes + limits.step());
+        let due = self
+            .trimmed
+            .is_none_or(|(at, bytes)| at.elapsed() >= TRIM_INTERVAL || self.bytes() >= bytes + limits.step());
         due.then(|| {
-            self.trimmed = Some((Instant::now(), self.bytes));
-            Cut { now: self.clock.age(), written: self.bytes }
+            self.trimmed = Some((Instant::now(), self.bytes()));
+            Cut { now: self.clock.age(), written: self.bytes() }
         })
     }
 
     /// Reverts the count to these bytes, after a failed write.
     pub fn back_to(&mut self, bytes: u64) {
-        (self.bytes, self.leaf, self.indexed) = (bytes, PAGE, None);
+        (self.pages, self.indexed) = (Pages::after(bytes), None);
     }
 
     /// Trims again with the next write.
@@ -126,29 +115,6 @@ pub(super) fn now_micros() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn rows_take_whole_pages() {
-        let taken = |rows: &[usize]| {
-            let mut progress = Progress::new(None);
-            for row in rows {
-                progress.add(*row);
-            }
-            progress.bytes / PAGE
-        };
-        for (rows, pages) in [
-            (&[100][..], 1),
-            (&[100; 37], 1),
-            (&[100; 38], 2),
-            (&[2100, 2100], 2),
-            (&[4084], 1),
-            (&[4085], 2),
-            (&[33_000], 16),
-            (&[33_000, 10], 17),
-        ] {
-            assert_eq!(taken(rows), pages, "{rows:?}");
-        }
-    }
 
     #[test]
     fn a_clock_set_forward_does_not_age_events() {

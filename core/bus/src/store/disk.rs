@@ -23,6 +23,9 @@ pub(super) trait Disk: Send + Sync {
 
     /// Returns the path of the file.
     fn path(&self) -> &Path;
+
+    /// Returns a file beside this one, for a copy that takes its place.
+    fn beside(&self) -> Box<dyn Disk>;
 }
 
 /// A file of the file system.
@@ -70,6 +73,37 @@ impl Disk for FileDisk {
     fn path(&self) -> &Path {
         &self.0
     }
+
+    fn beside(&self) -> Box<dyn Disk> {
+        Box::new(FileDisk(beside(&self.0)))
+    }
+}
+
+/// Returns the path of a copy of a store.
+pub(super) fn beside(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    name.into()
+}
+
+/// Removes a file that may be missing.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Renames a file of the same directory onto a path. After a crash either the old or the new file is there.
+pub(super) fn replace(path: &Path, by: &Path) -> io::Result<()> {
+    std::fs::rename(by, path)?;
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
+/// Returns the free bytes of the file system of a path.
+pub(super) fn free(path: &Path) -> io::Result<u64> {
+    let status = nix::sys::statvfs::statvfs(path)?;
+    Ok(status.blocks_available() * status.fragment_size())
 }
 
 /// Moves a damaged store to the first free name of `.damaged`, `.damaged.1`, ...; if all are taken, replaces the

@@ -112,6 +112,25 @@ impl Engine {
         Ok(())
     }
 
+    /// Puts a copy, which has the same rows, in the place of the file. Waits for running reads.
+    pub fn swap(&self, copy: &dyn Disk) -> Result<(), String> {
+        let (database, _) = open(copy, self.cache, false).map_err(|error| error.to_string())?;
+        let mut slot = self.database.write();
+        disk::replace(self.disk.path(), copy.path()).map_err(|error| error.to_string())?;
+        self.generation.fetch_add(1, Ordering::Relaxed);
+        let old = slot.replace(database);
+        drop(slot);
+        _ = catch_unwind(AssertUnwindSafe(move || drop(old)));
+        Ok(())
+    }
+
+    /// Runs an operation on the database.
+    pub fn with<T>(&self, operation: impl FnOnce(&Database) -> Result<T, redb::Error>) -> Result<T, String> {
+        let guard = self.database.read();
+        let database = guard.as_ref().ok_or("it is being reopened")?;
+        guarded(|| operation(database))
+    }
+
     fn close(&self) {
         let old = self.database.write().take();
         // A database with a damaged page may panic when it is closed.
@@ -197,8 +216,16 @@ impl Engine {
     }
 }
 
+/// Runs an operation of redb, and returns its error or panic as text.
+pub(super) fn guarded<T>(operation: impl FnOnce() -> Result<T, redb::Error>) -> Result<T, String> {
+    match catch_unwind(AssertUnwindSafe(operation)) {
+        Ok(result) => result.map_err(|error| error.to_string()),
+        Err(panic) => Err(text_of(&*panic).to_owned()),
+    }
+}
+
 /// Opens the database of a disk. Returns whether it was repaired.
-fn open(disk: &dyn Disk, cache: usize, create: bool) -> Result<(Database, bool), DatabaseError> {
+pub(super) fn open(disk: &dyn Disk, cache: usize, create: bool) -> Result<(Database, bool), DatabaseError> {
     let repaired = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&repaired);
     let mut builder = Builder::new();

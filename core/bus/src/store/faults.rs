@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use redb::backends::FileBackend;
 use redb::{BackendError, Builder, Database, DatabaseError, StorageBackend};
 
-use super::disk::{Disk, FileDisk};
+use super::disk::{self, Disk, FileDisk};
 use super::queue::QueueLimits;
 use super::{Opened, Store};
 
@@ -89,6 +89,10 @@ impl Disk for FaultyDisk {
 
     fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    fn beside(&self) -> Box<dyn Disk> {
+        Box::new(FaultyDisk(FileDisk(disk::beside(self.0.path())), self.1.clone()))
     }
 }
 

@@ -7,20 +7,27 @@
 //! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
 //! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and
-//! recovery), `engine` (redb, with its errors and panics), `disk` (the file), `observers` (of committed changes).
+//! recovery), `reclaim` and `copy` (of free space), `pages` (the disk space of rows), `engine` (redb, with its errors and
+//! panics), `disk` (the file), `observers` (of committed changes).
 
 mod batch;
 mod blocking;
+mod copy;
 mod disk;
 mod engine;
 mod observers;
+mod pages;
 mod queue;
+mod reclaim;
 mod writer;
 
 #[cfg(test)]
 pub(crate) mod faults;
 #[cfg(test)]
 pub(crate) mod tests;
+
+#[cfg(test)]
+mod reclaim_tests;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +46,9 @@ use disk::{Disk, FileDisk};
 use engine::{Engine, Failure, ReadTable};
 use observers::Observers;
 pub use observers::{Observer, Touched};
+pub(crate) use pages::Pages;
 use queue::{Queue, QueueLimits};
+use reclaim::Reclaim;
 
 /// The version of the layout; increased with each change, together with a migration of older stores.
 pub const SCHEMA: u64 = 1;
@@ -225,6 +234,7 @@ impl Store {
             }
             Err((error, _)) => return Err(failed(error.to_string())),
         };
+        disk::remove(engine.disk.beside().path()).map_err(|error| failed(error.to_string()))?;
         check_schema(&engine)?;
         let inner = Arc::new(Inner {
             engine,
@@ -237,7 +247,7 @@ impl Store {
             .name("store".into())
             .spawn(move || {
                 let Inner { engine, queue, health, observers } = &*of_thread;
-                writer::Writer { engine, queue, health, observers, refused: AtomicU64::new(0) }.run();
+                writer::Writer { engine, queue, health, observers, refused: AtomicU64::new(0) }.run(Reclaim::new());
             })
             .map_err(|error| failed(error.to_string()))?;
         let writer = Arc::new(WriterThread { inner: Arc::clone(&inner), thread: Mutex::new(Some(thread)) });
@@ -249,9 +259,15 @@ impl Store {
         self.inner.engine.disk.path()
     }
 
-    /// Returns the allocated size of the store on disk, in bytes.
+    /// Returns the allocated size of the store on disk, in bytes, with that of a copy that is being made.
     pub fn disk_bytes(&self) -> u64 {
-        disk::allocated(self.path())
+        disk::allocated(self.path()) + disk::allocated(self.inner.engine.disk.beside().path())
+    }
+
+    /// Checks whether the file takes much more space than its rows need, as regular checks do, and gives it back to the
+    /// disk. The ticket is done when that has ended; reads and writes go on meanwhile.
+    pub fn reclaim(&self) -> Ticket {
+        Ticket(self.inner.queue.request_space())
     }
 
     /// Watches whether the store accepts writes.

@@ -21,14 +21,16 @@ impl Default for QueueLimits {
     }
 }
 
+/// The sender of a result.
+pub(super) type Done = oneshot::Sender<Result<(), StoreError>>;
 /// A batch and the sender of its result.
-pub(super) type Waiting = (Batch, oneshot::Sender<Result<(), StoreError>>);
+pub(super) type Waiting = (Batch, Done);
 
 /// The writer's next step.
 pub(super) enum Next {
     /// Batches to commit.
     Batches(Vec<Waiting>),
-    /// A reader met an error, or the deadline has passed.
+    /// A reader met an error, free space is wanted, or the deadline has passed.
     Check,
     /// The queue was closed.
     Closed,
@@ -41,6 +43,8 @@ struct State {
     /// Batches are being refused because the queue is full: logged once, until there is room.
     refusing: bool,
     suspect: Option<(String, u64)>,
+    /// Those who wait until free space is given back.
+    space: Vec<Done>,
     closing: bool,
 }
 
@@ -129,6 +133,19 @@ impl Queue {
         self.state.lock().suspect.take()
     }
 
+    /// Asks the writer to give free space back.
+    pub fn request_space(&self) -> oneshot::Receiver<Result<(), StoreError>> {
+        let (done, result) = oneshot::channel();
+        self.state.lock().space.push(done);
+        self.arrived.notify_one();
+        result
+    }
+
+    /// Takes the requests for free space.
+    pub fn take_space_requests(&self) -> Vec<Done> {
+        std::mem::take(&mut self.state.lock().space)
+    }
+
     /// Closes the queue: the writer ends once it is empty.
     pub fn close(&self) {
         self.state.lock().closing = true;
@@ -150,7 +167,7 @@ impl Queue {
             if state.closing {
                 return Next::Closed;
             }
-            if state.suspect.is_some() {
+            if state.suspect.is_some() || !state.space.is_empty() {
                 return Next::Check;
             }
             match deadline {

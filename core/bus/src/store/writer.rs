@@ -2,7 +2,8 @@
 //!
 //! After an error all writes are refused at once. The database is reopened, so that reads work again, and retried with
 //! growing pauses until the disk accepts writes; the process need not be restarted. After a write that met a damaged
-//! page all pages are checked; a file that cannot be repaired is moved aside, as at the start.
+//! page all pages are checked; a file that cannot be repaired is moved aside, as at the start. Between commits the thread
+//! gives free space back (`reclaim`).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::watch;
 use super::engine::{self, Engine, Failure};
 use super::observers::Observers;
 use super::queue::{Next, Queue, Waiting};
+use super::reclaim::Reclaim;
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
 
@@ -69,15 +71,16 @@ impl Pauses {
 
 impl Writer<'_> {
     /// Commits batches until the queue is closed.
-    pub fn run(&self) {
+    pub fn run(&self, mut reclaim: Reclaim) {
         let mut fault: Option<Fault> = None;
         let mut pauses = Pauses { next: FIRST_PAUSE, recovered: None, unexplained: None };
         loop {
-            match self.queue.next(fault.as_ref().map(|fault| fault.next_try)) {
+            let wake = fault.as_ref().map_or_else(|| reclaim.next(), |fault| fault.next_try);
+            match self.queue.next(Some(wake)) {
                 Next::Closed => return,
                 Next::Batches(waiting) => match &fault {
                     Some(fault) => self.refuse(waiting, &fault.error),
-                    None => fault = self.commit(waiting).map(|failure| self.fail(&failure, &mut pauses)),
+                    None => fault = self.commit(waiting, &mut reclaim).map(|failure| self.fail(&failure, &mut pauses)),
                 },
                 Next::Check => {}
             }
@@ -92,14 +95,20 @@ impl Writer<'_> {
             if let Some(failed) = fault.take_if(|fault| Instant::now() >= fault.next_try) {
                 fault = self.recover(failed, &mut pauses);
             }
+            reclaim.request(self.queue.take_space_requests());
+            match &fault {
+                Some(fault) => reclaim.abandon(&fault.error),
+                None => reclaim.step(self.engine),
+            }
         }
     }
 
     /// Commits batches together. Returns the failure that makes the store unusable.
-    fn commit(&self, waiting: Vec<Waiting>) -> Option<Failure> {
+    fn commit(&self, waiting: Vec<Waiting>, reclaim: &mut Reclaim) -> Option<Failure> {
         let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         let failure = match self.engine.commit(&batches) {
             Ok(()) => {
+                reclaim.committed(&batches);
                 self.observers.committed(&batches);
                 for sender in done {
                     // The caller may ignore the result.

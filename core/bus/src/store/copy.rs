@@ -1,0 +1,156 @@
+//! A copy of the store in a file beside it. Rows are copied table by table in the order of their keys, a step at a time;
+//! every commit of the store is applied to the copy, too.
+//!
+//! Before a position the copy has exactly the store's rows. Behind it, it has some of them, possibly with a value that
+//! [`Batch::put_new`] has set although the store had another one: those are copied over later. So each batch may be applied
+//! as it is, also the removal of the first keys of a range: the copy never has a key that the store lacks.
+
+use redb::{Database, Durability, ReadableDatabase, TableDefinition, TableHandle};
+
+use super::disk::{self, Disk};
+use super::engine::{self, Engine};
+use super::{Batch, batch};
+
+/// The bytes and the rows of a step, beyond the first row.
+const STEP_BYTES: usize = 2 << 20;
+const STEP_ROWS: usize = 10_000;
+/// The page cache of a copy.
+const CACHE: usize = 4 << 20;
+
+type Definition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
+
+/// A position among the rows of all tables.
+pub(super) struct Position {
+    /// The tables that are left, the current one last.
+    tables: Vec<String>,
+    /// The first key of the next step.
+    start: Vec<u8>,
+}
+
+impl Position {
+    /// Returns the position before all rows. Tables that are made later are not included.
+    pub fn first(engine: &Engine) -> Result<Self, String> {
+        let tables = engine.with(|database| {
+            Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect())
+        })?;
+        Ok(Position { tables, start: Vec::new() })
+    }
+
+    /// Whether all rows are behind.
+    pub fn is_end(&self) -> bool {
+        self.tables.is_empty()
+    }
+
+    /// Visits the rows of a step and moves behind them.
+    pub fn step(
+        &mut self,
+        engine: &Engine,
+        mut visit: impl FnMut(&str, &[u8], &[u8]) -> Result<(), redb::Error>,
+    ) -> Result<(), String> {
+        let Some(name) = self.tables.last() else { return Ok(()) };
+        let next = engine.with(|database| {
+            let table = match database.begin_read()?.open_table(Definition::new(name)) {
+                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
+                table => table?,
+            };
+            let (mut rows, mut bytes) = (0, 0);
+            for row in table.range::<&[u8]>(&*self.start..)? {
+                let (key, value) = row?;
+                let (key, value) = (key.value(), value.value());
+                if rows >= STEP_ROWS || rows > 0 && bytes + value.len() > STEP_BYTES {
+                    return Ok(Some(key.to_vec()));
+                }
+                visit(name, key, value)?;
+                rows += 1;
+                bytes += key.len() + value.len();
+            }
+            Ok(None)
+        })?;
+        if let Some(key) = next {
+            self.start = key;
+        } else {
+            self.tables.pop();
+            self.start.clear();
+        }
+        Ok(())
+    }
+}
+
+/// A copy that is being made. Its file is removed with it.
+pub(super) struct Copy {
+    database: Option<Database>,
+    disk: Box<dyn Disk>,
+    position: Position,
+}
+
+impl Copy {
+    /// Creates an empty copy.
+    pub fn begin(engine: &Engine) -> Result<Self, String> {
+        let disk = engine.disk.beside();
+        disk::remove(disk.path()).map_err(|error| error.to_string())?;
+        let position = Position::first(engine)?;
+        let (database, _) = engine::open(&*disk, CACHE, true).map_err(|error| error.to_string())?;
+        Ok(Copy { database: Some(database), disk, position })
+    }
+
+    /// Copies the rows of a step. They are on disk on return, so that the end has little left to flush.
+    pub fn step(&mut self, engine: &Engine) -> Result<(), String> {
+        let Some(database) = &self.database else { return Ok(()) };
+        let transaction = engine::guarded(|| Ok(database.begin_write()?))?;
+        let mut table = None;
+        let copied = self.position.step(engine, |name, key, value| {
+            let table = match &mut table {
+                Some(table) => table,
+                table => table.insert(transaction.open_table(Definition::new(name))?),
+            };
+            table.insert(key, value)?;
+            Ok(())
+        });
+        drop(table);
+        copied?;
+        engine::guarded(|| Ok(transaction.commit()?))
+    }
+
+    /// Applies batches that the store has committed. They need not be on disk before the end.
+    pub fn apply(&self, batches: &[Batch]) -> Result<(), String> {
+        let Some(database) = &self.database else { return Ok(()) };
+        engine::guarded(|| {
+            let mut transaction = database.begin_write()?;
+            transaction.set_durability(Durability::None)?;
+            batch::apply(&transaction, batches)?;
+            Ok(transaction.commit()?)
+        })
+    }
+
+    /// Whether all rows are copied.
+    pub fn is_complete(&self) -> bool {
+        self.position.is_end()
+    }
+
+    /// Puts the complete copy in the place of the store's file.
+    pub fn finish(mut self, engine: &Engine) -> Result<(), String> {
+        if let Some(database) = self.database.take() {
+            // A commit flushes those before it.
+            engine::guarded(|| Ok(database.begin_write()?.commit()?))?;
+            engine::guarded(move || {
+                drop(database);
+                Ok(())
+            })?;
+        }
+        engine.swap(&*self.disk)
+    }
+}
+
+impl Drop for Copy {
+    fn drop(&mut self) {
+        let database = self.database.take();
+        // What is lost with it is in the store.
+        _ = engine::guarded(move || {
+            drop(database);
+            Ok(())
+        });
+        if let Err(error) = disk::remove(self.disk.path()) {
+            tracing::warn!(path = %self.disk.path().display(), %error, "removing a copy of the store failed");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Gives free space of the store back to the disk.
+//!
+//! redb reuses freed pages but keeps them in its file, so the file stays as large as it ever was. When it takes much more
+//! space than its rows need, they are copied to a new file, which takes the old one's place. The writer thread does this in
+//! steps between commits: neither reads nor writes stop. Meanwhile the disk holds both files; where it has no room for them,
+//! nothing is done. A process that ends meanwhile leaves a file that its next start removes.
+
+use std::time::{Duration, Instant};
+
+use super::copy::{Copy, Position};
+use super::engine::Engine;
+use super::queue::Done;
+use super::{Batch, Pages, StoreError, disk};
+
+/// The interval between checks.
+const INTERVAL: Duration = Duration::from_secs(600);
+/// The interval after which the rows are measured again although the file has not grown.
+const MEASURED: Duration = Duration::from_secs(3600);
+/// The size of a file that is never copied.
+const SMALL: u64 = 16 << 20;
+/// The free bytes that a disk must keep.
+const ROOM: u64 = 64 << 20;
+/// A pause between steps, as a multiple of the time of the last one: commits have three quarters of the thread.
+const PAUSE: u32 = 3;
+
+enum Phase {
+    Idle,
+    /// Adding up what the rows need.
+    Measuring(Position, Pages),
+    Copying(Box<Copy>, u64),
+}
+
+/// The state between two steps.
+pub(super) struct Reclaim {
+    phase: Phase,
+    next: Instant,
+    /// When the rows were measured last, and what they need.
+    measured: Option<(Instant, u64)>,
+    /// The size of the last copy as a percentage of what its rows needed in theory.
+    density: u64,
+    /// Those who wait for the end of the present check.
+    waiting: Vec<Done>,
+    /// Those who wait for the end of the next one.
+    requested: Vec<Done>,
+}
+
+impl Reclaim {
+    /// Creates the state at the start of the store.
+    pub fn new() -> Self {
+        let next = Instant::now() + INTERVAL;
+        Reclaim { phase: Phase::Idle, next, measured: None, density: 100, waiting: Vec::new(), requested: Vec::new() }
+    }
+
+    /// Returns when the next step is due.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Adds requests for a check.
+    pub fn request(&mut self, mut requests: Vec<Done>) {
+        self.requested.append(&mut requests);
+    }
+
+    /// Applies batches that the store has committed to the copy, if there is one.
+    pub fn committed(&mut self, batches: &[Batch]) {
+        if let Phase::Copying(copy, _) = &self.phase
+            && let Err(reason) = copy.apply(batches)
+        {
+            self.fail(&StoreError::Read(reason));
+        }
+    }
+
+    /// Ends the present check because the store has failed.
+    pub fn abandon(&mut self, error: &StoreError) {
+        if !matches!(self.phase, Phase::Idle) || !self.requested.is_empty() {
+            self.waiting.append(&mut self.requested);
+            self.end(&Err(error.clone()));
+        }
+    }
+
+    /// Does a step if one is due.
+    pub fn step(&mut self, engine: &Engine) {
+        let is_requested = matches!(self.phase, Phase::Idle) && !self.requested.is_empty();
+        let start = Instant::now();
+        if start < self.next && !is_requested {
+            return;
+        }
+        let phase = std::mem::replace(&mut self.phase, Phase::Idle);
+        match self.advance(phase, engine, is_requested) {
+            Ok(Phase::Idle) => self.end(&Ok(())),
+            Ok(phase) => {
+                self.phase = phase;
+                self.next = Instant::now() + start.elapsed() * PAUSE;
+            }
+            Err(reason) => self.fail(&StoreError::Read(reason)),
+        }
+    }
+
+    fn advance(&mut self, phase: Phase, engine: &Engine, is_requested: bool) -> Result<Phase, String> {
+        match phase {
+            Phase::Idle => {
+                self.waiting.append(&mut self.requested);
+                if !is_requested && !self.is_due(disk::allocated(engine.disk.path())) {
+                    return Ok(Phase::Idle);
+                }
+                Ok(Phase::Measuring(Position::first(engine)?, Pages::after(0)))
+            }
+            Phase::Measuring(mut position, mut pages) => {
+                position.step(engine, |_, key, value| {
+                    pages.add(key.len() + value.len());
+                    Ok(())
+                })?;
+                if position.is_end() { self.decide(pages.bytes, engine) } else { Ok(Phase::Measuring(position, pages)) }
+            }
+            Phase::Copying(mut copy, need) => {
+                if disk::free(engine.disk.path()).map_err(|error| error.to_string())? < ROOM {
+                    return Err(format!("less than {} MiB of the disk are free", ROOM >> 20));
+                }
+                copy.step(engine)?;
+                if !copy.is_complete() {
+                    return Ok(Phase::Copying(copy, need));
+                }
+                copy.finish(engine)?;
+                let path = engine.disk.path();
+                let bytes = disk::allocated(path);
+                self.density = (bytes * 100 / need.max(1)).clamp(100, 400);
+                tracing::info!(path = %path.display(), bytes, "free space of the store was given back to the disk");
+                Ok(Phase::Idle)
+            }
+        }
+    }
+
+    /// Whether the rows are to be measured.
+    fn is_due(&self, allocated: u64) -> bool {
+        allocated > SMALL
+            && self.measured.is_none_or(|(at, need)| at.elapsed() >= MEASURED || self.is_excessive(allocated, need))
+    }
+
+    /// Whether a file is much larger than its rows need.
+    fn is_excessive(&self, allocated: u64, need: u64) -> bool {
+        allocated > SMALL.max(need / 100 * self.density / 5 * 6 + SMALL / 4)
+    }
+
+    /// Begins a copy if the file is much larger than its rows need.
+    fn decide(&mut self, need: u64, engine: &Engine) -> Result<Phase, String> {
+        self.measured = Some((Instant::now(), need));
+        let path = engine.disk.path();
+        let allocated = disk::allocated(path);
+        if !self.is_excessive(allocated, need) {
+            return Ok(Phase::Idle);
+        }
+        let free = disk::free(path).map_err(|error| error.to_string())?;
+        if free < need / 4 * 5 + ROOM {
+            let (allocated, need, free) = (allocated >> 20, need >> 20, free >> 20);
+            return Err(format!(
+                "the store takes {allocated} MiB and needs {need} MiB, of which a copy is made first, but only {free} MiB of the disk are free"
+            ));
+        }
+        Ok(Phase::Copying(Box::new(Copy::begin(engine)?), need))
+    }
+
+    fn fail(&mut self, error: &StoreError) {
+        tracing::warn!(%error, "giving free space of the store back to the disk failed: it is tried again later");
+        self.end(&Err(error.clone()));
+    }
+
+    fn end(&mut self, result: &Result<(), StoreError>) {
+        self.phase = Phase::Idle;
+        self.next = Instant::now() + INTERVAL;
+        for done in self.waiting.drain(..) {
+            // The caller may ignore the result.
+            _ = done.send(result.clone());
+        }
+    }
+}
