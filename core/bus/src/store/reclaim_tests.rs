@@ -143,6 +143,27 @@ fn a_copy_that_fails_leaves_the_store_as_it_is() {
 }
 
 #[test]
+fn a_request_during_a_check_has_a_check_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = Box::new(FileDisk(directory.path().join("brine.redb")));
+    let (engine, _) = Engine::open(disk, 1 << 20).map_err(|(error, _)| error).unwrap();
+    check_schema(&engine).unwrap();
+    let mut reclaim = Reclaim::new();
+    let ([one, other], [mut first, mut second]) = {
+        let ((one, first), (other, second)) = (oneshot::channel(), oneshot::channel());
+        ([one, other], [first, second])
+    };
+    reclaim.request(vec![one]);
+    reclaim.step(&engine);
+    reclaim.request(vec![other]);
+    while first.try_recv().is_err() {
+        reclaim.step(&engine);
+    }
+    assert!(second.try_recv().is_err(), "its check has not begun");
+    assert!(reclaim.next() <= std::time::Instant::now(), "its check is due");
+}
+
+#[test]
 fn a_copy_of_a_process_that_ended_is_removed_at_the_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
