@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "amqp", feature = "postgres"))]
 use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
@@ -27,7 +27,7 @@ pub(crate) fn certificates(file: Option<&Path>) -> Result<Vec<CertificateDer<'st
 }
 
 /// Returns the [`certificates`] as roots of trust.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "amqp", feature = "postgres"))]
 pub(crate) fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(certificates(file)?);

@@ -7,6 +7,7 @@
 //! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
+mod amqp;
 mod authorities;
 mod carbon;
 mod chat;
@@ -229,6 +230,7 @@ const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
 
 /// All backends, sorted by name.
 pub static BACKENDS: &[Backend] = &[
+    amqp::BACKEND,
     carbon::BACKEND,
     couchdb::BACKEND,
     elasticsearch::BACKEND,

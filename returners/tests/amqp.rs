@@ -1,0 +1,176 @@
+//! The returner amqp on a RabbitMQ server, read back by the client pika of Python.
+#![cfg(feature = "amqp")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use brine_event::Event;
+use brine_job::Return;
+use brine_returners::{Options, Returner, open};
+use brine_value::{Map, Value, json, list, map};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use support::{Service, free_port};
+
+fn returner(options: &Map, more: Map) -> Box<dyn Returner> {
+    let mut options = options.clone();
+    options.extend(more);
+    let opts = map! {"ca_bundle" => options.shift_remove("ca_bundle").unwrap_or_default(), "amqp" => options};
+    open("amqp", &Options::new(&opts, None)).unwrap()
+}
+
+fn returned(id: &str, value: impl Into<Value>) -> Return {
+    let fields = map! {"jid" => "20261120235852025555", "id" => id, "fun" => "test.arg", "return" => value.into(), "retcode" => 0};
+    Return::from_map(fields).unwrap()
+}
+
+/// A server and the port mapper of its Erlang system.
+struct Rabbit {
+    server: Service,
+    _mapper: Service,
+}
+
+/// Starts a server with a plain port and one with TLS, and waits until it accepts connections to the plain one.
+fn rabbit(directory: &Path, port: u16, tls: u16) -> Rabbit {
+    let path = |name: &str| directory.join(name).display().to_string();
+    let (mapper_port, distribution) = (free_port(), free_port());
+    let mut mapper = Command::new("epmd");
+    mapper.args(["-address", "127.0.0.1", "-port", &mapper_port.to_string()]);
+    let mapper = Service::start(mapper, "erlang-base", directory, mapper_port);
+    let config = format!(
+        "listeners.tcp.1 = 127.0.0.1:{port}\nlisteners.ssl.1 = 127.0.0.1:{tls}\nssl_options.cacertfile = {}\n\
+         ssl_options.certfile = {}\nssl_options.keyfile = {}\nssl_options.verify = verify_none\n",
+        path("ca.pem"),
+        path("server.pem"),
+        path("server.key")
+    );
+    std::fs::write(path("rabbitmq.conf"), config).unwrap();
+    // Debian's wrapper in PATH changes the account.
+    let mut command = Command::new("/usr/lib/rabbitmq/bin/rabbitmq-server");
+    for (name, value) in [
+        // The script becomes the server, which so ends with the test.
+        ("RUNNING_UNDER_SYSTEMD", "true".to_owned()),
+        ("HOME", directory.display().to_string()),
+        ("ERL_EPMD_PORT", mapper_port.to_string()),
+        ("RABBITMQ_NODENAME", format!("brine{port}@localhost")),
+        ("RABBITMQ_DIST_PORT", distribution.to_string()),
+        ("RABBITMQ_MNESIA_BASE", path("mnesia")),
+        ("RABBITMQ_LOG_BASE", path("logs")),
+        ("RABBITMQ_CONFIG_FILE", path("rabbitmq.conf")),
+        ("RABBITMQ_CONF_ENV_FILE", "/dev/null".to_owned()),
+        ("RABBITMQ_ENABLED_PLUGINS_FILE", path("plugins")),
+    ] {
+        command.env(name, value);
+    }
+    Rabbit { server: Service::start(command, "rabbitmq-server", directory, port), _mapper: mapper }
+}
+
+/// A client that prints the messages of an exchange.
+struct Reader {
+    process: Child,
+    lines: BufReader<ChildStdout>,
+}
+
+impl Reader {
+    fn start(port: u16, exchange: &str) -> Self {
+        let python = std::env::var("BRINE_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/support/amqp_reader.py");
+        let mut command = Command::new(python);
+        let mut process =
+            command.arg(program).args([&port.to_string(), exchange]).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut reader = Reader { process, lines };
+        assert_eq!(reader.next(), "ready".into(), "pika is missing: install it with pip");
+        reader
+    }
+
+    fn next(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        json::from_json(&line).unwrap()
+    }
+
+    /// Returns the routing key and the content of the next message, which is persistent JSON.
+    fn message(&mut self) -> (Value, Value) {
+        let line = self.next();
+        let fields = line.as_list().unwrap();
+        assert_eq!(fields[1..3], ["application/json".into(), 2.into()]);
+        (fields[0].clone(), json::from_json(fields[3].as_str().unwrap()).unwrap())
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        _ = self.process.kill();
+        _ = self.process.wait();
+    }
+}
+
+#[test]
+fn rabbitmq_gets_returns_and_events() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
+    std::fs::write(path("ca.pem"), issuer.pem()).unwrap();
+    std::fs::write(path("server.pem"), certificate.pem()).unwrap();
+    std::fs::write(path("server.key"), key.serialize_pem()).unwrap();
+    let (port, tls) = (free_port(), free_port());
+    let server = rabbit(directory.path(), port, tls);
+    let options = map! {"host" => "127.0.0.1", "port" => i64::from(port)};
+    let amqp = returner(&options, map! {});
+    let mut reader = Reader::start(port, "salt");
+    amqp.returner(&returned("web1.example", list!["ü", 1])).unwrap();
+    let expected: Value = returned("web1.example", list!["ü", 1]).map().clone().into();
+    assert_eq!(reader.message(), ("ret.web1_example".into(), expected));
+    let events = ["salt/job/1/ret/web1", "a"].map(|tag| Event::from_map(tag, &map! {"x" => 1}).unwrap());
+    amqp.event_return(&events).unwrap();
+    for (key, tag) in [("event.salt.job.1.ret.web1", "salt/job/1/ret/web1"), ("event.a", "a")] {
+        assert_eq!(reader.message(), (key.into(), map! {"tag" => tag, "data" => map! {"x" => 1}}.into()));
+    }
+    amqp.returner(&returned(&"l".repeat(255), "x".repeat(10_000_000))).unwrap();
+    let (key, content) = reader.message();
+    assert_eq!(key, format!("ret.{}", "l".repeat(251)).into());
+    assert_eq!(content.get("return").unwrap().as_str().unwrap().len(), 10_000_000);
+    let many: Vec<Return> = (0..1000).map(|number| returned(&format!("m{number}"), number)).collect();
+    amqp.save_returns(&many).unwrap();
+    for number in 0..1000 {
+        assert_eq!(reader.message().1.get("return"), Some(&number.into()));
+    }
+    for (more, expected, is_outage) in [
+        (map! {"password" => "wr0ng"}, "check amqp.username, amqp.password and amqp.vhost", true),
+        (map! {"vhost" => "none"}, "vhost none not found", false),
+        (map! {"exchange" => "amq.direct"}, "declaring the topic exchange 'amq.direct' failed", false),
+        (map! {"port" => 1}, "Connection refused", true),
+        (map! {"host" => "localhost", "port" => i64::from(tls), "tls" => true}, "UnknownIssuer", true),
+        (map! {"port" => i64::from(tls), "tls" => true, "ca_bundle" => path("ca.pem")}, "not valid for name", true),
+    ] {
+        let error = returner(&options, more.clone()).returner(&returned("web1", 1)).unwrap_err();
+        assert!(error.to_string().contains(expected) && !error.to_string().contains("wr0ng"), "{more:?}: {error}");
+        assert_eq!(error.is_outage(), is_outage, "{more:?}: {error}");
+    }
+    let secure = map! {"host" => "localhost", "port" => i64::from(tls), "tls" => true, "ca_bundle" => path("ca.pem")};
+    returner(&options, secure).returner(&returned("web1", "by TLS")).unwrap();
+    assert_eq!(reader.message().1.get("return"), Some(&"by TLS".into()));
+    drop(reader);
+    server.server.stop();
+    let error = amqp.returner(&returned("late", 1)).unwrap_err();
+    assert!(error.is_outage(), "{error}");
+    let _server = rabbit(directory.path(), port, tls);
+    amqp.returner(&returned("late", 1)).unwrap();
+}
+
+#[test]
+fn exchanges_have_safe_names() {
+    for name in ["a b", "ü", &"x".repeat(128)] {
+        let opts = map! {"amqp" => map! {"exchange" => name}};
+        let error = open("amqp", &Options::new(&opts, None)).err().unwrap().to_string();
+        assert!(error.starts_with("option 'amqp.exchange': it is invalid"), "{error}");
+    }
+}
