@@ -13,10 +13,12 @@ use brine_value::{FromValue, msgpack};
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Link, LinkError, nats};
+use crate::large::{is_large, is_outage, return_of};
 use crate::message::{Item, Message, Place, messages};
-use crate::metrics;
+use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::Replicas;
+use crate::{Local, metrics};
 
 /// The name of the durable subscription.
 const CURSOR: &str = "cluster";
@@ -31,6 +33,8 @@ pub(crate) struct Forwarder {
     pub state: Arc<State>,
     pub bus: Bus,
     pub replicas: Arc<Replicas>,
+    pub local: Arc<dyn Local>,
+    pub shared: Arc<Shared>,
 }
 
 impl Forwarder {
@@ -85,11 +89,27 @@ impl Forwarder {
             // A reaction to it elsewhere finds the key.
             self.replicas.push_files().await;
         }
+        for event in own.iter().filter(|event| is_large(event)) {
+            self.send_large(event).await;
+        }
         let count = own.len() as u64;
         let items = own.into_iter().map(|event| self.item(event)).collect();
         let messages = messages(self.state.incarnation(), items);
         self.publish_all(&messages).await;
         metrics::EVENTS_SENT.add(count);
+    }
+
+    /// Stores the whole return of a trimmed event on the servers, before others get the event.
+    async fn send_large(&self, event: &Event) {
+        let Some((jid, id)) = return_of(event) else { return };
+        let Some(whole) = self.local.large_return(jid, id).await else { return };
+        let mut backoff = Backoff::default();
+        while let Err(error) = self.shared.put_return(jid, id, &whole).await {
+            if !is_outage(&error) {
+                return tracing::warn!(jid, minion = id, %error, "a large return stays on this master");
+            }
+            backoff.wait().await;
+        }
     }
 
     fn item(&self, event: &Event) -> Item {

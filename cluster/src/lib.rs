@@ -11,6 +11,8 @@
 //! | `forward` | events of the local bus, published in the cluster |
 //! | `receive` | events of other members, published on the local bus; their jobs, published to the minions here |
 //! | `tables`, `sync` | minions' keys and data, which all members have |
+//! | `shared`, `queues`, `large` | work that another member goes on with; queues; returns larger than an event |
+//! | `heartbeat` | which members are alive, and the minions of each |
 //! | `lease`, `state` | the leader, and the gate in front of the reactor: each event is reacted to by one member |
 //! | `positions`, `message` | which event of which member is where; the form of messages |
 //!
@@ -19,15 +21,19 @@
 #![warn(clippy::self_named_module_files)]
 
 mod forward;
+mod heartbeat;
+mod large;
 mod lease;
 mod link;
 mod message;
 pub mod metrics;
 mod positions;
+mod queues;
 mod receive;
 mod seal;
 mod secrets;
 mod settings;
+mod shared;
 mod state;
 mod sync;
 mod tables;
@@ -46,7 +52,9 @@ use tokio::sync::{mpsc, watch};
 
 pub use link::{Link, LinkError};
 pub use secrets::{KeyPairError, share_key_pair};
+pub use queues::QueueItem;
 pub use settings::{Settings, SettingsError};
+pub use shared::{Lock, Members, Shared, SharedError, Stored};
 pub use tables::Table;
 
 use state::State;
@@ -56,6 +64,9 @@ use tables::{Replicas, Request, StoreTable};
 const REQUESTS: usize = 64;
 /// The time that the servers have to name the publish keys at the start.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The field of a return's event that the job cache does not store, and its value if the job cache has the return whole.
+pub const NOT_CACHED: (&str, &str) = ("_nocache", "large");
 
 /// A future that a [`Local`] returns.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -76,6 +87,18 @@ pub trait Local: Send + Sync {
 
     /// Replaces the publish keys by those of the cluster, unless they are the same.
     fn adopt_publish_keys(&self, keys: [String; 2]) -> Pending<'_, ()>;
+
+    /// Returns the minions that are connected here, packed for [`Local::heard_members`] of the others.
+    fn connected_minions(&self) -> Vec<u8>;
+
+    /// Replaces what is known of the minions of other members: the name of each member, and its packed minions.
+    fn heard_members(&self, members: Vec<(String, Vec<u8>)>);
+
+    /// Returns a return that is stored whole, packed; `None` if it is not.
+    fn large_return<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, Option<Vec<u8>>>;
+
+    /// Stores the whole return of another member. Returns whether it is stored.
+    fn store_large_return<'a>(&'a self, jid: &'a str, id: &'a str, whole: Vec<u8>) -> Pending<'a, bool>;
 }
 
 /// The parts of a master that its membership uses.
@@ -98,6 +121,7 @@ pub struct Parts {
 pub struct Member {
     link: Arc<Link>,
     state: Arc<State>,
+    shared: Arc<Shared>,
     parts: Parts,
     sync: sync::Sync,
     observer: Observer,
@@ -130,7 +154,9 @@ impl Member {
         if !matches!(begun, Ok(Ok(()))) {
             tracing::warn!("the publish keys of the cluster are not known yet: minions change them when they are");
         }
-        Ok(Member { link, state: Arc::new(state), parts, sync, observer, requests: mpsc::channel(REQUESTS) })
+        let state = Arc::new(state);
+        let shared = Arc::new(Shared::new(Arc::clone(&link), Arc::clone(&state)));
+        Ok(Member { link, state, shared, parts, sync, observer, requests: mpsc::channel(REQUESTS) })
     }
 
     /// Returns the gate of the reactor.
@@ -138,9 +164,14 @@ impl Member {
         Arc::clone(&self.state) as Arc<dyn Gate>
     }
 
+    /// Returns the values that members share.
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
     /// Starts the tasks of the membership.
     pub fn start(self, supervisor: &mut Supervisor) {
-        let Member { link, state, parts, sync, observer, requests } = self;
+        let Member { link, state, shared, parts, sync, observer, requests } = self;
         let replicas = Arc::new(Replicas(requests.0));
         supervisor.start("tables of the cluster", |shutdown| sync.run(requests.1, observer, shutdown));
         let forwarder = forward::Forwarder {
@@ -148,6 +179,8 @@ impl Member {
             state: Arc::clone(&state),
             bus: parts.bus.clone(),
             replicas: Arc::clone(&replicas),
+            local: Arc::clone(&parts.local),
+            shared: Arc::clone(&shared),
         };
         supervisor.start("events for the cluster", |shutdown| forwarder.run(shutdown));
         let receiver = receive::Receiver {
@@ -155,9 +188,12 @@ impl Member {
             state: Arc::clone(&state),
             bus: parts.bus,
             replicas,
-            local: parts.local,
+            local: Arc::clone(&parts.local),
+            shared: Arc::clone(&shared),
         };
         supervisor.start("events of the cluster", |shutdown| receiver.run(shutdown));
+        let heartbeat = heartbeat::Heartbeat::new(shared, parts.local);
+        supervisor.start("members of the cluster", |shutdown| heartbeat.run(shutdown));
         supervisor.start("lease of the cluster", |shutdown| lease::keep(link, state, shutdown));
     }
 }

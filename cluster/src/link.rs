@@ -8,7 +8,7 @@ use async_nats::jetstream::stream::{self, DiscardPolicy};
 use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectOptions, ServerAddr};
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
 use crate::settings::Settings;
@@ -19,6 +19,10 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const DUPLICATES: Duration = Duration::from_secs(120);
 /// The maximum size of the stream of events, in bytes.
 const EVENTS_SIZE: i64 = 4 << 30;
+/// The maximum sizes of the state of work, of all queues, and of large returns, in bytes.
+const WORK_SIZE: i64 = 1 << 30;
+const QUEUES_SIZE: i64 = 1 << 30;
+const RETURNS_SIZE: i64 = 1 << 30;
 
 /// The error of a request to the NATS servers.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +59,18 @@ pub(crate) struct Resources {
     pub events: stream::Stream,
     /// The tables, and what all members share.
     pub values: kv::Store,
-    /// The lease of the leader, which ends by itself.
+    /// The lease of the leader, the signs of life of members and locks, which end by themselves.
     pub lease: kv::Store,
+    /// The messages of `lease`.
+    pub lease_stream: stream::Stream,
+    /// The state of work that a successor goes on with, and the minions of each member.
+    pub work: kv::Store,
+    /// The messages of `work`, to remove a value without a trace.
+    pub work_stream: stream::Stream,
+    /// The items of queues.
+    pub queues: stream::Stream,
+    /// Returns that exceed the size of an event.
+    pub returns: stream::Stream,
 }
 
 /// A value of a bucket.
@@ -156,29 +170,73 @@ impl Link {
             ..stream::Config::default()
         };
         let events = self.context.get_or_create_stream(events).await.map_err(nats)?;
-        let values = self.bucket(&format!("brine_{name}_values"), Duration::ZERO).await?;
-        let lease = self.bucket(&format!("brine_{name}_lease"), *lease).await?;
-        Ok(Resources { events, values, lease })
+        let values = self.bucket(&format!("brine_{name}_values"), Duration::ZERO).await?.0;
+        let (lease, lease_stream) = self.bucket(&format!("brine_{name}_lease"), *lease).await?;
+        let (work, work_stream) = self.removable_bucket(&format!("brine_{name}_work")).await?;
+        let queues = stream::Config {
+            name: format!("brine_{name}_queues"),
+            subjects: vec![format!("brine.{name}.queues.>")],
+            max_bytes: QUEUES_SIZE,
+            // A full queue refuses items; it drops none.
+            discard: DiscardPolicy::New,
+            duplicate_window: DUPLICATES,
+            num_replicas: *replicas,
+            ..stream::Config::default()
+        };
+        let queues = self.context.get_or_create_stream(queues).await.map_err(nats)?;
+        let returns = stream::Config {
+            name: format!("brine_{name}_returns"),
+            subjects: vec![format!("brine.{name}.returns.>")],
+            max_age: *history,
+            max_bytes: RETURNS_SIZE,
+            max_messages_per_subject: 1,
+            discard: DiscardPolicy::Old,
+            duplicate_window: DUPLICATES.min(*history),
+            num_replicas: *replicas,
+            ..stream::Config::default()
+        };
+        let returns = self.context.get_or_create_stream(returns).await.map_err(nats)?;
+        Ok(Resources { events, values, lease, lease_stream, work, work_stream, queues, returns })
     }
 
     /// Returns a bucket, whose values end after `max_age`; zero is never. It is created as its stream: the client's own call
     /// for it does not understand servers before 2.10.
-    async fn bucket(&self, name: &str, max_age: Duration) -> Result<kv::Store, LinkError> {
-        let stream = stream::Config {
+    async fn bucket(&self, name: &str, max_age: Duration) -> Result<(kv::Store, stream::Stream), LinkError> {
+        let config = stream::Config {
+            max_age,
+            duplicate_window: if max_age.is_zero() { DUPLICATES } else { DUPLICATES.min(max_age) },
+            deny_delete: true,
+            ..self.bucket_config(name)
+        };
+        self.create_bucket(name, config).await
+    }
+
+    /// Returns a bucket whose values can be removed without a marker: their keys are never used again.
+    async fn removable_bucket(&self, name: &str) -> Result<(kv::Store, stream::Stream), LinkError> {
+        let config = stream::Config { max_bytes: WORK_SIZE, duplicate_window: DUPLICATES, ..self.bucket_config(name) };
+        self.create_bucket(name, config).await
+    }
+
+    fn bucket_config(&self, name: &str) -> stream::Config {
+        stream::Config {
             name: format!("KV_{name}"),
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
-            max_age,
             discard: DiscardPolicy::New,
-            duplicate_window: if max_age.is_zero() { DUPLICATES } else { DUPLICATES.min(max_age) },
             num_replicas: self.settings.replicas,
             allow_rollup: true,
-            deny_delete: true,
             allow_direct: true,
             ..stream::Config::default()
-        };
-        self.context.get_or_create_stream(stream).await.map_err(nats)?;
-        self.context.get_key_value(name).await.map_err(nats)
+        }
+    }
+
+    async fn create_bucket(
+        &self,
+        name: &str,
+        config: stream::Config,
+    ) -> Result<(kv::Store, stream::Stream), LinkError> {
+        let stream = self.context.get_or_create_stream(config).await.map_err(nats)?;
+        Ok((self.context.get_key_value(name).await.map_err(nats)?, stream))
     }
 
     /// Returns a value that all members share.
@@ -229,6 +287,20 @@ impl Link {
         self.resources().await?;
         let stream = self.context.get_stream(format!("KV_brine_{}_values", self.settings.name)).await.map_err(nats)?;
         Ok(stream.cached_info().state.last_sequence)
+    }
+
+    /// Returns the keys of a bucket with a prefix that ends at a dot, sorted; also of removed values.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub(crate) async fn keys(&self, bucket: &str, stream: &stream::Stream, prefix: &str) -> Result<Vec<String>, LinkError> {
+        let root = format!("$KV.brine_{}_{bucket}.", self.settings.name);
+        let info = stream.info_with_subjects(format!("{root}{prefix}>")).await.map_err(nats)?;
+        let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(nats)?;
+        let mut keys: Vec<String> =
+            subjects.iter().filter_map(|(subject, _)| subject.strip_prefix(&root)).map(str::to_owned).collect();
+        keys.sort();
+        Ok(keys)
     }
 
     /// Returns all values, the current ones first: key, revision, and the value unless it cannot be decrypted. Ends when the

@@ -15,7 +15,9 @@ use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Link, LinkError, name_of, nats};
+use crate::large::{is_large, is_outage, return_of};
 use crate::message::{Item, Message, Parts};
+use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::Replicas;
 use crate::{Local, metrics};
@@ -32,6 +34,7 @@ pub(crate) struct Receiver {
     pub bus: Bus,
     pub replicas: Arc<Replicas>,
     pub local: Arc<dyn Local>,
+    pub shared: Arc<Shared>,
 }
 
 impl Receiver {
@@ -134,7 +137,8 @@ impl Receiver {
             .cause
             .as_ref()
             .and_then(|place| self.state.with_positions(|positions| positions.number(self.state.member(), place)));
-        let event = match here(member, &item, cause) {
+        let is_stored = self.take_large(&item).await;
+        let event = match here(member, &item, cause, is_stored) {
             Ok(event) => event,
             Err(error) => {
                 metrics::EVENTS_LOST.add(1);
@@ -160,6 +164,31 @@ impl Receiver {
         metrics::EVENTS_RECEIVED.add(1);
         self.carry_out(&event, number, age).await;
         Some(number)
+    }
+
+    /// Stores the whole return that the event of an item stands for. Returns false if it is not here, so that the job cache
+    /// stores the trimmed one.
+    async fn take_large(&self, item: &Item) -> bool {
+        let Ok(event) = Event::from_frame(item.frame.clone()) else { return true };
+        if !is_large(&event) {
+            return true;
+        }
+        let Some((jid, id)) = return_of(&event) else { return true };
+        let whole = loop {
+            match self.shared.get_return(jid, id).await {
+                Ok(whole) => break whole,
+                Err(error) if is_outage(&error) => tokio::time::sleep(RETRY).await,
+                Err(_) => break None,
+            }
+        };
+        let is_stored = match whole {
+            Some(whole) => self.local.store_large_return(jid, id, whole).await,
+            None => false,
+        };
+        if !is_stored {
+            tracing::warn!(jid, minion = id, "a large return of another master is stored trimmed");
+        }
+        is_stored
     }
 
     /// Fetches the key that an event is about: its reactions may need it.
@@ -189,16 +218,21 @@ impl Receiver {
     }
 }
 
-/// Returns the event as it is published here: `_cause` is the number of the same event on this bus.
-fn here(member: &str, item: &Item, cause: Option<u64>) -> Result<Event, brine_event::EventError> {
-    if item.cause.is_none() {
+/// Returns the event as it is published here: `_cause` is the number of the same event on this bus, and the job cache
+/// stores the trimmed return unless the whole one `is_stored`.
+fn here(member: &str, item: &Item, cause: Option<u64>, is_stored: bool) -> Result<Event, brine_event::EventError> {
+    if item.cause.is_none() && is_stored {
         return Event::from_member(item.frame.clone(), member, item.seq);
     }
     let event = Event::from_frame(item.frame.clone())?;
     let mut body = msgpack::unpack_map(event.body())?;
     match cause {
         Some(cause) => _ = body.insert("_cause".into(), cause.into()),
-        None => _ = body.shift_remove("_cause"),
+        None if item.cause.is_some() => _ = body.shift_remove("_cause"),
+        None => {}
+    }
+    if !is_stored {
+        body.shift_remove(crate::NOT_CACHED.0);
     }
     Event::from_member(Event::from_map(event.tag(), &body)?.frame().clone(), member, item.seq)
 }
@@ -222,7 +256,7 @@ mod tests {
         let frame = Event::from_map("t", &body).unwrap().frame().clone();
         let item = |cause| Item { seq: 9, frame: frame.clone(), cause };
         let published = |item: &Item, cause| {
-            let event = here("m2", item, cause).unwrap().stamped(1, "now").unwrap();
+            let event = here("m2", item, cause, true).unwrap().stamped(1, "now").unwrap();
             let data = event.data();
             (event.origin(), data.get("_cause").and_then(u64::from_value), data.get("_from").cloned())
         };
@@ -231,6 +265,17 @@ mod tests {
         assert_eq!(published(&item(Some(("m3".into(), 7))), Some(40)), (origin.clone(), Some(40), from.clone()));
         assert_eq!(published(&item(Some(("m3".into(), 7))), None), (origin.clone(), None, from.clone()));
         assert_eq!(published(&item(None), None), (origin, Some(7), from));
+    }
+
+    #[test]
+    fn a_trimmed_return_is_cached_where_the_whole_one_is_not() {
+        let body = map! {"_nocache" => "large", "return" => "x", "_cause" => 7};
+        let frame = Event::from_map("salt/job/1/ret/a", &body).unwrap().frame().clone();
+        let item = Item { seq: 9, frame, cause: None };
+        for (is_stored, expected) in [(true, Some("large".into())), (false, None)] {
+            let data = here("m2", &item, None, is_stored).unwrap().stamped(1, "now").unwrap().data();
+            assert_eq!((data.get("_nocache").cloned(), data.get("_cause")), (expected, Some(&7.into())));
+        }
     }
 
     #[test]

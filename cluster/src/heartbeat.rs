@@ -1,0 +1,214 @@
+//! The signs of life of members, and the minions that are connected to each.
+//!
+//! A member puts a small value into the bucket of leases, where it ends by itself, and its minions into the bucket of work
+//! whenever they change. The others read the minions again when the digest in the sign of life has changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::jetstream::kv::Operation;
+use brine_digest::Digest;
+use brine_value::{FromValue, Value, map, msgpack};
+use tokio_util::sync::CancellationToken;
+
+use crate::link::{name_of, token};
+use crate::message::ROOM;
+use crate::shared::{Members, Shared, SharedError};
+use crate::{Local, metrics};
+
+/// The maximum number of parts of the minions of a member: some million.
+const PARTS: u64 = 256;
+/// The prefixes of keys.
+const ALIVE: &str = "alive.";
+const PRESENT: &str = "present.";
+
+/// The sign of life of a member.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Sign {
+    /// The number of the parts of its minions.
+    parts: u64,
+    /// The digest of its minions.
+    digest: Vec<u8>,
+}
+
+impl Sign {
+    fn of(present: &[u8]) -> Self {
+        Sign { parts: present.len().div_ceil(ROOM) as u64, digest: Digest::Sha256.of(present) }
+    }
+
+    fn pack(&self) -> Vec<u8> {
+        msgpack::pack_map(&map! {"parts" => self.parts, "digest" => Value::Bytes(self.digest.clone())})
+    }
+
+    fn unpack(packed: &[u8]) -> Option<Self> {
+        let fields = msgpack::unpack_map(packed).ok()?;
+        let parts = u64::from_value(fields.get("parts")?).filter(|parts| *parts <= PARTS)?;
+        Some(Sign { parts, digest: fields.get("digest")?.as_bytes()?.to_vec() })
+    }
+}
+
+/// The task of the signs of life.
+pub(crate) struct Heartbeat {
+    pub shared: Arc<Shared>,
+    pub local: Arc<dyn Local>,
+    /// The sign whose minions are on the servers.
+    announced: Option<Sign>,
+    /// What is known of other members: the sign, and the minions.
+    known: HashMap<String, (Sign, Vec<u8>)>,
+    /// When each other member was last alive.
+    seen: BTreeMap<String, Instant>,
+    /// The first answer of the servers since they were away.
+    since: Option<Instant>,
+}
+
+impl Heartbeat {
+    pub fn new(shared: Arc<Shared>, local: Arc<dyn Local>) -> Self {
+        Heartbeat {
+            shared,
+            local,
+            announced: None,
+            known: HashMap::new(),
+            seen: BTreeMap::new(),
+            since: None,
+        }
+    }
+
+    /// Gives signs of life until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let interval = (self.shared.lease() / 5).max(Duration::from_millis(100));
+        loop {
+            let began = Instant::now();
+            let beat = tokio::select! {
+                beat = self.beat() => beat,
+                () = shutdown.cancelled() => return self.end().await,
+            };
+            if let Err(error) = beat {
+                tracing::debug!(%error, "no sign of life in the cluster");
+                (self.announced, self.since) = (None, None);
+                // Nobody is declared dead on the word of servers that are away.
+                self.shared.members.send_if_modified(|members| std::mem::take(&mut members.is_known));
+                if self.shared.is_alone() {
+                    self.known.clear();
+                    self.local.heard_members(Vec::new());
+                }
+            }
+            tokio::select! {
+                () = tokio::time::sleep(interval.saturating_sub(began.elapsed())) => {}
+                () = shutdown.cancelled() => return self.end().await,
+            }
+        }
+    }
+
+    /// Removes the sign of life: others need not wait for its end.
+    async fn end(&self) {
+        let key = format!("{ALIVE}{}", token(self.shared.member()));
+        if let Ok(resources) = self.shared.link.resources().await {
+            // Only tried.
+            _ = tokio::time::timeout(Duration::from_secs(1), resources.lease.delete(key)).await;
+        }
+    }
+
+    async fn beat(&mut self) -> Result<(), SharedError> {
+        let present = self.local.connected_minions();
+        let sign = Sign::of(&present);
+        let own = token(self.shared.member());
+        if sign.parts <= PARTS && self.announced.as_ref() != Some(&sign) {
+            for (number, part) in present.chunks(ROOM).enumerate() {
+                self.shared.replace(&format!("{PRESENT}{own}.{number}"), part).await?;
+            }
+            self.announced = Some(sign.clone());
+        }
+        let resources = self.shared.link.resources().await?;
+        let key = format!("{ALIVE}{own}");
+        let sealed = self.shared.link.encrypt(&key, &self.announced.clone().unwrap_or(sign).pack());
+        resources.lease.put(&key, sealed).await.map_err(|error| self.shared.away(error))?;
+        self.shared.state.heard_servers();
+        let signs = self.signs().await?;
+        self.take(signs).await?;
+        Ok(())
+    }
+
+    /// Returns the signs of life of the other members.
+    async fn signs(&self) -> Result<BTreeMap<String, Sign>, SharedError> {
+        let resources = self.shared.link.resources().await?;
+        let keys = self.shared.link.keys("lease", &resources.lease_stream, ALIVE).await?;
+        let mut signs = BTreeMap::new();
+        for key in keys {
+            let Some(member) = key.strip_prefix(ALIVE).and_then(name_of) else { continue };
+            let Ok(member) = String::from_utf8(member) else { continue };
+            let entry = resources.lease.entry(&key).await.map_err(|error| self.shared.away(error))?;
+            let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else { continue };
+            let opened = self.shared.link.decrypt(entry).ok().and_then(|entry| Sign::unpack(&entry.value?));
+            match opened {
+                Some(sign) => _ = signs.insert(member, sign),
+                None => {
+                    metrics::VALUES_REFUSED.add(1);
+                    tracing::error!(key, "a sign of life is refused: it is not of this cluster");
+                }
+            }
+        }
+        signs.remove(self.shared.member());
+        Ok(signs)
+    }
+
+    /// Takes note of the members that are alive, and reads their minions where these have changed.
+    async fn take(&mut self, signs: BTreeMap<String, Sign>) -> Result<(), SharedError> {
+        let (now, lease) = (Instant::now(), self.shared.lease());
+        let mut is_new = self.known.len() != signs.len();
+        self.known.retain(|member, _| signs.contains_key(member));
+        for (member, sign) in signs {
+            self.seen.insert(member.clone(), now);
+            if self.known.get(&member).is_some_and(|(known, _)| *known == sign) {
+                continue;
+            }
+            // The parts of a newer sign are read with that one.
+            if let Some(present) = self.present_of(&member, &sign).await? {
+                self.known.insert(member, (sign, present));
+                is_new = true;
+            }
+        }
+        if is_new {
+            let all = self.known.iter().map(|(member, (_, present))| (member.clone(), present.clone()));
+            self.local.heard_members(all.collect());
+        }
+        self.seen.retain(|_, seen| seen.elapsed() < lease);
+        let since = *self.since.get_or_insert(now);
+        let own = self.shared.member().to_owned();
+        let alive: BTreeSet<String> = self.seen.keys().cloned().chain([own]).collect();
+        // After an outage every member has the time to give a sign.
+        let members = Members { alive, is_known: since.elapsed() > lease };
+        self.shared.members.send_if_modified(|known| {
+            let is_changed = *known != members;
+            *known = members;
+            is_changed
+        });
+        Ok(())
+    }
+
+    /// Returns the minions of a member; `None` if they do not belong to the sign.
+    async fn present_of(&self, member: &str, sign: &Sign) -> Result<Option<Vec<u8>>, SharedError> {
+        let mut whole = Vec::new();
+        for number in 0..sign.parts {
+            let part = self.shared.get(&format!("{PRESENT}{}.{number}", token(member))).await?;
+            whole.extend(part.map(|stored| stored.value).unwrap_or_default());
+        }
+        Ok((Digest::Sha256.of(&whole) == sign.digest).then_some(whole))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signs_of_life_round_trip_and_are_bounded() {
+        let sign = Sign::of(b"web1 web2");
+        assert_eq!((Sign::unpack(&sign.pack()), sign.parts), (Some(sign.clone()), 1));
+        assert_eq!(Sign::of(b"").parts, 0);
+        let huge = Sign { parts: PARTS + 1, ..sign };
+        for packed in [&b""[..], b"junk", &huge.pack()] {
+            assert_eq!(Sign::unpack(packed), None);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The items of queues, which all members see: a stream with a subject for each queue, in the order of the stream.
+//!
+//! Changes are made under the lock of the queue ([`Shared::lock`]).
+
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use futures::{StreamExt, TryStreamExt};
+
+use crate::link::{name_of, token};
+use crate::message::ROOM;
+use crate::metrics;
+use crate::shared::{Shared, SharedError};
+
+/// An item of a queue: its number in the stream, and the item unless it cannot be decrypted.
+pub type QueueItem = (u64, Option<Vec<u8>>);
+
+impl Shared {
+    /// Returns the largest size of an item, in bytes.
+    pub fn largest_item(&self) -> usize {
+        ROOM
+    }
+
+    fn queue_subject(&self, queue: &str) -> String {
+        format!("brine.{}.queues.{}", self.link.settings.name, token(queue))
+    }
+
+    /// Returns the names of the queues with items, each with the number of its items, sorted.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn queues(&self) -> Result<Vec<(String, usize)>, SharedError> {
+        let (resources, subject) = (self.link.resources().await?, format!("brine.{}.queues.>", self.link.settings.name));
+        let info = resources.queues.info_with_subjects(&subject).await.map_err(|error| self.away(error))?;
+        let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(|error| self.away(error))?;
+        let prefix = subject.trim_end_matches('>');
+        let name = |subject: &str| String::from_utf8(name_of(subject.strip_prefix(prefix)?)?).ok();
+        let mut queues: Vec<(String, usize)> =
+            subjects.into_iter().filter_map(|(subject, count)| Some((name(&subject)?, count))).collect();
+        queues.sort();
+        Ok(queues)
+    }
+
+    /// Returns at most `limit` items of a queue with at most `bytes` bytes, oldest first.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn queue_items(&self, queue: &str, limit: usize, bytes: usize) -> Result<Vec<QueueItem>, SharedError> {
+        let (resources, subject) = (self.link.resources().await?, self.queue_subject(queue));
+        let config = OrderedConfig { filter_subject: subject.clone(), ..OrderedConfig::default() };
+        let consumer = resources.queues.create_consumer(config).await.map_err(|error| self.away(error))?;
+        let mut left = consumer.cached_info().num_pending;
+        let mut messages = consumer.messages().await.map_err(|error| self.away(error))?;
+        let (mut items, mut size) = (Vec::new(), 0);
+        while left > 0 && items.len() < limit && size <= bytes {
+            let message = tokio::time::timeout(self.lease(), messages.next()).await;
+            let message = message.ok().flatten().ok_or_else(|| self.away("the server sends no items"))?;
+            let message = message.map_err(|error| self.away(error))?;
+            let info = message.info().map_err(|error| self.away(error))?;
+            (left, size) = (info.pending, size + message.payload.len());
+            let item = self.link.settings.seal.open(&subject, &message.payload).ok();
+            if item.is_none() {
+                metrics::VALUES_REFUSED.add(1);
+                tracing::error!(queue, "an item of a queue is refused: it is not of this cluster");
+            }
+            items.push((info.stream_sequence, item));
+        }
+        Ok(items)
+    }
+
+    /// Appends items to a queue.
+    ///
+    /// # Errors
+    /// The servers do not answer, or the space of all queues is full: some items may be in the queue.
+    pub async fn queue_push(&self, queue: &str, items: Vec<Vec<u8>>) -> Result<(), SharedError> {
+        let subject = self.queue_subject(queue);
+        self.link.resources().await?;
+        for item in items {
+            if item.len() > ROOM {
+                return Err(SharedError::TooLarge(item.len()));
+            }
+            let sealed = self.link.settings.seal.seal(&subject, &item);
+            let stored = self.link.context().publish(subject.clone(), sealed.into()).await;
+            stored.map_err(|error| self.away(error))?.await.map_err(|error| self.away(error))?;
+        }
+        Ok(())
+    }
+
+    /// Removes items from a queue.
+    ///
+    /// # Errors
+    /// The servers do not answer: some items may be in the queue.
+    pub async fn queue_remove(&self, items: Vec<u64>) -> Result<(), SharedError> {
+        let resources = self.link.resources().await?;
+        for number in items {
+            self.delete_message(&resources.queues, number).await?;
+        }
+        Ok(())
+    }
+}
