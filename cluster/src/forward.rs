@@ -12,8 +12,8 @@ use brine_runtime::backoff::Backoff;
 use brine_value::{FromValue, msgpack};
 use tokio_util::sync::CancellationToken;
 
-use crate::link::{Link, LinkError, nats};
 use crate::large::{is_large, is_outage, return_of};
+use crate::link::{Link, LinkError, nats};
 use crate::message::{Item, Message, Place, messages};
 use crate::shared::Shared;
 use crate::state::State;
@@ -106,10 +106,12 @@ impl Forwarder {
         let mut backoff = Backoff::default();
         while let Err(error) = self.shared.put_return(jid, id, &whole).await {
             if !is_outage(&error) {
-                return tracing::warn!(jid, minion = id, %error, "a large return stays on this master");
+                tracing::warn!(jid, minion = id, %error, "a large return stays on this master");
+                break;
             }
             backoff.wait().await;
         }
+        self.local.large_return_sent(jid, id).await;
     }
 
     fn item(&self, event: &Event) -> Item {

@@ -64,14 +64,7 @@ pub(crate) struct Heartbeat {
 
 impl Heartbeat {
     pub fn new(shared: Arc<Shared>, local: Arc<dyn Local>) -> Self {
-        Heartbeat {
-            shared,
-            local,
-            announced: None,
-            known: HashMap::new(),
-            seen: BTreeMap::new(),
-            since: None,
-        }
+        Heartbeat { shared, local, announced: None, known: HashMap::new(), seen: BTreeMap::new(), since: None }
     }
 
     /// Gives signs of life until `shutdown`.
@@ -140,12 +133,11 @@ impl Heartbeat {
             let entry = resources.lease.entry(&key).await.map_err(|error| self.shared.away(error))?;
             let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else { continue };
             let opened = self.shared.link.decrypt(entry).ok().and_then(|entry| Sign::unpack(&entry.value?));
-            match opened {
-                Some(sign) => _ = signs.insert(member, sign),
-                None => {
-                    metrics::VALUES_REFUSED.add(1);
-                    tracing::error!(key, "a sign of life is refused: it is not of this cluster");
-                }
+            if let Some(sign) = opened {
+                signs.insert(member, sign);
+            } else {
+                metrics::VALUES_REFUSED.add(1);
+                tracing::error!(key, "a sign of life is refused: it is not of this cluster");
             }
         }
         signs.remove(self.shared.member());

@@ -51,8 +51,8 @@ use brine_value::Map;
 use tokio::sync::{mpsc, watch};
 
 pub use link::{Link, LinkError};
-pub use secrets::{KeyPairError, share_key_pair};
 pub use queues::QueueItem;
+pub use secrets::{KeyPairError, share_key_pair};
 pub use settings::{Settings, SettingsError};
 pub use shared::{Lock, Members, Shared, SharedError, Stored};
 pub use tables::Table;
@@ -96,6 +96,9 @@ pub trait Local: Send + Sync {
 
     /// Returns a return that is stored whole, packed; `None` if it is not.
     fn large_return<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, Option<Vec<u8>>>;
+
+    /// Takes note that the servers have a return that is stored whole, or cannot take it.
+    fn large_return_sent<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, ()>;
 
     /// Stores the whole return of another member. Returns whether it is stored.
     fn store_large_return<'a>(&'a self, jid: &'a str, id: &'a str, whole: Vec<u8>) -> Pending<'a, bool>;

@@ -293,7 +293,12 @@ impl Link {
     ///
     /// # Errors
     /// The servers do not answer.
-    pub(crate) async fn keys(&self, bucket: &str, stream: &stream::Stream, prefix: &str) -> Result<Vec<String>, LinkError> {
+    pub(crate) async fn keys(
+        &self,
+        bucket: &str,
+        stream: &stream::Stream,
+        prefix: &str,
+    ) -> Result<Vec<String>, LinkError> {
         let root = format!("$KV.brine_{}_{bucket}.", self.settings.name);
         let info = stream.info_with_subjects(format!("{root}{prefix}>")).await.map_err(nats)?;
         let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(nats)?;

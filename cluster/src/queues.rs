@@ -28,7 +28,8 @@ impl Shared {
     /// # Errors
     /// The servers do not answer.
     pub async fn queues(&self) -> Result<Vec<(String, usize)>, SharedError> {
-        let (resources, subject) = (self.link.resources().await?, format!("brine.{}.queues.>", self.link.settings.name));
+        let (resources, subject) =
+            (self.link.resources().await?, format!("brine.{}.queues.>", self.link.settings.name));
         let info = resources.queues.info_with_subjects(&subject).await.map_err(|error| self.away(error))?;
         let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(|error| self.away(error))?;
         let prefix = subject.trim_end_matches('>');

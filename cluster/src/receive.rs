@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use tokio_util::sync::CancellationToken;
 
-use crate::link::{Link, LinkError, name_of, nats};
 use crate::large::{is_large, is_outage, return_of};
+use crate::link::{Link, LinkError, name_of, nats};
 use crate::message::{Item, Message, Parts};
 use crate::shared::Shared;
 use crate::state::State;

@@ -97,7 +97,7 @@ impl Shared {
     }
 
     /// Returns whether the servers have been away for so long that each member cares for itself.
-    pub fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         self.state.is_alone()
     }
 
@@ -106,7 +106,7 @@ impl Shared {
         self.members.subscribe()
     }
 
-    /// Returns a value. One that cannot be decrypted is logged and is none.
+    /// Returns a value. One that cannot be decrypted is logged, removed, and none.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -114,11 +114,14 @@ impl Shared {
         let resources = self.link.resources().await?;
         let found = resources.work.entry(key).await.map_err(|error| self.away(error))?;
         let Some(entry) = found else { return Ok(None) };
+        let revision = entry.revision;
         match self.link.decrypt(entry) {
             Ok(entry) => Ok(entry.value.map(|value| Stored { revision: entry.revision, value })),
             Err(error) => {
                 metrics::VALUES_REFUSED.add(1);
                 tracing::error!(%error, "a value of the cluster is refused");
+                // Or nobody could set a value of the cluster there.
+                self.remove(revision).await?;
                 Ok(None)
             }
         }

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use brine_bus::store::{Batch, BlockingStore, Store, StoreError, Table};
+use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
 use brine_job::trim::{may_exceed, trim};
@@ -22,6 +22,10 @@ use crate::storage::Storage;
 
 /// The sizes of whole returns, by `jid/id`.
 const TABLE: Table = Table("large_returns");
+/// Whole returns that the other members of a cluster do not have yet, by `jid/id`.
+const OUTGOING: Table = Table("large_returns_outgoing");
+/// The value of [`NOT_CACHED`] in the event of a return that is stored whole.
+const WHOLE: &str = "large";
 /// The divisor of the space for one minion.
 const SHARE: u64 = 4;
 /// The maximum number of bytes that the bus adds to a return: stamp, sequence number and sender.
@@ -29,25 +33,27 @@ const STAMPED: usize = 512;
 
 /// The space of whole returns.
 pub(crate) struct LargeReturns {
-    store: Store,
+    store: BlockingStore,
     limit: u64,
+    /// Whether other members of a cluster get whole returns.
+    is_shared: bool,
     /// The sizes in bytes, by job and minion.
     sizes: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl LargeReturns {
-    /// Reads the sizes from the store. `limit` is the space in bytes.
+    /// Reads the sizes from the store. `limit` is the space in bytes; other members get whole returns if `is_shared`.
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn open(store: &BlockingStore, limit: u64) -> Result<Self, StoreError> {
+    pub fn open(store: &BlockingStore, limit: u64, is_shared: bool) -> Result<Self, StoreError> {
         let pairs = store.scan(TABLE, b"", usize::MAX)?;
         let entry = |(key, size): (Vec<u8>, Vec<u8>)| {
             let (jid, id) = std::str::from_utf8(&key).ok()?.split_once('/')?;
             Some(((jid.to_owned(), id.to_owned()), u64::from_be_bytes(size.try_into().ok()?)))
         };
         let sizes = pairs.into_iter().filter_map(entry).collect();
-        Ok(LargeReturns { store: Store::clone(store), limit, sizes: Mutex::new(sizes) })
+        Ok(LargeReturns { store: store.clone(), limit, is_shared, sizes: Mutex::new(sizes) })
     }
 
     /// Reserves space for a return, once for each job and minion. Returns false if there is not enough.
@@ -70,11 +76,39 @@ impl LargeReturns {
         true
     }
 
+    /// Keeps a whole return until the other members have it.
+    fn keep_for_members(&self, one: &Return) {
+        if self.is_shared {
+            let mut batch = Batch::new();
+            batch.put(OUTGOING, format!("{}/{}", one.jid(), one.id()), msgpack::pack_map(one.map()));
+            // In the store of the journal: on disk before the event of the return.
+            drop(self.store.write(batch));
+        }
+    }
+
+    /// Returns a whole return that the other members do not have yet, packed.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    #[cfg(feature = "cluster")]
+    pub fn outgoing(&self, jid: &str, id: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(OUTGOING, format!("{jid}/{id}").as_bytes())
+    }
+
+    /// Removes a whole return that the other members have.
+    #[cfg(feature = "cluster")]
+    pub fn sent(&self, jid: &str, id: &str) {
+        let mut batch = Batch::new();
+        batch.delete(OUTGOING, format!("{jid}/{id}"));
+        drop(self.store.write(batch));
+    }
+
     /// Frees the space of returns that the job cache has removed.
     pub fn expire(&self, lifetime: std::time::Duration) {
         let Some(oldest) = oldest_kept(&brine_clock::now(), lifetime.as_secs()) else { return };
         let mut batch = Batch::new();
         batch.delete_below(TABLE, oldest.as_str());
+        batch.delete_below(OUTGOING, oldest.as_str());
         drop(self.store.write(batch));
         let mut sizes = self.sizes.lock();
         *sizes = sizes.split_off(&(oldest.to_string(), String::new()));
@@ -85,6 +119,20 @@ impl LargeReturns {
 fn store_whole(storage: &Storage, one: &Return) -> Result<(), ReturnerError> {
     store_return(&*storage.job_cache, one)?;
     storage.job_cache.flush()
+}
+
+/// Stores the whole return of another member of the cluster. Returns whether it is stored: it must be of this job and
+/// minion, and there must be space for it.
+#[cfg(feature = "cluster")]
+pub(crate) fn store_of_member(storage: &Storage, jid: &str, id: &str, whole: &[u8]) -> Result<bool, ReturnerError> {
+    let Ok(one) = msgpack::unpack_map(whole).map_err(drop).and_then(|map| Return::from_map(map).map_err(drop)) else {
+        return Ok(false);
+    };
+    let is_named = one.jid().as_str() == jid && one.id().as_str() == id;
+    if !is_named || !storage.large_returns.reserve(one.jid(), one.id(), whole.len() as u64) {
+        return Ok(false);
+    }
+    store_whole(storage, &one).map(|()| true)
 }
 
 /// Fits returns into events: those that exceed `max_event_size` are stored whole and trimmed.
@@ -167,6 +215,7 @@ impl ReturnEvents {
             }
             let message: Map = ["cmd", "ts"].iter().filter_map(|name| load.get_key_value(*name)).map(owned).collect();
             let Ok(one) = Return::from_map(without_envelope(load)) else { return (message, Ok(false)) };
+            storage.large_returns.keep_for_members(&one);
             let stored = store_whole(storage, &one);
             let mut load = one.into_map();
             load.extend(message);
@@ -181,7 +230,7 @@ impl ReturnEvents {
         };
         match stored {
             Ok(true) => {
-                load.insert(NOT_CACHED.into(), true.into());
+                load.insert(NOT_CACHED.into(), WHOLE.into());
             }
             Ok(false) => {
                 brine_job::metrics::RETURNS_LOST.add(1);
@@ -209,6 +258,7 @@ mod tests {
     use std::path::Path;
     use std::time::Duration;
 
+    use brine_bus::store::Store;
     use brine_runtime::executors::MayBlock;
     use tokio::runtime::Handle;
 
@@ -217,7 +267,7 @@ mod tests {
     fn open(directory: &Path) -> LargeReturns {
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
         let store = store.blocking(&MayBlock::own_thread(Handle::current()));
-        LargeReturns::open(&store, 1000).unwrap()
+        LargeReturns::open(&store, 1000, true).unwrap()
     }
 
     fn id(name: &str) -> MinionId {

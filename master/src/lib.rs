@@ -187,7 +187,7 @@ impl Master {
             queues: queues::Queues::new(store.clone()),
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
-            large_returns: LargeReturns::open(&store, config.large_returns_size << 20)?,
+            large_returns: LargeReturns::open(&store, config.large_returns_size << 20, !config.cluster.is_empty())?,
             tokens: brine_auth::TokenStore::new(store.clone(), own_tokens).with_files(token_files.as_deref()),
         };
         let has_git = storage.files.has_git();
@@ -230,10 +230,13 @@ impl Master {
         let cluster = match cluster {
             Some(link) => {
                 let parts = (&jobs, admission.sessions(), &keys);
-                Some(Box::pin(Membership::open(link, parts, (&bus, &store, &executors.disk))).await?)
+                let of_minions = (&facts, &storage);
+                Some(Box::pin(Membership::open(link, parts, of_minions, (&bus, &store, &executors.disk))).await?)
             }
             None => None,
         };
+        let shared = cluster.as_ref().and_then(Membership::shared);
+        jobs.join_cluster(shared.clone());
         let pillars = Arc::new(Pillars::new(
             Arc::clone(&config),
             storage.clone(),
@@ -268,6 +271,7 @@ impl Master {
             pillars,
             reactor: ReactorHandle::default(),
             gate: cluster.as_ref().and_then(Membership::gate),
+            cluster: shared,
             functions,
         };
         let calls = RunnerCalls::new(services, returns.clone(), custom);
@@ -330,7 +334,15 @@ impl Master {
         if let Some(member) = cluster {
             member.start(&mut parts);
         }
-        jobs.resume_batches();
+        match &calls.services.cluster {
+            Some(shared) => {
+                let (calls, shared) = (Arc::clone(&calls), Arc::clone(shared));
+                parts.start_restarting("work of the cluster", move |shutdown| {
+                    cluster::follow_members(Arc::clone(&calls), Arc::clone(&shared), shutdown)
+                });
+            }
+            None => jobs.resume_batches(),
+        }
         tracing::info!(publish_port, ret_port, "master is ready");
         Ok(Master { bus, executors, background, parts, publish_port, ret_port })
     }

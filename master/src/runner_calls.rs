@@ -18,7 +18,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::access::Access;
 use crate::admission::Admission;
-use crate::cluster::OptionalGate;
+use crate::cluster::{OptionalGate, OptionalShared};
 use crate::custom::{self, CustomModules};
 use crate::events::Events;
 use crate::facts::Facts;
@@ -119,6 +119,8 @@ pub(crate) struct Services {
     pub reactor: ReactorHandle,
     /// The gate of the reactor, in a cluster.
     pub gate: OptionalGate,
+    /// The values that the members of a cluster share.
+    pub cluster: OptionalShared,
     /// Execution functions of the master's host.
     pub functions: Option<Arc<dyn HostFunctions>>,
 }
@@ -149,7 +151,13 @@ impl RunnerCalls {
 
     /// Returns the running calls: `fun`, `fun_args`, `jid` and `user` of each, oldest first.
     pub fn running(&self) -> Vec<Map> {
-        self.running.0.lock().values().cloned().collect()
+        self.running.0.lock().values().map(|(body, _)| body.clone()).collect()
+    }
+
+    /// Returns at most `limit` of the running calls that are not part of another one.
+    pub fn running_on_their_own(&self, limit: usize) -> Vec<Map> {
+        let running = self.running.0.lock();
+        running.values().filter(|(_, is_nested)| !is_nested).take(limit).map(|(body, _)| body.clone()).collect()
     }
 
     /// Returns whether a function exists. For one that is not built in, people's own modules are read.
@@ -237,7 +245,7 @@ impl RunnerCalls {
     /// client.
     pub fn call_within(self: &Arc<Self>, kind: Kind, function: &str, args: Args, caller: &Caller) -> (Jid, Map) {
         let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
-        let call = NewCall { cause: caller.cause.clone(), ..call };
+        let call = NewCall { cause: caller.cause.clone(), is_nested: true, ..call };
         let call = caller.thread.wait(self.publish_new(call, &caller.cause));
         let mut body = self.call(&call, &caller.thread);
         caller.thread.wait(self.publish_return(&call, &body));
@@ -322,7 +330,7 @@ impl RunnerCalls {
             Kind::Runner => self.runners.get(function).and_then(|function| function.out),
             Kind::Wheel => None,
         };
-        let running = self.running.enter(&call.jid, &call.body);
+        let running = self.running.enter(&call.jid, &call.body, call.is_nested);
         let result = self.call_function(*kind, function, args.clone(), caller);
         drop(running);
         let success = result.as_ref().is_ok_and(is_success);
@@ -357,16 +365,16 @@ fn may_block<R>(run: impl FnOnce() -> R) -> R {
     if is_shared { tokio::task::block_in_place(run) } else { run() }
 }
 
-/// The calls that are running, by job id.
+/// The calls that are running, by job id, and whether each is part of another one.
 #[derive(Default)]
-struct Running(Mutex<BTreeMap<Jid, Map>>);
+struct Running(Mutex<BTreeMap<Jid, (Map, bool)>>);
 
 /// Ends the entry of a running call, also of one that panics.
 struct RunningCall<'a>(&'a Running, Jid);
 
 impl Running {
-    fn enter(&self, jid: &Jid, body: &Map) -> RunningCall<'_> {
-        self.0.lock().insert(jid.clone(), body.clone());
+    fn enter(&self, jid: &Jid, body: &Map, is_nested: bool) -> RunningCall<'_> {
+        self.0.lock().insert(jid.clone(), (body.clone(), is_nested));
         RunningCall(self, jid.clone())
     }
 }
@@ -389,6 +397,8 @@ struct NewCall {
     body: Map,
     /// The fields of its cause.
     cause: Map,
+    /// Whether it is part of another call.
+    is_nested: bool,
 }
 
 impl NewCall {
@@ -399,7 +409,7 @@ impl NewCall {
         let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
         let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
         let (function, user) = (function.to_owned(), user.to_owned());
-        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new() }
+        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false }
     }
 }
 

@@ -1,25 +1,36 @@
 //! The master's schedule: jobs are runner functions, and their returns are published as `__schedule_return`.
+//!
+//! In a cluster every member has the schedule, and the leader runs a job once it has claimed the occurrence: the time of the
+//! last one is a value of the cluster, `schedule.<job>`. A member that does not lead waits for a while, in case that the
+//! leader has died.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use brine_function::Args;
 use brine_runtime::executors::MayBlock;
 use brine_runtime::polling::Ticks;
 use brine_runtime::supervisor::Background;
-use brine_schedule::{Host, RETURN, Run, Schedule, Surroundings};
+use brine_schedule::{Host, RETURN, Run, Schedule, Surroundings, Timing};
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::cluster;
+use crate::cluster::{self, Shared, SharedError};
 use crate::runner_calls::RunnerCalls;
 /// The user of scheduled calls.
 const USER: &str = "schedule";
 /// The interval at which the schedule is polled.
 const INTERVAL: Duration = Duration::from_secs(1);
+/// The time for which members find the same occurrence of a job by the clock due: they poll at other moments, and their
+/// clocks differ.
+const SAME: f64 = 5.0;
+/// The part of its interval that has to pass between two occurrences of a job: polls are not exact.
+const PART: f64 = 0.75;
+/// A last occurrence that is further in the future than this, in seconds, is that of a wrong clock, and is ignored.
+const MOST_AHEAD: f64 = 3600.0;
 
 /// The schedule of the master, as a host of [`brine_schedule::run`].
 struct MasterSchedule {
@@ -50,10 +61,15 @@ impl Host for MasterSchedule {
 
     fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
         let name = run.job.name.clone();
-        let is_here = cluster::is_leader(&self.calls.services.gate);
+        let due = now();
         *self.running.lock().entry(name.clone()).or_default() += 1;
         let (calls, running) = (Arc::clone(&self.calls), Arc::clone(&self.running));
         async move {
+            let services = &calls.services;
+            let is_here = match &services.cluster {
+                Some(shared) => is_claimed(shared, || cluster::is_leader(&services.gate), &run, due).await,
+                None => true,
+            };
             if !is_here {
                 running.lock().entry(name).and_modify(|count| *count = count.saturating_sub(1));
                 return Ok(None);
@@ -71,6 +87,54 @@ impl Host for MasterSchedule {
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.background.spawn("scheduled job", task);
+    }
+}
+
+/// Returns the time in seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+/// Returns whether an occurrence of a job that is due at a time is new, if the last one was at `last`.
+fn is_new(timing: &Timing, last: Option<f64>, due: f64) -> bool {
+    let gap = match timing {
+        Timing::Every(interval) => interval.as_secs_f64() * PART,
+        _ => SAME,
+    };
+    last.is_none_or(|last| due - last >= gap || last - due > MOST_AHEAD)
+}
+
+/// Returns whether this member runs an occurrence of a job: it leads, or comes to lead soon, and no other one has run it.
+async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f64) -> bool {
+    let waiting = Instant::now();
+    while !leads() {
+        // A leader that has died is replaced by then.
+        if waiting.elapsed() > shared.lease() * 3 {
+            return false;
+        }
+        tokio::time::sleep(shared.lease() / 10).await;
+    }
+    let key = format!("schedule.{}", brine_digest::hex(brine_digest::Digest::Sha256.of(&run.job.name)));
+    let claimed = async {
+        let known = shared.get(&key).await?;
+        let last = known.as_ref().and_then(|stored| std::str::from_utf8(&stored.value).ok()?.parse().ok());
+        if !is_new(&run.job.timing, last, due) {
+            return Ok(false);
+        }
+        let revision = known.map_or(0, |stored| stored.revision);
+        match shared.put(&key, due.to_string().as_bytes(), revision).await {
+            Ok(_) => Ok(true),
+            Err(SharedError::Changed) => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    match claimed.await {
+        Ok(is_claimed) => is_claimed,
+        // The leader goes on without the servers.
+        Err(error) => {
+            tracing::warn!(job = run.job.name, %error, "a scheduled job runs, though the cluster cannot be asked for it");
+            leads()
+        }
     }
 }
 
@@ -107,6 +171,26 @@ mod tests {
     use brine_value::list;
 
     use super::*;
+
+    #[test]
+    fn an_occurrence_is_run_once_by_whoever_leads() {
+        let every = Timing::Every(jiff::SignedDuration::from_secs(60));
+        let by_clock = Timing::When(vec!["12:00".into()]);
+        for (timing, last, due, expected) in [
+            (&every, None, 100.0, true),
+            (&every, Some(100.0), 159.2, true),
+            // Another member, with another phase.
+            (&every, Some(100.0), 105.0, false),
+            (&every, Some(100.0), 165.0, true),
+            (&every, Some(100.0), 99.0, false),
+            (&every, Some(1e9), 100.0, true),
+            (&by_clock, Some(100.0), 100.9, false),
+            (&by_clock, Some(100.9), 100.0, false),
+            (&by_clock, Some(100.0), 160.0, true),
+        ] {
+            assert_eq!(is_new(timing, last, due), expected, "{timing:?} {last:?} {due}");
+        }
+    }
 
     #[test]
     fn a_return_has_the_result_or_the_error_of_the_job() {

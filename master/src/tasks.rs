@@ -117,10 +117,10 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
         });
     }
     if config.presence_events {
-        let (facts, events) = (Arc::clone(&services.facts), services.events.clone());
+        let (facts, events, gate) = (Arc::clone(&services.facts), services.events.clone(), services.gate.clone());
         let interval = Duration::from_secs(config.loop_interval.max(1));
         parts.start_restarting("presence events", move |shutdown| {
-            facts::presence::publish(Arc::clone(&facts), events.clone(), interval, shutdown)
+            facts::presence::publish(Arc::clone(&facts), events.clone(), gate.clone(), interval, shutdown)
         });
     }
     let (engines, errors) = Engine::read(&config.engines);

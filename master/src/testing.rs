@@ -62,7 +62,7 @@ impl Fixture {
             banks: crate::cache_banks::Banks::new(store.clone(), None),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
             tokens: brine_auth::TokenStore::new(store.clone(), None),
-            large_returns: LargeReturns::open(&store, 1 << 20).unwrap(),
+            large_returns: LargeReturns::open(&store, 1 << 20, false).unwrap(),
         };
         let executors = Executors::new(2);
         let storage = Blocking::new(storage, executors.disk.clone());

@@ -1,18 +1,22 @@
 //! Builds without clusters: the option is refused.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_bus::store::{BlockingStore, StoreError};
 use brine_config::MasterConfig;
-use brine_runtime::executors::Executor;
+use brine_runtime::executors::{Blocking, Executor};
 use brine_runtime::supervisor::Supervisor;
 
-use super::{OPTION, OptionalGate};
+use super::{OPTION, OptionalGate, OptionalShared};
 use crate::StartError;
 use crate::admission::sessions::Sessions;
+use crate::facts::Facts;
 use crate::jobs::Jobs;
 use crate::keys::KeyStore;
+use crate::storage::Storage;
 
 /// The settings of a cluster: there are none.
 pub(crate) enum Settings {}
@@ -44,6 +48,7 @@ impl Membership {
     pub async fn open(
         link: Arc<Link>,
         _: (&Arc<Jobs>, &Arc<Sessions>, &Arc<KeyStore>),
+        _: (&Arc<Facts>, &Blocking<Storage>),
         _: (&Bus, &BlockingStore, &Executor),
     ) -> Result<Self, StoreError> {
         match *link {}
@@ -54,8 +59,116 @@ impl Membership {
         match *self {}
     }
 
+    /// Returns the values that members share.
+    pub fn shared(&self) -> OptionalShared {
+        match *self {}
+    }
+
     /// Starts the tasks of the membership.
     pub fn start(self, _: &mut Supervisor) {
         match self {}
+    }
+}
+
+/// The members that are alive.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Members {
+    pub alive: BTreeSet<String>,
+    pub is_known: bool,
+}
+
+/// A value and its revision.
+pub(crate) struct Stored {
+    pub revision: u64,
+    pub value: Vec<u8>,
+}
+
+/// The error of a shared value.
+#[allow(dead_code, reason = "the errors of builds with clusters")]
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SharedError {
+    #[error("{0}")]
+    Away(String),
+    #[error("another master of the cluster has changed it")]
+    Changed,
+}
+
+/// A lock of the cluster: there is none.
+pub(crate) struct Lock;
+
+impl Lock {
+    #[allow(clippy::unused_self, reason = "the signature of builds with clusters")]
+    pub fn is_held(&self) -> bool {
+        false
+    }
+}
+
+/// The values that members share: there are none.
+pub(crate) enum Shared {}
+
+#[allow(clippy::unused_async, reason = "the signatures of builds with clusters")]
+impl Shared {
+    pub fn member(&self) -> &str {
+        match *self {}
+    }
+
+    pub fn leads(&self) -> bool {
+        match *self {}
+    }
+
+    pub fn lease(&self) -> Duration {
+        match *self {}
+    }
+
+    pub fn members(&self) -> tokio::sync::watch::Receiver<Members> {
+        match *self {}
+    }
+
+    pub async fn get(&self, _: &str) -> Result<Option<Stored>, SharedError> {
+        match *self {}
+    }
+
+    pub async fn put(&self, _: &str, _: &[u8], _: u64) -> Result<u64, SharedError> {
+        match *self {}
+    }
+
+    pub async fn replace(&self, _: &str, _: &[u8]) -> Result<(), SharedError> {
+        match *self {}
+    }
+
+    pub async fn remove(&self, _: u64) -> Result<bool, SharedError> {
+        match *self {}
+    }
+
+    pub async fn keys(&self, _: &str) -> Result<Vec<String>, SharedError> {
+        match *self {}
+    }
+
+    pub async fn lock(&self, _: &str) -> Result<Lock, SharedError> {
+        match *self {}
+    }
+
+    pub async fn unlock(&self, _: Lock) {
+        match *self {}
+    }
+
+    pub fn largest_item(&self) -> usize {
+        match *self {}
+    }
+
+    pub async fn queues(&self) -> Result<Vec<(String, usize)>, SharedError> {
+        match *self {}
+    }
+
+    pub async fn queue_items(&self, _: &str, _: usize, _: usize) -> Result<Vec<(u64, Option<Vec<u8>>)>, SharedError> {
+        match *self {}
+    }
+
+    pub async fn queue_push(&self, _: &str, _: Vec<Vec<u8>>) -> Result<(), SharedError> {
+        match *self {}
+    }
+
+    pub async fn queue_remove(&self, _: Vec<u64>) -> Result<(), SharedError> {
+        match *self {}
     }
 }

@@ -6,21 +6,25 @@ use std::time::Duration;
 use brine_bus::Bus;
 use brine_bus::store::{BlockingStore, StoreError};
 use brine_cluster::{KeyPairError, Link, Local, Member, Parts, Pending, Settings};
+pub(crate) use brine_cluster::{Members, Shared, SharedError};
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, Session};
-use brine_runtime::executors::Executor;
+use brine_runtime::executors::{Blocking, Executor};
 use brine_runtime::supervisor::Supervisor;
 use brine_system::files::FileError;
 use brine_value::Map;
 use tokio::sync::watch;
 
 use super::keys::Keys;
-use super::{OPTION, OptionalGate};
+use super::{OPTION, OptionalGate, OptionalShared};
 use crate::StartError;
 use crate::admission::identity::Identity;
 use crate::admission::sessions::Sessions;
+use crate::facts::Facts;
 use crate::jobs::Jobs;
 use crate::keys::KeyStore;
+use crate::large_returns;
+use crate::storage::Storage;
 
 /// The tables of the store that all members have.
 const TABLES: &[&str] = &["minion_data", "mine", "auth_tokens", "cache"];
@@ -55,10 +59,16 @@ impl Membership {
     pub async fn open(
         link: Arc<Link>,
         (jobs, sessions, keys): (&Arc<Jobs>, &Arc<Sessions>, &Arc<KeyStore>),
+        (facts, storage): (&Arc<Facts>, &Blocking<Storage>),
         (bus, store, disk): (&Bus, &BlockingStore, &Executor),
     ) -> Result<Self, StoreError> {
         let parts = Parts {
-            local: Arc::new(OfMaster { jobs: Arc::clone(jobs), sessions: Arc::clone(sessions) }),
+            local: Arc::new(OfMaster {
+                jobs: Arc::clone(jobs),
+                sessions: Arc::clone(sessions),
+                facts: Arc::clone(facts),
+                storage: storage.clone(),
+            }),
             bus: bus.clone(),
             store: store.clone(),
             disk: disk.clone(),
@@ -73,6 +83,11 @@ impl Membership {
         Some(self.0.gate())
     }
 
+    /// Returns the values that members share.
+    pub fn shared(&self) -> OptionalShared {
+        Some(self.0.shared())
+    }
+
     /// Starts the tasks of the membership.
     pub fn start(self, supervisor: &mut Supervisor) {
         self.0.start(supervisor);
@@ -83,6 +98,8 @@ impl Membership {
 struct OfMaster {
     jobs: Arc<Jobs>,
     sessions: Arc<Sessions>,
+    facts: Arc<Facts>,
+    storage: Blocking<Storage>,
 }
 
 impl Local for OfMaster {
@@ -112,6 +129,49 @@ impl Local for OfMaster {
                 return tracing::error!("the publish keys of the cluster are invalid");
             };
             self.jobs.stream.adopt_keys(cbc, gcm).await;
+        })
+    }
+
+    fn connected_minions(&self) -> Vec<u8> {
+        self.facts.packed_present()
+    }
+
+    fn heard_members(&self, members: Vec<(String, Vec<u8>)>) {
+        self.facts.set_present_elsewhere(&members);
+    }
+
+    fn large_return<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, Option<Vec<u8>>> {
+        let (job, minion) = (jid.to_owned(), id.to_owned());
+        Box::pin(async move {
+            match self.storage.run(move |storage| storage.large_returns.outgoing(&job, &minion)).await {
+                Ok(Ok(whole)) => whole,
+                Ok(Err(error)) => {
+                    tracing::error!(jid, minion = id, %error, "reading a large return failed: it stays on this master");
+                    None
+                }
+                // At a stop: the event is sent again after the next start.
+                Err(_) => None,
+            }
+        })
+    }
+
+    fn large_return_sent<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, ()> {
+        let (jid, id) = (jid.to_owned(), id.to_owned());
+        Box::pin(async move { _ = self.storage.run(move |storage| storage.large_returns.sent(&jid, &id)).await })
+    }
+
+    fn store_large_return<'a>(&'a self, jid: &'a str, id: &'a str, whole: Vec<u8>) -> Pending<'a, bool> {
+        let (job, minion) = (jid.to_owned(), id.to_owned());
+        Box::pin(async move {
+            let store = move |storage: &Storage| large_returns::store_of_member(storage, &job, &minion, &whole);
+            match self.storage.run(store).await {
+                Ok(Ok(is_stored)) => is_stored,
+                Ok(Err(error)) => {
+                    tracing::error!(jid, minion = id, %error, "storing a large return of another master failed");
+                    false
+                }
+                Err(_) => false,
+            }
         })
     }
 }

@@ -7,11 +7,12 @@ mod absent;
 mod keys;
 #[cfg(feature = "cluster")]
 mod member;
+mod successor;
 
 #[cfg(not(feature = "cluster"))]
-pub(crate) use absent::{Membership, connect, settings};
+pub(crate) use absent::{Members, Membership, Shared, SharedError, connect, settings};
 #[cfg(feature = "cluster")]
-pub(crate) use member::{Membership, connect, settings};
+pub(crate) use member::{Members, Membership, Shared, SharedError, connect, settings};
 
 use std::sync::Arc;
 
@@ -22,6 +23,11 @@ const OPTION: &str = "cluster";
 
 /// The gate of the reactor; a master without a cluster has none.
 pub(crate) type OptionalGate = Option<Arc<dyn Gate>>;
+
+/// The values that the members of a cluster share; a master without a cluster has none.
+pub(crate) type OptionalShared = Option<Arc<Shared>>;
+
+pub(crate) use successor::follow_members;
 
 /// Returns whether this master does what only one member of a cluster does.
 pub(crate) fn is_leader(gate: &OptionalGate) -> bool {

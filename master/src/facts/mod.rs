@@ -16,8 +16,11 @@ use brine_runtime::executors::Blocking;
 use brine_system::files::FileError;
 use brine_target::{Target, TargetError, TargetKind};
 use brine_value::Value;
+#[cfg(feature = "cluster")]
+use brine_value::{Map, msgpack};
 use brine_wire::PublishRequest;
 use brine_zmtp::Publisher;
+use parking_lot::Mutex;
 
 use crate::storage::Storage;
 use presence::Presence;
@@ -30,6 +33,8 @@ pub(crate) struct Facts {
     publisher: Publisher,
     /// The presence of minions.
     pub presence: Presence,
+    /// The minions of other members of a cluster, with their addresses.
+    elsewhere: Mutex<BTreeMap<MinionId, IpAddr>>,
     /// The masters below this one.
     pub syndics: Syndics,
 }
@@ -58,7 +63,7 @@ impl Facts {
     /// Creates the knowledge in a storage. `publisher` knows the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
         let syndics = Syndics::new(&config);
-        Facts { config, storage, publisher, presence: Presence::default(), syndics }
+        Facts { config, storage, publisher, presence: Presence::default(), elsewhere: Mutex::default(), syndics }
     }
 
     /// Parses a target, with the node groups of the configuration.
@@ -96,14 +101,40 @@ impl Facts {
         resolved.ok().flatten().map(|targets| targets.minions.len())
     }
 
-    /// Returns the minions that are connected now, with their addresses.
+    /// Returns the minions that are connected now, in a cluster to any member, with their addresses.
     pub fn present_addresses(&self) -> BTreeMap<MinionId, IpAddr> {
-        self.presence.present_addresses(&self.publisher.hosts())
+        let mut present = self.elsewhere.lock().clone();
+        present.extend(self.presence.present_addresses(&self.publisher.hosts()));
+        present
     }
 
-    /// Returns the minions that are connected now.
+    /// Returns the minions that are connected now, in a cluster to any member.
     pub fn present(&self) -> BTreeSet<MinionId> {
-        self.presence.present(&self.publisher.hosts())
+        self.present_addresses().into_keys().collect()
+    }
+
+    /// Returns the minions that are connected to this master, packed for the other members of the cluster.
+    #[cfg(feature = "cluster")]
+    pub fn packed_present(&self) -> Vec<u8> {
+        let present = self.presence.present_addresses(&self.publisher.hosts()).into_iter();
+        let present: Map = present.map(|(id, address)| (id.as_str().into(), address.to_string().into())).collect();
+        msgpack::pack_map(&present)
+    }
+
+    /// Replaces the minions of the other members of the cluster, as they have packed them.
+    #[cfg(feature = "cluster")]
+    pub fn set_present_elsewhere(&self, members: &[(String, Vec<u8>)]) {
+        let mut elsewhere = BTreeMap::new();
+        for (member, packed) in members {
+            let Ok(minions) = msgpack::unpack_map(packed) else {
+                tracing::error!(member, "the minions of another master are invalid: is it newer?");
+                continue;
+            };
+            elsewhere.extend(minions.iter().filter_map(|(id, address)| {
+                Some((id.as_str()?.parse::<MinionId>().ok()?, address.as_str()?.parse::<IpAddr>().ok()?))
+            }));
+        }
+        *self.elsewhere.lock() = elsewhere;
     }
 }
 
@@ -155,6 +186,19 @@ mod tests {
         assert_eq!((facts.group_size("web").await, facts.group_size("none").await), (Some(2), None));
         let request = PublishRequest { tgt_type: "wish".into(), ..PublishRequest::new("*", "test.ping", "root") };
         assert!(matches!(facts.targets(&request).await, Err(ResolveError::Target(_))));
+    }
+
+    #[cfg(feature = "cluster")]
+    #[tokio::test]
+    async fn minions_of_other_members_are_present() {
+        let facts = Fixture::new(&[], |_| {}).facts();
+        let pack = |minions: Map| msgpack::pack_map(&minions);
+        let minions = map! {"web1" => "10.0.0.1", "../x" => "10.0.0.2", "web2" => "nowhere"};
+        facts.set_present_elsewhere(&[("m2".into(), pack(minions)), ("m3".into(), b"junk".to_vec())]);
+        assert_eq!(facts.present_addresses(), BTreeMap::from([("web1".parse().unwrap(), [10, 0, 0, 1].into())]));
+        assert_eq!(facts.packed_present(), pack(Map::new()), "only its own are announced");
+        facts.set_present_elsewhere(&[]);
+        assert!(facts.present().is_empty());
     }
 
     fn owned(ids: &[&str]) -> Vec<String> {

@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::Facts;
+use crate::cluster::{self, OptionalGate};
 use crate::events::Events;
 
 /// The address at which each minion was last heard of.
@@ -69,12 +70,8 @@ impl Presence {
         self.0.lock().minions.remove(id);
     }
 
-    /// Returns the present minions, given the number of connections to the publish port from each address.
-    pub(super) fn present(&self, listening: &HashMap<IpAddr, usize>) -> BTreeSet<MinionId> {
-        self.present_addresses(listening).into_keys().collect()
-    }
-
-    /// As [`Presence::present`], with the address of each minion.
+    /// Returns the present minions with their addresses, given the number of connections to the publish port from each
+    /// address.
     pub(super) fn present_addresses(&self, listening: &HashMap<IpAddr, usize>) -> BTreeMap<MinionId, IpAddr> {
         let heard = self.0.lock();
         let mut by_host: HashMap<IpAddr, Vec<(&MinionId, &Trace)>> = HashMap::new();
@@ -90,8 +87,15 @@ impl Presence {
     }
 }
 
-/// Publishes presence events at an interval until `shutdown`: the changes if there are any, and the present minions.
-pub(crate) async fn publish(facts: Arc<Facts>, events: Events, interval: Duration, shutdown: CancellationToken) {
+/// Publishes presence events at an interval until `shutdown`: the changes if there are any, and the present minions. In a
+/// cluster its leader does, for the minions of all members.
+pub(crate) async fn publish(
+    facts: Arc<Facts>,
+    events: Events,
+    gate: OptionalGate,
+    interval: Duration,
+    shutdown: CancellationToken,
+) {
     let mut ticks = tokio::time::interval(interval);
     let mut before = BTreeSet::new();
     loop {
@@ -101,6 +105,11 @@ pub(crate) async fn publish(facts: Arc<Facts>, events: Events, interval: Duratio
         }
         let now = facts.present();
         let names = |ids: &mut dyn Iterator<Item = &MinionId>| ids.map(MinionId::to_string).collect::<Vec<_>>();
+        if !cluster::is_leader(&gate) {
+            // Published by the leader. A new one goes on from here.
+            before = now;
+            continue;
+        }
         if now != before {
             let (new, lost) = (names(&mut now.difference(&before)), names(&mut before.difference(&now)));
             events.fire("salt/presence/change", &map! {"new" => new, "lost" => lost}).await;
@@ -124,7 +133,7 @@ mod tests {
 
     fn present(presence: &Presence, listening: &[(&str, usize)]) -> String {
         let listening = listening.iter().map(|(host, count)| (host.parse().unwrap(), *count)).collect();
-        let ids: Vec<String> = presence.present(&listening).iter().map(MinionId::to_string).collect();
+        let ids: Vec<String> = presence.present_addresses(&listening).keys().map(MinionId::to_string).collect();
         ids.join(" ")
     }
 

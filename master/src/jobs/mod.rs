@@ -11,7 +11,7 @@ mod recent_publishes;
 mod run;
 mod stream;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
@@ -26,6 +26,7 @@ use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
+use crate::cluster::{OptionalShared, Shared};
 use crate::events::Events;
 use crate::facts::{Facts, ResolveError, Targets};
 use crate::metrics;
@@ -97,6 +98,8 @@ pub(crate) struct Jobs {
     recent_publishes: RecentPublishes,
     storage: Blocking<Storage>,
     background: Background,
+    /// The values that the members of a cluster share.
+    cluster: OnceLock<Arc<Shared>>,
 }
 
 impl Jobs {
@@ -112,7 +115,16 @@ impl Jobs {
     ) -> Self {
         let recent_publishes = RecentPublishes::new(Duration::from_secs(config.publish_catch_up));
         let causality = Causality::default();
-        Jobs { config, events, facts, stream, batches, causality, recent_publishes, storage, background }
+        let cluster = OnceLock::new();
+        Jobs { config, events, facts, stream, batches, causality, recent_publishes, storage, background, cluster }
+    }
+
+    /// Makes the batches of this master those of its cluster.
+    pub fn join_cluster(&self, shared: OptionalShared) {
+        if let Some(shared) = shared {
+            // Called once, at the start.
+            _ = self.cluster.set(shared);
+        }
     }
 
     /// Restores the recent publishes from the journal, for a bounded time.

@@ -5,7 +5,7 @@ use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::RunnerContext;
-use crate::jobs::batches::BatchRequest;
+use crate::jobs::batches::{BatchRequest, State};
 
 /// Runner functions of `batch`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("batch", [start, status, list_active, stop]);
@@ -50,7 +50,11 @@ pub fn start(
 pub fn status(context: &RunnerContext, jid: Value) -> CallResult {
     let (batches, jid) = (&context.master.jobs.batches, jid.to_string());
     let own = batches.get(&jid).map(|state| state.summary());
-    Ok(own.or_else(|| Some(batches.observed.get(&jid)?.summary())).map_or(Value::Nil, Value::Map))
+    let known = own.or_else(|| Some(batches.observed.get(&jid)?.summary())).or_else(|| {
+        let elsewhere = context.wait(context.master.jobs.batches_elsewhere());
+        elsewhere.into_iter().find(|state| state.jid.as_str() == jid).map(|state| state.summary())
+    });
+    Ok(known.map_or(Value::Nil, Value::Map))
 }
 
 /// Return the progress of the running batches.
@@ -63,7 +67,8 @@ pub fn list_active(context: &RunnerContext) -> CallResult {
     let batches = &context.master.jobs.batches;
     let own = batches.active().into_iter().map(|state| state.summary());
     let followed = batches.observed.active().into_iter().map(|state| state.summary());
-    let mut all: Vec<Map> = own.chain(followed).collect();
+    let elsewhere = context.wait(context.master.jobs.batches_elsewhere());
+    let mut all: Vec<Map> = own.chain(followed).chain(elsewhere.iter().map(State::summary)).collect();
     all.sort_by_key(|summary| summary.get("jid").map(ToString::to_string));
     Ok(all.into_iter().map(Value::Map).collect())
 }
@@ -80,7 +85,9 @@ pub fn list_active(context: &RunnerContext) -> CallResult {
 pub fn stop(context: &RunnerContext, jid: Value, #[default(false)] kill: bool) -> CallResult {
     let jid = jid.to_string();
     let (batches, user) = (&context.master.jobs.batches, &context.caller.user);
-    let own = batches.active().into_iter().find(|state| state.jid.as_str() == jid);
+    let is_it = |state: &State| state.jid.as_str() == jid;
+    let own = batches.active().into_iter().find(is_it);
+    let own = own.or_else(|| context.wait(context.master.jobs.batches_elsewhere()).into_iter().find(is_it));
     let followed = || batches.observed.active_one(&jid);
     let request = match own.map(|state| state.kill_request(user)) {
         Some(request) => request,

@@ -1,10 +1,11 @@
-//! `queue`: queues of items in the master's store, which reactors, schedules and runner functions process.
+//! `queue`: queues of items in the master's store, which reactors, schedules and runner functions process. In a cluster
+//! all members have the same ones.
 
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
-use crate::queues::{Head, QueueError};
+use crate::queues::{QueueError, SharedQueues};
 use crate::runner_calls::Kind;
 
 /// Runner functions of `queue`.
@@ -39,9 +40,12 @@ pub struct ItemsArgs {
 #[function]
 pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
     known(&given.backend)?;
-    let duplicates =
-        context.storage().queues.insert(&given.queue, list_of(given.items)).map_err(CallError::execution)?;
-    Ok(match &duplicates[..] {
+    let items = list_of(given.items);
+    let duplicates = match shared(context) {
+        Some(queues) => context.wait(queues.insert(&given.queue, items)),
+        None => context.storage().queues.insert(&given.queue, items),
+    };
+    Ok(match &duplicates.map_err(CallError::execution)?[..] {
         [] => true.into(),
         known => {
             let names: Vec<String> = known.iter().map(ToString::to_string).collect();
@@ -58,7 +62,12 @@ pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 #[function]
 pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
     known(&given.backend)?;
-    context.storage().queues.delete(&given.queue, &list_of(given.items)).map_err(CallError::execution)?;
+    let items = list_of(given.items);
+    let deleted = match shared(context) {
+        Some(queues) => context.wait(queues.delete(&given.queue, &items)),
+        None => context.storage().queues.delete(&given.queue, &items),
+    };
+    deleted.map_err(CallError::execution)?;
     Ok(true.into())
 }
 
@@ -70,7 +79,11 @@ pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 #[function]
 pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend: String) -> CallResult {
     known(&backend)?;
-    Ok(context.storage().queues.names().map_err(CallError::execution)?.into())
+    let names = match shared(context) {
+        Some(queues) => context.wait(queues.names()),
+        None => context.storage().queues.names(),
+    };
+    Ok(names.map_err(CallError::execution)?.into())
 }
 
 /// Return the number of items in a queue.
@@ -81,7 +94,11 @@ pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend:
 #[function]
 pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
     known(&backend)?;
-    Ok(context.storage().queues.len(&queue).map_err(CallError::execution)?.into())
+    let length = match shared(context) {
+        Some(queues) => context.wait(queues.len(&queue)),
+        None => context.storage().queues.len(&queue),
+    };
+    Ok(length.map_err(CallError::execution)?.into())
 }
 
 /// Return the items of a queue, oldest first.
@@ -92,8 +109,11 @@ pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".in
 #[function]
 pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
     known(&backend)?;
-    let head = context.storage().queues.head(&queue, usize::MAX).map_err(CallError::execution)?;
-    Ok(head.items.clone().into())
+    let items = match shared(context) {
+        Some(queues) => context.wait(queues.items(&queue)),
+        None => context.storage().queues.head(&queue, usize::MAX).map(|head| head.items.clone()),
+    };
+    Ok(items.map_err(CallError::execution)?.into())
 }
 
 /// The oldest items of a queue.
@@ -123,10 +143,7 @@ pub struct HeadArgs {
 ///     salt-run queue.pop myqueue all
 #[function]
 pub fn pop(context: &RunnerContext, #[args] from: HeadArgs) -> CallResult {
-    let head = head(context, &from.queue, &from.quantity, &from.backend)?;
-    let items = head.items.clone();
-    head.remove().map_err(CallError::execution)?;
-    Ok(items.into())
+    Ok(take(context, &from.queue, &from.quantity, &from.backend, async |_| Ok(()))?.into())
 }
 
 /// Publish the oldest items of a queue as the event `salt/queue/QUEUE/process`, and remove them. They are removed when
@@ -205,18 +222,24 @@ fn process(
     quantity: &Value,
     backend: &str,
 ) -> Result<(Map, Vec<Value>), CallError> {
-    let head = head(context, queue, quantity, backend)?;
-    let items = head.items.clone();
-    let data = map! {"items" => items.clone(), "backend" => backend, "queue" => queue};
-    let mut event = data.clone();
-    context.caller.mark(&mut event);
-    let tag = format!("salt/queue/{queue}/process");
-    context.wait(context.master.bus.fire_durably(&tag, &event)).map_err(CallError::execution)?;
-    head.remove().map_err(CallError::execution)?;
-    Ok((data, items))
+    let data = |items: &[Value]| map! {"items" => items.to_vec(), "backend" => backend, "queue" => queue};
+    let items = take(context, queue, quantity, backend, async |items| {
+        let mut event = data(items);
+        context.caller.mark(&mut event);
+        let tag = format!("salt/queue/{queue}/process");
+        context.master.bus.fire_durably(&tag, &event).await.map(drop).map_err(QueueError::from)
+    })?;
+    Ok((data(&items), items))
 }
 
-fn head<'a>(context: &'a RunnerContext, queue: &str, quantity: &Value, backend: &str) -> Result<Head<'a>, CallError> {
+/// Removes the oldest items of a queue after `before` has succeeded with them, and returns them.
+fn take(
+    context: &RunnerContext,
+    queue: &str,
+    quantity: &Value,
+    backend: &str,
+    before: impl AsyncFnOnce(&[Value]) -> Result<(), QueueError>,
+) -> Result<Vec<Value>, CallError> {
     known(backend)?;
     let limit = match quantity.as_str() {
         Some("all") => Some(usize::MAX),
@@ -225,7 +248,19 @@ fn head<'a>(context: &'a RunnerContext, queue: &str, quantity: &Value, backend: 
     let limit = limit.ok_or_else(|| {
         CallError::execution(format!("quantity is invalid: expected a number or \"all\", got {quantity}"))
     })?;
-    context.storage().queues.head(queue, limit).map_err(|error: QueueError| CallError::execution(error))
+    if let Some(queues) = shared(context) {
+        return context.wait(queues.take(queue, limit, before)).map_err(CallError::execution);
+    }
+    let head = context.storage().queues.head(queue, limit).map_err(CallError::execution)?;
+    let items = head.items.clone();
+    context.wait(before(&items)).map_err(CallError::execution)?;
+    head.remove().map_err(CallError::execution)?;
+    Ok(items)
+}
+
+/// Returns the queues of the cluster, if this master is a member of one.
+fn shared(context: &RunnerContext) -> Option<SharedQueues<'_>> {
+    context.master.cluster.as_deref().map(SharedQueues)
 }
 
 fn known(backend: &str) -> Result<(), CallError> {

@@ -6,8 +6,9 @@
 
 mod observed;
 mod state;
+mod succession;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ use super::run::{Progress, Run};
 pub(crate) use observed::observe;
 use state::Stage;
 pub(crate) use state::State;
+use succession::Ownership;
 
 const TABLE: Table = Table("batches");
 /// The maximum number of batches; beyond it ended ones are dropped.
@@ -52,6 +54,10 @@ pub(crate) struct BatchRequest {
 pub(crate) struct Batches {
     table: Store,
     all: Mutex<IndexMap<String, State>>,
+    /// The job ids of the batches that run in this process.
+    running: Mutex<HashSet<String>>,
+    /// Tells this process apart from an earlier one of the same member of a cluster.
+    process: String,
     /// The batches of `salt -b`.
     pub observed: observed::Observed,
 }
@@ -62,7 +68,13 @@ impl Batches {
         let stored = store.scan(TABLE, b"", usize::MAX)?;
         let states = stored.into_iter().filter_map(|(_, packed)| State::from_map(&msgpack::unpack_map(&packed).ok()?));
         let all = states.map(|state| (state.jid.to_string(), state)).collect();
-        Ok(Batches { table: Store::clone(store), all: Mutex::new(all), observed: observed::Observed::default() })
+        Ok(Batches {
+            table: Store::clone(store),
+            all: Mutex::new(all),
+            running: Mutex::default(),
+            process: brine_crypt::token::nonce(),
+            observed: observed::Observed::default(),
+        })
     }
 
     /// Returns the state of a batch.
@@ -73,6 +85,19 @@ impl Batches {
     /// Returns the running batches.
     pub fn active(&self) -> Vec<State> {
         self.all.lock().values().filter(|state| !state.ended).cloned().collect()
+    }
+
+    /// Returns whether a batch runs in this process.
+    fn is_running(&self, jid: &str) -> bool {
+        self.running.lock().contains(jid)
+    }
+
+    /// Removes a batch that another member of the cluster goes on with.
+    fn forget(&self, jid: &str) {
+        self.all.lock().shift_remove(jid);
+        let mut batch = StoreBatch::new();
+        batch.delete(TABLE, jid);
+        drop(self.table.write(batch));
     }
 
     /// Stores a state. The ticket is complete when it is on disk.
@@ -114,10 +139,18 @@ impl Jobs {
         }
         let jid = Jid::new();
         let size = batch_size(&wanted.size, minions.len())?;
-        let state = State::new(&jid, wanted, minions.clone(), size);
+        let mut state = State::new(&jid, wanted, minions.clone(), size);
+        let ownership = match self.cluster.get() {
+            Some(shared) => {
+                state.is_shared = true;
+                Ownership::begin(shared, &self.batches.process, &state).await
+            }
+            None => None,
+        };
+        state.is_shared = ownership.is_some();
         self.batches.store(&state).durable().await.map_err(|error| error.to_string())?;
         self.publish_stage(&state, Stage::New).await;
-        self.spawn_batch(state)?;
+        self.spawn_batch(state, ownership)?;
         Ok((Some(jid), minions, present.missing))
     }
 
@@ -126,7 +159,7 @@ impl Jobs {
         for state in self.batches.active() {
             let jid = state.jid.to_string();
             tracing::info!(jid, "batch resumed after the restart");
-            if let Err(error) = self.spawn_batch(state) {
+            if let Err(error) = self.spawn_batch(state, None) {
                 tracing::error!(jid, error, "resuming a batch failed");
             }
         }
@@ -137,7 +170,7 @@ impl Jobs {
         self.events.fire(&format!("salt/batch/{}/{word}", state.jid), &body).await;
     }
 
-    fn spawn_batch(self: &Arc<Self>, state: State) -> Result<(), String> {
+    fn spawn_batch(self: &Arc<Self>, state: State, ownership: Option<Ownership>) -> Result<(), String> {
         let events = self.subscribe(vec![format!("salt/batch/{}/stop", state.jid)])?;
         let batch = Batch {
             size: state.size,
@@ -148,9 +181,15 @@ impl Jobs {
         let (times, now) = (self.times(Duration::from_secs(state.timeout)), Instant::now());
         let mut driver = Driver::in_batches(state.jid.clone(), user, pending, batch, times, now);
         driver.add_active(state.active.iter().cloned().collect(), now);
-        let run = BatchRun { jobs: Arc::clone(self), run: Run::new(Arc::clone(self), events, driver), state };
-        // A stop of the master ends it; it is resumed from the store.
-        self.background.spawn("batch", run.until_end());
+        let (jobs, jid) = (Arc::clone(self), state.jid.to_string());
+        self.batches.running.lock().insert(jid.clone());
+        let run =
+            BatchRun { run: Run::new(Arc::clone(self), events, driver), jobs: Arc::clone(self), state, ownership };
+        // A stop of the master ends it; it is resumed from the store, or taken over by another member.
+        self.background.spawn("batch", async move {
+            run.until_end().await;
+            jobs.batches.running.lock().remove(&jid);
+        });
         Ok(())
     }
 }
@@ -160,6 +199,8 @@ struct BatchRun {
     jobs: Arc<Jobs>,
     run: Run,
     state: State,
+    /// In a cluster.
+    ownership: Option<Ownership>,
 }
 
 impl BatchRun {
@@ -169,7 +210,11 @@ impl BatchRun {
         }
         loop {
             match self.run.next().await {
-                Progress::Due(minions) => self.publish(minions).await,
+                Progress::Due(minions) => {
+                    if !self.publish(minions).await {
+                        return self.hand_over();
+                    }
+                }
                 Progress::Returned(_, returned) => {
                     self.state.minion_returned(retcode(&returned) != 0);
                     drop(self.record());
@@ -189,9 +234,20 @@ impl BatchRun {
                 Progress::Stopping => return,
             }
         }
+        // Nothing may be said in the name of another member.
+        self.state.record(&self.run.driver);
+        if let Some(ownership) = &mut self.ownership
+            && !ownership.hold(&self.state).await
+        {
+            return self.hand_over();
+        }
         self.state.ended = true;
         drop(self.record().durable().await);
         self.jobs.publish_stage(&self.state, Stage::End).await;
+        // A successor that begins before this repeats the event.
+        if let Some(ownership) = self.ownership {
+            ownership.end(&self.state).await;
+        }
     }
 
     /// Stores the state of the driver. The ticket is complete when it is on disk.
@@ -225,11 +281,16 @@ impl BatchRun {
         self.state.record(&self.run.driver);
     }
 
-    /// Publishes the job to the next minions.
-    async fn publish(&mut self, minions: Vec<String>) {
+    /// Publishes the job to the next minions. Returns false if another member of the cluster goes on with the batch.
+    async fn publish(&mut self, minions: Vec<String>) -> bool {
         // On disk before the publish: after a restart it is known that they got the job. The store logs failed writes.
         self.state.record(&self.run.driver);
         self.state.active.extend(minions.iter().cloned());
+        if let Some(ownership) = &mut self.ownership
+            && !ownership.hold(&self.state).await
+        {
+            return false;
+        }
         drop(self.jobs.batches.store(&self.state).durable().await);
         let published = self.jobs.publish_part(&mut self.run.driver, &self.state.request, &minions).await;
         let unreached = published.unwrap_or_else(|error| {
@@ -239,5 +300,6 @@ impl BatchRun {
         self.state.minions_failed(unreached.len());
         self.state.record(&self.run.driver);
         self.jobs.publish_stage(&self.state, Stage::Progress).await;
+        true
     }
 }

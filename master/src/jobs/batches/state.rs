@@ -48,6 +48,8 @@ pub(crate) struct State {
     pub halted: Option<String>,
     /// Whether the batch has ended.
     pub ended: bool,
+    /// Whether the members of a cluster know it.
+    pub is_shared: bool,
 }
 
 /// The stage of a batch that an event reports.
@@ -81,6 +83,7 @@ impl State {
             last_progress: created,
             halted: None,
             ended: false,
+            is_shared: false,
         }
     }
 
@@ -105,6 +108,7 @@ impl State {
             last_progress: field(map, "last_progress")?,
             halted: field(map, "halted")?,
             ended: field(map, "ended")?,
+            is_shared: field(map, "is_shared").unwrap_or_default(),
         })
     }
 
@@ -126,6 +130,7 @@ impl State {
             "last_progress" => self.last_progress,
             "halted" => self.halted.clone(),
             "ended" => self.ended,
+            "is_shared" => self.is_shared,
         }
     }
 

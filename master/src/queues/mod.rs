@@ -1,8 +1,13 @@
-//! Queues of items in the store, for the runner module `queue`: first in, first out.
+//! Queues of items in the store, for the runner module `queue`: first in, first out. `shared.rs` has those of a cluster.
+
+mod shared;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_value::{Value, msgpack};
 use parking_lot::{Mutex, MutexGuard};
+
+use crate::cluster::SharedError;
+pub(crate) use shared::SharedQueues;
 
 /// Items by `<queue>\0<number>`; numbers have eight bytes and grow.
 const ITEMS: Table = Table("queue_items");
@@ -22,12 +27,26 @@ pub enum QueueError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The cluster failed, whose queues these are.
+    #[error("{0}")]
+    Shared(#[from] SharedError),
+    /// The event about the items was not published.
+    #[error(transparent)]
+    Event(#[from] brine_bus::BusError),
+    /// Another call took longer than the lock of the queue lasts.
+    #[error("the queue is busy: nothing was taken from it; try again")]
+    Busy,
     /// The name of the queue is invalid.
     #[error("the name of the queue is invalid: expected 1 to {MAX_NAME} bytes without control characters")]
     Name,
     /// An item is too large.
-    #[error("an item is too large: expected at most {MAX_ITEM} bytes, got {0}; queue a reference to the data instead")]
-    LargeItem(usize),
+    #[error("an item is too large: expected at most {limit} bytes, got {size}; queue a reference to the data instead")]
+    LargeItem {
+        /// Its size in bytes.
+        size: usize,
+        /// The maximum size.
+        limit: usize,
+    },
     /// The queue is full.
     #[error(
         "the queue {0} is full: expected at most {MAX_ITEMS} items of {MAX_QUEUE} bytes; process or delete some first"
@@ -72,25 +91,12 @@ impl Queues {
         let prefix = prefix(queue)?;
         let _changing = self.changing.lock();
         let rows = self.store.scan_prefix(ITEMS, &prefix)?;
-        let mut next = rows.last().map_or(0, |(key, _)| number(key) + 1);
-        let (mut count, mut bytes) = (rows.len(), rows.iter().map(|(_, packed)| packed.len()).sum::<usize>());
-        let mut known: std::collections::HashSet<Vec<u8>> = rows.into_iter().map(|(_, packed)| packed).collect();
-        let (mut batch, mut duplicates) = (Batch::new(), Vec::new());
-        for item in items {
-            let packed = msgpack::pack(&item);
-            if packed.len() > MAX_ITEM {
-                return Err(QueueError::LargeItem(packed.len()));
-            }
-            if !known.insert(packed.clone()) && item.as_str().is_some() {
-                duplicates.push(item);
-                continue;
-            }
-            (count, bytes) = (count + 1, bytes + packed.len());
-            if count > MAX_ITEMS || bytes > MAX_QUEUE {
-                return Err(QueueError::Full(queue.to_owned()));
-            }
-            batch.put(ITEMS, key(&prefix, next), packed);
-            next += 1;
+        let next = rows.last().map_or(0, |(key, _)| number(key) + 1);
+        let known = rows.into_iter().map(|(_, packed)| packed).collect();
+        let (new, duplicates) = new_items(queue, known, items, MAX_ITEM)?;
+        let mut batch = Batch::new();
+        for (number, packed) in (next..).zip(new) {
+            batch.put(ITEMS, key(&prefix, number), packed);
         }
         self.store.write(batch).durable_blocking()?;
         Ok(duplicates)
@@ -128,6 +134,14 @@ impl Queues {
         Ok(self.store.scan_prefix(ITEMS, &prefix(queue)?)?.len())
     }
 
+    /// Removes all items of a queue, and returns them.
+    pub fn drain(&self, queue: &str) -> Result<Vec<Value>, QueueError> {
+        let head = self.head(queue, usize::MAX)?;
+        let items = head.items.clone();
+        head.remove()?;
+        Ok(items)
+    }
+
     /// Returns the names of the queues with items, sorted.
     pub fn names(&self) -> Result<Vec<String>, QueueError> {
         let mut names = Vec::new();
@@ -148,6 +162,35 @@ impl Queues {
         }
         self.store.write(batch).durable_blocking()
     }
+}
+
+/// Returns the packed items that are to be appended to the `known` ones of a queue, and those that are strings and in the
+/// queue already.
+fn new_items(
+    queue: &str,
+    known: Vec<Vec<u8>>,
+    items: Vec<Value>,
+    limit: usize,
+) -> Result<(Vec<Vec<u8>>, Vec<Value>), QueueError> {
+    let (mut count, mut bytes) = (known.len(), known.iter().map(Vec::len).sum::<usize>());
+    let mut known: std::collections::HashSet<Vec<u8>> = known.into_iter().collect();
+    let (mut new, mut duplicates) = (Vec::new(), Vec::new());
+    for item in items {
+        let packed = msgpack::pack(&item);
+        if packed.len() > limit {
+            return Err(QueueError::LargeItem { size: packed.len(), limit });
+        }
+        if !known.insert(packed.clone()) && item.as_str().is_some() {
+            duplicates.push(item);
+            continue;
+        }
+        (count, bytes) = (count + 1, bytes + packed.len());
+        if count > MAX_ITEMS || bytes > MAX_QUEUE {
+            return Err(QueueError::Full(queue.to_owned()));
+        }
+        new.push(packed);
+    }
+    Ok((new, duplicates))
 }
 
 fn prefix(queue: &str) -> Result<Vec<u8>, QueueError> {
@@ -213,7 +256,7 @@ mod tests {
             assert!(matches!(queues.insert(name, vec!["a".into()]), Err(QueueError::Name)), "{name}");
         }
         let large = Value::from("x".repeat(MAX_ITEM));
-        assert!(matches!(queues.insert("q", vec!["a".into(), large]), Err(QueueError::LargeItem(_))));
+        assert!(matches!(queues.insert("q", vec!["a".into(), large]), Err(QueueError::LargeItem { .. })));
         let many = (0..=MAX_ITEMS as i64).map(Value::from).collect();
         assert!(matches!(queues.insert("q", many), Err(QueueError::Full(_))));
         assert_eq!(queues.len("q").unwrap(), 0);

@@ -1,0 +1,213 @@
+//! The work of dead members: their batches go on here, and their orchestrations and other calls are reported as failed.
+//!
+//! The calls of each member are a value of the cluster, `calls.<member>`, written when they change: a call that begins and
+//! ends between two polls costs nothing. An orchestration cannot be resumed: its results so far were in the memory of its
+//! master. So the leader publishes its end, once, as a failure.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use brine_value::{Map, Value, map, msgpack};
+use tokio_util::sync::CancellationToken;
+
+use super::{Members, Shared, SharedError};
+use crate::runner_calls::RunnerCalls;
+
+/// The prefix of the keys of calls.
+const PREFIX: &str = "calls.";
+/// The maximum number of calls of a member, and the size from which on the arguments of one are left out, in bytes.
+const CALLS: usize = 256;
+const ARGUMENTS: usize = 2 << 10;
+
+/// Follows the members of the cluster until `shutdown`.
+pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>, shutdown: CancellationToken) {
+    let mut members = shared.members();
+    let mut successor = Successor { calls, shared, written: None, is_resumed: false, reported: HashSet::new() };
+    let interval = successor.shared.lease() / 5;
+    let mut was_away = false;
+    loop {
+        let known = members.borrow_and_update().clone();
+        let result = tokio::select! {
+            result = successor.poll(&known) => result,
+            () = shutdown.cancelled() => return,
+        };
+        match result {
+            Ok(()) => was_away = false,
+            Err(error) => {
+                if !std::mem::replace(&mut was_away, true) {
+                    tracing::warn!(%error, "the work of other masters cannot be followed: retrying");
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            _ = members.changed() => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
+}
+
+struct Successor {
+    calls: Arc<RunnerCalls>,
+    shared: Arc<Shared>,
+    /// The calls of this member as the cluster has them; `None` before the first ones.
+    written: Option<Vec<u8>>,
+    /// Whether the work of this member's earlier process has been cared for.
+    is_resumed: bool,
+    /// The calls whose end this process has published: the value may be read again before it is removed.
+    reported: HashSet<String>,
+}
+
+impl Successor {
+    async fn poll(&mut self, members: &Members) -> Result<(), SharedError> {
+        if !self.is_resumed {
+            self.report(&own_key(self.shared.member())).await?;
+            self.move_queues().await?;
+            self.calls.services.jobs.resume_own_batches(&self.shared).await?;
+            self.is_resumed = true;
+        }
+        let running = pack(self.calls.running_on_their_own(CALLS));
+        if self.written.as_ref() != Some(&running) {
+            self.shared.replace(&own_key(self.shared.member()), &running).await?;
+            self.written = Some(running);
+        }
+        if members.is_known && self.shared.leads() {
+            for key in self.shared.keys(PREFIX).await? {
+                let is_alive = |member: &String| own_key(member) == key;
+                if !members.alive.iter().any(is_alive) {
+                    self.report(&key).await?;
+                }
+            }
+        }
+        self.calls.services.jobs.adopt_batches(&self.shared, members).await
+    }
+
+    /// Publishes the end of the calls of a dead process, and removes them.
+    async fn report(&mut self, key: &str) -> Result<(), SharedError> {
+        let Some(stored) = self.shared.get(key).await? else { return Ok(()) };
+        let calls = unpack(&stored.value);
+        if calls.is_none() {
+            tracing::error!(key, "the calls of another master have an unknown form: is it newer?");
+        }
+        for call in calls.unwrap_or_default() {
+            let Some((tag, body)) = failure(call) else { continue };
+            if !self.reported.insert(tag.clone()) {
+                continue;
+            }
+            let fun = body.get("fun").map(ToString::to_string).unwrap_or_default();
+            tracing::error!(tag, fun, "a call was interrupted, because its master has ended: it is not repeated");
+            if let Err(error) = self.calls.services.events.fire_job(&tag, &body).await {
+                tracing::error!(tag, %error, "publishing an event failed");
+            }
+        }
+        // Another member that leads by now may have been faster.
+        self.shared.remove(stored.revision).await.map(drop)
+    }
+
+    /// Appends the items of the queues that this master had before it joined.
+    async fn move_queues(&self) -> Result<(), SharedError> {
+        let storage = &self.calls.services.storage;
+        let own = storage.run(|storage| storage.queues.names()).await;
+        for name in own.ok().and_then(Result::ok).unwrap_or_default() {
+            let lock = self.shared.lock(&format!("queue {name}")).await?;
+            let moved = self.move_queue(&name).await;
+            self.shared.unlock(lock).await;
+            moved?;
+        }
+        Ok(())
+    }
+
+    async fn move_queue(&self, name: &str) -> Result<(), SharedError> {
+        let storage = &self.calls.services.storage;
+        let queue = name.to_owned();
+        let read = storage.run(move |storage| {
+            Ok::<_, crate::queues::QueueError>(storage.queues.head(&queue, usize::MAX)?.items.clone())
+        });
+        let Ok(Ok(items)) = read.await else { return Ok(()) };
+        tracing::info!(queue = name, items = items.len(), "the items of a queue move into the cluster");
+        self.shared.queue_push(name, items.iter().map(msgpack::pack).collect()).await?;
+        let queue = name.to_owned();
+        // A crash before this appends them once more: none is lost.
+        let drained = storage.run(move |storage| storage.queues.drain(&queue).map(drop)).await;
+        if !matches!(drained, Ok(Ok(()))) {
+            tracing::error!(queue = name, "removing the items of a queue failed: they are in the cluster twice");
+        }
+        Ok(())
+    }
+}
+
+fn own_key(member: &str) -> String {
+    // The alphabet of members is that of keys.
+    format!("{PREFIX}{member}")
+}
+
+fn pack(calls: Vec<Map>) -> Vec<u8> {
+    let short = |mut call: Map| {
+        if call.get("fun_args").is_some_and(|args| msgpack::pack(args).len() > ARGUMENTS) {
+            call.shift_remove("fun_args");
+        }
+        Value::Map(call)
+    };
+    msgpack::pack(&Value::List(calls.into_iter().map(short).collect()))
+}
+
+fn unpack(packed: &[u8]) -> Option<Vec<Map>> {
+    let Ok(Value::List(calls)) = msgpack::unpack(packed) else { return None };
+    let map = |call| if let Value::Map(call) = call { Some(call) } else { None };
+    calls.into_iter().take(CALLS).map(map).collect()
+}
+
+/// Returns the tag and body of the end of an interrupted call; `None` if it is not a call.
+fn failure(call: Map) -> Option<(String, Map)> {
+    let jid: brine_ids::Jid = call.get("jid")?.as_str()?.parse().ok()?;
+    let fun = call.get("fun")?.as_str()?;
+    let kind = if fun.starts_with("wheel.") { "wheel" } else { "run" };
+    let text = "The call was interrupted, because its master has ended. It is not repeated: see how far it came, and start \
+                it again.";
+    let mut body: Map = call
+        .iter()
+        .filter(|(name, _)| matches!(name.as_str(), Some("fun" | "fun_args" | "jid" | "user")))
+        .map(owned)
+        .collect();
+    body.extend(map! {"return" => text, "success" => false, "retcode" => 1});
+    Some((format!("salt/{kind}/{jid}/ret"), body))
+}
+
+fn owned((name, value): (&Value, &Value)) -> (Value, Value) {
+    (name.clone(), value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_an_interrupted_call_is_a_failure() {
+        let call = map! {
+            "fun" => "runner.state.orchestrate", "jid" => "20261120235852025555", "user" => "root", "fun_args" => list!["orch.x"],
+            "_from" => "evil",
+        };
+        let calls = unpack(&pack(vec![call.clone()])).unwrap();
+        let (tag, body) = failure(calls[0].clone()).unwrap();
+        assert_eq!(tag, "salt/run/20261120235852025555/ret");
+        assert_eq!((body.get("success"), body.get("retcode")), (Some(&false.into()), Some(&1.into())));
+        assert_eq!((body.get("user"), body.get("_from")), (Some(&"root".into()), None));
+        let wheel = map! {"fun" => "wheel.key.list", "jid" => "20261120235852025555"};
+        assert_eq!(failure(wheel).unwrap().0, "salt/wheel/20261120235852025555/ret");
+    }
+
+    #[test]
+    fn garbage_reports_nothing_and_large_arguments_are_left_out() {
+        for junk in [&b""[..], b"junk", &msgpack::pack(&list![1])] {
+            assert_eq!(unpack(junk), None);
+        }
+        for call in [Map::new(), map! {"jid" => "../x", "fun" => "runner.x.y"}, map! {"jid" => "20261120235852025555"}]
+        {
+            assert_eq!(failure(call), None);
+        }
+        let large = map! {"fun" => "runner.x.y", "fun_args" => "x".repeat(ARGUMENTS)};
+        assert_eq!(unpack(&pack(vec![large])), Some(vec![map! {"fun" => "runner.x.y"}]));
+    }
+}

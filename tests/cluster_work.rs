@@ -1,0 +1,322 @@
+//! The work of a cluster of masters: who goes on with it when a member is killed, and what all members see.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![cfg(feature = "messaging")]
+
+#[path = "support/nats.rs"]
+mod nats;
+mod support;
+
+use std::collections::BTreeMap;
+
+use brine_value::{Value, json};
+use nats::{Nats, member};
+use support::{System, stderr, stdout, until};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+/// Starts members that accept every key.
+async fn cluster(ports: &[u16], names: &[&str], extra: &str) -> Vec<System> {
+    let mut members = Vec::new();
+    for name in names {
+        let mut system = member(ports, name, SECRET, &format!("auto_accept: True\n{extra}"));
+        system.start_master().await;
+        members.push(system);
+    }
+    members
+}
+
+fn run(system: &System, words: &[&str]) -> Value {
+    let output = system.tool("salt-run", &[words, &["--out=json"]].concat());
+    json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}{}", stdout(&output), stderr(&output)))
+}
+
+/// Returns the items of a list as strings, sorted.
+fn sorted(value: &Value) -> Vec<String> {
+    let mut all: Vec<String> = value.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+    all.sort();
+    all
+}
+
+fn leads(system: &System) -> bool {
+    system.counter("brine_cluster_leader") == 1
+}
+
+/// Returns the position of the leader, once there is one.
+async fn leader(members: &[System]) -> usize {
+    let mut found = None;
+    until("a member leads", || {
+        found = members.iter().position(leads);
+        found.is_some()
+    })
+    .await;
+    found.unwrap()
+}
+
+/// Returns the tags and data of the events in a member's journal whose tag matches a glob.
+fn journal(system: &System, pattern: &str) -> Vec<(String, Value)> {
+    let (mut found, mut next) = (Vec::new(), 1);
+    loop {
+        let page = run(system, &["event_bus.since", &next.to_string(), "limit=1000"]);
+        let page = page.as_list().unwrap();
+        for event in page {
+            let tag = event.get("tag").unwrap().to_string();
+            next = event.get("seq").unwrap().as_i64().unwrap() + 1;
+            if brine_text::glob::fnmatch(pattern, &tag) {
+                found.push((tag, event.get("data").unwrap().clone()));
+            }
+        }
+        if page.is_empty() {
+            return found;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_goes_on_when_its_member_is_killed() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
+    let ids = ["a1", "a2", "a3", "b1", "b2", "b3"];
+    for id in ids {
+        let at = if id.starts_with('a') { 1 } else { 2 };
+        members[at].start_minion(id).await;
+    }
+    until("the minions of all are known", || sorted(&run(&members[0], &["manage.present"])).len() == ids.len()).await;
+    let file = members[0].path("ran");
+    let command = format!("arg=['sleep 1; echo $SALT_ID >> {}']", file.display());
+    let command = command.replace("$SALT_ID", "$(basename $PWD)x");
+    let started = run(&members[0], &["batch.start", "*", "cmd.run", &command, "batch=1", "kwargs={}"]);
+    let jid = started.get("jid").unwrap().to_string();
+    assert_eq!(started.get("minions").and_then(Value::as_list).unwrap().len(), ids.len());
+    let lines = || std::fs::read_to_string(&file).unwrap_or_default().lines().count();
+    until("the batch is under way", || lines() >= 2).await;
+    // Every member sees it.
+    let shown = run(&members[2], &["batch.status", &jid]);
+    assert_eq!(shown.get("total"), Some(&6.into()), "{shown:?}");
+    assert_eq!(run(&members[1], &["batch.list_active"]).as_list().unwrap().len(), 1);
+    members[0].kill_master();
+    until("all minions have returned", || {
+        let returned = run(&members[1], &["jobs.lookup_jid", &jid]);
+        returned.as_map().is_some_and(|all| all.len() == ids.len())
+    })
+    .await;
+    assert_eq!(lines(), ids.len(), "each minion has run it once");
+    for member in &members[1..] {
+        until("the batch has ended", || journal(member, &format!("salt/batch/{jid}/complete")).len() == 1).await;
+        until("no batch is active", || run(member, &["batch.list_active"]).as_list().unwrap().is_empty()).await;
+    }
+    // Its first member comes back, and starts nothing again.
+    members[0].start_master().await;
+    until("no batch is active", || run(&members[0], &["batch.list_active"]).as_list().unwrap().is_empty()).await;
+    assert_eq!(lines(), ids.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_that_is_stopped_on_another_member_ends() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
+    for id in ["a1", "a2", "a3"] {
+        members[1].start_minion(id).await;
+    }
+    until("the minions are known", || sorted(&run(&members[0], &["manage.present"])).len() == 3).await;
+    let started = run(&members[0], &["batch.start", "*", "test.sleep", "arg=[3]", "batch=1"]);
+    let jid = started.get("jid").unwrap().to_string();
+    until("it is known elsewhere", || run(&members[1], &["batch.status", &jid]).get("total") == Some(&3.into())).await;
+    assert_eq!(run(&members[1], &["batch.stop", &jid]), true.into());
+    until("it was halted", || journal(&members[1], &format!("salt/batch/{jid}/halted")).len() == 1).await;
+    until("no batch is active", || run(&members[1], &["batch.list_active"]).as_list().unwrap().is_empty()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_orchestration_fails_once_on_all_members() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
+    members[1].start_minion("web1").await;
+    for member in &members {
+        member.write(
+            "srv/salt/slow.sls",
+            "slow:\n  salt.function:\n    - name: test.sleep\n    - tgt: web1\n    - arg: [600]\n",
+        );
+    }
+    until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
+    let started = members[0].tool("salt-run", &["--async", "state.orchestrate", "slow"]);
+    let text = format!("{}{}", stdout(&started), stderr(&started));
+    let jid = text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned();
+    // It is known to the cluster when the job of its state is: this waits for the poll after it.
+    until("it runs", || !journal(&members[1], "salt/job/*/new").is_empty()).await;
+    until("it is recorded", || {
+        let log = nats.stored();
+        log.windows(8).any(|part| part == b"calls.m1")
+    })
+    .await;
+    members[0].kill_master();
+    let tag = format!("salt/run/{jid}/ret");
+    for member in &members[1..] {
+        until("its end is known", || !journal(member, &tag).is_empty()).await;
+    }
+    // It comes back, and does not report it again.
+    members[0].start_master().await;
+    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
+    for member in &members {
+        let ends = journal(member, &tag);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        assert_eq!(ends[0].1.get("success"), Some(&false.into()));
+        let text = ends[0].1.get("return").unwrap().to_string();
+        assert!(text.starts_with("The call was interrupted, because its master has ended."), "{text}");
+    }
+    let logs: usize = members.iter().map(|one| one.master_log().matches("a call was interrupted").count()).sum();
+    assert_eq!(logs, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scheduled_job_runs_on_one_member_and_goes_on_elsewhere() {
+    let nats = Nats::start().await;
+    let schedule = "schedule:\n  often:\n    function: event.send\n    args: [scheduled/run]\n    seconds: 2\n";
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], schedule).await;
+    let runs = |member: &System| -> Vec<(String, f64)> {
+        let events = journal(member, "scheduled/run").into_iter();
+        let by = |data: &Value| data.get("_origin").map_or("own".to_owned(), ToString::to_string);
+        let time = |data: &Value| {
+            let stamp = data.get("_stamp").unwrap().to_string();
+            let stamp: jiff::civil::DateTime = stamp.parse().unwrap();
+            stamp.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp().as_millisecond() as f64 / 1000.0
+        };
+        events.map(|(_, data)| (by(&data), time(&data))).collect()
+    };
+    until("it has run some times", || runs(&members[0]).len() >= 4).await;
+    let first = leader(&members).await;
+    members[first].kill_master();
+    let other = (first + 1) % 3;
+    let before = runs(&members[other]).len();
+    until("it runs on another member", || runs(&members[other]).len() >= before + 4).await;
+    let all = runs(&members[other]);
+    let members: BTreeMap<&String, usize> = all.iter().fold(BTreeMap::new(), |mut counts, (by, _)| {
+        *counts.entry(by).or_default() += 1;
+        counts
+    });
+    assert_eq!(members.len(), 2, "one member at a time: {members:?}");
+    for pair in all.windows(2) {
+        assert!(pair[1].1 - pair[0].1 > 0.9, "an occurrence ran twice: {all:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
+    let mut nats = Nats::start().await;
+    let members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
+    let numbers: Vec<String> = (0..30).map(|number| number.to_string()).collect();
+    let items = format!("[{}]", numbers.iter().map(|one| format!("'{one}'")).collect::<Vec<_>>().join(","));
+    assert_eq!(run(&members[0], &["queue.insert", "work", &items]), true.into());
+    assert_eq!(run(&members[1], &["queue.insert", "work", "['3']"]), "Item already exists: 3".into());
+    for member in &members {
+        assert_eq!(run(member, &["queue.list_length", "work"]), 30.into());
+        assert_eq!(sorted(&run(member, &["queue.list_queues"])), ["work"]);
+    }
+    assert_eq!(run(&members[2], &["queue.delete", "work", "['29']"]), true.into());
+    // Three members take items at the same time.
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        for member in &members {
+            waiting.push(member.tool_async("salt-run", &["queue.process_queue", "work", "2", "--out=json"]));
+        }
+    }
+    let mut taken = Vec::new();
+    for output in futures::future::join_all(waiting).await {
+        let data = json::from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output)));
+        taken.extend(sorted(data.get("items").unwrap()));
+    }
+    taken.sort_by_key(|one| one.parse::<u32>().unwrap());
+    assert_eq!(taken, numbers[..29]);
+    // Every item was in one event, on all members.
+    until("the events are known", || journal(&members[0], "salt/queue/work/process").len() == 15).await;
+    assert_eq!(run(&members[1], &["queue.list_length", "work"]), 0.into());
+    // Without the servers nothing is taken, and the operator learns why.
+    assert_eq!(run(&members[0], &["queue.insert", "work", "last"]), true.into());
+    nats.kill();
+    let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "work"]));
+    assert!(refused.contains("the cluster cannot be asked: NATS:"), "{refused}");
+    nats.restart().await;
+    until("it is there again", || sorted(&run(&members[2], &["queue.pop", "work"])) == ["last"]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn presence_is_about_the_minions_of_all_members() {
+    let nats = Nats::start().await;
+    let presence = "presence_events: True\nloop_interval: 1\n";
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], presence).await;
+    let ids = ["web1", "web2", "web3"];
+    for (member, id) in members.iter_mut().zip(ids) {
+        member.start_minion(id).await;
+    }
+    for member in &members {
+        until("all are present", || sorted(&run(member, &["manage.present"])) == ids).await;
+        assert_eq!(sorted(&run(member, &["manage.alived"])), ids);
+        assert_eq!(sorted(&run(member, &["manage.up"])), ids);
+        assert_eq!(sorted(&run(member, &["manage.not_present"])), Vec::<String>::new());
+    }
+    // One member publishes the events.
+    let mut events = members[0].events("salt/presence/present").await;
+    let (_, data) = events.until("salt/presence/present").await;
+    assert_eq!(sorted(data.get("present").unwrap()), ids);
+    let first = leader(&members).await;
+    let others: Vec<String> = (0..3).filter(|at| *at != first).map(|at| format!("m{}", at + 1)).collect();
+    for (_, data) in journal(&members[0], "salt/presence/present").iter().rev().take(3) {
+        let by = data.get("_origin").map_or("m1".to_owned(), ToString::to_string);
+        assert!(!others.contains(&by), "{by} is not the leader");
+    }
+    // The minions of a member that has died are gone.
+    members[2].kill_master();
+    for member in &members[..2] {
+        until("its minion is not present", || sorted(&run(member, &["manage.present"])) == ["web1", "web2"]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn returns_above_the_size_of_an_event_are_whole_on_all_members() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
+    members[0].start_minion("web1").await;
+    until("the minion is known", || sorted(&run(&members[2], &["manage.present"])) == ["web1"]).await;
+    let file = members[0].path("large");
+    std::fs::write(&file, "0123456789abcde\n".repeat(200_000)).unwrap();
+    let path = file.display().to_string();
+    let started = stdout(&members[2].tool("salt", &["--async", "web1", "cmd.run", &format!("cat {path}")]));
+    let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
+    for member in &members {
+        until("the return is whole", || {
+            let returned = run(member, &["jobs.lookup_jid", &jid]);
+            returned.get("web1").is_some_and(|text| text.to_string().len() == 3_199_999)
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_on_the_servers_stops_nothing() {
+    let nats = Nats::start().await;
+    let schedule = "schedule:\n  often:\n    function: event.send\n    args: [scheduled/run]\n    seconds: 1\n";
+    let members = cluster(&[nats.port], &["m1", "m2"], schedule).await;
+    until("the job has run", || !journal(&members[0], "scheduled/run").is_empty()).await;
+    let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
+    let context = async_nats::jetstream::new(client);
+    let work = context.get_key_value("brine_brine_work").await.unwrap();
+    let mut keys: Vec<String> = vec!["calls.m9".into(), "batch.20261120235852025555".into(), "batch.x".into()];
+    let schedule = brine_digest::hex(brine_digest::Digest::Sha256.of("often"));
+    keys.push(format!("schedule.{schedule}"));
+    for key in &keys {
+        work.put(key, "junk".into()).await.unwrap();
+    }
+    let lease = context.get_key_value("brine_brine_lease").await.unwrap();
+    lease.put("alive.bTk", "junk".into()).await.unwrap();
+    // The name of the queue is 'work'.
+    context.publish("brine.brine.queues.d29yaw", "junk".into()).await.unwrap().await.unwrap();
+    assert_eq!(run(&members[0], &["queue.insert", "work", "item"]), true.into());
+    assert_eq!(sorted(&run(&members[1], &["queue.pop", "work", "all"])), ["item"]);
+    assert_eq!(run(&members[1], &["queue.list_length", "work"]), 0.into());
+    let before = journal(&members[0], "scheduled/run").len();
+    until("the job runs again", || journal(&members[0], "scheduled/run").len() > before + 1).await;
+    assert_eq!(run(&members[0], &["batch.list_active"]).as_list().unwrap().len(), 0);
+    until("what is refused is counted", || {
+        members.iter().map(|member| member.counter("brine_cluster_values_refused_total")).sum::<i64>() >= 4
+    })
+    .await;
+}
