@@ -173,13 +173,14 @@ impl Shared {
         self.link.keys("work", &resources.work_stream, prefix).await.map_err(|error| self.away(error))
     }
 
-    /// Acquires a lock, within two leases: the lock of a member that has died ends after one.
+    /// Acquires a lock, within three leases: the lock of a member that has died ends after one, and so does one that was
+    /// asked for while the servers were away.
     ///
     /// # Errors
     /// The servers do not answer, or others hold it all the time.
     pub async fn lock(&self, name: &str) -> Result<Lock, SharedError> {
         let (key, lease) = (format!("lock.{}", token(name)), self.lease());
-        let deadline = Instant::now() + lease * 2;
+        let deadline = Instant::now() + lease * 3;
         loop {
             let resources = self.link.resources().await?;
             // It counts from before the request: it ends here before it does on the servers.

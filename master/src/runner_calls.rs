@@ -15,6 +15,7 @@ use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
 use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Notify;
 
 use crate::access::Access;
 use crate::admission::Admission;
@@ -45,6 +46,9 @@ const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.tar
 
 /// The prefix of functions that return data of the job cache, which does not store their large results whole again.
 const ABOUT_JOBS: &str = "jobs.";
+
+/// The prefix of functions that run for long and lead to jobs.
+const ORCHESTRATIONS: &str = "state.";
 
 /// Salt's retcode of an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
@@ -134,6 +138,8 @@ pub(crate) struct RunnerCalls {
     pub custom: Arc<CustomModules>,
     returns: ReturnEvents,
     running: Running,
+    /// Notified when an orchestration begins: the other members of a cluster have to know it.
+    pub orchestration_begun: Notify,
 }
 
 impl RunnerCalls {
@@ -146,6 +152,7 @@ impl RunnerCalls {
             services: Arc::new(services),
             returns,
             running: Running::default(),
+            orchestration_begun: Notify::new(),
         })
     }
 
@@ -331,6 +338,9 @@ impl RunnerCalls {
             Kind::Wheel => None,
         };
         let running = self.running.enter(&call.jid, &call.body, call.is_nested);
+        if *kind == Kind::Runner && function.starts_with(ORCHESTRATIONS) {
+            self.orchestration_begun.notify_one();
+        }
         let result = self.call_function(*kind, function, args.clone(), caller);
         drop(running);
         let success = result.as_ref().is_ok_and(is_success);
