@@ -300,6 +300,45 @@ async fn returns_above_the_size_of_an_event_are_whole_on_all_members() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn rules_over_time_go_on_with_a_new_leader() {
+    let nats = Nats::start().await;
+    let names = ["m1", "m2", "m3"];
+    let mut members = Vec::new();
+    for name in names {
+        let mut system = member(&[nats.port], name, SECRET, "reactor_rules: [ROOT/rules/*.sls]\n");
+        system.write(
+            "rules/r.sls",
+            "three:\n  rule.count:\n    - tag: count/me\n    - count: 3\n    - within: 1h\n    - react: ROOT/three.sls\n\
+             absent:\n  rule.absent:\n    - after: count/me\n    - expect: never\n    - within: 20s\n    - react: ROOT/absent.sls\n",
+        );
+        for what in ["three", "absent"] {
+            let event = format!("tell:\n  runner.event.send:\n    - tag: fired/{what}\n");
+            system.write(&format!("{what}.sls"), &event);
+        }
+        system.start_master().await;
+        members.push(system);
+    }
+    let first = leader(&members).await;
+    let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
+    let work = async_nats::jetstream::new(client).get_key_value("brine_brine_work").await.unwrap();
+    let mut states = work.watch("rules").await.unwrap();
+    let send = |system: &System| assert!(system.tool("salt-run", &["event.send", "count/me"]).status.success());
+    for at in [first, (first + 1) % 3] {
+        send(&members[at]);
+        // The state with this event is with the others.
+        let state = tokio::time::timeout(support::LONG, futures::StreamExt::next(&mut states)).await.unwrap();
+        assert!(!state.unwrap().unwrap().value.is_empty());
+    }
+    members[first].kill_master();
+    let other = (first + 2) % 3;
+    send(&members[other]);
+    until("the third event fires", || !journal(&members[other], "fired/three").is_empty()).await;
+    // The timer of the last one goes on, too.
+    until("the timer fires", || !journal(&members[other], "fired/absent").is_empty()).await;
+    assert_eq!(journal(&members[other], "fired/three").len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn garbage_on_the_servers_stops_nothing() {
     let nats = Nats::start().await;
     let schedule = "schedule:\n  often:\n    function: event.send\n    args: [scheduled/run]\n    seconds: 1\n";

@@ -13,6 +13,7 @@
 //! | `tables`, `sync` | minions' keys and data, which all members have |
 //! | `shared`, `queues`, `large` | work that another member goes on with; queues; returns larger than an event |
 //! | `heartbeat` | which members are alive, and the minions of each |
+//! | `rule_state` | the state of rules over time, which a new leader goes on with |
 //! | `lease`, `state` | the leader, and the gate in front of the reactor: each event is reacted to by one member |
 //! | `positions`, `message` | which event of which member is where; the form of messages |
 //!
@@ -30,6 +31,7 @@ pub mod metrics;
 mod positions;
 mod queues;
 mod receive;
+mod rule_state;
 mod seal;
 mod secrets;
 mod settings;
@@ -57,6 +59,7 @@ pub use settings::{Settings, SettingsError};
 pub use shared::{Lock, Members, Shared, SharedError, Stored};
 pub use tables::Table;
 
+use rule_state::RuleGate;
 use state::State;
 use tables::{Replicas, Request, StoreTable};
 
@@ -125,6 +128,7 @@ pub struct Member {
     link: Arc<Link>,
     state: Arc<State>,
     shared: Arc<Shared>,
+    gate: Arc<RuleGate>,
     parts: Parts,
     sync: sync::Sync,
     observer: Observer,
@@ -159,12 +163,13 @@ impl Member {
         }
         let state = Arc::new(state);
         let shared = Arc::new(Shared::new(Arc::clone(&link), Arc::clone(&state)));
-        Ok(Member { link, state, shared, parts, sync, observer, requests: mpsc::channel(REQUESTS) })
+        let gate = Arc::new(RuleGate::new(Arc::clone(&state), Arc::clone(&shared)));
+        Ok(Member { link, state, shared, gate, parts, sync, observer, requests: mpsc::channel(REQUESTS) })
     }
 
     /// Returns the gate of the reactor.
     pub fn gate(&self) -> Arc<dyn Gate> {
-        Arc::clone(&self.state) as Arc<dyn Gate>
+        Arc::clone(&self.gate) as Arc<dyn Gate>
     }
 
     /// Returns the values that members share.
@@ -174,7 +179,7 @@ impl Member {
 
     /// Starts the tasks of the membership.
     pub fn start(self, supervisor: &mut Supervisor) {
-        let Member { link, state, shared, parts, sync, observer, requests } = self;
+        let Member { link, state, shared, gate, parts, sync, observer, requests } = self;
         let replicas = Arc::new(Replicas(requests.0));
         supervisor.start("tables of the cluster", |shutdown| sync.run(requests.1, observer, shutdown));
         let forwarder = forward::Forwarder {
@@ -195,6 +200,7 @@ impl Member {
             shared: Arc::clone(&shared),
         };
         supervisor.start("events of the cluster", |shutdown| receiver.run(shutdown));
+        supervisor.start("rules of the cluster", |shutdown| gate.write(shutdown));
         let heartbeat = heartbeat::Heartbeat::new(shared, parts.local);
         supervisor.start("members of the cluster", |shutdown| heartbeat.run(shutdown));
         supervisor.start("lease of the cluster", |shutdown| lease::keep(link, state, shutdown));

@@ -100,6 +100,18 @@ impl Positions {
         self.handled_elsewhere(&[(own.to_owned(), number)]);
     }
 
+    /// Returns the positions of the last events of each member up to a number of this bus, as far as they are remembered.
+    pub fn up_to(&self, own: &str, number: u64) -> Vec<Place> {
+        let to = self.by_number.partition_point(|(known, _)| *known <= number);
+        let mut last: HashMap<String, u64> = self.handled.clone();
+        for (_, (member, seq)) in self.by_number.range(..to) {
+            let known = last.entry(member.clone()).or_default();
+            *known = (*known).max(*seq);
+        }
+        last.insert(own.to_owned(), number);
+        last.into_iter().collect()
+    }
+
     /// Returns the position of an event of this bus; an event without an origin is the own one.
     pub fn place(&self, own: &str, number: u64) -> Place {
         let at = self.by_number.partition_point(|(known, _)| *known < number);
@@ -118,6 +130,18 @@ impl Positions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_events_up_to_a_number_are_known_by_member() {
+        let mut positions = Positions::default();
+        for (member, seq, number) in [("m2", 5, 100), ("m3", 70, 101), ("m2", 6, 103)] {
+            positions.heard(member, "i");
+            positions.received(member, seq, number);
+        }
+        let mut places = positions.up_to("m1", 102);
+        places.sort();
+        assert_eq!(places, [("m1".into(), 102), ("m2".into(), 5), ("m3".into(), 70)]);
+    }
 
     #[test]
     fn events_are_received_once() {

@@ -228,6 +228,11 @@ impl Gate for State {
         })
     }
 
+    fn term(&self) -> Option<u64> {
+        let inner = self.inner.lock();
+        inner.leads().then_some(inner.term)
+    }
+
     fn is_leader(&self) -> bool {
         self.leads() || (self.is_alone() && self.inner.lock().was_leader)
     }

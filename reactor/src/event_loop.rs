@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
 use crate::entries::Entry;
-use crate::gate::Admission;
+use crate::gate::{Admission, Gate};
 use crate::limits::Verdict;
 use crate::metrics;
 use crate::plan::Binding;
@@ -36,6 +36,8 @@ pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 pub(crate) const SUBSCRIBER: &str = "reactor";
 /// The interval at which the cursor is committed.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The interval at which a master of a cluster looks whether it leads.
+const TERM_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum number of detached threads.
 const DETACHED: usize = 64;
 /// The number of works that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. A crash repeats
@@ -125,6 +127,7 @@ impl<D: Dispatch> Reactor<D> {
             committed: from - 1,
             committed_at: Instant::now(),
             term: 0,
+            rules_term: 0,
         };
         let ended = tokio::select! {
             () = event_loop.read(&mut events) => true,
@@ -165,6 +168,8 @@ struct EventLoop<D: Dispatch> {
     committed_at: Instant,
     /// The term of the gate in which the last event was admitted.
     term: u64,
+    /// The term in which the state of rules was taken over.
+    rules_term: u64,
 }
 
 impl<D: Dispatch> EventLoop<D> {
@@ -234,7 +239,9 @@ impl<D: Dispatch> EventLoop<D> {
         let rules = self.is_caught_up().then(|| self.reactor.rules.next_due()).flatten();
         let progress = self.progress.lock();
         let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT_INTERVAL);
-        [due, rules, commit].into_iter().flatten().min()
+        // Other masters are not heard of by events alone: this one may come to lead.
+        let term = self.reactor.options.gate.as_ref().map(|_| TERM_INTERVAL);
+        [due, rules, commit, term].into_iter().flatten().min()
     }
 
     /// Handles one event.
@@ -258,6 +265,7 @@ impl<D: Dispatch> EventLoop<D> {
                 }
                 Admission::Here { term } if term != self.term => {
                     self.term = term;
+                    self.begin_term(&*gate, term).await;
                     self.reactor.recover(&self.bus, seq).await;
                 }
                 Admission::Here { .. } => {}
@@ -275,7 +283,8 @@ impl<D: Dispatch> EventLoop<D> {
         if self.reactor.is_own(&event, &fields) {
             return;
         }
-        if has_rule {
+        let is_counted = |gate: &Arc<dyn Gate>| self.reactor.rules.is_counted(&**gate, &event);
+        if has_rule && !self.reactor.options.gate.as_ref().is_some_and(is_counted) {
             let group_size = &self.reactor.options.group_size;
             for work in self.reactor.rules.event(&event, group_size, &self.progress).await {
                 self.enqueue(work, None).await;
@@ -307,6 +316,14 @@ impl<D: Dispatch> EventLoop<D> {
         }
         if !bindings.is_empty() {
             self.enqueue(Work::new(event, bindings, fields.depth), fields.id.as_deref()).await;
+        }
+    }
+
+    /// Begins a period in which reactions are carried out here: rules go on where another master has left them.
+    async fn begin_term(&mut self, gate: &dyn Gate, term: u64) {
+        if term != self.rules_term {
+            self.rules_term = term;
+            self.reactor.rules.succeed(gate).await;
         }
     }
 
@@ -369,6 +386,15 @@ impl<D: Dispatch> EventLoop<D> {
         }
         let is_leader =
             self.reactor.is_leader() && self.reactor.options.gate.as_ref().is_none_or(|gate| gate.is_leader());
+        if let Some(gate) = self.reactor.options.gate.clone()
+            && let Some(term) = gate.term()
+            && is_leader
+        {
+            if self.is_caught_up() {
+                self.begin_term(&*gate, term).await;
+            }
+            self.reactor.rules.offer(&*gate);
+        }
         if self.is_caught_up() && is_leader {
             for work in self.reactor.rules.advance(&self.progress).await {
                 self.enqueue(work, None).await;

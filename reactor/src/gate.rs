@@ -25,4 +25,31 @@ pub trait Gate: Send + Sync {
 
     /// Returns whether timers of rules start reactions here.
     fn is_leader(&self) -> bool;
+
+    /// Returns the number of the period in which timers of rules start reactions here; `None` if they do not.
+    fn term(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns the position of an event of this bus that all masters know: the master that published it, and its sequence
+    /// number there.
+    fn position(&self, event: &Event) -> Position {
+        (String::new(), event.seq())
+    }
+
+    /// Returns the positions of the last events of each master up to a sequence number of this bus.
+    fn positions(&self, _seq: u64) -> Vec<Position> {
+        Vec::new()
+    }
+
+    /// Returns the state of rules that another master has offered last; `None` if there is none.
+    fn rule_state(&self) -> Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send + '_>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Offers the state of rules to the master that comes to lead next.
+    fn offer_rule_state(&self, _state: Vec<u8>) {}
 }
+
+/// The position of an event: a master, and the sequence number there.
+pub type Position = (String, u64);

@@ -66,7 +66,7 @@ pub use dispatch::{Cause, Dispatch, DispatchError, Dispatched};
 pub use dry_run::DryRunError;
 pub use entries::{Entries, Entry, EntryError};
 pub use explain::ExplainError;
-pub use gate::{Admission, Gate};
+pub use gate::{Admission, Gate, Position};
 pub use history::HistoryFilter;
 pub use limits::LimitsError;
 pub use reaction::{LocalReaction, Reaction, ReactionError};

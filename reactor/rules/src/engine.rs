@@ -431,6 +431,35 @@ impl Engine {
         );
     }
 
+    /// Returns the whole state for an engine of another process.
+    pub fn snapshot(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut pairs = self.state();
+        pairs.push((WALL_OFFSET.to_vec(), self.wall_offset.to_be_bytes().to_vec()));
+        pairs
+    }
+
+    /// Returns the sequence number of the last event.
+    pub fn last_seen(&self) -> u64 {
+        self.last_seen
+    }
+
+    /// Replaces the state by the [snapshot](Self::snapshot) of an engine of another bus, whose sequence numbers are others.
+    pub fn adopt(&mut self, snapshot: &[(Vec<u8>, Vec<u8>)], now: u64) {
+        let before: Vec<Vec<u8>> =
+            self.state().into_iter().map(|(key, _)| key).filter(|key| key != LAST_SEEN).collect();
+        let rules = std::mem::replace(&mut self.rules, Rules::parse(&[]).0);
+        let mut engine = Engine::new(rules, snapshot, now, self.wall_offset);
+        engine.last_seen = self.last_seen;
+        for (index, keys) in engine.slots.iter().enumerate() {
+            engine.changed.extend(keys.keys().map(|key| (index, key.clone())));
+        }
+        let kept: HashSet<Vec<u8>> = engine.state().into_iter().map(|(key, _)| key).collect();
+        // Those of the snapshot that do not fit are not in the store of this engine.
+        engine.removed = before.into_iter().filter(|key| !kept.contains(key)).collect();
+        engine.removed.append(&mut self.removed);
+        *self = engine;
+    }
+
     /// Returns the whole state, as pairs for [`Engine::new`].
     pub fn state(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         // Without the wall offset: the next engine is of the same process.

@@ -206,6 +206,28 @@ fn what_was_seen_before_a_restart_is_passed_over_and_other_definitions_start_ane
 }
 
 #[test]
+fn an_engine_of_another_bus_goes_on_with_a_snapshot() {
+    let rule = "x: {rule.count: [{tag: a}, {by: k}, {count: 3}, {within: 60}, {react: /x}]}\n\
+                y: {rule.absent: [{after: b}, {expect: c}, {within: 100}, {react: /x}]}";
+    let (mut first, mut second) = (engine(rule, &[]), engine_at(rule, &[], BEGIN + SECOND, -5 * SECOND.cast_signed()));
+    let data = map! {"k" => "h"};
+    let event = |seq, tag, time| Occurrence { seq, tag, data: &data, time };
+    for (seq, tag) in [(700, "a"), (701, "a"), (702, "b")] {
+        assert!(first.event(event(seq, tag, BEGIN + 10 * SECOND), &|_| None).is_empty());
+    }
+    let stale = map! {"k" => "stale"};
+    second.event(Occurrence { seq: 3, tag: "a", data: &stale, time: BEGIN + SECOND }, &|_| None);
+    second.changes();
+    second.adopt(&first.snapshot(), BEGIN + 20 * SECOND);
+    // Its own events have lower numbers, and its bus time is five seconds behind.
+    assert_eq!(second.event(event(4, "a", BEGIN + 21 * SECOND), &|_| None).len(), 1);
+    assert_eq!(second.next_due(), Some(BEGIN + 115 * SECOND));
+    let changes = second.changes();
+    assert!(changes.iter().any(|(key, value)| key == b"x\0stale" && value.is_none()), "{changes:?}");
+    assert!(changes.iter().any(|(key, value)| key.starts_with(b"y\0") && value.is_some()), "{changes:?}");
+}
+
+#[test]
 fn a_restart_after_a_jump_of_the_wall_clock_keeps_the_time_left_of_a_timer() {
     const HOUR: i64 = 3600 * SECOND.cast_signed();
     let rule = "x: {rule.absent: [{after: a}, {expect: b}, {within: 100}, {react: /x}]}";

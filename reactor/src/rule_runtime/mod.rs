@@ -1,6 +1,8 @@
 //! Runs rules over time: persists their state and queues the reactions of their firings, which are dispatched at least
 //! once. The cursor passes an event when the rule state that it changed is on disk.
 
+mod succession;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -23,6 +25,7 @@ use crate::routing_fields::RoutingFields;
 use crate::store_retry;
 use crate::work::Work;
 use crate::{Dispatch, Reactor};
+use succession::Succession;
 
 /// The state of the rules.
 const STATE: Table = Table("reactor_rules");
@@ -56,6 +59,7 @@ pub(crate) struct RuleRuntime {
     next: Mutex<u64>,
     /// Notified when the rules are replaced.
     changed: Notify,
+    succession: Mutex<Succession>,
 }
 
 impl RuleRuntime {
@@ -72,6 +76,7 @@ impl RuleRuntime {
             queue: Mutex::new(Some(queue)),
             next: Mutex::new(0),
             changed: Notify::new(),
+            succession: Mutex::default(),
         }
     }
 
@@ -103,6 +108,9 @@ impl RuleRuntime {
             engine.set_wall_offset(self.clock.wall_offset());
             engine.changes()
         };
+        if !changes.is_empty() {
+            self.succession.lock().is_changed = true;
+        }
         if self.store.is_none() || (changes.is_empty() && fired.is_empty()) {
             return;
         }

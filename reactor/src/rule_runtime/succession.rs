@@ -1,0 +1,136 @@
+//! The state of rules in a cluster of masters: the one that reacts offers it at an interval, the next one goes on with it.
+//!
+//! The state names the last event of each master that it counts, because the order of events differs from bus to bus.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use brine_event::Event;
+use brine_value::{FromValue, Value, list, map, msgpack};
+
+use super::RuleRuntime;
+use crate::gate::{Gate, Position};
+
+/// The shortest time between two offers.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// The passing on of the state.
+#[derive(Default)]
+pub(super) struct Succession {
+    /// Whether the state has changed since the last offer.
+    pub is_changed: bool,
+    offered: Option<Instant>,
+    /// The last event of each master that the state of another one counts.
+    counted: HashMap<String, u64>,
+}
+
+/// The state of the rules of a master.
+#[derive(Debug, PartialEq)]
+struct Offer {
+    pairs: Vec<(Vec<u8>, Vec<u8>)>,
+    counted: Vec<Position>,
+}
+
+impl Offer {
+    fn pack(&self) -> Vec<u8> {
+        let pairs: Vec<Value> = self
+            .pairs
+            .iter()
+            .map(|(key, value)| list![Value::Bytes(key.clone()), Value::Bytes(value.clone())])
+            .collect();
+        let counted: Vec<Value> = self.counted.iter().map(|(master, seq)| list![master.as_str(), *seq]).collect();
+        msgpack::pack_map(&map! {"pairs" => pairs, "counted" => counted})
+    }
+
+    fn unpack(packed: &[u8]) -> Option<Self> {
+        let fields = msgpack::unpack_map(packed).ok()?;
+        let pair = |pair: &Value| match pair.as_list()? {
+            [key, value] => Some((key.as_bytes()?.to_vec(), value.as_bytes()?.to_vec())),
+            _ => None,
+        };
+        let position = |position: &Value| match position.as_list()? {
+            [master, seq] => Some((master.as_str()?.to_owned(), u64::from_value(seq)?)),
+            _ => None,
+        };
+        Some(Offer {
+            pairs: fields.get("pairs")?.as_list()?.iter().map(pair).collect::<Option<_>>()?,
+            counted: fields.get("counted")?.as_list()?.iter().map(position).collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl RuleRuntime {
+    /// Offers the state to the next master that reacts, if it has changed and some time has passed. Returns the time until
+    /// the next offer, if one is due.
+    pub fn offer(&self, gate: &dyn Gate) -> Option<Duration> {
+        {
+            let mut succession = self.succession.lock();
+            if !succession.is_changed {
+                return None;
+            }
+            let left = succession.offered.map_or(Duration::ZERO, |last| INTERVAL.saturating_sub(last.elapsed()));
+            if !left.is_zero() {
+                return Some(left);
+            }
+            (succession.is_changed, succession.offered) = (false, Some(Instant::now()));
+        }
+        let (pairs, last_seen) = {
+            let engine = self.engine.lock();
+            (engine.snapshot(), engine.last_seen())
+        };
+        let mut counted: HashMap<String, u64> = self.succession.lock().counted.clone();
+        for (master, seq) in gate.positions(last_seen) {
+            let known = counted.entry(master).or_default();
+            *known = (*known).max(seq);
+        }
+        gate.offer_rule_state(Offer { pairs, counted: counted.into_iter().collect() }.pack());
+        None
+    }
+
+    /// Goes on with the state that another master has offered.
+    pub async fn succeed(&self, gate: &dyn Gate) {
+        if self.engine.lock().is_empty() {
+            return;
+        }
+        let Some(packed) = gate.rule_state().await else { return };
+        let Some(Offer { pairs, counted }) = Offer::unpack(&packed) else {
+            return tracing::error!("the state of rules of another master is invalid: they count anew");
+        };
+        self.engine.lock().adopt(&pairs, self.clock.now());
+        let mut succession = self.succession.lock();
+        (succession.counted, succession.is_changed) = (counted.into_iter().collect(), true);
+        tracing::info!("rules go on with the state of another master");
+    }
+
+    /// Returns whether the state of another master counts an event already.
+    pub fn is_counted(&self, gate: &dyn Gate, event: &Event) -> bool {
+        let mut succession = self.succession.lock();
+        if succession.counted.is_empty() {
+            return false;
+        }
+        let (master, seq) = gate.position(event);
+        let Some(last) = succession.counted.get(&master) else { return false };
+        let is_counted = seq <= *last;
+        if !is_counted {
+            // The events of a master come in order; after the loss of its store it numbers anew.
+            succession.counted.remove(&master);
+        }
+        is_counted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_offer_is_read_back_and_garbage_is_not_one() {
+        let offer =
+            Offer { pairs: vec![(b"r\0k".to_vec(), b"v".to_vec())], counted: vec![("m1".into(), 7), ("m2".into(), 9)] };
+        assert_eq!(Offer::unpack(&offer.pack()), Some(offer));
+        let wrong = map! {"pairs" => list![list![1]], "counted" => list![]};
+        for junk in [&b""[..], b"junk", &msgpack::pack_map(&wrong)] {
+            assert_eq!(Offer::unpack(junk), None);
+        }
+    }
+}
