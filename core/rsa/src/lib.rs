@@ -7,6 +7,8 @@
 
 mod password;
 mod pkey;
+#[cfg(test)]
+mod tests;
 
 use std::ffi::c_uint;
 use std::ptr::{self, NonNull};
@@ -261,112 +263,5 @@ impl PublicKey {
             lc::RSA_verify_raw(rsa, &raw mut length, out, size, signature, bytes, lc::RSA_NO_PADDING) == 1
         };
         Key::result(done, block, length)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey};
-    use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
-    use sha1::{Digest, Sha1};
-    use sha2::Sha224;
-
-    use super::*;
-
-    fn pair() -> (Key, RsaPublicKey) {
-        let der = Key::generate(2048).unwrap();
-        (Key::from_der(&der).unwrap(), RsaPrivateKey::from_pkcs1_der(&der).unwrap().to_public_key())
-    }
-
-    #[test]
-    fn another_implementation_agrees() {
-        let (key, public) = pair();
-        assert_eq!(key.size(), 256);
-        let rng = &mut rand::rng();
-        let sha1 = public.encrypt(rng, Oaep::<Sha1>::new(), b"brine").unwrap();
-        let sha224 = public.encrypt(rng, Oaep::<Sha224>::new(), b"").unwrap();
-        assert_eq!(key.decrypt_oaep(&sha1, Hash::Sha1).unwrap(), b"brine");
-        assert_eq!(key.decrypt_oaep(&sha224, Hash::Sha224).unwrap(), b"");
-
-        let (sha1, sha224) = (Sha1::digest(b"brine"), Sha224::digest(b"brine"));
-        let signature = key.sign_pkcs1(&sha1, Hash::Sha1).unwrap();
-        public.verify(Pkcs1v15Sign::new::<Sha1>(), &sha1, &signature).unwrap();
-        let signature = key.sign_pkcs1(&sha224, Hash::Sha224).unwrap();
-        public.verify(Pkcs1v15Sign::new::<Sha224>(), &sha224, &signature).unwrap();
-    }
-
-    #[test]
-    fn the_public_half_agrees_with_the_private_one() {
-        let (key, numbers) = pair();
-        let public = PublicKey::from_der(numbers.to_pkcs1_der().unwrap().as_bytes()).unwrap();
-        assert_eq!(public.size(), 256);
-        for hash in [Hash::Sha1, Hash::Sha224] {
-            let sealed = public.encrypt_oaep(b"brine", hash).unwrap();
-            assert_eq!(key.decrypt_oaep(&sealed, hash).unwrap(), b"brine");
-            assert_eq!(public.encrypt_oaep(&[0; 256], hash), None);
-            let digest = vec![7; hash.length()];
-            let mut signature = key.sign_pkcs1(&digest, hash).unwrap();
-            assert!(public.verify_pkcs1(&digest, &signature, hash));
-            assert!(!public.verify_pkcs1(&digest[1..], &signature, hash));
-            signature[0] ^= 1;
-            assert!(!public.verify_pkcs1(&digest, &signature, hash));
-        }
-        let signature = key.sign_block(&[1; 256]).unwrap();
-        assert_eq!(public.recover_block(&signature).unwrap(), [1; 256]);
-        for bad in [&[][..], &[0; 255], &[255; 256], &[0; 257]] {
-            assert_eq!(public.recover_block(bad), None, "{bad:?}");
-        }
-        assert!(PublicKey::from_der(&[]).is_none());
-    }
-
-    #[test]
-    fn data_of_the_wrong_length_is_refused() {
-        let (key, public) = pair();
-        let sha1 = public.encrypt(&mut rand::rng(), Oaep::<Sha1>::new(), b"brine").unwrap();
-        assert_eq!(key.decrypt_oaep(&sha1, Hash::Sha224), None);
-        for bad in [&[][..], &[0; 256], &[255; 256], &sha1[1..], &[1; 300]] {
-            assert_eq!(key.decrypt_oaep(bad, Hash::Sha1), None, "{bad:?}");
-        }
-        assert_eq!(key.sign_pkcs1(&[0; 19], Hash::Sha1), None);
-        assert_eq!(key.sign_pkcs1(&[0; 20], Hash::Sha224), None);
-        for bad in [&[][..], &[0; 255], &[0; 257], &[255; 256]] {
-            assert_eq!(key.sign_block(bad), None, "{bad:?}");
-        }
-        assert_eq!(key.sign_block(&[1; 256]).unwrap().len(), 256);
-    }
-
-    #[test]
-    fn inconsistent_numbers_are_refused() {
-        let der = Key::generate(2048).unwrap();
-        assert!(Key::from_der(&der).is_some());
-        assert!(Key::from_der(&[]).is_none());
-        assert!(Key::from_der(&der[..der.len() - 1]).is_none());
-        let mut damaged = der.clone();
-        damaged[100] ^= 1;
-        assert!(Key::from_der(&damaged).is_none());
-    }
-
-    #[test]
-    fn generated_keys_have_the_requested_size_and_differ() {
-        let der = Key::generate(2048).unwrap();
-        assert_eq!(Key::from_der(&der).unwrap().size(), 256);
-        assert_eq!(Key::from_der(&Key::generate(3072).unwrap()).unwrap().size(), 384);
-        assert_ne!(Key::generate(2048).unwrap(), der);
-        assert!(Key::generate(0).is_none());
-    }
-
-    #[test]
-    fn many_threads_may_use_one_key() {
-        let (key, public) = pair();
-        let sealed = public.encrypt(&mut rand::rng(), Oaep::<Sha1>::new(), b"brine").unwrap();
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        assert_eq!(key.decrypt_oaep(&sealed, Hash::Sha1).unwrap(), b"brine");
-                    }
-                });
-            }
-        });
     }
 }

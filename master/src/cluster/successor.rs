@@ -1,8 +1,8 @@
 //! The work of dead members: their batches go on here, and their orchestrations and other calls are reported as failed.
 //!
-//! The calls of each member are a value of the cluster, `calls.<member>`, written when they change and
-//! at once when an orchestration begins: another call that begins and ends between two polls costs nothing. An orchestration cannot be resumed: its results so far were in the memory of its
-//! master. So the leader publishes its end, once, as a failure.
+//! The calls of each member are a value of the cluster, `calls.<member>`, written when they change, and at once when an
+//! orchestration begins: another call that begins and ends between two polls costs nothing. An orchestration cannot be
+//! resumed: its results so far were in the memory of its master. So the leader publishes its end, once, as a failure.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -8,6 +8,8 @@ pub(super) mod keys;
 mod repositories;
 pub(super) mod selections;
 mod sources;
+#[cfg(test)]
+mod tests;
 pub(super) mod upkeep;
 
 use std::cmp::Ordering;
@@ -307,80 +309,4 @@ fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
         None => name.clone(),
     }));
     command
-}
-
-#[cfg(test)]
-mod tests {
-    use brine_value::map;
-
-    use super::*;
-
-    #[test]
-    fn output_of_dpkg_is_parsed() {
-        let text = "install ok installed bash 5.2.15-2+b8 amd64\ndeinstall ok config-files old 1.0 all\nhold ok installed held 2 all\nrubbish\n";
-        let installed = dpkg_lines(text, "installed");
-        assert_eq!(
-            installed.into_iter().collect::<Vec<_>>(),
-            [("bash".into(), "5.2.15-2+b8".into()), ("held".into(), "2".into())]
-        );
-        assert_eq!(dpkg_lines(text, "config-files").keys().collect::<Vec<_>>(), ["old"]);
-    }
-
-    #[test]
-    fn output_of_apt_cache_policy_is_parsed() {
-        let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\nvirtual:\n  Installed: (none)\n  Candidate: (none)\n";
-        assert_eq!(policy(text).into_iter().collect::<Vec<_>>(), [("bash".into(), "5.2.15-2+b13".into())]);
-    }
-
-    #[test]
-    fn version_table_is_parsed() {
-        let text = "bash:\n  Installed: 5.2.15-2+b8\n  Candidate: 5.2.15-2+b13\n  Version table:\n     5.2.15-2+b13 500\n        500 http://deb.debian.org/debian bookworm/main amd64 Packages\n *** 5.2.15-2+b8 100\n        100 /var/lib/dpkg/status\n";
-        assert_eq!(version_table(text), ["5.2.15-2+b13", "5.2.15-2+b8"]);
-    }
-
-    #[test]
-    fn simulated_changes_are_parsed() {
-        let text = "Inst bash [5.2-1] (5.2-2 Debian:12/stable [amd64])\nInst new (1.0 Debian:12 [amd64])\nConf bash (5.2-2 x)\n";
-        assert_eq!(planned(text), Versions::from([("bash".into(), "5.2-2".into())]));
-    }
-
-    #[test]
-    fn output_of_apt_get_update_is_parsed() {
-        let text = "Hit:1 http://deb.debian.org/debian bookworm InRelease\nGet:2 http://deb.debian.org/debian bookworm-updates InRelease [55.4 kB]\nErr:3 http://x y\nReading package lists...\n";
-        let expected = map! {
-            "http://deb.debian.org/debian bookworm InRelease" => Value::Nil,
-            "http://deb.debian.org/debian bookworm-updates InRelease" => true,
-            "http://x y" => false,
-        };
-        assert_eq!(refreshed(text), expected);
-    }
-
-    #[test]
-    fn the_install_command_names_versions() {
-        let wanted = [("a".to_owned(), None), ("b".to_owned(), Some("2-1".to_owned()))];
-        insta::assert_snapshot!(install_command(&wanted, &Options::default()).join(" "), @r#"apt-get -q -y -o DPkg::Options::=--force-confold -o DPkg::Options::=--force-confdef --allow-downgrades install a b=2-1"#);
-        let options = Options {
-            from: vec!["sid".into()],
-            skip_verify: true,
-            reinstall: true,
-            recommends: Some(false),
-            only_upgrade: true,
-            force_conf_new: true,
-            ..Options::default()
-        };
-        insta::assert_snapshot!(install_command(&wanted[..1], &options).join(" "), @"apt-get -q -y -o DPkg::Options::=--force-confnew --no-install-recommends --only-upgrade --allow-unauthenticated --reinstall -t sid install a");
-    }
-
-    #[test]
-    fn error_output_is_reported() {
-        let output = Output {
-            pid: 1,
-            retcode: 100,
-            stdout: String::new(),
-            stderr: "W: x\nE: Unable to locate package q".into(),
-            timed_out: false,
-        };
-        assert_eq!(complaints(&output), ["W: x\nE: Unable to locate package q"]);
-        assert_eq!(complaints(&Output { retcode: 0, ..output }), Vec::<String>::new());
-    }
 }

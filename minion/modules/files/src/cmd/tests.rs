@@ -1,0 +1,170 @@
+//! Commands that run here.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use brine_function::Args;
+use brine_value::list;
+
+use super::*;
+use crate::testing;
+
+fn call(context: &Context, fun: &str, positional: &[&str], keyword: Map) -> Value {
+    let args = Args { positional: positional.iter().map(|word| Value::from(*word)).collect(), keyword };
+    context.call(fun, args).unwrap()
+}
+
+fn args(command: &str, kwargs: Map) -> Args {
+    Args { positional: vec![command.into()], keyword: kwargs }
+}
+
+#[test]
+fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
+    for (kwargs, retcode, told) in [
+        (Map::new(), 3, 3),
+        (map! {"ignore_retcode" => true}, 0, 3),
+        (map! {"success_retcodes" => vec![Value::from(3)]}, 0, 0),
+        (map! {"success_retcodes" => vec![Value::from(4)]}, 3, 3),
+    ] {
+        let context = testing::context(&[]);
+        assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), told.into(), "{kwargs:?}");
+        assert_eq!(context.job.retcode.load(Ordering::Relaxed), retcode, "{kwargs:?}");
+    }
+}
+
+#[test]
+fn templates_use_no_shell_by_default() {
+    let context = testing::context(&[]).for_template();
+    assert_eq!(call(&context, "cmd.run", &["echo $HOME | cat"], Map::new()), "$HOME | cat".into());
+    let asked = map! {"python_shell" => true, "env" => vec![Value::from(map! {"A" => 1})]};
+    assert_eq!(call(&context, "cmd.run", &["echo $A | cat"], asked), "1".into());
+    assert_eq!(call(&context, "cmd.shell", &["echo b | cat"], Map::new()), "b".into());
+}
+
+#[test]
+fn a_command_is_a_string_or_a_list() {
+    let context = testing::context(&[]);
+    for (cmd, told) in
+        [(list!["printf", "%s;", "a b", "it's", "$HOME", 5], "a b;it's;$HOME;5;"), ("printf %s; 'a b'".into(), "a b;")]
+    {
+        let cmd: Value = cmd;
+        let args = Args::positional([cmd.clone()]);
+        assert_eq!(context.for_template().call("cmd.run", args), Ok(told.into()), "{cmd}");
+    }
+}
+
+#[test]
+fn environment_is_read_in_every_form() {
+    for (env, told) in [
+        (map! {"A" => 1}.into(), "1 yes"),
+        (list![map! {"A" => 1}], "1 yes"),
+        ("{A: 1}".into(), "1 yes"),
+        (list!["A"], " yes"),
+        ("x".into(), " "),
+        ("[{'A':'' ~ x}]".into(), " "),
+        (7.into(), " "),
+    ] {
+        let context = testing::context(&[]);
+        let env: Value = env;
+        let kwargs = map! {"env" => env.clone()};
+        assert_eq!(call(&context, "cmd.run", &["echo \"$A ${A+yes}\""], kwargs), told.trim_end().into(), "{env}");
+    }
+}
+
+#[test]
+fn outputs_are_merged_or_separate() {
+    let context = testing::context(&[]);
+    let command = ["echo a; echo b >&2; echo c"];
+    assert_eq!(call(&context, "cmd.run", &command, Map::new()), "a\nb\nc".into());
+    assert_eq!(call(&context, "cmd.run_stdout", &command, Map::new()), "a\nc".into());
+    assert_eq!(call(&context, "cmd.run_stderr", &command, Map::new()), "b".into());
+}
+
+#[test]
+fn scripts_receive_arguments_and_are_removed() {
+    let files = [("s.sh", "#!/bin/sh\necho $0 $#:$2\nexit 3\n"), ("t", "echo {{ grains.id }} {{ x }}\n")];
+    let context = testing::context(&files);
+    let all = call(&context, "cmd.script", &["salt://s.sh", "a 'b c'"], Map::new());
+    let stdout = all.get("stdout").unwrap().to_string();
+    let (path, rest) = stdout.split_once(' ').unwrap();
+    assert_eq!((rest, all.get("retcode")), ("2:b c", Some(&Value::from(3))));
+    assert!(!Path::new(path).exists());
+    let rendered = map! {"template" => "jinja", "context" => map! {"x" => 5}};
+    let all = call(&context.for_template(), "cmd.script", &["salt://t"], rendered);
+    assert_eq!(all.get("stdout"), Some(&"test-minion 5".into()));
+    let missing = call(&context, "cmd.script", &["salt://nope"], Map::new());
+    assert_eq!(missing.get("cache_error"), Some(&true.into()));
+    assert_eq!(
+        call(&context, "cmd.exec_code", &["sh", "echo hi $1; echo err >&2"], map! {"args" => "x"}),
+        "hi x".into()
+    );
+}
+
+#[test]
+fn arguments_have_salts_order_and_checks() {
+    let context = testing::context(&[]);
+    assert_eq!(call(&context, "cmd.run", &["pwd; cat", "/", "input"], Map::new()), "/\ninput".into());
+    assert_eq!(call(&context, "cmd.exec_code", &["sh", "pwd", "/"], Map::new()), "/".into());
+    let failing = [
+        (map! {"raise_err" => true}, "out"),
+        (map! {"group" => "wheel"}, "a command cannot be run as the group 'wheel': it has the groups of `runas`"),
+    ];
+    for (kwargs, message) in failing {
+        let error = context.call("cmd.run", args("echo out; exit 3", kwargs)).unwrap_err();
+        assert_eq!(error, CallError::Execution(message.into()));
+    }
+    let tolerant = map! {"raise_err" => true, "ignore_retcode" => true};
+    assert_eq!(call(&context, "cmd.run", &["echo out; exit 3"], tolerant), "out".into());
+}
+
+#[test]
+fn scripts_run_while_other_programs_start() {
+    let context = testing::context(&[("s.sh", "#!/bin/sh\necho ran\n")]);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    let all = call(&context, "cmd.script", &["salt://s.sh"], Map::new());
+                    assert_eq!(all.get("stdout"), Some(&"ran".into()), "{all}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn redirect_stderr_merges_stderr_into_stdout() {
+    let context = testing::context(&[]);
+    for (redirect, stdout, stderr) in [(true, "out\nerr", ""), (false, "out", "err")] {
+        let all = call(&context, "cmd.run_all", &["echo out; echo err >&2"], map! {"redirect_stderr" => redirect});
+        assert_eq!((all.get("stdout"), all.get("stderr")), (Some(&stdout.into()), Some(&stderr.into())));
+    }
+}
+
+#[test]
+fn timeout_message_is_salts() {
+    let context = testing::context(&[]);
+    let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
+    assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0.05 seconds".into()));
+    assert_eq!(all.get("retcode"), Some(&1.into()));
+    assert_eq!(context.job.retcode.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn arguments_with_blanks_are_quoted() {
+    for word in ["", "a b", "it's", "$HOME", "plain-1.0", "a\nb", "\\"] {
+        assert_eq!(brine_host::process::split(&quote(word)), Some(vec![word.to_owned()]), "{word}");
+    }
+}
+
+#[test]
+fn invalid_arguments_are_rejected() {
+    let context = testing::context(&[]);
+    for (kwargs, message) in [
+        (map! {"umask" => "9"}, "ERROR: Invalid umask: '9'"),
+        (map! {"runas" => "nobody_here"}, "ERROR: User 'nobody_here' is not available"),
+    ] {
+        let error = context.call("cmd.run", args("true", kwargs)).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
