@@ -27,6 +27,7 @@ mod local_cache;
 mod mail;
 mod mattermost;
 mod memcache;
+mod mongo;
 mod multi_returner;
 mod nats;
 mod options;
@@ -241,6 +242,7 @@ pub static BACKENDS: &[Backend] = &[
     local_cache::BACKEND,
     mattermost::BACKEND,
     memcache::BACKEND,
+    mongo::BACKEND,
     multi_returner::BACKEND,
     sql::MYSQL,
     nats::BACKEND,

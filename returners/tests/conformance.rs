@@ -108,6 +108,22 @@ fn memcache_behaves() {
     });
 }
 
+#[cfg(feature = "mongo")]
+#[test]
+fn mongo_behaves() {
+    let directory = tempfile::tempdir().unwrap();
+    let port = free_port();
+    let _server = Service::mongo(directory.path(), port);
+    let number = std::cell::Cell::new(0);
+    behaves("mongo", |_| {
+        let database = format!("salt{}", number.replace(number.get() + 1));
+        let opts = map! {"mongo.host" => "127.0.0.1", "mongo.port" => i64::from(port), "mongo.db" => database};
+        let returner = open("mongo", &Options::new(&opts, None)).unwrap();
+        returner.setup().unwrap();
+        returner
+    });
+}
+
 #[test]
 fn etcd_behaves() {
     let directory = tempfile::tempdir().unwrap();

@@ -49,6 +49,17 @@ impl Service {
         Service::start(command, "memcached", directory, port)
     }
 
+    /// Starts SecantusDB of PyPI: MongoDB's protocol over WiredTiger, since MongoDB itself is in no package registry.
+    pub fn mongo(directory: &Path, port: u16) -> Self {
+        let python = std::env::var("BRINE_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let program = Path::new(&python).with_file_name("secantusd-py");
+        let mut command = Command::new(program);
+        command
+            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--storage-path"])
+            .arg(directory.join("mongo"));
+        Service::start(command, "none, but SecantusDB with pip", directory, port)
+    }
+
     pub fn etcd(directory: &Path, port: u16) -> Self {
         let peers = format!("http://127.0.0.1:{}", free_port());
         let client = format!("http://127.0.0.1:{port}");
