@@ -3,6 +3,7 @@
 //! Functions are synchronous, and each job has its own thread, because Jinja templates that call `salt['cmd.run']`
 //! cannot be suspended. The traits here give access to the network; their implementations block on the runtime.
 
+use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -303,6 +304,8 @@ pub struct Job {
     pub repositories_asked: Arc<AtomicBool>,
     /// The Python processes with functions of files that the job has rendered.
     pub leases: Leases,
+    /// What functions have set for those that follow in this job, by name.
+    pub settings: Arc<Mutex<HashMap<&'static str, String>>>,
 }
 
 impl Job {
@@ -321,7 +324,18 @@ impl Job {
             children: self.children.clone(),
             repositories_asked: Arc::clone(&self.repositories_asked),
             leases: self.leases.clone(),
+            settings: Arc::clone(&self.settings),
         }
+    }
+
+    /// Sets what functions that follow in this job go by. Returns the earlier value.
+    pub fn set(&self, name: &'static str, value: &str) -> Option<String> {
+        self.settings.lock().insert(name, value.to_owned())
+    }
+
+    /// Returns what an earlier function of this job has set.
+    pub fn setting(&self, name: &'static str) -> Option<String> {
+        self.settings.lock().get(name).cloned()
     }
 
     /// Returns the fields that a reaction adds to the events of the calls that it caused.
@@ -353,6 +367,7 @@ impl Job {
             children: Children::default(),
             repositories_asked: Arc::default(),
             leases: Leases::default(),
+            settings: Arc::default(),
         }
     }
 }

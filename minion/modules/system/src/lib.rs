@@ -29,6 +29,7 @@ pub(crate) mod status;
 pub(crate) mod supervisord;
 pub(crate) mod sysctl;
 pub(crate) mod sysfs;
+pub(crate) mod syslog_ng;
 pub(crate) mod system;
 pub(crate) mod timezone;
 pub mod user;

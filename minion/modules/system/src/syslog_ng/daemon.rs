@@ -1,0 +1,182 @@
+//! The daemon: start, end, and let it read its configuration again.
+
+use std::path::Path;
+
+use brine_context::Context;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::program;
+use brine_value::{Value, list, map};
+
+use super::{BINARY_PATH, config_file, is_test, nothing, report};
+
+/// Execution functions of `syslog_ng` for the daemon.
+pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start, reload]);
+
+/// End the processes of syslog-ng. Where there is a service, `service.stop` is better.
+///
+/// CLI Example:
+///
+///     salt '*' syslog_ng.stop
+#[function]
+pub fn stop(context: &Context, #[default] name: Value) -> CallResult {
+    stopped(context, name, is_test(context))
+}
+
+/// The arguments of `start`.
+#[derive(Args, Debug, Clone)]
+pub struct StartArgs {
+    /// Name of the state.
+    #[default]
+    pub name: Value,
+    /// User that it runs as.
+    #[default]
+    pub user: Option<String>,
+    /// Group that it runs as.
+    #[default]
+    pub group: Option<String>,
+    /// Root directory.
+    #[default]
+    pub chroot: Option<String>,
+    /// Capabilities that it keeps.
+    #[default]
+    pub caps: Option<String>,
+    /// Whether capabilities are not managed.
+    #[default(false)]
+    pub no_caps: bool,
+    /// PID file.
+    #[default]
+    pub pidfile: Option<String>,
+    /// Whether it may dump core.
+    #[default(false)]
+    pub enable_core: bool,
+    /// Maximum number of open files.
+    #[default]
+    pub fd_limit: Option<Value>,
+    /// Whether it logs more.
+    #[default(false)]
+    pub verbose: bool,
+    /// Whether it logs for debugging.
+    #[default(false)]
+    pub debug: bool,
+    /// Whether it logs even more.
+    #[default(false)]
+    pub trace: bool,
+    /// Whether the parser of its configuration logs.
+    #[default(false)]
+    pub yydebug: bool,
+    /// File of its state between runs.
+    #[default]
+    pub persist_file: Option<String>,
+    /// Socket of `syslog-ng-ctl`.
+    #[default]
+    pub control: Option<String>,
+    /// Number of worker threads.
+    #[default]
+    pub worker_threads: Option<Value>,
+}
+
+/// Start syslog-ng with these options. Where there is a service, `service.start` is better.
+///
+/// CLI Example:
+///
+///     salt '*' syslog_ng.start
+#[function]
+pub fn start(context: &Context, #[args] args: StartArgs) -> CallResult {
+    started(context, &args, is_test(context))
+}
+
+/// Let syslog-ng read its configuration again.
+///
+/// CLI Example:
+///
+///     salt '*' syslog_ng.reload name
+#[function]
+pub fn reload(context: &Context, name: Value) -> CallResult {
+    let words = [own_program(context, "syslog-ng-ctl"), "reload".to_owned()];
+    let output = context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
+    Ok(report(name, Some(output.retcode == 0), nothing(), &output.stdout))
+}
+
+fn own_program(context: &Context, name: &str) -> String {
+    let directory = context.job.setting(BINARY_PATH).filter(|directory| !directory.is_empty());
+    directory.map_or_else(|| name.to_owned(), |directory| Path::new(&directory).join(name).display().to_string())
+}
+
+pub(super) fn stopped(context: &Context, name: Value, test: bool) -> CallResult {
+    let call = |function: &str| context.call(function, Args::positional(["syslog-ng".into()]));
+    let running = call("ps.pgrep")?;
+    if !running.is_truthy() {
+        return Ok(report(name, Some(false), nothing(), "Syslog-ng is not running"));
+    }
+    if test {
+        return Ok(report(name, None, nothing(), "Syslog_ng state module will kill {0} pids"));
+    }
+    let killed = call("ps.pkill")?.get("killed").cloned().unwrap_or_default();
+    let are_all = killed == running;
+    let changes = if are_all {
+        map! {"old" => killed, "new" => list![]}
+    } else {
+        nothing()
+    };
+    Ok(report(name, Some(are_all), changes, ""))
+}
+
+pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallResult {
+    let mut words = vec![own_program(context, "syslog-ng")];
+    let text = |value: &Option<Value>| value.as_ref().filter(|value| !value.is_nil()).map(ToString::to_string);
+    let file = Some(config_file(context));
+    let options: [(&str, Option<String>); 9] = [
+        ("user", args.user.clone()),
+        ("group", args.group.clone()),
+        ("chroot", args.chroot.clone()),
+        ("caps", args.caps.clone()),
+        ("pidfile", args.pidfile.clone()),
+        ("fd-limit", text(&args.fd_limit)),
+        ("cfgfile", file),
+        ("control", args.control.clone()),
+        ("worker-threads", text(&args.worker_threads)),
+    ];
+    let flags = [
+        ("no-caps", args.no_caps),
+        ("enable-core", args.enable_core),
+        ("verbose", args.verbose),
+        ("debug", args.debug),
+        ("trace", args.trace),
+        ("yydebug", args.yydebug),
+    ];
+    // In Salt's order: it is shown.
+    for name in [
+        "user",
+        "group",
+        "chroot",
+        "caps",
+        "no-caps",
+        "pidfile",
+        "enable-core",
+        "fd-limit",
+        "verbose",
+        "debug",
+        "trace",
+        "yydebug",
+        "cfgfile",
+        "persist-file",
+        "control",
+        "worker-threads",
+    ] {
+        let value = if name == "persist-file" { args.persist_file.as_ref() } else { option(&options, name) };
+        words.extend(value.map(|value| format!("--{name}={value}")));
+        words.extend(flags.contains(&(name, true)).then(|| format!("--{name}")));
+    }
+    if test {
+        let shown: Value = words.iter().map(String::as_str).map(Value::from).collect();
+        let comment = format!("Syslog_ng state module will start {shown}");
+        return Ok(report(args.name.clone(), None, nothing(), &comment));
+    }
+    context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
+    // Salt, too, reports that the program was run, not that it runs on.
+    Ok(report(args.name.clone(), Some(true), map! {"new" => words.join(" "), "old" => ""}, ""))
+}
+
+fn option<'a>(options: &'a [(&str, Option<String>)], name: &str) -> Option<&'a String> {
+    options.iter().find(|(option, _)| *option == name)?.1.as_ref()
+}
