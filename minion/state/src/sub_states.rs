@@ -23,7 +23,8 @@ impl Caller<'_> {
                 "result" => field("result"),
                 "comment" => field("comment"),
                 "__state_ran__" => true,
-                "__run_num__" => self.next_number(),
+                // As in Salt, the number of the state after it.
+                "__run_num__" => self.next_number() + 1,
                 "__sls__" => sls_of(chunk),
                 "__id__" => &chunk.id,
             };

@@ -1,0 +1,3 @@
+gone:
+  at.absent:
+    - tag: tag1
