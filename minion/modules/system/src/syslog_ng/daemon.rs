@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::program;
 use brine_value::{Value, list, map};
 
-use super::{BINARY_PATH, config_file, is_test, nothing, report};
+use super::{BINARY_PATH, config_file, nothing, report};
 
 /// Execution functions of `syslog_ng` for the daemon.
 pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start, reload]);
@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start
 ///     salt '*' syslog_ng.stop
 #[function]
 pub fn stop(context: &Context, #[default] name: Value) -> CallResult {
-    stopped(context, name, is_test(context))
+    stopped(context, name, context.is_test())
 }
 
 /// The arguments of `start`.
@@ -82,7 +82,7 @@ pub struct StartArgs {
 ///     salt '*' syslog_ng.start
 #[function]
 pub fn start(context: &Context, #[args] args: StartArgs) -> CallResult {
-    started(context, &args, is_test(context))
+    started(context, &args, context.is_test())
 }
 
 /// Let syslog-ng read its configuration again.

@@ -52,7 +52,7 @@ const DEFAULT_CONFIG_FILE: &str = "/etc/syslog-ng.conf";
 ///     salt '*' syslog_ng.config name='source.s_local' config="[{'tcp':[{'ip':'127.0.0.1'},{'port':1233}]}]"
 #[function]
 pub fn config(context: &Context, name: String, config: Value, #[default(true)] write: bool) -> CallResult {
-    configured(context, &name, &config, write, is_test(context))
+    configured(context, &name, &config, write, context.is_test())
 }
 
 /// Set the directory that has the programs `syslog-ng` and `syslog-ng-ctl`, for the functions that follow in this job.
@@ -206,10 +206,6 @@ pub fn write_config(context: &Context, config: Value, #[default(2)] newlines: us
 pub fn write_version(context: &Context, name: Value) -> CallResult {
     let is_written = begun(context, &name.to_string());
     Ok(report(name, Some(is_written), nothing(), ""))
-}
-
-fn is_test(context: &Context) -> bool {
-    context.opts().get("test").is_some_and(Value::is_truthy)
 }
 
 fn config_file(context: &Context) -> String {
