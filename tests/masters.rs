@@ -2,6 +2,8 @@
 //! are unresolvable, refuse the minion, and come back.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "faults/proxy.rs"]
+mod proxy;
 mod support;
 
 use std::time::{Duration, Instant};
@@ -9,6 +11,7 @@ use std::time::{Duration, Instant};
 use brine_value::Value;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use proxy::{Mode, Proxy};
 use support::{Events, System};
 
 const START: &str = "salt/minion/m1/start";
@@ -120,6 +123,115 @@ async fn a_master_that_hangs_is_left_and_the_first_is_preferred_again() {
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let log = all[0].minion_log("m1");
     assert_eq!(log.matches("the minion is ready").count(), 3, "{log}");
+}
+
+/// What happens to a master.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Fault {
+    Killed,
+    Hung,
+    /// Its connections stay open, and carry nothing.
+    Blackholed,
+    /// Another master, with another key, has its address.
+    Replaced,
+}
+
+impl Fault {
+    async fn begin(self, system: &mut System, proxy: &Proxy) {
+        match self {
+            Fault::Killed => system.kill_master(),
+            Fault::Hung => kill(pid(system), Signal::SIGSTOP).unwrap(),
+            Fault::Blackholed => proxy.set(Mode::Stall),
+            Fault::Replaced => {
+                system.kill_master();
+                std::fs::rename(system.path("pki"), system.path("pki.real")).unwrap();
+                system.start_master().await;
+            }
+        }
+    }
+
+    async fn end(self, system: &mut System, proxy: &Proxy) {
+        match self {
+            Fault::Killed => system.start_master().await,
+            Fault::Hung => kill(pid(system), Signal::SIGCONT).unwrap(),
+            Fault::Blackholed => {
+                proxy.set(Mode::Pass);
+                proxy.cut();
+            }
+            Fault::Replaced => {
+                system.kill_master();
+                std::fs::remove_dir_all(system.path("pki")).unwrap();
+                std::fs::rename(system.path("pki.real"), system.path("pki")).unwrap();
+                system.start_master().await;
+            }
+        }
+    }
+}
+
+fn pid(system: &System) -> Pid {
+    Pid::from_raw(i32::try_from(system.master_pid()).unwrap())
+}
+
+/// Two of three masters fail, in every order: the third one gets the minion each time. All stand behind proxies that delay
+/// what they pass, and a name that does not resolve stands before them.
+async fn two_of_three_fail_in_every_order(fault: Fault) {
+    let mut all = masters(3).await;
+    let mut proxies = Vec::new();
+    for system in &all {
+        let proxy = Proxy::start(system.ret_port).await;
+        proxy.delay(Duration::from_millis(30));
+        proxies.push(proxy);
+    }
+    let ports: Vec<String> = proxies.iter().map(|proxy| format!("'127.0.0.1:{}'", proxy.port)).collect();
+    let more = format!(
+        "master: ['no-such-host.invalid', {}]\nmaster_type: failover\nauth_timeout: 1\nmaster_alive_interval: 1\n",
+        ports.join(", ")
+    );
+    all[0].configure_minion("m1", &more);
+    let path = all[0].path("m1/etc/minion");
+    let text = std::fs::read_to_string(&path).unwrap().replace("master: 127.0.0.1\n", "");
+    std::fs::write(path, text).unwrap();
+    let mut events = all[0].events("salt/minion/").await;
+    all[0].spawn_minion("m1");
+    // The key of the masters is trusted from here on.
+    events.until(START).await;
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let [first, second, left] = order;
+        for failed in [first, second] {
+            fault.begin(&mut all[failed], &proxies[failed]).await;
+        }
+        // A master that the minion has not reached yet knows no minion.
+        let is_served = || {
+            let output = all[left].tool("salt", &["--out=txt", "-t", "1", "m1", "test.ping"]);
+            support::stdout(&output).trim() == "m1: True"
+        };
+        support::until(&format!("{fault:?} {order:?}: the third master has the minion"), is_served).await;
+        for failed in [second, first] {
+            fault.end(&mut all[failed], &proxies[failed]).await;
+        }
+    }
+    let log = all[0].minion_log("m1");
+    assert!(log.contains("no-such-host.invalid") && !log.contains("panicked"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_three_masters_are_killed_in_every_order() {
+    two_of_three_fail_in_every_order(Fault::Killed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_three_masters_hang_in_every_order() {
+    two_of_three_fail_in_every_order(Fault::Hung).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_three_masters_are_blackholed_in_every_order() {
+    two_of_three_fail_in_every_order(Fault::Blackholed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_three_masters_are_replaced_in_every_order() {
+    two_of_three_fail_in_every_order(Fault::Replaced).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,6 +1,9 @@
 //! A TCP proxy between minions and master that can stall, cut and refuse connections.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -19,6 +22,8 @@ pub enum Mode {
 pub struct Proxy {
     pub port: u16,
     mode: watch::Sender<Mode>,
+    /// How long what is read waits before it is passed on, in milliseconds.
+    delay: Arc<AtomicU64>,
     /// Counts the cuts: connections older than the last cut are closed.
     cuts: watch::Sender<u64>,
     shutdown: CancellationToken,
@@ -32,11 +37,12 @@ impl Proxy {
         let proxy = Proxy {
             port,
             mode: watch::channel(Mode::Pass).0,
+            delay: Arc::default(),
             cuts: watch::channel(0).0,
             shutdown: CancellationToken::new(),
         };
         let (mode, cuts) = (proxy.mode.subscribe(), proxy.cuts.subscribe());
-        let serving = serve(listener, target, mode, cuts);
+        let serving = serve(listener, target, (mode, Arc::clone(&proxy.delay)), cuts);
         let shutdown = proxy.shutdown.clone();
         tokio::spawn(async move { shutdown.run_until_cancelled(serving).await });
         proxy
@@ -44,6 +50,12 @@ impl Proxy {
 
     pub fn set(&self, mode: Mode) {
         self.mode.send_replace(mode);
+    }
+
+    /// Delays what is passed on from now on.
+    #[allow(dead_code)]
+    pub fn delay(&self, delay: Duration) {
+        self.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
     }
 
     /// Closes all open connections.
@@ -59,7 +71,12 @@ impl Drop for Proxy {
     }
 }
 
-async fn serve(listener: TcpListener, target: u16, mut mode: watch::Receiver<Mode>, cuts: watch::Receiver<u64>) {
+async fn serve(
+    listener: TcpListener,
+    target: u16,
+    (mut mode, delay): (watch::Receiver<Mode>, Arc<AtomicU64>),
+    cuts: watch::Receiver<u64>,
+) {
     let address = listener.local_addr().unwrap();
     let mut listener = Some(listener);
     loop {
@@ -77,15 +94,15 @@ async fn serve(listener: TcpListener, target: u16, mut mode: watch::Receiver<Mod
         tokio::select! {
             accepted = open.accept() => {
                 let Ok((near, _)) = accepted else { continue };
-                let (mode, mut cuts) = (mode.clone(), cuts.clone());
+                let (mode, delay, mut cuts) = (mode.clone(), Arc::clone(&delay), cuts.clone());
                 cuts.mark_unchanged();
                 tokio::spawn(async move {
                     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else { return };
                     let _ = (near.set_nodelay(true), far.set_nodelay(true));
                     let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
                     tokio::select! {
-                        () = copy(near_in, far_out, mode.clone()) => {}
-                        () = copy(far_in, near_out, mode) => {}
+                        () = copy(near_in, far_out, mode.clone(), &delay) => {}
+                        () = copy(far_in, near_out, mode, &delay) => {}
                         _ = cuts.changed() => {}
                     }
                 });
@@ -103,6 +120,7 @@ async fn copy(
     mut from: tokio::net::tcp::OwnedReadHalf,
     mut to: tokio::net::tcp::OwnedWriteHalf,
     mut mode: watch::Receiver<Mode>,
+    delay: &AtomicU64,
 ) {
     let mut buffer = vec![0; 65_536];
     loop {
@@ -110,6 +128,7 @@ async fn copy(
         if length == 0 || mode.wait_for(|mode| *mode != Mode::Stall).await.is_err() {
             return;
         }
+        tokio::time::sleep(Duration::from_millis(delay.load(Ordering::Relaxed))).await;
         if to.write_all(&buffer[..length]).await.is_err() {
             return;
         }

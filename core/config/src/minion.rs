@@ -39,6 +39,8 @@ shared_options! {
     source_address: Option<String> = None,
     /// The network interface whose address is used, unless `source_address` names one.
     source_interface_name: Option<String> = None,
+    /// Whether the addresses of masters are those of IPv6 alone (`True`) or of IPv4 alone (`False`); by default of both.
+    ipv6: Option<bool> = None,
     /// The TCP port from which the minion connects for requests; 0 for any.
     source_ret_port: u16 = 0,
     /// The TCP port from which the minion connects for publishes; 0 for any.
