@@ -191,3 +191,54 @@ async fn salt_cp_copies_small_files_large_ones_and_directories() {
         assert!(shown.contains(expected), "{words:?} {shown}");
     }
 }
+
+/// Returns the peak of the resident memory of a process, in MiB; `None` for one that has ended.
+fn peak(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn salt_cp_needs_no_more_memory_for_a_larger_file() {
+    const WHOLE: usize = 30 << 20;
+    // More than fits into a job: smaller pieces are sent.
+    let system = system("salt_cp_chunk_size: 10000000\n").await;
+    let minion = system.minion_pid("web1");
+    let copy = |size: usize| {
+        // Bytes that cannot be compressed.
+        let mut state = 1_u64;
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8
+        })
+        .take(size)
+        .collect();
+        let (from, to) = (system.path("from"), system.path("to"));
+        std::fs::write(&from, &bytes).unwrap();
+        let mut child = std::process::Command::new(support::BRINE)
+            .args(["salt-cp", "-c", &system.etc(), "-C", "-t", "60", "web1"])
+            .args([&from, &to])
+            .stdout(std::io::stderr())
+            .spawn()
+            .unwrap();
+        let mut tool = 0;
+        let status = loop {
+            tool = peak(child.id()).unwrap_or_default().max(tool);
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        };
+        assert!(status.success(), "{}", system.master_log());
+        assert!(std::fs::read(&to).unwrap() == bytes, "the copy differs");
+        std::fs::remove_file(to).unwrap();
+        [peak(system.master_pid()).unwrap(), peak(minion).unwrap(), tool]
+    };
+    // The first one fills what is bounded: the ring of the bus, the cache of the store, the heap.
+    let small = copy(WHOLE / 3);
+    let large = copy(WHOLE);
+    for (who, (small, large)) in ["master", "minion", "salt-cp"].iter().zip(small.into_iter().zip(large)) {
+        assert!(large < small + 12, "{who}: {small} MiB, then {large} MiB");
+    }
+}

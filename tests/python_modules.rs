@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use brine_value::{Value, list};
@@ -282,4 +283,46 @@ async fn files_in_python_are_rendered() {
     assert_eq!(std::fs::read_to_string(system.path("b")).unwrap(), "site m1 out x of m1\n");
     let failing = run(&["state.apply", "failing"]).to_string();
     assert!(failing.contains("Rendering SLS 'base:failing' failed") && failing.contains("no data"), "{failing}");
+}
+
+#[test]
+fn calls_without_own_modules_start_no_python() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path();
+    // An interpreter that leaves a trace, then runs the real one.
+    let (trace, python) = (root.join("started"), root.join("python"));
+    std::fs::write(&python, format!("#!/bin/sh\necho >> '{}'\nexec python3 \"$@\"\n", trace.display())).unwrap();
+    std::fs::set_permissions(&python, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_below(
+        root,
+        "tree/plain.sls",
+        "a:\n  test.nop: []\n{{ salt['test.echo']('b') }}:\n  test.succeed_with_changes: []\n",
+    );
+    write_below(root, "tree/top.sls", "base:\n  '*': [plain]\n");
+    let config = format!(
+        "id: m1\nroot_dir: {0}\ncachedir: {0}/cache\nfile_roots: {{base: [{0}/tree]}}\nlog_file: ''\npython_host: {1}\n",
+        root.display(),
+        python.display()
+    );
+    std::fs::write(root.join("minion"), &config).unwrap();
+    for words in [
+        &["test.ping"][..],
+        &["grains.items"],
+        &["state.apply"],
+        &["state.highstate", "test=True"],
+        &["sys.list_functions", "test"],
+        &["sys.doc", "test.ping"],
+        &["cmd.run", "true"],
+        &["no.such"],
+        &["saltutil.sync_all"],
+    ] {
+        call(root, words);
+        assert!(!trace.exists(), "{words:?} started Python");
+    }
+    // The trace is one: a call of an own module leaves it.
+    write_below(root, "own/modules/web.py", "def version():\n    return 7\n");
+    std::fs::write(root.join("minion"), format!("{config}module_dirs: [{}/own]\n", root.display())).unwrap();
+    call(root, &["test.ping"]);
+    assert!(!trace.exists(), "a file that is not called started Python");
+    assert!(call(root, &["web.version"]).contains('7') && trace.exists());
 }

@@ -202,6 +202,11 @@ impl System {
         events.until(&format!("salt/minion/{id}/start")).await;
     }
 
+    /// Returns the PID of a running minion.
+    pub fn minion_pid(&self, id: &str) -> u32 {
+        self.minions.iter().find(|(name, _)| name == id).unwrap().1.id()
+    }
+
     pub fn kill_minion(&mut self, id: &str) {
         let at = self.minions.iter().position(|(name, _)| name == id).unwrap();
         let (_, mut child) = self.minions.remove(at);

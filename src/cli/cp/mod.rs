@@ -117,7 +117,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let mut copy = Copy { client, times, tgt, tgt_type: kind.name(), delimiter, shower, results: Map::new() };
         let done = if arguments.chunked {
             let how = Pieces {
-                size: config.salt_cp_chunk_size.max(1),
+                // The master publishes no larger job, and a piece grows by a third as text.
+                size: config.salt_cp_chunk_size.clamp(1, (config.max_event_size / 2).max(1)),
                 compressed: !arguments.no_compression,
                 resume: arguments.resume,
             };
