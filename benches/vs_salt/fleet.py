@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import resource
+import signal
 import subprocess
 import time
 
@@ -60,6 +61,30 @@ def processor(root):
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def restart(system, minions):
+    """Kills the master and starts it again: the seconds until all minions have answered, and its processor time."""
+    master = system.running.pop(0)
+    os.killpg(master.pid, signal.SIGKILL)
+    master.wait()
+    began = time.time()
+    system.start_master()
+    # It is the first one again.
+    master = system.running.pop()
+    system.running.insert(0, master)
+    words = system.command("salt", "*", "test.ping", "--static", "--out=json", "-t", "2")
+    while True:
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        try:
+            answered = sum(1 for value in json.loads(done.stdout or "{}").values() if value is True)
+        except ValueError:
+            answered = 0
+        took = time.time() - began
+        if answered == minions:
+            return {"restart": took, "restart_processor": processor(master.pid)}
+        if took > 300:
+            raise SystemExit(f"{answered} of {minions} answered after the restart\n{system.logs()}")
+
+
 def measure(kind, tool, brine, minions):
     """The seconds to let so many minions in and to ping them, and the master's memory in MB."""
     # Nothing is to react to a minion's start: it would be a job for each, which all others get, too.
@@ -75,7 +100,8 @@ def measure(kind, tool, brine, minions):
         pings = sorted(ping(system, minions) for _ in range(PINGS + 1))
         memory = pss(master)
         time.sleep(SETTLED)
-        return {"join": join, "ping": pings[PINGS // 2], "memory": memory, "settled": pss(master)} | used
+        found = {"join": join, "ping": pings[PINGS // 2], "memory": memory, "settled": pss(master)} | used
+        return found | restart(system, minions)
     finally:
         system.stop()
 

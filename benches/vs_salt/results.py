@@ -105,9 +105,13 @@ def fleet_part(found):
         ("ping", "`salt '*' test.ping`, s"),
         ("memory", "master right after the pings, MB PSS"),
         ("settled", "master 15 s later, MB PSS"),
+        ("restart", "restarted master until all minions answered a ping, s"),
+        ("restart_processor", "... CPU time of the master, s"),
     ]:
         for minions, ours in brine.items():
             theirs = salt.get(minions)
+            if key not in ours:  # Measured before there was this row.
+                continue
             pair = [number(theirs[key]), number(ours[key]), number(theirs[key] / ours[key])] if theirs else ["", number(ours[key]), ""]
             rows.append([what, f"{int(minions):,}", *pair])
     return f"""\
@@ -318,6 +322,59 @@ asked of one member.
 
 
 # The sections by name of the measurement, in the order of the document.
+def python_part(found):
+    salt, brine, calls = found["salt"], found["brine"], found["calls"]
+
+    def first(one):
+        return one["first"] - one["ping"]
+
+    def later(one):
+        return (one["own"] - one["built_in"]) * 1000
+
+    rows = [
+        ["`salt-call --local` of an own function, s", salt["first"], brine["first"], ""],
+        ["... more than of `test.ping`: Python's start, the load of the modules, and the call, s", first(salt), first(brine), "0.2 s"],
+        ["a later call, more than of a built-in function, ms", later(salt), later(brine), "0.5 ms"],
+        [f"`salt-call --local {found['function']}`, which only the package `salt` has, s", salt["package"], brine["package"], "faster"],
+        ["idle minion with 21 synced modules, more than without, MB PSS", salt["with"] - salt["without"], brine["with"] - brine["without"], "1 MB"],
+    ]
+    rows = [[what, number(theirs), number(ours), asked] for what, theirs, ours, asked in rows]
+    return f"""\
+Measured by `benches/vs_salt/run python`, Salt 3008.3 and Brine in one run: medians of whole commands after a warm-up. \
+Later calls are {calls:,} calls in one template, by the difference to one call and to `test.echo`.
+
+{doc.table(["measure", "Salt 3008.3", "Brine", "target"], rows)}"""
+
+
+def ssh_part(found):
+    salt, brine = found["salt"], found["brine"]
+    rows = []
+    for key, what, asked in [
+        ("ping_first", "`test.ping`, with nothing on the host, s", "10 times"),
+        ("ping_again", "`test.ping` again, s", "20 times"),
+        ("apply_first", "`state.apply`, with nothing on the host, s", "10 times"),
+        ("apply_again", "`state.apply` again, s", "20 times"),
+    ]:
+        rows.append([what, number(salt[key]), number(brine[key]), number(salt[key] / brine[key]), asked])
+    return f"""\
+Measured by `benches/vs_salt/run ssh`, Salt 3008.3 and Brine in one run: {found["hosts"]} roster entries of one \
+`sshd` on this host, with the default of 25 connections at a time. All share one directory on the host.
+
+{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}"""
+
+
+def cp_part(found):
+    rows = []
+    for size, one in found["sizes"].items():
+        memory = [f"{one[who] / MB:.1f}" for who in ("master", "minion", "tool")]
+        rows.append([f"{int(size):,}", number(one["seconds"]), number(int(size) / one["seconds"]), *memory])
+    return f"""\
+Measured by `benches/vs_salt/run cp`: `salt-cp --chunked` of random bytes to one minion, in pieces of \
+{found["chunk"]:,} bytes (`salt_cp_chunk_size`). Memory is the peak since the start.
+
+{doc.table(["MB", "s", "MB/s", "master, MB", "minion, MB", "`salt-cp`, MB"], rows)}"""
+
+
 PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
@@ -329,5 +386,8 @@ PARTS = {
     "hostile": ("Hostile peers and templates", hostile_part),
     "api": ("REST API", api_part),
     "cluster": ("Clusters", cluster_part),
+    "python": ("Own modules in Python", python_part),
+    "ssh": ("salt-ssh", ssh_part),
+    "cp": ("salt-cp", cp_part),
     "in-process": ("In process", in_process_part),
 }

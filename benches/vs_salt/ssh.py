@@ -1,0 +1,91 @@
+"""Measures `salt-ssh` over a roster of many entries, all of one `sshd` on this host: `test.ping` and `state.apply`, first
+without anything on the host, then again."""
+
+import getpass
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import time
+
+import results
+from reacting import arguments, tools
+from system import System, free_port
+
+HOSTS = 100
+
+
+class Server:
+    """A `sshd` for the user who runs this."""
+
+    def __init__(self, root):
+        root = pathlib.Path(root)
+        root.mkdir()
+        self.port, self.key = free_port(), str(root / "id")
+        for name in "host", "id":
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(root / name)], check=True)
+        (root / "config").write_text(
+            f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {root}/host\nAuthorizedKeysFile {root}/id.pub\n"
+            "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 500\nMaxSessions 500\n"
+        )
+        os.makedirs("/run/sshd", exist_ok=True)
+        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")])
+        time.sleep(1)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def run(system, words, hosts, is_good):
+    """The seconds of a `salt-ssh` that all hosts must have answered well."""
+    roster = ["--roster-file", f"{system.root}/roster", "-i", "--out=json", "--static"]
+    began = time.perf_counter()
+    done = subprocess.run(system.command("salt-ssh", *roster, "*", *words), capture_output=True, text=True, check=False)
+    took = time.perf_counter() - began
+    try:
+        answers = json.loads(done.stdout)
+    except ValueError:
+        answers = {}
+    good = sum(1 for answer in answers.values() if is_good(answer))
+    if good != hosts:
+        raise SystemExit(f"{good} of {hosts} hosts answered well\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
+    return took
+
+
+def measure(kind, tool, hosts, runs):
+    """The seconds of each command, first and again."""
+    system = System(kind, tool)
+    server = Server(f"{system.root}/sshd")
+    try:
+        thin = f"{system.root}/thin"
+        entry = {"host": "127.0.0.1", "port": server.port, "user": getpass.getuser(), "priv": server.key, "thin_dir": thin}
+        system.write("roster", json.dumps({f"host{n:03}": entry for n in range(hosts)}))
+        system.write("srv/ssh.sls", "a:\n  test.nop: []\nb:\n  test.succeed_without_changes: []\n")
+        found = {}
+        for name, words, is_good in [
+            ("ping", ["test.ping"], lambda answer: answer is True),
+            ("apply", ["state.apply", "ssh"], lambda answer: all(one.get("result") for one in answer.values())),
+        ]:
+            shutil.rmtree(thin, ignore_errors=True)
+            found[f"{name}_first"] = run(system, words, hosts, is_good)
+            found[f"{name}_again"] = statistics.median(run(system, words, hosts, is_good) for _ in range(runs))
+    finally:
+        server.stop()
+        system.stop()
+    return found
+
+
+def main():
+    parser = arguments(__doc__)
+    parser.add_argument("--hosts", type=int, default=HOSTS)
+    options = parser.parse_args()
+    hosts = min(options.hosts, 3) if options.quick else options.hosts
+    found = {kind: measure(kind, tool, hosts, 1 if options.quick else 3) for kind, tool in tools(options).items()}
+    results.keep("ssh", found | {"hosts": hosts}, options.quick)
+
+
+if __name__ == "__main__":
+    main()
