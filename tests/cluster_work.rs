@@ -304,17 +304,18 @@ async fn rules_over_time_go_on_with_a_new_leader() {
     let nats = Nats::start().await;
     let names = ["m1", "m2", "m3"];
     let mut members = Vec::new();
+    // The same files on all members, at the same paths: other paths are other rules.
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().display().to_string();
+    for what in ["three", "absent"] {
+        let event = format!("tell:\n  runner.event.send:\n    - tag: fired/{what}\n");
+        std::fs::write(files.path().join(format!("{what}.sls")), event).unwrap();
+    }
+    let rules = "three:\n  rule.count:\n    - tag: count/me\n    - count: 3\n    - within: 1h\n    - react: DIR/three.sls\n\
+                 absent:\n  rule.absent:\n    - after: count/me\n    - expect: never\n    - within: 20s\n    - react: DIR/absent.sls\n";
+    std::fs::write(files.path().join("rules"), rules.replace("DIR", &path)).unwrap();
     for name in names {
-        let mut system = member(&[nats.port], name, SECRET, "reactor_rules: [ROOT/rules/*.sls]\n");
-        system.write(
-            "rules/r.sls",
-            "three:\n  rule.count:\n    - tag: count/me\n    - count: 3\n    - within: 1h\n    - react: ROOT/three.sls\n\
-             absent:\n  rule.absent:\n    - after: count/me\n    - expect: never\n    - within: 20s\n    - react: ROOT/absent.sls\n",
-        );
-        for what in ["three", "absent"] {
-            let event = format!("tell:\n  runner.event.send:\n    - tag: fired/{what}\n");
-            system.write(&format!("{what}.sls"), &event);
-        }
+        let mut system = member(&[nats.port], name, SECRET, &format!("reactor_rules: [{path}/rules]\n"));
         system.start_master().await;
         members.push(system);
     }

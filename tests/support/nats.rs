@@ -31,6 +31,8 @@ pub async fn three_servers() -> Vec<Nats> {
             format!("nats://127.0.0.1:{port}"),
             "--routes".to_owned(),
             all.clone(),
+            // Clients know the addresses, which may be those of proxies.
+            "--no_advertise".to_owned(),
         ];
         servers.push(Nats::start_with(arguments.into()).await);
     }

@@ -113,7 +113,8 @@ impl Jobs {
         storage: Blocking<Storage>,
         background: Background,
     ) -> Self {
-        let recent_publishes = RecentPublishes::new(Duration::from_secs(config.publish_catch_up));
+        let recent_publishes =
+            RecentPublishes::new(Duration::from_secs(config.publish_catch_up), !config.cluster.is_empty());
         let causality = Causality::default();
         let cluster = OnceLock::new();
         Jobs { config, events, facts, stream, batches, causality, recent_publishes, storage, background, cluster }

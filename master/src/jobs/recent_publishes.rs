@@ -27,6 +27,9 @@ const REPORTED_FOR: u32 = 10;
 /// Parallel publishes may be recorded in another order than they are sent: those within this time before the last job of
 /// a minion count as missed.
 const REORDERED: Duration = Duration::from_secs(5);
+/// The same time in a cluster, whose members have a job of another one after the time that its servers take, also when one
+/// of these has just died.
+const REORDERED_BY_MEMBERS: Duration = Duration::from_secs(60);
 /// The number of events read from the journal at once.
 const PAGE: usize = 1024;
 /// The maximum time that reading the journal delays the start.
@@ -35,6 +38,7 @@ const READ_TIME: Duration = Duration::from_secs(3);
 /// The loads of recent publishes.
 pub(crate) struct RecentPublishes {
     window: Duration,
+    is_member: bool,
     recent: Mutex<Recent>,
 }
 
@@ -60,9 +64,9 @@ struct Missed {
 }
 
 impl RecentPublishes {
-    /// Creates an empty list. A window of zero disables it.
-    pub fn new(window: Duration) -> Self {
-        RecentPublishes { window, recent: Mutex::default() }
+    /// Creates an empty list. A window of zero disables it. `is_member` is whether the master is one of a cluster.
+    pub fn new(window: Duration, is_member: bool) -> Self {
+        RecentPublishes { window, is_member, recent: Mutex::default() }
     }
 
     /// Records a load that is about to be published.
@@ -123,14 +127,16 @@ impl RecentPublishes {
 
     /// Returns the jobs that a minion may have missed after its last one; all without one.
     fn after(&self, last: Option<&Jid>) -> Missed {
+        let reordered = if self.is_member { REORDERED_BY_MEMBERS } else { REORDERED };
         let publishes: Vec<(bool, Bytes)> = {
             let recent = self.recent.lock();
             // A job may be published several times, after a restart or in batches: the first time counts.
             let known = last.and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
             let missed = recent.publishes.iter().filter(|publish| match (known, last) {
-                (Some(known), _) => publish.jid != known.jid && publish.when + REORDERED > known.when,
-                // If the last job has been dropped, only newer ones can have been missed.
-                (None, Some(last)) => publish.jid > *last,
+                (Some(known), _) => publish.jid != known.jid && publish.when + reordered > known.when,
+                // If the last job has been dropped, only newer ones can have been missed. In a cluster it may be one that
+                // only a dead member has, which lacked older ones of this one.
+                (None, Some(last)) => publish.jid > *last || (self.is_member && publish.when.elapsed() <= self.window),
                 (None, None) => true,
             });
             missed.map(|publish| (publish.when.elapsed() <= self.window, publish.load.clone())).collect()
@@ -207,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_minion_gets_the_jobs_after_its_last_one() {
-        let publishes = RecentPublishes::new(Duration::from_secs(60));
+        let publishes = RecentPublishes::new(Duration::from_secs(60), false);
         let load = |n| map! {"jid" => &jid(n)};
         let now = Instant::now();
         // By age, in seconds. The last one is published again after a restart.
@@ -235,8 +241,37 @@ mod tests {
     }
 
     #[test]
+    fn a_minion_of_a_dead_member_gets_what_that_one_lacked() {
+        let publishes = RecentPublishes::new(Duration::from_secs(300), true);
+        let now = Instant::now();
+        for (n, age) in [(1, 400), (2, 200), (3, 40), (4, 20)] {
+            let when = now.checked_sub(Duration::from_secs(age)).unwrap();
+            publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+        }
+        for (last, fresh, stale) in [
+            // The last one is known here: those of the minute before it, too.
+            (jid(4), &["03"][..], &[][..]),
+            (jid(3), &["04"], &[]),
+            // Only the dead member had it.
+            (jid(5), &["02", "03", "04"], &[]),
+            (jid(0), &["02", "03", "04"], &["01"]),
+        ] {
+            let missed = publishes.after(Some(&last));
+            assert_eq!(
+                (&jids(&missed.fresh)[..], &jids(&missed.stale)[..]),
+                (&strings(fresh)[..], &strings(stale)[..]),
+                "{last}"
+            );
+        }
+    }
+
+    fn strings(words: &[&str]) -> Vec<String> {
+        words.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
     fn memory_is_bounded_in_bytes_and_time() {
-        let publishes = RecentPublishes::new(Duration::from_secs(60));
+        let publishes = RecentPublishes::new(Duration::from_secs(60), false);
         let large = map! {"jid" => &jid(1), "arg" => "x".repeat(1 << 20)};
         let ancient = Instant::now().checked_sub(Duration::from_secs(700)).unwrap();
         publishes.record_at(&jid(1), &large, ancient);
@@ -245,7 +280,7 @@ mod tests {
             publishes.record(&jid(1), &large);
         }
         assert!(publishes.after(None).fresh.len() < 17);
-        let off = RecentPublishes::new(Duration::ZERO);
+        let off = RecentPublishes::new(Duration::ZERO, false);
         off.record(&jid(1), &large);
         assert_eq!(off.after(None), Missed::default());
     }
