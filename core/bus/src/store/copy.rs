@@ -88,9 +88,10 @@ impl Copy {
     pub fn begin(engine: &Engine) -> Result<Self, String> {
         let disk = engine.disk.beside();
         disk::remove(disk.path()).map_err(|error| error.to_string())?;
-        let position = Position::first(engine)?;
-        let (database, _) = engine::open(&*disk, CACHE, true).map_err(|error| error.to_string())?;
-        Ok(Copy { database: Some(database), disk, position })
+        let mut copy = Copy { database: None, disk, position: Position::first(engine)? };
+        let (database, _) = engine::open(&*copy.disk, CACHE, true).map_err(|error| error.to_string())?;
+        copy.database = Some(database);
+        Ok(copy)
     }
 
     /// Copies the rows of a step. They are on disk on return, so that the end has little left to flush.

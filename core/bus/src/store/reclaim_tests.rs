@@ -143,6 +143,32 @@ fn a_copy_that_fails_leaves_the_store_as_it_is() {
 }
 
 #[test]
+fn a_disk_that_fills_up_during_a_copy_leaves_the_store_as_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("brine.redb");
+    let (store, _, faults) = faults::open(&path, 1 << 20);
+    let store = BlockingStore(store);
+    fill(&store, THINGS, 0..30_000);
+    remove(&store, THINGS, 29_000);
+    // The first flush is one of the copy: nothing else writes.
+    let stalled = faults.stall();
+    let ticket = store.reclaim();
+    faults.wait_for_stall();
+    faults.set(faults::Errors { write: Some(28), ..faults::Errors::default() });
+    drop(stalled);
+    let error = ticket.durable_blocking().unwrap_err().to_string();
+    assert!(error.contains("No space left"), "{error}");
+    faults.set(faults::Errors::default());
+    assert!(!disk::beside(&path).exists());
+    fill(&store, THINGS, 30_000..30_010);
+    assert_eq!(rows(&store, THINGS).len(), 1010);
+    store.reclaim().durable_blocking().unwrap();
+    assert!(store.disk_bytes() < 16 << 20, "{}", store.disk_bytes());
+    drop(store);
+    assert_eq!(rows(&open(&path), THINGS).len(), 1010);
+}
+
+#[test]
 fn a_request_during_a_check_has_a_check_of_its_own() {
     let directory = tempfile::tempdir().unwrap();
     let disk = Box::new(FileDisk(directory.path().join("brine.redb")));
