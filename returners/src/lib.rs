@@ -41,6 +41,8 @@ mod sql;
 mod sqlite3;
 mod syslog;
 mod telegram;
+#[cfg(test)]
+mod tests;
 mod webhook;
 
 use std::sync::Arc;
@@ -340,78 +342,4 @@ fn unknown(name: &str) -> ReturnerError {
     }
     let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
     ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") }
-}
-
-#[cfg(test)]
-mod tests {
-    use brine_value::map;
-
-    use super::*;
-
-    #[test]
-    fn an_unknown_name_suggests_the_nearest_returner() {
-        let message = |name| open(name, &Options::default()).err().unwrap().to_string();
-        for (name, hint) in [
-            ("redsi", "; did you mean 'redis'?"),
-            ("sqlite", "; did you mean 'sqlite3'?"),
-            ("cassandra_cql", ""),
-            ("hipchat", "; the service HipChat is gone"),
-        ] {
-            let known: Vec<&str> = BACKENDS.iter().map(|backend| backend.name).collect();
-            let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
-            assert_eq!(message(name), expected);
-        }
-    }
-
-    #[test]
-    fn every_backend_documents_its_options() {
-        assert!(BACKENDS.is_sorted_by_key(|backend| backend.name));
-        for backend in BACKENDS {
-            assert!(
-                (backend.name == "local" || !backend.options.is_empty()) && backend.doc.ends_with('.'),
-                "{}",
-                backend.name
-            );
-            for option in backend.options {
-                let name = option.name.strip_prefix("returner.").unwrap_or(option.name);
-                // Salt's names.
-                let prefix = match backend.name {
-                    "postgres_local_cache" => "master_job_cache",
-                    "splunk" => "splunk_http_forwarder",
-                    own => own,
-                };
-                let is_own = name.split_once('.').is_none_or(|(returner, _)| returner == prefix);
-                assert!(is_own && option.doc.ends_with('.'), "{}", option.name);
-            }
-        }
-    }
-
-    #[test]
-    fn default_operations_are_unsupported() {
-        struct Nothing;
-        impl Returner for Nothing {
-            fn name(&self) -> &'static str {
-                "nothing"
-            }
-        }
-        let jid = Jid::new();
-        let one = Return::from_map(map! {"jid" => &jid, "id" => "a", "return" => 1}).unwrap();
-        let load = Load::from_map(map! {"jid" => &jid}).unwrap();
-        let errors = [
-            Nothing.save_load(&load).err(),
-            Nothing.returner(&one).err(),
-            Nothing.save_returns(&[one]).err(),
-            Nothing.save_minions(&jid, &[]).err(),
-            Nothing.get_load(&jid).err(),
-            Nothing.get_jid(&jid).err(),
-            Nothing.get_jids(None).err(),
-            Nothing.get_fun("x").err(),
-            Nothing.get_minions().err(),
-            Nothing.event_return(&[]).err(),
-            Nothing.clean_old_jobs(Duration::ZERO).err(),
-        ];
-        for error in errors {
-            assert!(matches!(error, Some(ReturnerError::Unsupported { returner: "nothing", .. })), "{error:?}");
-        }
-    }
 }

@@ -10,6 +10,8 @@ pub(crate) mod orchestration;
 mod recent_publishes;
 mod run;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -311,97 +313,4 @@ fn new_event(load: &Map) -> Map {
         new.insert(MORE.into(), more.into());
     }
     new
-}
-
-#[cfg(test)]
-mod tests {
-    use brine_job::orchestration::Ask;
-    use brine_value::list;
-
-    use super::*;
-    use crate::testing::Fixture;
-
-    fn ping(tgt: &str) -> PublishRequest {
-        PublishRequest::new(tgt, "test.ping", "root")
-    }
-
-    #[tokio::test]
-    async fn a_job_is_known_on_the_bus_before_it_is_published() {
-        let fixture = Fixture::new(&["web1", "db1"], |_| {});
-        let (jobs, mut events) = (fixture.jobs(), fixture.subscribe());
-        let published = jobs.publish(ping("web*")).await.unwrap();
-        let jid = published.jid.unwrap();
-        assert_eq!((published.minions, published.missing), (vec!["web1".to_owned()], Vec::new()));
-        for word in ["new", "publish"] {
-            let event = events.recv().await.unwrap();
-            assert_eq!(event.tag(), format!("salt/job/{jid}/{word}"));
-            assert_eq!(event.data().get("fun"), Some(&"test.ping".into()));
-        }
-        let last = fixture.events.bus.last_seq();
-        assert_eq!(jobs.publish(ping("nobody")).await.unwrap().jid, None);
-        assert_eq!(fixture.events.bus.last_seq(), last, "a job for nobody has no events");
-        let request = PublishRequest { fun: 5.into(), ..ping("*") };
-        assert!(matches!(jobs.publish(request).await, Err(PublishError::BadFunction)));
-    }
-
-    #[tokio::test]
-    async fn an_asked_minion_that_does_not_return_in_time_is_missing() {
-        let fixture = Fixture::new(&["web1", "web2"], |_| {});
-        let answering = answer(&fixture, |id, _| (id == "web1").then_some(0));
-        let answers = fixture.jobs().ask(ping("*"), Duration::from_millis(300)).await.unwrap();
-        assert_eq!(answers.missing, ["web2"]);
-        assert_eq!(answers.returned.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["web1"]);
-        answering.abort();
-    }
-
-    #[tokio::test]
-    async fn failhard_stops_the_batch_of_an_orchestration() {
-        let fixture = Fixture::new(&["web1", "web2", "web3"], |_| {});
-        let answering = answer(&fixture, |id, fun| Some(i64::from(fun != "test.ping" && id == "web2")));
-        let request = PublishRequest { fun: "cmd.run".into(), ..ping("web*") };
-        let ask = Ask {
-            batch: Some("1".to_owned()),
-            failhard: true,
-            timeout: Some(Duration::from_secs(1)),
-            ..Ask::new(request)
-        };
-        let answers = fixture.jobs().run_to_end(ask).await.unwrap();
-        let codes: Vec<_> =
-            answers.iter().map(|one| (one.id.as_str(), brine_job::retcode(one.returned.as_ref().unwrap()))).collect();
-        assert_eq!(codes, [("web1", 0), ("web2", 1)]);
-        assert_eq!(answers[0].jid, answers[1].jid, "all parts have one job id");
-        answering.abort();
-    }
-
-    /// Publishes returns for minions, with the retcode from `retcode`.
-    fn answer(
-        fixture: &Fixture,
-        retcode: impl Fn(&str, &str) -> Option<i64> + Send + 'static,
-    ) -> tokio::task::JoinHandle<()> {
-        let (mut events, bus) = (fixture.subscribe(), fixture.events.bus.clone());
-        tokio::spawn(async move {
-            while let Some(event) = events.recv().await {
-                let Some(tag) = event.tag().strip_suffix("/new") else { continue };
-                let data = event.data();
-                let fun = data.get("fun").map(ToString::to_string).unwrap_or_default();
-                for id in data.get("minions").and_then(Value::as_list).unwrap_or_default() {
-                    let id = id.to_string();
-                    let Some(code) = retcode(&id, &fun) else { continue };
-                    let body = map! {"id" => &id, "return" => true, "retcode" => code};
-                    bus.fire(&format!("{tag}/ret/{id}"), &body).await.unwrap();
-                }
-            }
-        })
-    }
-
-    #[test]
-    fn the_new_event_has_salts_fields_and_the_rest_apart() {
-        let request = PublishRequest { kwargs: map! {"metadata" => "x", "_cause" => 5}, ..ping("*") };
-        let jid = Jid::new();
-        let load = load(&request, &jid);
-        assert_eq!((load.get("metadata"), load.get("_cause")), (Some(&"x".into()), None));
-        let new = new_event(&load);
-        assert_eq!(new.get(MORE), Some(&map! {"metadata" => "x"}.into()));
-        assert_eq!(new.get("arg"), Some(&list![]));
-    }
 }
