@@ -1,6 +1,6 @@
 """Measures a cluster of three masters on one NATS server beside a single master with as many simulated minions: how long
-`salt '*' test.ping` takes, how long an event takes to the bus of another member, and how soon reactions go on when the leader
-is killed."""
+`salt '*' test.ping` takes, how long an event takes to the bus of another member, how soon reactions go on when the leader
+is killed, and what becomes of the returns of a job while each member is killed in turn."""
 
 import json
 import os
@@ -125,6 +125,39 @@ def propagation(here, there):
     return sorted(max(one, 0) for one in took)
 
 
+def returns(system, jid):
+    """The number of minions whose return of a job a member's job cache has."""
+    return len(json.loads(run(system, "jobs.lookup_jid", jid, "--out=json") or "{}"))
+
+
+def killed_in_turn(members, minions):
+    """Each member is killed while a job of another one runs on all minions, and started again: the returns that the other
+    one lacks after a minute, those in two events, and the longest time until all were there."""
+    lost, doubled, slowest = 0, 0, 0
+    for number, dying in enumerate(members):
+        other = members[(number + 1) % len(members)]
+        words = other.command("salt", "--async", "*", "test.ping")
+        started = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+        jid = started.split("job ID: ")[1].split()[0]
+        began = time.time()
+        os.kill(dying.running[0].pid, signal.SIGKILL)
+        dying.running[0].wait()
+        dying.start_master()
+        dying.running.insert(0, dying.running.pop())
+        while returns(other, jid) < minions and time.time() - began < 60:
+            time.sleep(0.2)
+        slowest = max(slowest, time.time() - began)
+        lost += minions - returns(other, jid)
+        tags, since = {}, 1
+        while page := json.loads(run(other, "event_bus.since", str(since), "limit=5000", "--out=json") or "[]"):
+            since = page[-1]["seq"] + 1
+            for event in page:
+                if event["tag"].startswith(f"salt/job/{jid}/ret/"):
+                    tags[event["tag"]] = tags.get(event["tag"], 0) + 1
+        doubled += sum(1 for count in tags.values() if count > 1)
+    return {"lost": lost, "doubled": doubled, "slowest": slowest}
+
+
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--minions", type=int, default=MINIONS)
@@ -152,6 +185,7 @@ def main():
         found["cluster"] = sorted(ping(systems[0], minions) for _ in range(PINGS))[PINGS // 2]
         far = propagation(systems[0], systems[1])
         found["far"], found["far_most"] = far[len(far) // 2], far[-1]
+        found["killed"] = killed_in_turn(systems, minions)
         found["failover"] = failover(systems)
     finally:
         for system in systems:
@@ -159,6 +193,9 @@ def main():
         nats.stop()
     print("{minions:,} minions: one master {single:.3f} s, three {cluster:.3f} s; event to another member {far:.4f} s "
           "(median), {far_most:.4f} s (most); reactions after the leader's death {failover:.2f} s".format(**found))
+    print("each member killed under a job: {lost} returns lost, {doubled} in two events, the last after {slowest:.1f} s".format(
+        **found["killed"]))
+    found["profile"] = options.brine.split("/")[-2]
     results.keep("cluster", found, options.quick)
 
 

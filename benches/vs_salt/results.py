@@ -311,11 +311,15 @@ def cluster_part(found):
         ["the same, three members, s", f"{found['cluster']:.3f}", "2 times the above"],
         ["an event to the bus of another member, median and most, s", f"{found['far']:.4f}, {found['far_most']:.4f}", ""],
         ["reactions after the leader is killed, `lease` 2, s", f"{found['failover']:.2f}", ""],
+        ["three jobs, a member killed and started again under each: returns lost", f"{found['killed']['lost']:,}", "0"],
+        ["the same: returns in two events", f"{found['killed']['doubled']:,}", ""],
+        ["the same: until all returns of a job are known elsewhere, most, s", f"{found['killed']['slowest']:.1f}", ""],
     ]
+    debug = ", so all times are those of a debug build" if found["profile"] == "debug" else ""
     return f"""\
 Measured by `benches/vs_salt/run cluster`: {found['minions']:,} simulated minions, all on one master, or a third of them on \
 each of three members of a [cluster](cluster.md) with one NATS server; everything on one machine. Pings are medians of five, \
-asked of one member.
+asked of one member. The program was built with the profile `{found['profile']}`{debug}.
 
 {doc.table(["measure", "Brine", "target"], rows)}
 """
