@@ -29,6 +29,8 @@ class Server:
         (root / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {root}/host\nAuthorizedKeysFile {root}/id.pub\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 500\nMaxSessions 500\n"
+            # Without it Salt's first program on the host fails.
+            "SetEnv LD_LIBRARY_PATH=/usr/lib\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
         self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")])

@@ -47,10 +47,7 @@ class Fallback:
         if module is None:
             return {name: loader[name] for name in list(loader)}
         with self.lock:
-            # Asking for any name loads the module.
-            "%s.__brine__" % module in loader  # pylint: disable=pointless-statement
-            names = [name for name in list(loader._dict) if name.startswith(module + ".")]  # pylint: disable=protected-access
-            return {name: loader[name] for name in names}
+            return {name: loader[name] for name in names_of(loader, module)}
 
     def engine(self, name):
         """Returns the function of an engine of Salt, or nothing."""
@@ -76,6 +73,21 @@ class Fallback:
                 "__prerequired_states__": [], "__env__": low.get("__env__", "base"),
             }
         return loader[name]
+
+
+def names_of(loader, module):
+    """Returns the full names of the functions of a module, and loads no file behind the first that has some: asking the
+    loader for a name that it lacks would load all of its files."""
+    # pylint: disable=protected-access
+    def names():
+        return [name for name in list(loader._dict) if name.startswith(module + ".")]
+
+    for file in loader._iter_files(module):
+        if names():
+            break
+        if file not in loader.loaded_files:
+            loader._load_module(file)
+    return names()
 
 
 def load(opts, grains, pillar):
