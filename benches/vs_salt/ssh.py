@@ -29,8 +29,6 @@ class Server:
         (root / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {root}/host\nAuthorizedKeysFile {root}/id.pub\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 500\nMaxSessions 500\n"
-            # Without it Salt's first program on the host fails.
-            "SetEnv LD_LIBRARY_PATH=/usr/lib\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
         self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")])
@@ -63,7 +61,11 @@ def measure(kind, tool, hosts, runs):
     server = Server(f"{system.root}/sshd")
     try:
         thin = f"{system.root}/thin"
-        entry = {"host": "127.0.0.1", "port": server.port, "user": getpass.getuser(), "priv": server.key, "thin_dir": thin}
+        entry = {
+            "host": "127.0.0.1", "port": server.port, "user": getpass.getuser(), "priv": server.key, "thin_dir": thin,
+            # Salt's program on the host fails where the first python3 is a shell script, such as that of pyenv.
+            "set_path": "/usr/sbin:/usr/bin:/sbin:/bin",
+        }
         system.write("roster", json.dumps({f"host{n:03}": entry for n in range(hosts)}))
         system.write("srv/ssh.sls", "a:\n  test.nop: []\nb:\n  test.succeed_without_changes: []\n")
         found = {}
