@@ -29,6 +29,8 @@ class Server:
         (root / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {root}/host\nAuthorizedKeysFile {root}/id.pub\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 500\nMaxSessions 500\n"
+            # For the scp of Salt.
+            "Subsystem sftp internal-sftp\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
         self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")])
