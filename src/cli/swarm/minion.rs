@@ -1,5 +1,6 @@
 //! A simulated minion.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 /// The pause before a retry.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The maximum number of attempts to send a return.
-const TRIES: usize = 20;
+const TRIES: usize = 120;
+/// The number of jobs that a minion remembers, so that it does not answer one twice.
+const SEEN: usize = 64;
 
 /// The shared state of all minions of a swarm.
 pub(super) struct Shared {
@@ -39,6 +42,14 @@ struct Opened {
     publication: Publication,
     /// `None` if the target does not parse.
     target: Option<Target>,
+}
+
+impl Opened {
+    fn new(publication: Publication) -> Arc<Self> {
+        let kind = publication.tgt_type.parse::<TargetKind>().ok();
+        let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()).ok());
+        Arc::new(Opened { publication, target })
+    }
 }
 
 impl Shared {
@@ -73,10 +84,7 @@ impl Shared {
         {
             return Ok(Arc::clone(opened));
         }
-        let publication = channel.open_publish(payload)?;
-        let kind = publication.tgt_type.parse::<TargetKind>().ok();
-        let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()).ok());
-        let opened = Arc::new(Opened { publication, target });
+        let opened = Opened::new(channel.open_publish(payload)?);
         *last = Some((payload.clone(), Arc::clone(&opened)));
         Ok(opened)
     }
@@ -87,6 +95,8 @@ pub(super) struct Simulated {
     grains: Map,
     channel: Arc<Channel>,
     shared: Arc<Shared>,
+    /// The last jobs, oldest first.
+    seen: Mutex<VecDeque<String>>,
 }
 
 impl Facts for Simulated {
@@ -114,7 +124,7 @@ impl Simulated {
     ) -> Result<Self, ChannelError> {
         let grains = map! {"id" => &id, "os" => "Simulated", "kernel" => "Linux"};
         let channel = Arc::new(Channel::with_key(id.clone(), config, key, client, crypto));
-        Ok(Simulated { id, grains, channel, shared })
+        Ok(Simulated { id, grains, channel, shared, seen: Mutex::default() })
     }
 
     /// Authenticates and answers jobs until `shutdown`; sends to `ready` once it has joined.
@@ -154,19 +164,52 @@ impl Simulated {
             *has_joined = true;
             // The receiver is closed when the swarm ends.
             _ = ready.send(());
+        } else {
+            self.catch_up().await?;
         }
         loop {
             let payload = publishes.recv().await?;
             match self.shared.open(&self.channel, &payload) {
-                Ok(opened) => {
-                    if opened.target.as_ref().is_some_and(|target| target.matches(&**self)) {
-                        tokio::spawn(Arc::clone(self).answer(opened));
-                    }
-                }
+                Ok(opened) => self.take(opened),
                 Err(ChannelError::Crypt(_)) => self.join().await?,
                 Err(error) => tracing::warn!(minion = %self.id, %error, "refusing an invalid publish"),
             }
         }
+    }
+
+    /// Answers the jobs that were published while there was no connection, as a minion does.
+    async fn catch_up(self: &Arc<Self>) -> Result<(), ChannelError> {
+        if !self.channel.is_brine() {
+            return Ok(());
+        }
+        let last = self.seen.lock().back().cloned().unwrap_or_default();
+        let missed = self.channel.request(map! {"cmd" => "_catch_up", "jid" => last}).await?;
+        for load in missed.as_list().unwrap_or_default() {
+            match load.as_map().cloned().map(Publication::from_map) {
+                Some(Ok(publication)) => self.take(Opened::new(publication)),
+                _ => tracing::warn!(minion = %self.id, "a missed job is invalid"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers a job once, if it is for this minion.
+    fn take(self: &Arc<Self>, opened: Arc<Opened>) {
+        if !opened.target.as_ref().is_some_and(|target| target.matches(&**self)) {
+            return;
+        }
+        let jid = opened.publication.jid.to_string();
+        {
+            let mut seen = self.seen.lock();
+            if seen.contains(&jid) {
+                return;
+            }
+            seen.push_back(jid);
+            if seen.len() > SEEN {
+                seen.pop_front();
+            }
+        }
+        tokio::spawn(Arc::clone(self).answer(opened));
     }
 
     async fn join(&self) -> Result<(), ChannelError> {
