@@ -13,6 +13,7 @@ pub(crate) mod extfs;
 pub(crate) mod firewalld;
 pub(crate) mod gpg;
 pub(crate) mod group;
+pub(crate) mod ip;
 pub(crate) mod iptables;
 pub(crate) mod keyboard;
 pub(crate) mod kmod;
