@@ -84,7 +84,8 @@ async fn an_authority_signs_for_another_minion_by_a_policy() {
     // Each state and its file.
     assert_eq!(results.len(), 4, "{results:?}");
     assert!(results.iter().all(|(_, result)| result.get("result") == Some(&true.into())), "{results:?}");
-    assert!(results[1].0.starts_with("file_|-") && results[1].1.get("__run_num__") == Some(&1.into()), "{results:?}");
+    // The file has the number of the state after it, as in Salt.
+    assert!(results[1].0.starts_with("file_|-") && results[1].1.get("__run_num__") == Some(&2.into()), "{results:?}");
 
     for (policy, subject) in [("www", "O = Brine, CN = web1"), ("compound", "CN = root")] {
         let results = applied(&system, "web1", "web", &format!("pillar={{policy: {policy}}}"));
