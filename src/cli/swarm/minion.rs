@@ -155,7 +155,9 @@ impl Simulated {
     ) -> Result<(), ChannelError> {
         self.join().await?;
         let Some(mut publishes) = self.channel.subscribe().await? else { return Ok(()) };
-        if !*has_joined {
+        if *has_joined {
+            self.catch_up().await?;
+        } else {
             let tag = format!("salt/minion/{}/start", self.id);
             let text = format!("Minion {} started", self.id);
             let load =
@@ -164,8 +166,6 @@ impl Simulated {
             *has_joined = true;
             // The receiver is closed when the swarm ends.
             _ = ready.send(());
-        } else {
-            self.catch_up().await?;
         }
         loop {
             let payload = publishes.recv().await?;
@@ -185,9 +185,10 @@ impl Simulated {
         let last = self.seen.lock().back().cloned().unwrap_or_default();
         let missed = self.channel.request(map! {"cmd" => "_catch_up", "jid" => last}).await?;
         for load in missed.as_list().unwrap_or_default() {
-            match load.as_map().cloned().map(Publication::from_map) {
-                Some(Ok(publication)) => self.take(Opened::new(publication)),
-                _ => tracing::warn!(minion = %self.id, "a missed job is invalid"),
+            if let Some(Ok(publication)) = load.as_map().cloned().map(Publication::from_map) {
+                self.take(Opened::new(publication));
+            } else {
+                tracing::warn!(minion = %self.id, "a missed job is invalid");
             }
         }
         Ok(())
