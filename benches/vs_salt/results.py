@@ -323,9 +323,8 @@ asked of one member. The program was built with the profile `{found['profile']}`
 
 {doc.table(["measure", "Brine", "target"], rows)}
 
-Simulated minions do not request the jobs that they have missed (`_catch_up`), as real ones do: the lost returns are probably those of \
-the killed member's minions for which the job came before they were back, within 60 s. With six real minions none is lost \
-(docs/cluster.md). This has not been traced.
+Returns in two events are those that a killed member had taken without an answer: the minion sends them again, and the job \
+caches keep the first one.
 """
 
 
