@@ -211,18 +211,18 @@ async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
     let members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     let numbers: Vec<String> = (0..30).map(|number| number.to_string()).collect();
     let items = format!("[{}]", numbers.iter().map(|one| format!("'{one}'")).collect::<Vec<_>>().join(","));
-    assert_eq!(run(&members[0], &["queue.insert", "work", &items]), true.into());
-    assert_eq!(run(&members[1], &["queue.insert", "work", "['3']"]), "Item already exists: 3".into());
+    assert_eq!(run(&members[0], &["queue.insert", "tasks", &items]), true.into());
+    assert_eq!(run(&members[1], &["queue.insert", "tasks", "['3']"]), "Item already exists: 3".into());
     for member in &members {
-        assert_eq!(run(member, &["queue.list_length", "work"]), 30.into());
-        assert_eq!(sorted(&run(member, &["queue.list_queues"])), ["work"]);
+        assert_eq!(run(member, &["queue.list_length", "tasks"]), 30.into());
+        assert_eq!(sorted(&run(member, &["queue.list_queues"])), ["tasks"]);
     }
-    assert_eq!(run(&members[2], &["queue.delete", "work", "['29']"]), true.into());
+    assert_eq!(run(&members[2], &["queue.delete", "tasks", "['29']"]), true.into());
     // Three members take items at the same time.
     let mut waiting = Vec::new();
     for _ in 0..5 {
         for member in &members {
-            waiting.push(member.tool_async("salt-run", &["queue.process_queue", "work", "2", "--out=json"]));
+            waiting.push(member.tool_async("salt-run", &["queue.process_queue", "tasks", "2", "--out=json"]));
         }
     }
     let mut taken = Vec::new();
@@ -233,16 +233,16 @@ async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
     taken.sort_by_key(|one| one.parse::<u32>().unwrap());
     assert_eq!(taken, numbers[..29]);
     // Every item was in one event, on all members.
-    until("the events are known", || journal(&members[0], "salt/queue/work/process").len() == 15).await;
-    assert_eq!(run(&members[1], &["queue.list_length", "work"]), 0.into());
+    until("the events are known", || journal(&members[0], "salt/queue/tasks/process").len() == 15).await;
+    assert_eq!(run(&members[1], &["queue.list_length", "tasks"]), 0.into());
     // Without the servers nothing is taken, and the operator learns why.
-    assert_eq!(run(&members[0], &["queue.insert", "work", "last"]), true.into());
+    assert_eq!(run(&members[0], &["queue.insert", "tasks", "last"]), true.into());
     nats.kill();
-    let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "work"]));
+    let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "tasks"]));
     assert!(refused.contains("the cluster cannot be asked: NATS:"), "{refused}");
     nats.restart().await;
     until("it is there again", || {
-        stdout(&members[2].tool("salt-run", &["queue.pop", "work", "--out=json"])).contains("\"last\"")
+        stdout(&members[2].tool("salt-run", &["queue.pop", "tasks", "--out=json"])).contains("\"last\"")
     })
     .await;
 }
@@ -358,9 +358,9 @@ async fn garbage_on_the_servers_stops_nothing() {
     lease.put("alive.bTk", "junk".into()).await.unwrap();
     // The name of the queue is 'work'.
     context.publish("brine.brine.queues.d29yaw", "junk".into()).await.unwrap().await.unwrap();
-    assert_eq!(run(&members[0], &["queue.insert", "work", "item"]), true.into());
-    assert_eq!(sorted(&run(&members[1], &["queue.pop", "work", "all"])), ["item"]);
-    assert_eq!(run(&members[1], &["queue.list_length", "work"]), 0.into());
+    assert_eq!(run(&members[0], &["queue.insert", "tasks", "item"]), true.into());
+    assert_eq!(sorted(&run(&members[1], &["queue.pop", "tasks", "all"])), ["item"]);
+    assert_eq!(run(&members[1], &["queue.list_length", "tasks"]), 0.into());
     let before = journal(&members[0], "scheduled/run").len();
     until("the job runs again", || journal(&members[0], "scheduled/run").len() > before + 1).await;
     assert_eq!(run(&members[0], &["batch.list_active"]).as_list().unwrap().len(), 0);

@@ -323,8 +323,8 @@ asked of one member. The program was built with the profile `{found['profile']}`
 
 {doc.table(["measure", "Brine", "target"], rows)}
 
-Returns in two events are those that a killed member had taken without an answer: the minion sends them again, and the job \
-caches keep the first one.
+A return is in two events if a member took it and was killed before it answered: the minion sends it again, and the job caches \
+keep the first one.
 """
 
 

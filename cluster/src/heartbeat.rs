@@ -54,7 +54,7 @@ pub(crate) struct Heartbeat {
     pub local: Arc<dyn Local>,
     /// The sign whose minions are on the servers.
     announced: Option<Sign>,
-    /// What is known of other members: the sign, and the minions.
+    /// The last sign of life of each other member, and its minions.
     known: HashMap<String, (Sign, Vec<u8>)>,
     /// When each other member was last alive.
     seen: BTreeMap<String, Instant>,

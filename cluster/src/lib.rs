@@ -94,7 +94,7 @@ pub trait Local: Send + Sync {
     /// Returns the minions that are connected here, packed for [`Local::heard_members`] of the others.
     fn connected_minions(&self) -> Vec<u8>;
 
-    /// Replaces what is known of the minions of other members: the name of each member, and its packed minions.
+    /// Replaces the minions of other members: the name of each member, and its packed minions.
     fn heard_members(&self, members: Vec<(String, Vec<u8>)>);
 
     /// Returns a return that is stored whole, packed; `None` if it is not.

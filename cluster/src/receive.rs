@@ -166,7 +166,7 @@ impl Receiver {
         Some(number)
     }
 
-    /// Stores the whole return that the event of an item stands for. Returns false if it is not here, so that the job cache
+    /// Stores the whole return that the event of an item refers to. Returns false if it is not here, so that the job cache
     /// stores the trimmed one.
     async fn take_large(&self, item: &Item) -> bool {
         let Ok(event) = Event::from_frame(item.frame.clone()) else { return true };

@@ -113,7 +113,7 @@ impl Python {
         self.call_leasing(call, setup, services).map(|(value, _)| value)
     }
 
-    /// As [`Python::call`]; also returns a lease of the process if the result stands for functions in it.
+    /// As [`Python::call`]; also returns a lease of the process if the result refers to functions in it.
     ///
     /// # Errors
     ///

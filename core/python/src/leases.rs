@@ -1,4 +1,4 @@
-//! Leases: they keep a process for the functions in it that the data of a rendered file stands for.
+//! Leases: a lease keeps the process whose functions the data of a rendered file refers to.
 //!
 //! A state run may call such a function long after its file was rendered, when an unused process would have ended, or when
 //! other modules were loaded by a new one.
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use crate::host::Running;
 
-/// The key of a mapping that stands for a function.
+/// The key of a mapping that refers to a function.
 const MARK: &str = "__python_function__";
 
 /// Keeps a process until it is dropped.
@@ -21,7 +21,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Leases the process of a result; `None` if nothing in it stands for a function.
+    /// Leases the process of a result; `None` if it refers to no function.
     pub(crate) fn of(running: &Arc<Running>, value: &Value) -> Option<Self> {
         let mut tokens = HashSet::new();
         find(value, &mut tokens);
@@ -54,7 +54,7 @@ fn find(value: &Value, tokens: &mut HashSet<String>) {
     }
 }
 
-/// Returns the token in a value that stands for a function.
+/// Returns the token in a value that refers to a function.
 pub fn token(value: &Value) -> Option<&str> {
     value.get(MARK).and_then(Value::as_str)
 }

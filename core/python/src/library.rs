@@ -339,7 +339,7 @@ impl Library {
         self.python.call(call, || self.setup(functions()), services)
     }
 
-    /// Calls Python as [`Library::call`]; also returns a lease of the process if the result stands for functions in it.
+    /// Calls Python as [`Library::call`]; also returns a lease of the process if the result refers to functions in it.
     ///
     /// # Errors
     /// Those of [`Python::call`].

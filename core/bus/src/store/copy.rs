@@ -145,7 +145,7 @@ impl Copy {
 impl Drop for Copy {
     fn drop(&mut self) {
         let database = self.database.take();
-        // What is lost with it is in the store.
+        // The store has all of its rows.
         _ = engine::guarded(move || {
             drop(database);
             Ok(())

@@ -34,7 +34,7 @@ enum Phase {
 pub(super) struct Reclaim {
     phase: Phase,
     next: Instant,
-    /// When the rows were measured last, and what they need.
+    /// The time of the last measurement, and the bytes that the rows needed.
     measured: Option<(Instant, u64)>,
     /// The size of the last copy as a percentage of what its rows needed in theory.
     density: u64,

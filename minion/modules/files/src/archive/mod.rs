@@ -260,13 +260,7 @@ pub struct UnzipArgs {
 #[function]
 pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
     _ = args.archive.options;
-    let render = |text: String| match &args.archive.template {
-        Some(_) => {
-            let rendering = brine_state::Source::new(context, context.pillar());
-            rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
-        }
-        None => Ok(text),
-    };
+    let render = |text: String| rendered(context, args.archive.template.as_deref(), text);
     if args.archive.runas.is_some() {
         return Err(CallError::Execution(
             "archive.unzip works as the minion's own user: use archive.cmd_unzip with runas".into(),
@@ -303,6 +297,15 @@ pub fn is_encrypted(
         _ = fs::remove_file(&cached);
     }
     Ok(encrypted.into())
+}
+
+/// Returns a path as it is, or rendered if a template engine is named.
+fn rendered(context: &Context, template: Option<&str>, text: String) -> Result<String, CallError> {
+    if template.is_none() {
+        return Ok(text);
+    }
+    let rendering = brine_state::Source::new(context, context.pillar());
+    rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
 }
 
 /// Runs a program and returns the lines of its output.

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{CallError, CallResult, Function, function, registry};
-use brine_value::{Map, Value, map};
+use brine_value::{Value, map};
 use jiff::Timestamp;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-use super::{expand, lines, trimmed};
+use super::{expand, lines, rendered, trimmed};
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("archive", [zip, rar, unrar]);
@@ -46,13 +46,7 @@ pub fn zip(
     if cwd.as_deref().is_some_and(Path::is_relative) {
         return Err(CallError::Execution("cwd must be absolute".into()));
     }
-    let render = |text: String| match &template {
-        Some(_) => {
-            let rendering = brine_state::Source::new(context, context.pillar());
-            rendering.render_template("path", &text, &Map::new(), "base").map_err(CallError::Execution)
-        }
-        None => Ok(text),
-    };
+    let render = |text: String| rendered(context, template.as_deref(), text);
     let zip_file = render(zip_file)?;
     let mut found = Vec::new();
     for source in names(&sources) {
@@ -188,7 +182,7 @@ fn time_of(status: &fs::Metadata) -> DateTime {
 #[cfg(test)]
 mod tests {
     use brine_function::Args;
-    use brine_value::list;
+    use brine_value::{Map, list};
 
     use super::*;
 

@@ -2,14 +2,14 @@
 //! `psutil`, which Salt returns.
 
 use std::path::Path;
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 use nix::unistd::{SysconfVar, sysconf};
 
+use super::usage::wait;
 use crate::status::read;
 
 /// Execution functions of `ps`.
@@ -61,10 +61,7 @@ pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(f
         return Err(CallError::Execution(format!("interval must be between 0 and {LONGEST} seconds")));
     }
     let before = processors(&read("/proc/stat")?, per_cpu);
-    let end = Instant::now() + Duration::from_secs_f64(interval);
-    while Instant::now() < end && !context.job.cancel.is_cancelled() {
-        sleep(Duration::from_millis(100).min(end.saturating_duration_since(Instant::now())));
-    }
+    wait(context, Duration::from_secs_f64(interval));
     let after = processors(&read("/proc/stat")?, per_cpu);
     let mut busy = before.iter().zip(&after).map(|(before, after)| Value::from(busy(before, after)));
     Ok(if per_cpu { busy.collect() } else { busy.next().unwrap_or_default() })

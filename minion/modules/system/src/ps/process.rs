@@ -7,7 +7,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use nix::unistd::{Uid, User};
 
-use super::usage::{Process, Units, command, memory, status as name_of_state};
+use super::usage::{Process, Units, memory, status as name_of_state};
 use super::{name_of, numbers};
 use crate::status::read;
 
@@ -137,7 +137,7 @@ impl About {
             "io_counters" => io(&text_of(pid, "io")),
             "environ" => environment(&bytes_of(pid, "environ")).into(),
             "threads" => self.threads(),
-            _ => command(pid),
+            _ => Value::Nil,
         }
     }
 

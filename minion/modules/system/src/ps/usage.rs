@@ -32,10 +32,7 @@ pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)
     let units = Units::read()?;
     let before: HashMap<(u32, u64), f64> =
         numbers().into_iter().filter_map(Process::read).map(|process| (process.key(), process.used(&units))).collect();
-    let end = Instant::now() + Duration::try_from_secs_f64(interval).map_err(CallError::execution)?;
-    while Instant::now() < end && !context.job.cancel.is_cancelled() {
-        std::thread::sleep(STEP.min(end.saturating_duration_since(Instant::now())));
-    }
+    wait(context, Duration::try_from_secs_f64(interval).map_err(CallError::execution)?);
     let now = numbers().into_iter().filter_map(Process::read);
     let mut busy: Vec<(f64, Process)> =
         now.filter_map(|process| Some((process.used(&units) - before.get(&process.key())?, process))).collect();
@@ -96,6 +93,14 @@ fn lines_with(context: &Context, command: &[&str], name: String) -> CallResult {
     let output = run(context, &command, &[])?;
     let found: Value = output.stdout.lines().filter(|line| line.contains(&name)).collect();
     Ok(Value::List(vec![name.into(), found]))
+}
+
+/// Waits for an interval, or until the job is cancelled.
+pub(super) fn wait(context: &Context, interval: Duration) {
+    let end = Instant::now() + interval;
+    while Instant::now() < end && !context.job.cancel.is_cancelled() {
+        std::thread::sleep(STEP.min(end.saturating_duration_since(Instant::now())));
+    }
 }
 
 /// The units of procfs.
@@ -189,7 +194,7 @@ impl Process {
 }
 
 /// Returns the arguments of a process, or its name if it has none.
-pub(super) fn command(pid: u32) -> Value {
+fn command(pid: u32) -> Value {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     match text.trim_end_matches('\0') {
