@@ -12,8 +12,7 @@ use brine_event::Event;
 use brine_job::Return;
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use support::{Service, free_port};
+use support::{Service, free_port, write_certificates};
 
 fn returner(options: &Map, more: Map) -> Box<dyn Returner> {
     let mut options = options.clone();
@@ -113,14 +112,7 @@ impl Drop for Reader {
 fn rabbitmq_gets_returns_and_events() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
-    std::fs::write(path("ca.pem"), issuer.pem()).unwrap();
-    std::fs::write(path("server.pem"), certificate.pem()).unwrap();
-    std::fs::write(path("server.key"), key.serialize_pem()).unwrap();
+    write_certificates(directory.path());
     let (port, tls) = (free_port(), free_port());
     let server = rabbit(directory.path(), port, tls);
     let options = map! {"host" => "127.0.0.1", "port" => i64::from(port)};

@@ -14,8 +14,7 @@ use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, list, map};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use support::{MailServer, Service, free_port};
+use support::{MailServer, Service, free_port, write_certificates};
 
 const JID: &str = "20261120235852025555";
 
@@ -273,14 +272,7 @@ fn returns_and_events_are_mails() {
 fn mail_servers_are_verified_and_get_the_password_by_tls_only() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).display().to_string();
-    let mut params = CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec!["localhost".to_owned()]).unwrap().signed_by(&key, &issuer).unwrap();
-    std::fs::write(path("ca.pem"), issuer.pem()).unwrap();
-    std::fs::write(path("server.pem"), certificate.pem()).unwrap();
-    std::fs::write(path("server.key"), key.serialize_pem()).unwrap();
+    write_certificates(directory.path());
     let mut server = MailServer::start(Some((&path("server.pem"), &path("server.key"))));
     let mut options = mail_options(server.port);
     options.extend(map! {"username" => "fred", "password" => "s3cret", "tls" => true});

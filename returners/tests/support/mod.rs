@@ -1,11 +1,13 @@
 //! Servers for tests, each in the test's directory; terminated on drop.
 #![allow(dead_code, unused_imports, reason = "each test program uses some of the servers")]
 
+mod certificates;
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 mod database;
 mod redis;
 mod service;
 
+pub use certificates::write_certificates;
 #[cfg(all(feature = "mysql", feature = "postgres"))]
 pub use database::{DatabaseServer, Kind, hand_over};
 pub use redis::RedisServer;

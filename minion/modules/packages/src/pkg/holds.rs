@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-use super::apt::selections;
+use super::apt::{debian, selections};
 use super::manager::{Locks, Packages, packages};
 use super::options::Options;
 use super::requested;
@@ -23,9 +23,7 @@ pub fn get_selections(
     #[default] pattern: Option<String>,
     #[default] state: Option<String>,
 ) -> CallResult {
-    if context.os_family() != "Debian" {
-        return Err(CallError::NotAvailable("pkg.get_selections".into()));
-    }
+    debian(context, "get_selections")?;
     let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
     if let Some(state) = state {
         let names = found.shift_remove(&state).unwrap_or_default();

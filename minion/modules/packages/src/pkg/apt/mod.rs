@@ -32,6 +32,11 @@ pub use selections::selections;
 /// Debian's package manager.
 pub struct Apt;
 
+/// Fails on systems without apt: `function` is one that apt alone has.
+pub fn debian(context: &Context, function: &str) -> Result<(), CallError> {
+    if context.os_family() == "Debian" { Ok(()) } else { Err(CallError::NotAvailable(format!("pkg.{function}"))) }
+}
+
 /// Returns the error output of apt, as one item.
 fn complaints(output: &Output) -> Vec<String> {
     if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }

@@ -11,8 +11,7 @@ use brine_text::shell::quote;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::upkeep::debian;
-use super::{Apt, words};
+use super::{Apt, debian, words};
 use crate::pkg::holds::HoldResult;
 use crate::pkg::manager::{Desired, Locks};
 use crate::pkg::options::Options;

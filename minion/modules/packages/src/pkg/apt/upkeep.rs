@@ -12,7 +12,7 @@ use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
-use super::{Apt, QUIET, words};
+use super::{Apt, QUIET, debian, words};
 use crate::pkg::install::changes;
 use crate::pkg::manager::Packages as _;
 use crate::pkg::options::{Options, is_true};
@@ -212,11 +212,6 @@ pub fn which(context: &Context, path: String) -> CallResult {
     }
     let output = run(context, &words(&["dpkg", "-S", &path]), &[("LC_ALL", "C")])?;
     Ok(output.stdout.split_once(':').filter(|_| output.retcode == 0).map(|(package, _)| package.to_owned()).into())
-}
-
-/// Fails on systems without apt.
-pub(super) fn debian(context: &Context, function: &str) -> Result<(), CallError> {
-    if context.os_family() == "Debian" { Ok(()) } else { Err(CallError::NotAvailable(format!("pkg.{function}"))) }
 }
 
 /// Returns the packages that `apt-get autoremove` would remove.
