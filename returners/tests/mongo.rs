@@ -27,7 +27,7 @@ fn returned(id: &str, value: impl Into<Value>) -> Return {
 fn pymongo(port: u16, statements: &str) -> Value {
     let python = std::env::var("BRINE_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let program = format!(
-        "import json, pymongo\ndb = pymongo.MongoClient('127.0.0.1', {port}).salt\nfound = None\n{statements}\nprint(json.dumps(found))"
+        "import json, pymongo\ndb = pymongo.MongoClient('127.0.0.1', {port}, journal=True).salt\nfound = None\n{statements}\nprint(json.dumps(found))"
     );
     let done = Command::new(python).args(["-c", &program]).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -10,7 +10,7 @@ use brine_value::Map;
 use mongodb::IndexModel;
 use mongodb::bson::{Bson, Document, doc};
 use mongodb::error::{Error, ErrorKind};
-use mongodb::options::{ClientOptions, Credential, ServerAddress};
+use mongodb::options::{Acknowledgment, ClientOptions, Credential, ServerAddress, WriteConcern};
 use mongodb::sync::{Client, Collection, Database};
 use parking_lot::Mutex;
 
@@ -58,6 +58,9 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
         None => return Err(invalid("db", "it is required")),
     };
     settings.app_name = Some("brine".to_owned());
+    // What is acknowledged is not sent again, so a server that is killed must still have it.
+    let durable = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
+    settings.write_concern.get_or_insert(durable);
     settings.connect_timeout = Some(TIMEOUT);
     settings.server_selection_timeout.get_or_insert(TIMEOUT);
     let hosts: Vec<String> = settings.hosts.iter().map(ToString::to_string).collect();
