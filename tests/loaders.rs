@@ -133,7 +133,7 @@ fn comment(result: &Value) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn modules_of_other_people_do_the_same_by_both_loaders() {
-    let venv = salt::environment_with("saltext-loaders", "3008.3", &PACKAGES);
+    let venv = salt::environment_with("saltext-loaders", "3008.5", &PACKAGES);
     let mut system = System::new("auto_accept: True\n");
     let libraries = fs::read_dir(venv.join("lib")).unwrap().flatten().next().unwrap().path();
     let files = copy_modules(&libraries.join("site-packages/saltext"), &system.path("own"));

@@ -28,7 +28,7 @@ fn call(directory: &Path, words: &[&str]) -> Result<Value, String> {
 fn functions_of_salt_are_called_that_brine_lacks() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
-    let venv = salt::environment("3008.3");
+    let venv = salt::environment("3008.5");
     let write = |path: &str, text: &str| {
         let path = root.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -61,7 +61,7 @@ async fn minions_of_both_kinds_work_through_a_round_robin_proxy() {
         (Proxy::start(publish, to(publish)).await, Proxy::start(requests, to(requests)).await);
     let mut python = Vec::new();
     for id in ["salt1", "salt2"] {
-        let mut minion = PythonMinion::new(&members[0].0, id, "3008.3", "");
+        let mut minion = PythonMinion::new(&members[0].0, id, "3008.5", "");
         minion.spawn();
         python.push(minion);
     }

@@ -60,7 +60,7 @@ fn set(ids: &[&str]) -> BTreeSet<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_to_salt_3008_outlive_its_heartbeats() {
     let heartbeats = "zmq_heartbeat_ivl: 200\nzmq_heartbeat_timeout: 600\n";
-    let salt = SaltMaster::start("3008.3", heartbeats, &[("brine", "")]).await;
+    let salt = SaltMaster::start("3008.5", heartbeats, &[("brine", "")]).await;
     let mut events = salt.master.events("my/").await;
     for (n, words) in [
         &["event.send", "my/tag"][..],
@@ -108,12 +108,12 @@ async fn filtered_publishes_of_a_salt_master(version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filtered_publishes_of_salt_3006() {
-    filtered_publishes_of_a_salt_master("3006.28").await;
+    filtered_publishes_of_a_salt_master("3006.30").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn filtered_publishes_of_salt_3008() {
-    filtered_publishes_of_a_salt_master("3008.3").await;
+    filtered_publishes_of_a_salt_master("3008.5").await;
 }
 
 /// A Salt master that requires signatures accepts returns only from a Brine minion that signs. Salt's masters fail to
@@ -145,23 +145,23 @@ async fn signed_returns_to_a_salt_master(version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_returns_to_salt_3006() {
-    signed_returns_to_a_salt_master("3006.28").await;
+    signed_returns_to_a_salt_master("3006.30").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_returns_to_salt_3007() {
-    signed_returns_to_a_salt_master("3007.15").await;
+    signed_returns_to_a_salt_master("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_returns_to_salt_3008() {
-    signed_returns_to_a_salt_master("3008.3").await;
+    signed_returns_to_a_salt_master("3008.5").await;
 }
 
 /// Brine does not support Salt's tcp transport: the log says so, in addition to the closed connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_salt_master_with_another_transport_is_reported() {
-    let mut master = PythonMaster::new("3007.15", "transport: tcp\n");
+    let mut master = PythonMaster::new("3007.17", "transport: tcp\n");
     master.spawn();
     let mut system = System::new("");
     let file = system.configure_minion("brine", "").join("minion");
@@ -193,7 +193,7 @@ async fn a_brine_master_with_filtered_publishes_and_signed_returns() {
     system.start_master().await;
     let mut events = system.events("salt/minion/").await;
     let mut python = Vec::new();
-    for (n, version) in RELEASES.iter().chain([&"3008.3"]).enumerate() {
+    for (n, version) in RELEASES.iter().chain([&"3008.5"]).enumerate() {
         let filtering = if n < RELEASES.len() { "True" } else { "False" };
         let config = format!("minion_sign_messages: True\nzmq_filtering: {filtering}\n");
         let mut minion = PythonMinion::new(&system, &format!("salt{n}"), version, &config);

@@ -148,15 +148,15 @@ async fn a_brine_minion_works_for(version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3006() {
-    a_brine_minion_works_for("3006.28").await;
+    a_brine_minion_works_for("3006.30").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3007() {
-    a_brine_minion_works_for("3007.15").await;
+    a_brine_minion_works_for("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3008() {
-    a_brine_minion_works_for("3008.3").await;
+    a_brine_minion_works_for("3008.5").await;
 }

@@ -62,7 +62,7 @@ fn answers_brine(system: &System) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn masters_of_both_kinds_at_once() {
-    let (mut system, mut all) = masters(&["3008.3", "3006.28"]).await;
+    let (mut system, mut all) = masters(&["3008.5", "3006.30"]).await;
     let mut starts = Vec::new();
     let mut fired = Vec::new();
     for master in &all {
@@ -98,7 +98,7 @@ async fn masters_of_both_kinds_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failover_from_a_salt_master_to_a_brine_master_and_back() {
-    let (mut system, mut all) = masters(&["3007.15"]).await;
+    let (mut system, mut all) = masters(&["3007.17"]).await;
     let mut starts = all[0].events("salt/minion/").await;
     let mut own = system.events("salt/minion/").await;
     start(

@@ -57,17 +57,17 @@ async fn brine_below_salt(version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_a_master_of_salt_3008() {
-    brine_below_salt("3008.3").await;
+    brine_below_salt("3008.5").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_a_master_of_salt_3007() {
-    brine_below_salt("3007.15").await;
+    brine_below_salt("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn below_a_master_of_salt_3006() {
-    brine_below_salt("3006.28").await;
+    brine_below_salt("3006.30").await;
 }
 
 /// A master and a syndic of Salt below a Brine master, with a Brine minion.
@@ -101,10 +101,10 @@ async fn salt_below_brine(version: &str) {
 // The syndic of Salt 3008.3 hangs while it reports its start, below a master of its own release as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_syndic_of_salt_3007_below() {
-    salt_below_brine("3007.15").await;
+    salt_below_brine("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_syndic_of_salt_3006_below() {
-    salt_below_brine("3006.28").await;
+    salt_below_brine("3006.30").await;
 }

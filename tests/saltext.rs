@@ -59,7 +59,7 @@ impl Drop for Redis {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn packages_of_others_are_called_on_master_and_minion() {
-    let venv = salt::environment_with("saltext", "3008.3", &PACKAGES);
+    let venv = salt::environment_with("saltext", "3008.5", &PACKAGES);
     let directory = tempfile::tempdir().unwrap();
     let redis = Redis::start(directory.path()).await;
     let python = format!("python_host: {{venv: {}}}\npython_fallback: True\n", venv.display());

@@ -392,7 +392,7 @@ async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
     let master = "key_pass: one\nmaster_sign_pubkey: True\nsigning_key_pass: another\n";
     let minion = "verify_master_pubkey_sign: True\nalways_verify_signature: True\n";
     // Older releases do not work with such keys.
-    let fleet = Fleet::start("3008.3", master, minion).await;
+    let fleet = Fleet::start("3008.5", master, minion).await;
     fleet.works().await;
     let pki = fleet.master.path("etc/salt/pki/master");
     let read =
@@ -417,15 +417,15 @@ async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_of_salt_3006_migrates_there_and_back() {
-    there_and_back("3006.28").await;
+    there_and_back("3006.30").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_of_salt_3008_migrates_there_and_back() {
-    there_and_back("3008.3").await;
+    there_and_back("3008.5").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fleet_of_salt_3007_migrates_there_and_back() {
-    there_and_back("3007.15").await;
+    there_and_back("3007.17").await;
 }
