@@ -7,6 +7,10 @@ use brine_text::shell::quote;
 use crate::program::Program;
 use crate::roster::Host;
 
+/// The number of bytes that hold the size of the program: digits, and newlines, which the shell of the host removes. A `read`
+/// in that shell could take more than the line.
+pub(crate) const SIZE: usize = 12;
+
 /// The settings of a run that hold for all hosts.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
@@ -22,9 +26,10 @@ pub struct Options {
     pub ssh_options: Vec<String>,
 }
 
-/// Returns the arguments of `ssh` for this host and command.
-pub(crate) fn arguments(host: &Host, options: &Options, line: &str) -> Vec<String> {
-    let mut all: Vec<String> = host.config_file.iter().flat_map(|file| ["-F".to_owned(), file.clone()]).collect();
+/// Returns the arguments of `ssh` for this host and command. `config` is the configuration file, that of the host if unset.
+pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, line: &str) -> Vec<String> {
+    let config = config.or(host.config_file.as_deref());
+    let mut all: Vec<String> = config.iter().flat_map(|file| ["-F".to_owned(), (*file).to_owned()]).collect();
     let mut option = |name: &str, value: &str| all.extend(["-o".to_owned(), format!("{name}={value}")]);
     option("ConnectTimeout", &host.timeout.unwrap_or(options.connect_timeout).to_string());
     option("ServerAliveInterval", &options.keepalive.unwrap_or(15).to_string());
@@ -106,11 +111,15 @@ fn directory(host: &Host) -> String {
     host.thin_dir.as_deref().map_or_else(|| "\"$HOME/.cache/brine-ssh\"".to_owned(), quote)
 }
 
-/// Returns the line that starts the program on the host. It prints `TOKEN NEED ARCHITECTURE` and reads the program if the host
-/// does not have it, `TOKEN READY` when it starts it, and `TOKEN ERROR TEXT` if that is impossible. `token` tells these lines
-/// from what the login prints.
+/// Returns the line that starts the program on the host. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`,
+/// with `gzip` as a fourth word if it can decompress that, and reads the number of bytes that follow in [`SIZE`] bytes, and
+/// them. It prints `TOKEN READY` when it starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` tells these
+/// lines from what the login prints.
+///
+/// Once its hash is verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
+/// that time, so the whole file is read again only if they differ.
 pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> String {
-    let Program { hash, size, .. } = program;
+    let hash = &program.hash;
     // Another user, such as root by sudo, reads the program and keeps its own cache.
     let mode = if host.sudo_user.is_some() { "755" } else { "700" };
     let set_path = host.set_path.as_deref().map(|path| format!("PATH={path}; export PATH; ")).unwrap_or_default();
@@ -124,9 +133,13 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
          mkdir -p \"$d\" 2>/dev/null && [ ! -L \"$d\" ] && [ -O \"$d\" ] && chmod {mode} \"$d\" || \
          {{ echo \"{token} ERROR the directory $d cannot be written to or belongs to another user: set thin_dir in the roster\"; exit 77; }}; \
          h() {{ sha256sum \"$1\" 2>/dev/null | cut -d' ' -f1; }}; \
-         if [ ! -x \"$f\" ] || [ \"$(h \"$f\")\" != {hash} ]; then \
-         echo \"{token} NEED $(uname -sm)\"; t=$(mktemp \"$d/new.XXXXXX\") && head -c {size} > \"$t\" && \
-         [ \"$(h \"$t\")\" = {hash} ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" || \
+         c() {{ stat -c 'file %i %s %z' \"$f\" 2>/dev/null || echo unknown; }}; v=\"$f.verified\"; \
+         w() {{ if [ \"$1\" != unknown ]; then echo \"$1\" > \"$v\"; fi; }}; \
+         k() {{ n=$(c); [ \"$(h \"$f\")\" = {hash} ] && w \"$n\"; }}; \
+         if [ ! -x \"$f\" ] || {{ [ \"$(c)\" != \"$(cat \"$v\" 2>/dev/null)\" ] && ! k; }}; then \
+         g=$(command -v gzip >/dev/null && echo gzip); echo \"{token} NEED $(uname -sm) $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
+         t=$(mktemp \"$d/new.XXXXXX\") && head -c \"$n\" | if [ \"$g\" ]; then gzip -dc; else cat; fi > \"$t\" && \
+         [ \"$(h \"$t\")\" = {hash} ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" && w \"$(c)\" || \
          {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
          echo \"{token} READY\"; {exec}{sudo}\"$f\" ssh-target{errors}{end}",
         terminal = plain_terminal(host),
@@ -147,11 +160,11 @@ mod tests {
     fn arguments_end_with_the_host_and_one_line() {
         let options = Options { connect_timeout: 60, ..Options::default() };
         let last = |host: &Host| {
-            let all = arguments(host, &options, "line 'x'");
+            let all = arguments(host, &options, None, "line 'x'");
             all[all.len() - 4..].join(" ")
         };
         assert_eq!(last(&host()), "-T -- web1.example.com line 'x'");
-        let all = |host: Host| arguments(&host, &options, "").join(" ");
+        let all = |host: Host| arguments(&host, &options, None, "").join(" ");
         for (host, part, has) in [
             (host(), "-o BatchMode=yes", true),
             (Host { passwd: Some("s".into()), ..host() }, "BatchMode", false),

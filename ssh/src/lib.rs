@@ -4,17 +4,19 @@
 //! |---|---|
 //! | `roster` | which hosts there are and how they are reached |
 //! | `command` | the arguments of `ssh`, and the one line that the host's shell runs |
-//! | `session` | one call on one host: the program is pushed if the host has it not, then messages go both ways |
+//! | `session` | one call on one host: messages that go both ways |
+//! | `delivery` | the program is sent to a host that does not have it |
 //! | `answers` | the requests of a host during a call: files, pillar, options |
 //! | `mine` | `mine.get` of a host: other hosts of the roster, and the mine of a running master |
 //! | `program` | the program that is pushed, and its hash |
+//! | `multiplexing` | connections that successive calls share |
 //! | `askpass` | passwords, for `ssh` |
 //! | `frame` | messages: a length and msgpack |
 //! | `target` | the other end: the call on the host |
 //!
 //! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing hold. The program on the
 //! host is this one; its file is named by its hash, lies in a directory that only its user can write to, and is verified
-//! before each use. Everything else goes over the standard input and output of that one connection: nothing of a pillar or a
+//! when it arrives and whenever it has changed since. Everything else goes over the standard input and output of that one connection: nothing of a pillar or a
 //! file is in a command line or in a file that others could read.
 
 #![warn(clippy::self_named_module_files)]
@@ -22,8 +24,10 @@
 mod answers;
 pub mod askpass;
 mod command;
+mod delivery;
 mod frame;
 mod mine;
+mod multiplexing;
 mod program;
 pub mod roster;
 mod session;
@@ -32,6 +36,7 @@ pub mod target;
 pub use answers::Answers;
 pub use command::Options;
 pub use mine::{Mine, Regular};
+pub use multiplexing::Multiplexing;
 pub use program::Program;
 pub use session::{Call, Caller, Reply};
 

@@ -1,13 +1,14 @@
-//! One call on one host: `ssh` is started, the program is pushed if the host does not have it, and requests of the host are
-//! answered until its result is there.
+//! One call on one host: `ssh` is started, the program with it, and requests of the host are answered until its result is
+//! there.
 
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
 use brine_value::{FromValue, Map, Value, map};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use crate::answers::Answers;
@@ -15,11 +16,12 @@ use crate::askpass::AskPass;
 use crate::command::{self, Options};
 use crate::frame;
 use crate::mine::Mine;
+use crate::multiplexing::{self, Multiplexing};
 use crate::program::Program;
 use crate::roster::Host;
 
 /// The maximum number of bytes that are kept of what `ssh` and a login print.
-const NOISE: usize = 64 << 10;
+pub(crate) const NOISE: usize = 64 << 10;
 /// The maximum number of bytes of each output of a raw command.
 const OUTPUT: usize = 64 << 20;
 /// The status of a host that cannot be reached, as that of `ssh`.
@@ -27,6 +29,9 @@ const UNREACHABLE: i64 = 255;
 
 /// The maximum number of bytes of a script (`ssh_pre_flight`).
 const SCRIPT: u64 = 16 << 20;
+
+/// The time until the errors of an ended `ssh` are read: a connection that it leaves to later calls may hold them open.
+const LAST_ERRORS: Duration = Duration::from_secs(1);
 
 /// A running `ssh`: its streams, and the task that reads its errors.
 type Begun = (Child, ChildStdin, ChildStdout, tokio::task::JoinHandle<Vec<u8>>);
@@ -87,11 +92,13 @@ pub struct Caller {
     pub blocking: Executor,
     /// Where `mine.get` finds data.
     pub mine: Option<Mine>,
+    /// How successive calls share connections.
+    pub multiplexing: Option<Multiplexing>,
 }
 
 /// Why a call has no result.
 #[derive(Debug)]
-enum Failure {
+pub(crate) enum Failure {
     /// `ssh` ended, with this that was not read.
     Ended(Vec<u8>),
     /// The host has sent what is no message, or says that it cannot run the program.
@@ -116,27 +123,51 @@ impl Caller {
         if let Err(reply) = self.prepare(host).await {
             return reply;
         }
+        match self.attempt(id, host, call, self.multiplexing.as_ref()).await {
+            Ok(reply) => reply,
+            // Nothing has been called yet: the connection was lost since the call that opened it.
+            Err(_) => self.attempt(id, host, call, None).await.unwrap_or_else(|reply| reply),
+        }
+    }
+
+    /// Calls one host once. The error is the reply where a shared connection has broken before the program was started.
+    async fn attempt(
+        &self,
+        id: &MinionId,
+        host: &Host,
+        call: &Call,
+        shared: Option<&Multiplexing>,
+    ) -> Result<Reply, Reply> {
         let token = format!("brine-{:016x}", rand::random::<u64>());
         let line = command::start(host, &self.program, &token, self.wipe);
-        let (mut child, stdin, stdout, errors) = match self.begin(host, &line, NOISE) {
+        let (mut child, mut stdin, stdout, errors) = match self.begin(host, &line, NOISE, shared).await {
             Ok(begun) => begun,
-            Err(reply) => return reply,
+            Err(reply) => return Ok(reply),
         };
-        match self.exchange(id, host, call, &token, stdin, BufReader::new(stdout)).await {
+        let mut stdout = BufReader::new(stdout);
+        let started = self.start(&token, &mut stdin, &mut stdout).await;
+        let has_started = started.is_ok();
+        let exchanged = match started {
+            Ok(()) => self.exchange(id, host, call, stdin, stdout).await,
+            Err(failure) => Err(failure),
+        };
+        match exchanged {
             Ok(reply) => {
                 _ = child.start_kill();
                 _ = child.wait().await;
-                reply
+                Ok(reply)
             }
             Err(Failure::Ended(output)) => {
                 let (code, errors) = end(&mut child, errors).await;
                 let code = if code == 0 { UNREACHABLE } else { code };
-                failed(code, &String::from_utf8_lossy(&output), &errors)
+                let reply = failed(code, &String::from_utf8_lossy(&output), &errors);
+                let is_broken = shared.is_some() && !has_started && multiplexing::is_broken(&errors);
+                if is_broken { Err(reply) } else { Ok(reply) }
             }
             Err(Failure::Host(message)) => {
                 _ = child.start_kill();
                 let (_, errors) = end(&mut child, errors).await;
-                failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n"))
+                Ok(failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n")))
             }
         }
     }
@@ -177,7 +208,8 @@ impl Caller {
 
     /// Runs a line of the host's shell with this input, and returns what it printed.
     async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
-        let (mut child, mut stdin, stdout, errors) = match self.begin(host, line, OUTPUT) {
+        let begun = self.begin(host, line, OUTPUT, self.multiplexing.as_ref()).await;
+        let (mut child, mut stdin, stdout, errors) = match begun {
             Ok(begun) => begun,
             Err(reply) => return reply,
         };
@@ -192,9 +224,16 @@ impl Caller {
     }
 
     /// Starts `ssh`, and a task that keeps the first bytes of what it prints as errors.
-    fn begin(&self, host: &Host, line: &str, limit: usize) -> Result<Begun, Reply> {
+    async fn begin(
+        &self,
+        host: &Host,
+        line: &str,
+        limit: usize,
+        shared: Option<&Multiplexing>,
+    ) -> Result<Begun, Reply> {
         let mut child = self
-            .spawn(host, line)
+            .spawn(host, line, shared)
+            .await
             .map_err(|error| failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)))?;
         let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
@@ -203,11 +242,18 @@ impl Caller {
         Ok((child, stdin, stdout, tokio::spawn(bounded(stderr, limit))))
     }
 
-    fn spawn(&self, host: &Host, line: &str) -> std::io::Result<Child> {
+    async fn spawn(&self, host: &Host, line: &str, shared: Option<&Multiplexing>) -> std::io::Result<Child> {
+        let password = host.passwd.as_ref().or(host.priv_passwd.as_ref());
+        // A call with a wrong password must not use the connection of one with the right password.
+        let config = match shared.filter(|_| password.is_none()) {
+            Some(shared) => Some(shared.configuration(host, &self.options).await?),
+            None => None,
+        };
+        let config = config.as_ref().map(|path| path.to_string_lossy());
         let mut command = Command::new(&self.ssh);
-        command.args(command::arguments(host, &self.options, line));
+        command.args(command::arguments(host, &self.options, config.as_deref(), line));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        if let Some(password) = host.passwd.as_ref().or(host.priv_passwd.as_ref()) {
+        if let Some(password) = password {
             command.envs(self.askpass.environment(password));
         }
         command.spawn()
@@ -218,11 +264,9 @@ impl Caller {
         id: &MinionId,
         host: &Host,
         call: &Call,
-        token: &str,
         mut stdin: ChildStdin,
         mut stdout: BufReader<ChildStdout>,
     ) -> Result<Reply, Failure> {
-        self.start(token, &mut stdin, &mut stdout).await?;
         let (mut request, mut opts) = match call {
             Call::Function { fun, args, jid, opts } => {
                 (map! {"fun" => fun.as_str(), "arg" => args.clone(), "jid" => jid.as_str()}, opts.clone())
@@ -265,58 +309,6 @@ impl Caller {
             frame::send(&mut stdin, &map! {"answer" => answer}).await?;
         }
     }
-
-    /// Reads the lines before the program starts, and pushes it if the host asks for it.
-    async fn start(
-        &self,
-        token: &str,
-        stdin: &mut ChildStdin,
-        stdout: &mut BufReader<ChildStdout>,
-    ) -> Result<(), Failure> {
-        let mut noise = Vec::new();
-        loop {
-            let mut line = Vec::new();
-            let room = NOISE.saturating_sub(noise.len()) as u64;
-            (&mut *stdout).take(room).read_until(b'\n', &mut line).await?;
-            if line.is_empty() {
-                return Err(Failure::Ended(noise));
-            }
-            let text = String::from_utf8_lossy(&line);
-            let said = text.trim_end().strip_prefix(token).map(|rest| rest.trim().to_owned());
-            match said.as_deref().map(|said| said.split_once(' ').unwrap_or((said, ""))) {
-                Some(("READY", _)) => return Ok(()),
-                Some(("NEED", machine)) => self.push(machine, stdin).await?,
-                Some((_, message)) => return Err(Failure::Host(message.to_owned())),
-                // What the login prints.
-                None => noise.extend(line),
-            }
-        }
-    }
-
-    async fn push(&self, machine: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
-        let own = own_machine();
-        if machine != own {
-            return Err(Failure::Host(format!(
-                "the host is a '{machine}', and this program runs on '{own}' only: install brine there, or call salt-ssh from \
-                 such a host"
-            )));
-        }
-        tracing::debug!(bytes = self.program.size, "pushing the program");
-        let mut file = tokio::fs::File::open(&self.program.path).await?;
-        tokio::io::copy(&mut (&mut file).take(self.program.size), stdin).await?;
-        stdin.flush().await?;
-        Ok(())
-    }
-}
-
-/// Returns what `uname -sm` says on a host that can run this program.
-fn own_machine() -> String {
-    let machine = match std::env::consts::ARCH {
-        "arm" => "armv7l",
-        "x86" => "i686",
-        other => other,
-    };
-    format!("Linux {machine}")
 }
 
 /// Returns the outcome of `ssh` itself, in Salt's form.
@@ -342,6 +334,13 @@ async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
 /// Waits for the end of `ssh`. Returns its status and what it has printed on stderr.
 async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
     let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
-    let errors = errors.await.unwrap_or_default();
+    let stop = errors.abort_handle();
+    let errors = match tokio::time::timeout(LAST_ERRORS, errors).await {
+        Ok(errors) => errors.unwrap_or_default(),
+        Err(_) => {
+            stop.abort();
+            Vec::new()
+        }
+    };
     (status, String::from_utf8_lossy(&errors).into_owned())
 }

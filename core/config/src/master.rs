@@ -302,6 +302,8 @@ shared_options! {
     ssh_sudo_user: Option<String> = None,
     /// The number of seconds that connecting to a host may take.
     ssh_timeout: u64 = 60,
+    /// The number of seconds that a connection to a host stays open for further calls; 0 for none.
+    ssh_control_persist: u64 = 60,
     /// Whether keys of hosts that are not known yet are accepted.
     ignore_host_keys: bool = false,
     /// Whether only the given private key is tried.

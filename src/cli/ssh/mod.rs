@@ -16,7 +16,7 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::{self, Host, RosterOptions};
-use brine_ssh::{Answers, Call, Caller, Mine, Program, Regular, Reply};
+use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Program, Regular, Reply};
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
 use indexmap::IndexMap;
@@ -129,6 +129,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             regular: regular_mine(Arc::clone(&config)),
             at_once: arguments.max_procs.unwrap_or(config.ssh_max_procs),
             found: Mutex::default(),
+        }),
+        multiplexing: Multiplexing::new(config.ssh_control_persist).unwrap_or_else(|error| {
+            tracing::warn!(%error, "calls share no connections");
+            None
         }),
     });
     let shower = arguments.output.shower(&config.opts)?;

@@ -1,0 +1,77 @@
+//! How the program reaches a host: the lines before it starts are read, and it is sent to a host that does not have it.
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout};
+
+use crate::command::SIZE;
+use crate::session::{Caller, Failure, NOISE};
+
+impl Caller {
+    /// Reads the lines before the program starts, and pushes it if the host asks for it.
+    pub(crate) async fn start(
+        &self,
+        token: &str,
+        stdin: &mut ChildStdin,
+        stdout: &mut BufReader<ChildStdout>,
+    ) -> Result<(), Failure> {
+        let mut noise = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            let room = NOISE.saturating_sub(noise.len()) as u64;
+            (&mut *stdout).take(room).read_until(b'\n', &mut line).await?;
+            if line.is_empty() {
+                return Err(Failure::Ended(noise));
+            }
+            let text = String::from_utf8_lossy(&line);
+            let said = text.trim_end().strip_prefix(token).map(|rest| rest.trim().to_owned());
+            match said.as_deref().map(|said| said.split_once(' ').unwrap_or((said, ""))) {
+                Some(("READY", _)) => return Ok(()),
+                Some(("NEED", machine)) => self.push(machine, stdin).await?,
+                Some((_, message)) => return Err(Failure::Host(message.to_owned())),
+                // What the login prints.
+                None => noise.extend(line),
+            }
+        }
+    }
+
+    /// Sends the program: the number of bytes, and them. `host` is its system, machine and `gzip` if it has that.
+    async fn push(&self, host: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
+        let own = own_machine();
+        let (machine, has_gzip) = host.strip_suffix(" gzip").map_or((host, false), |machine| (machine, true));
+        if machine != own {
+            return Err(Failure::Host(format!(
+                "the host is a '{machine}', and this program runs on '{own}' only: install brine there, or call salt-ssh from \
+                 such a host"
+            )));
+        }
+        if has_gzip {
+            let bytes = self.program.compressed().await?;
+            tracing::debug!(bytes = bytes.len(), "pushing the compressed program");
+            stdin.write_all(size_field(bytes.len() as u64).as_bytes()).await?;
+            stdin.write_all(&bytes).await?;
+        } else {
+            let size = self.program.size;
+            tracing::debug!(bytes = size, "pushing the program");
+            stdin.write_all(size_field(size).as_bytes()).await?;
+            let mut file = tokio::fs::File::open(&self.program.path).await?;
+            tokio::io::copy(&mut (&mut file).take(size), stdin).await?;
+        }
+        stdin.flush().await?;
+        Ok(())
+    }
+}
+
+/// Returns a number of bytes as the host reads it.
+fn size_field(bytes: u64) -> String {
+    format!("{bytes:\n<SIZE$}")
+}
+
+/// Returns what `uname -sm` says on a host that can run this program.
+fn own_machine() -> String {
+    let machine = match std::env::consts::ARCH {
+        "arm" => "armv7l",
+        "x86" => "i686",
+        other => other,
+    };
+    format!("Linux {machine}")
+}

@@ -1,0 +1,141 @@
+//! Connections that successive calls share (`ssh_control_persist`): the first one to a host stays open for a while, so that
+//! the next call needs no key exchange, which is most of its time.
+//!
+//! The settings are the last of a configuration file that includes the user's own, so that `ControlMaster`, `ControlPath` and
+//! `ControlPersist` there take precedence. Calls with other options of `ssh` never share a connection: a call that checks host
+//! keys does not use one that was opened without the check.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use brine_digest::{Digest, hex};
+use brine_system::files::{self, FileError};
+
+use crate::command::{self, Options};
+use crate::roster::Host;
+
+/// The longest path of a directory of sockets: with the name that `ssh` makes, the path of a socket has room in its address.
+const LONGEST_DIRECTORY: usize = 41;
+
+/// How connections are shared.
+#[derive(Debug)]
+pub struct Multiplexing {
+    /// The directory of the sockets, which only this user can enter.
+    sockets: PathBuf,
+    /// The directory of the configuration files, removed on drop.
+    files: tempfile::TempDir,
+    seconds: u64,
+}
+
+impl Multiplexing {
+    /// Creates the directories. Returns `None` if connections are not to be shared (0 seconds), or if there is no directory
+    /// with a short enough path for sockets.
+    ///
+    /// # Errors
+    /// A directory cannot be created.
+    pub fn new(seconds: u64) -> Result<Option<Self>, FileError> {
+        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let runtime = variable("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
+        let Some(base) = runtime.or_else(|| variable("HOME").map(|home| home.join(".cache"))) else { return Ok(None) };
+        let sockets = base.join("brine-control");
+        if seconds == 0 || sockets.as_os_str().len() > LONGEST_DIRECTORY {
+            return Ok(None);
+        }
+        Self::at(sockets, seconds).map(Some)
+    }
+
+    fn at(sockets: PathBuf, seconds: u64) -> Result<Self, FileError> {
+        files::create_private_dir(&sockets)?;
+        let files = tempfile::Builder::new().prefix("brine-ssh-").tempdir();
+        let files = files.map_err(FileError::at("write to", std::env::temp_dir()))?;
+        Ok(Multiplexing { sockets, files, seconds })
+    }
+
+    /// Returns the configuration file for calls of this host, and writes it if it is the first one with its options.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(crate) async fn configuration(&self, host: &Host, options: &Options) -> std::io::Result<PathBuf> {
+        let text = self.text(host, options);
+        let path = self.files.path().join(&hex(Digest::Sha256.of(&text))[..16]);
+        if !tokio::fs::try_exists(&path).await? {
+            // Calls of several hosts may write it at the same time.
+            let new = path.with_extension(format!("{:016x}", rand::random::<u64>()));
+            tokio::fs::write(&new, text).await?;
+            tokio::fs::rename(&new, &path).await?;
+        }
+        Ok(path)
+    }
+
+    fn text(&self, host: &Host, options: &Options) -> String {
+        // The name that ssh makes of %C is that of host, port and user.
+        let anywhere = Host { host: String::new(), user: None, port: None, ..host.clone() };
+        let options = command::arguments(&anywhere, options, None, "").join("\0");
+        let mut text = String::new();
+        let included = match &host.config_file {
+            Some(file) => vec![file.as_str()],
+            None => vec!["~/.ssh/config", "/etc/ssh/ssh_config"],
+        };
+        for file in included {
+            _ = writeln!(text, "Include {}", quoted(Path::new(file)));
+        }
+        let name = self.sockets.join(format!("{}-%C", &hex(Digest::Sha256.of(options))[..8]));
+        _ = write!(
+            text,
+            "Host *\nControlMaster auto\nControlPath {}\nControlPersist {}\n",
+            quoted(&name),
+            self.seconds
+        );
+        text
+    }
+}
+
+/// Returns a word of a configuration of `ssh`.
+fn quoted(path: &Path) -> String {
+    format!("\"{}\"", path.display().to_string().replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns whether the errors of `ssh` are those of a shared connection that has broken, such as after a restart of the host.
+pub(crate) fn is_broken(errors: &str) -> bool {
+    errors.lines().any(|line| line.starts_with("mux_client_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn hosts_share_a_file_unless_their_options_differ() {
+        let directory = tempfile::tempdir().unwrap();
+        let shared = Multiplexing::at(directory.path().join("s"), 60).unwrap();
+        let checked = Options::default();
+        let path = async |host: Host, options: &Options| shared.configuration(&host, options).await.unwrap();
+        let named = |name: &str| Host { host: name.to_owned(), ..Host::default() };
+        let first = path(named("a"), &checked).await;
+        assert_eq!(first, path(Host { port: Some(2222), user: Some("me".into()), ..named("b") }, &checked).await);
+        let unchecked = Options { no_host_keys: true, ..Options::default() };
+        for (host, options) in [
+            (named("a"), &unchecked),
+            (Host { key: Some("/k".into()), ..named("a") }, &checked),
+            (Host { ssh_options: vec!["ProxyJump=b".into()], ..named("a") }, &checked),
+            (Host { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked),
+        ] {
+            assert_ne!(first, path(host, options).await);
+        }
+        let text = std::fs::read_to_string(&first).unwrap();
+        assert!(text.starts_with("Include \"~/.ssh/config\"\nInclude \"/etc/ssh/ssh_config\"\nHost *\n"), "{text}");
+        let own = shared.text(&Host { config_file: Some("/a \"b\"".into()), ..named("a") }, &checked);
+        assert!(own.starts_with("Include \"/a \\\"b\\\"\"\nHost *\n"), "{own}");
+    }
+
+    #[test]
+    fn a_broken_connection_is_told_from_a_host_that_is_away() {
+        for (errors, expected) in [
+            ("mux_client_read_packet: read header failed: Broken pipe\n", true),
+            ("ssh: connect to host a port 22: Connection refused\n", false),
+            ("", false),
+        ] {
+            assert_eq!(is_broken(errors), expected, "{errors}");
+        }
+    }
+}
