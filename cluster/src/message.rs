@@ -126,20 +126,29 @@ pub(crate) struct Parts {
     seq: u64,
     next: u64,
     frame: Vec<u8>,
+    /// The stream's number of the first part.
+    first: u64,
 }
 
 impl Parts {
-    /// Returns the items of a message once they are complete. A part out of order ends its event.
-    pub fn take(&mut self, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
+    /// Returns the stream's number of the first part of an event that is not complete yet.
+    pub fn incomplete(&self) -> Option<u64> {
+        (self.next > 0).then_some(self.first)
+    }
+
+    /// Returns the items of the message with this number in the stream once they are complete. A part out of order ends its
+    /// event.
+    pub fn take(&mut self, number: u64, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
         let Some((part, of)) = part else {
             *self = Parts::default();
             return items;
         };
         let Some(item) = items.into_iter().next() else { return Vec::new() };
         if part == 0 {
-            *self = Parts { seq: item.seq, next: 0, frame: Vec::new() };
+            *self = Parts { seq: item.seq, next: 0, frame: Vec::new(), first: number };
         }
         if item.seq != self.seq || part != self.next {
+            *self = Parts::default();
             return Vec::new();
         }
         self.frame.extend_from_slice(&item.frame);
@@ -188,13 +197,18 @@ mod tests {
         let shapes: Vec<_> = sent.iter().map(|message| (message.items.len(), message.part)).collect();
         assert_eq!(shapes, [(1, None), (1, Some((0, 3))), (1, Some((1, 3))), (1, Some((2, 3))), (1, None), (1, None)]);
         let mut parts = Parts::default();
-        let received: Vec<Item> =
-            sent.iter().flat_map(|message| parts.take(message.items.clone(), message.part)).collect();
+        let (mut received, mut incomplete) = (Vec::new(), Vec::new());
+        for (number, message) in (10..).zip(&sent) {
+            received.extend(parts.take(number, message.items.clone(), message.part));
+            incomplete.push(parts.incomplete());
+        }
         assert_eq!(received, items);
+        // After a restart the stream is read again from the first part.
+        assert_eq!(incomplete, [None, Some(11), Some(11), None, None, None]);
         // A lost part loses its event, and no other.
         let received: Vec<u64> = [0, 1, 3, 4, 5]
             .iter()
-            .flat_map(|at: &usize| parts.take(sent[*at].items.clone(), sent[*at].part))
+            .flat_map(|at: &usize| parts.take(0, sent[*at].items.clone(), sent[*at].part))
             .map(|item| item.seq)
             .collect();
         assert_eq!(received, [1, 3, 4]);

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use async_nats::jetstream::consumer::DeliverPolicy;
-use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use brine_bus::{Bus, BusError};
 use brine_event::Event;
 use brine_runtime::backoff::Backoff;
 use brine_value::{Map, msgpack};
 use bytes::Bytes;
 use futures::StreamExt;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::large::{is_large, is_outage, return_of};
@@ -72,7 +73,22 @@ impl Receiver {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: position + 1 };
         let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
         let consumer = resources.events.create_consumer(config).await.map_err(nats)?;
-        let mut messages = consumer.messages().await.map_err(nats)?;
+        let messages = consumer.messages().await.map_err(nats)?;
+        let (reached, positions) = watch::channel(position);
+        tokio::select! {
+            ended = self.read(messages, position, reached, backoff) => ended,
+            () = self.store_positions(positions) => Ok(()),
+        }
+    }
+
+    /// Publishes the events of the stream's messages here, and sends the number of each message.
+    async fn read(
+        &self,
+        mut messages: Ordered,
+        position: u64,
+        reached: watch::Sender<u64>,
+        backoff: &mut Backoff,
+    ) -> Result<(), LinkError> {
         let mut parts: HashMap<String, Parts> = HashMap::new();
         let (mut seen, mut is_behind) = (position, false);
         loop {
@@ -90,15 +106,37 @@ impl Receiver {
             let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
             (seen, is_behind) = (number, false);
             backoff.reset();
-            self.take(message.subject.as_str(), &message.payload, age, &mut parts).await;
-            if let Err(error) = self.state.store_stream_position(number).await {
+            self.take(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
+            // An event in parts is read again from its first one.
+            let incomplete = parts.values().filter_map(Parts::incomplete).min();
+            reached.send_replace(incomplete.map_or(number, |first| first.saturating_sub(1)));
+        }
+    }
+
+    /// Stores the position in the stream whenever the journal has the events up to it. Messages that arrive in the meantime
+    /// share the next write: a message never waits for the disk.
+    async fn store_positions(&self, mut reached: watch::Receiver<u64>) {
+        while reached.changed().await.is_ok() {
+            let number = *reached.borrow_and_update();
+            let row = self.state.reached(number);
+            // The row may tell of events that have arrived since.
+            if let Err(error) = self.bus.kept(self.bus.last_seq()).await {
+                tracing::error!(%error, "events of the cluster are not in the journal");
+            }
+            if let Err(error) = self.state.store_positions(row).await {
                 tracing::error!(%error, "storing the position in the cluster's events failed: they are read again after a restart");
             }
         }
     }
 
-    /// Publishes the events of a message here.
-    async fn take(&self, subject: &str, payload: &Bytes, age: Duration, parts: &mut HashMap<String, Parts>) {
+    /// Publishes the events of a message here: `number` and `age` are those of the message in the stream.
+    async fn take(
+        &self,
+        subject: &str,
+        payload: &Bytes,
+        (number, age): (u64, Duration),
+        parts: &mut HashMap<String, Parts>,
+    ) {
         let member = subject.rsplit('.').next().and_then(name_of).and_then(|name| String::from_utf8(name).ok());
         let Some(member) = member.filter(|member| member != self.state.member()) else { return };
         let opened = self.link.settings.seal.open(subject, payload).ok().and_then(|packed| Message::unpack(&packed));
@@ -114,24 +152,16 @@ impl Receiver {
         }
         // Before the events: they may be among them.
         self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
-        let items = parts.entry(member.clone()).or_default().take(message.items, message.part);
-        let mut last = None;
+        let items = parts.entry(member.clone()).or_default().take(number, message.items, message.part);
         for item in items {
-            if let Some(number) = self.publish(&member, item, age).await {
-                last = Some(number);
-            }
-        }
-        if let Some(last) = last
-            && let Err(error) = self.bus.kept(last).await
-        {
-            tracing::error!(%error, "events of the cluster are not in the journal");
+            self.publish(&member, item, age).await;
         }
     }
 
-    /// Publishes an event here, and returns its number.
-    async fn publish(&self, member: &str, item: Item, age: Duration) -> Option<u64> {
+    /// Publishes an event here.
+    async fn publish(&self, member: &str, item: Item, age: Duration) {
         if !self.state.with_positions(|positions| positions.is_new(member, item.seq)) {
-            return None;
+            return;
         }
         let cause = item
             .cause
@@ -143,7 +173,7 @@ impl Receiver {
             Err(error) => {
                 metrics::EVENTS_LOST.add(1);
                 tracing::error!(member, seq = item.seq, %error, "event of the cluster refused");
-                return None;
+                return;
             }
         };
         self.prepare(&event).await;
@@ -153,9 +183,9 @@ impl Receiver {
                 Err(error @ (BusError::Event(_) | BusError::TooLarge { .. })) => {
                     metrics::EVENTS_LOST.add(1);
                     tracing::error!(member, seq = item.seq, %error, "event of the cluster refused");
-                    return None;
+                    return;
                 }
-                Err(BusError::Closed) => return None,
+                Err(BusError::Closed) => return,
                 // The disk is full: the stream has the event.
                 Err(_) => tokio::time::sleep(RETRY).await,
             }
@@ -163,7 +193,6 @@ impl Receiver {
         self.state.with_positions(|positions| positions.received(member, item.seq, number));
         metrics::EVENTS_RECEIVED.add(1);
         self.carry_out(&event, number, age).await;
-        Some(number)
     }
 
     /// Stores the whole return that the event of an item refers to. Returns false if it is not here, so that the job cache

@@ -115,19 +115,25 @@ impl State {
         result
     }
 
-    /// Stores that the stream is on the bus up to this message.
-    pub async fn store_stream_position(&self, position: u64) -> Result<(), StoreError> {
-        let packed = {
-            let mut inner = self.inner.lock();
-            inner.stream_position = position;
-            let (received, handled) = inner.positions.stored();
-            let received: Vec<Value> =
-                received.into_iter().map(|(member, incarnation, seq)| list![member, incarnation, seq]).collect();
-            let handled: Vec<Value> = handled.into_iter().map(|(member, seq)| list![member, seq]).collect();
-            msgpack::pack_map(&map! {"stream" => position, "received" => received, "handled" => handled})
-        };
+    /// Records that the stream is on the bus up to this message, and returns the row that [`State::store_positions`] takes
+    /// once the journal has these events.
+    pub fn reached(&self, position: u64) -> Vec<u8> {
+        let mut inner = self.inner.lock();
+        inner.stream_position = position;
+        let (received, handled) = inner.positions.stored();
+        let received: Vec<Value> =
+            received.into_iter().map(|(member, incarnation, seq)| list![member, incarnation, seq]).collect();
+        let handled: Vec<Value> = handled.into_iter().map(|(member, seq)| list![member, seq]).collect();
+        msgpack::pack_map(&map! {"stream" => position, "received" => received, "handled" => handled})
+    }
+
+    /// Stores the positions in the stream and in the events of each member.
+    ///
+    /// # Errors
+    /// The store cannot be written.
+    pub async fn store_positions(&self, row: Vec<u8>) -> Result<(), StoreError> {
         let mut batch = Batch::new();
-        batch.put(TABLE, POSITIONS, packed);
+        batch.put(TABLE, POSITIONS, row);
         self.store.write_when_room(batch).await.durable().await
     }
 
@@ -333,7 +339,7 @@ mod tests {
             positions.received("m2", 4, 10);
             positions.handled_elsewhere(&[("m2".into(), 3)]);
         });
-        first.store_stream_position(77).await.unwrap();
+        first.store_positions(first.reached(77)).await.unwrap();
         let incarnation = first.incarnation().to_owned();
         drop(first);
         let again = state(directory.path());
