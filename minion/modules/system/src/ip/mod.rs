@@ -1,6 +1,20 @@
-//! `ip`: network interfaces of Debian's ifupdown: starting and stopping them, and their routes.
+//! `ip`: network interfaces of Debian's ifupdown: their files, bonds and routes, starting and stopping them, and the
+//! global network settings.
+//!
+//! `options` knows the options of interfaces, `adapter` their text, `parse` reads their files, `settings` converts the
+//! arguments of `ip.build_interface`, and `interfaces`, `routes` and `global` write.
 
+mod adapter;
+mod bond;
+mod build;
+mod global;
+mod interfaces;
+mod options;
+mod parse;
 mod routes;
+mod settings;
+#[cfg(test)]
+mod tests;
 
 use std::path::PathBuf;
 
@@ -14,7 +28,22 @@ use routes::Files;
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ip`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ip", [up, down, get_bond, get_routes, build_routes]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "ip",
+    [
+        up,
+        down,
+        get_bond,
+        get_routes,
+        build_routes,
+        build::build_bond,
+        build::build_interface,
+        build::get_interface,
+        build::get_network_settings,
+        build::build_network_settings,
+        build::apply_network_settings
+    ]
+);
 
 /// Longest accepted name of an interface. The kernel's own limit is 15; aliases (`eth0:backup`) add a label.
 const LONGEST_NAME: usize = 32;
@@ -85,6 +114,10 @@ pub fn build_routes(
 }
 
 fn host() -> Files {
+    #[cfg(test)]
+    if let Some(root) = tests::root() {
+        return Files { root };
+    }
     Files { root: PathBuf::from("/") }
 }
 
@@ -116,38 +149,4 @@ fn interface(name: &str) -> Result<&str, CallError> {
     }
     let rule = "letters, digits and ._-: that start with a letter or digit";
     Err(CallError::Execution(format!("the interface name is invalid: expected up to {LONGEST_NAME} {rule}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use brine_value::map;
-
-    use super::*;
-    use crate::testing::{Scripted, context_with};
-
-    #[test]
-    fn interfaces_are_switched_unless_another_controls_them() {
-        let programs = Scripted::new("$ ifup eth0\n| started\n$ ifdown eth0\n| stopped\n");
-        let context = context_with(map! {"os_family" => "Debian"}, programs.clone());
-        assert_eq!(up(&context, "eth0".into(), "eth".into()).unwrap(), "started".into());
-        assert_eq!(down(&context, "eth0".into(), "eth".into()).unwrap(), "stopped".into());
-        assert_eq!(programs.ran(), "ifup eth0\nifdown eth0");
-        for kind in ["slave", "source"] {
-            assert_eq!(up(&context, "eth1".into(), kind.into()).unwrap(), Value::default(), "{kind}");
-        }
-        assert_eq!(programs.ran(), "");
-        let other = context_with(map! {"os_family" => "RedHat"}, programs);
-        assert!(up(&other, "eth0".into(), "eth".into()).is_err());
-    }
-
-    #[test]
-    fn interface_names_cannot_escape() {
-        for name in ["eth0", "bond0.12", "eth0:1", "br-lan"] {
-            assert_eq!(interface(name).unwrap(), name);
-        }
-        let long = "e".repeat(LONGEST_NAME + 1);
-        for name in ["", "-a", "../x", "a/b", "a b", "a\nb", "$(id)", "a\"", ".hidden", &long] {
-            assert!(interface(name).is_err(), "{name:?}");
-        }
-    }
 }

@@ -10,7 +10,7 @@ use brine_value::{Map, Value};
 /// Most routes of one interface.
 const MOST_ROUTES: usize = 4096;
 /// Largest file that is read, in bytes.
-const LARGEST: u64 = 1 << 20;
+pub(super) const LARGEST: u64 = 1 << 20;
 /// Longest comment of a route, in bytes.
 const LONGEST_COMMENT: usize = 256;
 
