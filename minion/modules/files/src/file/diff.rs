@@ -23,7 +23,7 @@ pub fn unified(before: &str, after: &str) -> String {
 }
 
 /// Returns the diff as [`unified`], of lines that include their ends.
-pub(crate) fn unified_lines(a: &[&str], b: &[&str]) -> String {
+pub fn unified_lines(a: &[&str], b: &[&str]) -> String {
     let groups = groups(&steps(a, b));
     let mut out = String::new();
     for group in &groups {

@@ -35,7 +35,7 @@ use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 
-pub use diff::unified;
+pub use diff::{unified, unified_lines};
 pub use state::{content, difference};
 
 pub(super) static ROOM: Room = Room {

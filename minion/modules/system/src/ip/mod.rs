@@ -25,6 +25,9 @@ use brine_value::{Map, Value};
 
 use routes::Files;
 
+#[cfg(test)]
+pub(crate) use tests::with_root;
+
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `ip`.

@@ -18,7 +18,7 @@ pub(super) fn root() -> Option<PathBuf> {
 }
 
 /// Lets functions that this thread calls use the network's files below a scratch directory, which has these files.
-fn with_root<T>(files: &[(&str, &str)], act: impl FnOnce(&Path) -> T) -> T {
+pub(crate) fn with_root<T>(files: &[(&str, &str)], act: impl FnOnce(&Path) -> T) -> T {
     let root = tempfile::tempdir().unwrap();
     for directory in
         ["network/interfaces.d", "network/if-up.d", "network/if-down.d", "modprobe.d", "ppp/peers", "default"]

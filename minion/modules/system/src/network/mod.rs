@@ -14,12 +14,17 @@ mod hosts;
 mod networks;
 pub(super) mod routes;
 mod sockets;
+mod state;
 mod subnet;
 
 use subnet::Subnet;
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS, hosts::FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room {
+    functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS, hosts::FUNCTIONS],
+    states: &[state::FUNCTIONS],
+    unavailable: Some(state::unavailable),
+    ..Room::EMPTY
+};
 
 /// Execution functions of `network`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -1,0 +1,5 @@
+settings:
+  network.system:
+    - enabled: True
+    - hostname: web.example.com
+    - require_reboot: True
