@@ -10,6 +10,7 @@ pub(crate) mod disk;
 pub(crate) mod dnsutil;
 pub(crate) mod ethtool;
 pub(crate) mod extfs;
+pub(crate) mod firewall;
 pub(crate) mod firewalld;
 pub(crate) mod gpg;
 pub(crate) mod group;

@@ -1,7 +1,8 @@
-//! `disk`: usage of the mounted file systems, and attributes of block devices.
+//! `disk`: usage of the mounted file systems and its limits, and attributes of block devices.
 
 pub(crate) mod devices;
 mod hardware;
+mod state;
 
 use brine_context::programs::run;
 use brine_context::{Context, Room};
@@ -9,7 +10,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `disk`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -1,6 +1,6 @@
 //! `network` functions on routes, neighbours and connections.
 
-use std::net::{Ipv4Addr, Ipv6Addr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs, UdpSocket};
 use std::time::Duration;
 
 use brine_context::Context;
@@ -96,17 +96,26 @@ pub fn ipneighs6(context: &Context) -> CallResult {
     neighbours(context, ':')
 }
 
-/// Return whether a TCP port of a host is reachable.
+/// Return whether a port of a host is reachable.
+///
+/// proto
+///     `tcp`, or `udp`: then the host must answer a packet with random text.
+///
+/// family
+///     `ipv4` or `ipv6`, if the address must be one of them.
 ///
 /// CLI Example:
 ///
 ///     salt '*' network.connect archlinux.org 80 timeout=3
+///     salt '*' network.connect archlinux.org 80 family=ipv6
 #[function]
 pub fn connect(
     _context: &Context,
     #[default] host: String,
     #[default] port: Option<u16>,
     #[default(5)] timeout: u64,
+    #[default("tcp".into())] proto: String,
+    #[default] family: Option<String>,
 ) -> CallResult {
     let missing = |what: &str| {
         Ok(map! {"result" => false, "comment" => format!("Required argument, {what}, is missing.")}.into())
@@ -115,14 +124,36 @@ pub fn connect(
         return missing("host");
     }
     let Some(port) = port else { return missing("port") };
-    let Some(address) = (host.as_str(), port).to_socket_addrs().ok().and_then(|mut all| all.next()) else {
-        let comment = format!("Unable to resolve host {host} on tcp port {port}");
+    let proto = if proto == "udp" { "udp" } else { "tcp" };
+    let fits = |address: &SocketAddr| match family.as_deref() {
+        Some("ipv4") => address.is_ipv4(),
+        Some("ipv6") => address.is_ipv6(),
+        _ => true,
+    };
+    let Some(address) = (host.as_str(), port).to_socket_addrs().ok().and_then(|mut all| all.find(fits)) else {
+        let comment = format!("Unable to resolve host {host} on {proto} port {port}");
         return Ok(map! {"result" => false, "comment" => comment}.into());
     };
-    let connected = TcpStream::connect_timeout(&address, Duration::from_secs(timeout.max(1))).is_ok();
+    let timeout = Duration::from_secs(timeout.max(1));
+    let connected = match proto {
+        "udp" => answers(address, timeout).is_ok(),
+        _ => TcpStream::connect_timeout(&address, timeout).is_ok(),
+    };
     let how = if connected { "Successfully connected" } else { "Unable to connect" };
-    let comment = format!("{how} to {host} ({}) on tcp port {port}", address.ip());
+    let comment = format!("{how} to {host} ({}) on {proto} port {port}", address.ip());
     Ok(map! {"result" => connected, "comment" => comment}.into())
+}
+
+/// Sends a packet to an address, and waits for the answer.
+fn answers(address: SocketAddr, timeout: Duration) -> std::io::Result<()> {
+    let own: SocketAddr =
+        if address.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
+    let socket = UdpSocket::bind(own)?;
+    // Packets of others are no answers.
+    socket.connect(address)?;
+    socket.set_read_timeout(Some(timeout))?;
+    socket.send(format!("{:032x}", rand::random::<u128>()).as_bytes())?;
+    socket.recv(&mut [0; 255]).map(|_| ())
 }
 
 /// Ping a host four times, and return the output, or with `return_boolean` whether it answered.

@@ -1,0 +1,73 @@
+//! `firewall`: the state of a connection through firewalls.
+
+use brine_context::{Room, StateContext, StateReturn};
+use brine_function::{Args, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+pub(super) static ROOM: Room = Room { states: &[FUNCTIONS], ..Room::EMPTY };
+
+/// State functions of `firewall`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewall", [check]);
+
+/// Ensure that this host can connect to a port of another. In test mode it does not try.
+///
+/// kwargs
+///     `proto` (`tcp` or `udp`), `family` (`ipv4` or `ipv6`) and `timeout`, as of `network.connect`.
+#[function]
+pub fn check(context: &StateContext, name: String, #[default] port: Value, #[keywords] mut kwargs: Map) -> CallResult {
+    let test = kwargs.shift_remove("test").map_or(context.test, |test| test.is_truthy());
+    if test {
+        return Ok(StateReturn::ok(&name, "The connection will be tested").into());
+    }
+    let args = Args { positional: vec![name.as_str().into(), port], keyword: kwargs };
+    let tried = context.call.call("network.connect", args)?;
+    let comment = tried.get("comment").map(ToString::to_string).unwrap_or_default();
+    let result = tried.get("result").and_then(Value::as_bool);
+    Ok(StateReturn { result, ..StateReturn::ok(&name, comment) }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use brine_value::map;
+
+    use crate::testing::applied;
+
+    #[test]
+    fn connections_are_tried_unless_in_test_mode() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let settings = map! {"name" => "127.0.0.1", "port" => port, "timeout" => 5};
+        let open = applied("firewall.check", settings.clone(), false, "");
+        assert_eq!(open.result, Some(true), "{}", open.comment);
+        assert!(open.comment.contains(&port.to_string()), "{}", open.comment);
+        let other = map! {"name" => "127.0.0.1", "port" => port, "family" => "ipv6"};
+        let other = applied("firewall.check", other, false, "");
+        let expected = format!("Unable to resolve host 127.0.0.1 on tcp port {port}");
+        assert_eq!((other.result, other.comment), (Some(false), expected));
+        drop(listener);
+        let shut = applied("firewall.check", settings.clone(), false, "");
+        assert_eq!(shut.result, Some(false), "{}", shut.comment);
+        let tried = applied("firewall.check", settings, true, "");
+        assert_eq!((tried.result, tried.comment.as_str()), (Some(true), "The connection will be tested"));
+    }
+
+    #[test]
+    fn a_udp_port_is_open_if_it_answers() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = server.local_addr().unwrap().port();
+        let settings = map! {"name" => "127.0.0.1", "port" => port, "proto" => "udp", "timeout" => 10};
+        let answering = std::thread::spawn(move || {
+            let mut packet = [0; 64];
+            let (length, from) = server.recv_from(&mut packet).unwrap();
+            server.send_to(&packet[..length], from).unwrap();
+        });
+        let open = applied("firewall.check", settings.clone(), false, "");
+        answering.join().unwrap();
+        let expected = format!("Successfully connected to 127.0.0.1 (127.0.0.1) on udp port {port}");
+        assert_eq!((open.result, open.comment), (Some(true), expected));
+        // Nobody has the port any more.
+        assert_eq!(applied("firewall.check", settings, false, "").result, Some(false));
+    }
+}
