@@ -54,8 +54,8 @@ pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 /// conditions such as `>=1.2, <2`. `sources` is a list of mappings of a package to its file.
 ///
 /// Accepts `fromrepo`, `enablerepo`, `disablerepo`, `disableexcludes`, `setopt`, `skip_verify`, `reinstall`,
-/// `ignore_epoch`, `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends` and `root`, as far as the
-/// package manager supports them.
+/// `ignore_epoch`, `update_holds`, `only_upgrade`, `force_conf_new`, `install_recommends`, `downloadonly` and `root`, as
+/// far as the package manager supports them.
 ///
 /// CLI Example:
 ///

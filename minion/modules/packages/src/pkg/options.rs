@@ -53,6 +53,8 @@ pub struct Options {
     pub only_upgrade: bool,
     /// Whether configuration files with local changes are replaced.
     pub force_conf_new: bool,
+    /// Whether packages are downloaded and not installed.
+    pub download_only: bool,
 }
 
 /// Whether an argument is true, also as a string.
@@ -93,6 +95,7 @@ impl Options {
             keep_vendors: flag("novendorchange"),
             only_upgrade: flag("only_upgrade"),
             force_conf_new: flag("force_conf_new"),
+            download_only: flag("downloadonly"),
         }
     }
 }

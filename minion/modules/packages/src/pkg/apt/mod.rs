@@ -301,6 +301,7 @@ fn install_command(wanted: &[Desired], options: &Options) -> Vec<String> {
     command.extend(options.only_upgrade.then(|| "--only-upgrade".to_owned()));
     command.extend(options.skip_verify.then(|| "--allow-unauthenticated".to_owned()));
     command.extend(options.reinstall.then(|| "--reinstall".to_owned()));
+    command.extend(options.download_only.then(|| "--download-only".to_owned()));
     if !options.from.is_empty() {
         command.extend(["-t".to_owned(), options.from.join(",")]);
     }

@@ -73,3 +73,12 @@ fn error_output_is_reported() {
     assert_eq!(complaints(&output), ["W: x\nE: Unable to locate package q"]);
     assert_eq!(complaints(&Output { retcode: 0, ..output }), Vec::<String>::new());
 }
+
+#[test]
+fn packages_are_only_downloaded_if_asked() {
+    let wanted = [("a".to_owned(), None)];
+    let options = Options { download_only: true, ..Options::default() };
+    let command = install_command(&wanted, &options);
+    assert!(command.ends_with(&["--download-only", "install", "a"].map(str::to_owned)), "{command:?}");
+    assert!(!install_command(&wanted, &Options::default()).contains(&"--download-only".to_owned()));
+}

@@ -204,6 +204,7 @@ impl Dnf {
             command.extend(best.iter().filter(|_| program == Program::Dnf && verb == "install").cloned());
             command.extend(settings(options));
             command.extend(options.skip_verify.then(|| "--nogpgcheck".to_owned()));
+            command.extend(options.download_only.then(|| "--downloadonly".to_owned()));
             command.push(verb.to_owned());
             command.extend(best.into_iter().filter(|_| program == Program::Dnf5 && verb == "install"));
             command.extend(words);

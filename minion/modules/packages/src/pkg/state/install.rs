@@ -97,7 +97,7 @@ fn newest_said(
 }
 
 /// Formats a package with its requested version.
-fn desired((package, version): &Desired) -> String {
+pub(super) fn desired((package, version): &Desired) -> String {
     match version {
         Some(version) if version.starts_with(['<', '>', '=']) => format!("{package}{version}"),
         Some(version) => format!("{package}={version}"),
@@ -105,7 +105,7 @@ fn desired((package, version): &Desired) -> String {
     }
 }
 
-fn list(wanted: &[Desired]) -> String {
+pub(super) fn list(wanted: &[Desired]) -> String {
     wanted.iter().map(desired).collect::<Vec<_>>().join(", ")
 }
 

@@ -1,6 +1,7 @@
 //! `pkg`: states of packages. `install.rs` installs packages and `sources.rs` files, `remove.rs` removes packages,
-//! `upgrade.rs` upgrades them, `holds.rs` holds versions.
+//! `upgrade.rs` upgrades them, `holds.rs` holds versions, `download.rs` downloads packages.
 
+mod download;
 mod holds;
 mod install;
 pub(crate) mod pkgrepo;
@@ -21,8 +22,23 @@ use crate::pkg::{Desired, Options, Packages, packages, requested};
 use holds::{hold, unhold};
 
 /// State functions of `pkg`.
-pub static FUNCTIONS: &[Function<StateContext>] =
-    registry!("pkg", [installed, latest, uptodate, removed, purged, held, unheld, mod_watch]);
+pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+    "pkg",
+    [
+        installed,
+        latest,
+        uptodate,
+        removed,
+        purged,
+        held,
+        unheld,
+        mod_watch,
+        download::downloaded,
+        download::group_installed,
+        download::patch_installed,
+        download::patch_downloaded
+    ]
+);
 
 /// The arguments of `pkg.installed`.
 #[derive(Args)]

@@ -19,6 +19,7 @@ struct Fake {
     known: Versions,
     refreshed: Mutex<usize>,
     held: Mutex<Vec<String>>,
+    downloaded: Mutex<Versions>,
 }
 
 impl Fake {
@@ -71,6 +72,10 @@ impl Packages for Fake {
         }
         for (name, version) in wanted {
             let version = version.unwrap_or_else(|| self.known[&name].clone());
+            if options.download_only {
+                self.downloaded.lock().insert(name, version);
+                continue;
+            }
             self.installed.lock().insert(name, version);
         }
         Ok(errors)
@@ -397,4 +402,49 @@ fn packages_are_installed_from_files() {
     ERROR: no package
     ERROR: 'sources' is a list of mappings of a package to its file
     "#);
+}
+
+#[test]
+fn packages_are_downloaded_and_not_installed() {
+    let fake = Fake::new();
+    let options = Options { download_only: true, ..Options::default() };
+    let have = || Ok(fake.downloaded.lock().clone());
+    let mut told = String::new();
+    for (test, version) in [(true, None), (false, None), (false, None), (false, Some("2.1")), (false, Some(">=9"))] {
+        let context = testing::state_context(test, &[]);
+        let wanted = [("tree".to_owned(), version.map(str::to_owned))];
+        told += &report(download::download(&context, &fake, "n", &wanted, &options, &have));
+    }
+    let context = testing::state_context(false, &[]);
+    let nosuch = [("nosuch".to_owned(), None)];
+    told += &report(download::download(&context, &fake, "n", &nosuch, &options, &have));
+    assert!(!fake.installed.lock().contains_key("tree"));
+    insta::assert_snapshot!(told, @r"
+    None: The following packages would be downloaded: tree | {}
+    True: Packages downloaded: tree | {}
+    True: All specified packages are already downloaded | {}
+    True: All specified packages (matching specified versions) are already downloaded | {}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - No version matching 'tree>=9' could be found (available: 2.1) | {}
+    False: Problem encountered installing package(s). Additional info follows:
+
+    errors:
+        - E: Unable to locate package nosuch | {}
+    ");
+}
+
+#[test]
+fn groups_and_patches_are_not_available() {
+    let states = |context: &StateContext, name: &str| {
+        let args = Args::keyword(map! {"name" => "n", "advisory_ids" => list!["a"]});
+        let state = context.call.minion.states.call(context, name, args).unwrap();
+        format!("{}: {}", state.get("result").unwrap(), state.get("comment").unwrap())
+    };
+    let context = testing::state_context(false, &[]);
+    assert_eq!(states(&context, "pkg.group_installed"), "False: pkg.group_install not available for this platform");
+    for name in ["pkg.patch_installed", "pkg.patch_downloaded"] {
+        assert_eq!(states(&context, name), format!("False: The {name} state is not available on this platform"));
+    }
 }

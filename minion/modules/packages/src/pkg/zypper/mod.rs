@@ -143,6 +143,7 @@ impl Zypper {
         let mut command = words(&["--no-refresh"]);
         command.extend(options.skip_verify.then(|| "--no-gpg-checks".to_owned()));
         command.extend(words(&["install", "--auto-agree-with-licenses"]));
+        command.extend(options.download_only.then(|| "--download-only".to_owned()));
         command.push(if options.capabilities { "--capability" } else { "--name" }.into());
         if !options.from.is_empty() {
             command.extend(words(&["--force", "--force-resolution"]));

@@ -1,0 +1,122 @@
+//! States of downloaded packages, and those of groups and patches, which no supported package manager has.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, function};
+use brine_value::{Map, Value};
+
+use super::{encountered, given, normalized, report};
+use crate::pkg::state::install::list;
+use crate::pkg::{
+    Desired, Operation, Options, Packages, Versions, install as put, packages, requested, satisfies, trouble,
+};
+
+/// Ensure that a package, or several with `pkgs`, are in the cache of the package manager, and not that they are
+/// installed. On systems with apt.
+#[function]
+pub fn downloaded(
+    context: &StateContext,
+    name: String,
+    #[default] version: Value,
+    #[default] pkgs: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if context.call.os_family() != "Debian" {
+        return Ok(absent(&name, "The pkg.downloaded state is not available on this platform"));
+    }
+    if pkgs.as_list().is_some_and(<[Value]>::is_empty) {
+        return Ok(StateReturn::ok(&name, "No packages to download provided").into());
+    }
+    let packages = packages(&context.call)?;
+    let options = Options { download_only: true, ..Options::read(&kwargs) };
+    let wanted = requested(Some(&name), &pkgs, given(&version).as_deref())?;
+    let wanted = normalized(context, packages, wanted);
+    let have = || {
+        let found = context.call.call("pkg.list_downloaded", Args::default())?;
+        let versions = |versions: &Value| {
+            let versions = versions.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
+            versions.collect::<Vec<_>>().join(",")
+        };
+        let found = found.as_map().into_iter().flatten();
+        Ok(found.map(|(name, about)| (name.to_string(), versions(about))).collect())
+    };
+    report(&name, download(context, packages, &name, &wanted, &options, &have))
+}
+
+/// Downloads the packages that are not among the downloaded ones, which `have` returns.
+pub(super) fn download(
+    context: &StateContext,
+    packages: &dyn Packages,
+    name: &str,
+    wanted: &[Desired],
+    options: &Options,
+    have: &dyn Fn() -> Result<Versions, CallError>,
+) -> Result<StateReturn, CallError> {
+    let missing = |have: &Versions| -> Result<Vec<Desired>, CallError> {
+        let mut missing = Vec::new();
+        for one in wanted {
+            let there = match (have.get(&one.0), &one.1) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                // One of the downloaded versions is enough.
+                (Some(versions), Some(version)) => {
+                    let mut found = false;
+                    for have in versions.split(',') {
+                        found |= satisfies(&context.call, packages, have, version, options.ignore_epoch)?;
+                    }
+                    found
+                }
+            };
+            if !there {
+                missing.push(one.clone());
+            }
+        }
+        Ok(missing)
+    };
+    let targets = missing(&have()?)?;
+    if targets.is_empty() {
+        let versioned = wanted.iter().any(|(_, version)| version.is_some());
+        let versions = if versioned { " (matching specified versions)" } else { "" };
+        return Ok(StateReturn::ok(name, format!("All specified packages{versions} are already downloaded")));
+    }
+    let names = targets.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    if context.test {
+        return Ok(StateReturn::would(name, format!("The following packages would be downloaded: {names}")));
+    }
+    let done = put(&context.call, packages, wanted, options).map_err(|error| encountered("downloading", error))?;
+    if !done.errors.is_empty() {
+        let comment = trouble(packages, Operation::Installing, &done.errors);
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    }
+    let failed = missing(&have()?)?;
+    if !failed.is_empty() {
+        let comment = format!("The following packages failed to download: {}", list(&failed));
+        return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
+    }
+    let comment = if done.changes.is_empty() { format!("Packages downloaded: {names}") } else { String::new() };
+    Ok(StateReturn::ok(name, comment).with_changes(done.changes))
+}
+
+/// Ensure that a group of packages is installed. No supported package manager has groups: the state fails, as Salt's on
+/// Debian.
+#[function]
+pub fn group_installed(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(absent(&name, "pkg.group_install not available for this platform"))
+}
+
+/// Ensure that the packages of security advisories are installed. No supported package manager has them: the state
+/// fails, as Salt's on Debian.
+#[function]
+pub fn patch_installed(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(absent(&name, "The pkg.patch_installed state is not available on this platform"))
+}
+
+/// Ensure that the packages of security advisories are downloaded. No supported package manager has them: the state
+/// fails, as Salt's on Debian.
+#[function]
+pub fn patch_downloaded(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
+    Ok(absent(&name, "The pkg.patch_downloaded state is not available on this platform"))
+}
+
+fn absent(name: &str, comment: &str) -> Value {
+    StateReturn::failed(name, comment).into()
+}
