@@ -4,6 +4,7 @@
 
 pub(crate) mod debconf;
 pub(crate) mod git;
+pub(crate) mod kernelpkg;
 pub(crate) mod lowpkg;
 pub(crate) mod npm;
 pub(crate) mod pip;
