@@ -14,6 +14,7 @@ pub(crate) mod hashutil;
 pub(crate) mod hosts;
 pub(crate) mod ini;
 pub(crate) mod logrotate;
+pub(crate) mod rsync;
 pub(crate) mod temp;
 
 #[cfg(test)]
