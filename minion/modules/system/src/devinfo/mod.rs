@@ -1,0 +1,171 @@
+//! `devinfo`: devices by their properties, and the hardware as the program `hwinfo` describes it.
+
+mod report;
+
+use std::collections::BTreeSet;
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::arguments::names;
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_host::programs::argument;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `devinfo`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("devinfo", [filter, hwinfo]);
+
+/// Return the disks whose properties are among the given ones, sorted. A key such as `e.id_bus` is a place in the result of
+/// `udev.info`, in lower case.
+///
+/// udev_in
+///     Properties that the disks have, with a value or a list of values.
+///
+/// udev_ex
+///     Properties that exclude disks.
+///
+/// CLI Example:
+///
+///     salt '*' devinfo.filter udev_in='{"e.id_bus": "ata"}'
+#[function]
+pub fn filter(context: &Context, #[default] udev_in: Map, #[default] udev_ex: Map) -> CallResult {
+    let mut found = BTreeSet::new();
+    for disk in context.grains().get("disks").and_then(Value::as_list).unwrap_or_default() {
+        let about = context.call("udev.info", Args::positional([disk.clone()]))?;
+        if matches(&about, &udev_in) && (udev_ex.is_empty() || !matches(&about, &udev_ex)) {
+            found.insert(disk.to_string());
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Whether a device has one of the values of each property.
+fn matches(about: &Value, wanted: &Map) -> bool {
+    let list = |value: &Value| match value {
+        Value::List(items) => items.clone(),
+        one => vec![one.clone()],
+    };
+    wanted.iter().all(|(key, values)| {
+        let key = key.to_string().to_uppercase();
+        let absent = || Value::from("n/a");
+        let have = key.split('.').try_fold(about, |value, part| value.get(part)).cloned().unwrap_or_else(absent);
+        if matches!(have, Value::Map(_)) {
+            tracing::warn!(key, "the property of udev has properties of its own: it is not compared");
+            return true;
+        }
+        let have = list(&have);
+        list(values).iter().any(|value| have.contains(value))
+    })
+}
+
+/// Return a description of the hardware, by the program `hwinfo`.
+///
+/// items
+///     Parts of the hardware; by default `bios`, `cpu`, `disk`, `memory`, `network` and `partition`.
+///
+/// short
+///     Whether it is a summary.
+///
+/// listmd
+///     Whether RAID devices are described.
+///
+/// devices
+///     Devices to describe; all by default.
+///
+/// CLI Example:
+///
+///     salt '*' devinfo.hwinfo
+///     salt '*' devinfo.hwinfo items='["disk"]' short=False devices='["/dev/sda"]'
+#[function]
+pub fn hwinfo(
+    context: &Context,
+    #[default] items: Value,
+    #[default(true)] short: bool,
+    #[default(false)] listmd: bool,
+    #[default] devices: Value,
+) -> CallResult {
+    if context.minion.programs.find("hwinfo").is_none() {
+        return Err(CallError::Execution("the program hwinfo is not installed: install the package 'hwinfo'".into()));
+    }
+    let mut wanted = names(&items);
+    if wanted.is_empty() {
+        wanted = ["bios", "cpu", "disk", "memory", "network", "partition"].map(str::to_owned).to_vec();
+    }
+    let mut words = vec!["hwinfo".to_owned()];
+    for item in &wanted {
+        words.push(format!("--{}", argument(item)?));
+    }
+    words.extend(short.then(|| "--short".to_owned()));
+    words.extend(listmd.then(|| "--listmd".to_owned()));
+    for device in names(&devices) {
+        words.extend(["--only".to_owned(), argument(&device)?]);
+    }
+    let output = run(context, &words, &[])?;
+    let text = &output.stdout;
+    let mut result = map! {"hwinfo" => if short { report::short(text) } else { report::full(text) }};
+    let grains = context.grains();
+    let mut add = |item: &str, keys: &[(&str, &str)]| {
+        if wanted.iter().any(|wanted| wanted == item) {
+            let found: Map = keys
+                .iter()
+                .map(|(name, grain)| ((*name).into(), grains.get(*grain).cloned().unwrap_or_default()))
+                .collect();
+            result.insert(format!("{item} grains").into(), found.into());
+        }
+    };
+    add("bios", &[("efi", "efi"), ("efi-secure-boot", "efi-secure-boot")]);
+    add("memory", &[("mem_total", "mem_total")]);
+    let network = [("fqdn", "fqdn"), ("ip_interfaces", "ip_interfaces"), ("dns", "dns")];
+    add("network", if short { &network[..2] } else { &network });
+    Ok(result.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::json::to_json;
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, context_with};
+
+    #[test]
+    fn disks_are_chosen_by_their_properties() {
+        let transcript = "
+            $ udevadm info --export --query=all --name=sda
+            | S: by-id/one
+            | S: by-id/two
+            | E: ID_BUS=ata
+            $ udevadm info --export --query=all --name=sdb
+            | S: by-id/three
+            | E: ID_BUS=usb
+        ";
+        let context = context_with(map! {"disks" => list!["sdb", "sda"]}, Scripted::new(transcript));
+        for (wanted, without, expected) in [
+            (map! {}, map! {}, list!["sda", "sdb"]),
+            (map! {"e.id_bus" => "ata"}, map! {}, list!["sda"]),
+            (map! {"e.id_bus" => list!["ata", "usb"]}, map! {"s" => "by-id/two"}, list!["sdb"]),
+            (map! {"e.none" => "n/a"}, map! {}, list!["sda", "sdb"]),
+            (map! {"e" => "x"}, map! {}, list!["sda", "sdb"]),
+            (map! {"s" => list!["by-id/two", "by-id/three"]}, map! {"e.id_bus" => "ata"}, list!["sdb"]),
+        ] {
+            assert_eq!(filter(&context, wanted.clone(), without.clone()).unwrap(), expected, "{wanted:?} {without:?}");
+        }
+    }
+
+    #[test]
+    fn hardware_is_described_with_grains() {
+        let grains = map! {"efi" => false, "mem_total" => 5, "fqdn" => "a.b", "disks" => list![]};
+        let programs = Scripted::new("$ hwinfo ...\n| cpu:\n|                        Some CPU, 2400 MHz");
+        let context = context_with(grains, programs.clone());
+        let all = hwinfo(&context, Value::Nil, true, false, Value::Nil).unwrap();
+        insta::assert_snapshot!(to_json(&all), @r#"{"hwinfo": {"cpu": {"0": "Some CPU, 2400 MHz"}}, "bios grains": {"efi": false, "efi-secure-boot": null}, "memory grains": {"mem_total": 5}, "network grains": {"fqdn": "a.b", "ip_interfaces": null}}"#);
+        let some = hwinfo(&context, list!["disk"], false, true, list!["/dev/sda"]).unwrap();
+        insta::assert_snapshot!(to_json(&some), @r#"{"hwinfo": {"cpu": {"": "", "Note": "Some CPU, 2400 MHz"}}}"#);
+        insta::assert_snapshot!(programs.ran(), @r"
+        hwinfo --bios --cpu --disk --memory --network --partition --short
+        hwinfo --disk --listmd --only /dev/sda
+        ");
+        assert!(hwinfo(&context, list!["--help"], true, false, Value::Nil).is_err());
+    }
+}

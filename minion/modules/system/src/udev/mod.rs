@@ -1,0 +1,203 @@
+//! `udev`: what udev knows of devices.
+
+use brine_context::programs::run;
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `udev`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("udev", [info, env, name, path, links, exportdb]);
+
+/// Return all that udev knows of a device: `E` has its properties, `N` its name, `P` its path and `S` its links.
+///
+/// CLI Example:
+///
+///     salt '*' udev.info /dev/sda
+///     salt '*' udev.info /sys/class/net/eth0
+#[function]
+pub fn info(context: &Context, dev: String) -> CallResult {
+    about(context, &dev).map(Into::into)
+}
+
+/// Return the properties of a device.
+///
+/// CLI Example:
+///
+///     salt '*' udev.env /dev/sda
+#[function]
+pub fn env(context: &Context, dev: String) -> CallResult {
+    part(context, &dev, "E")
+}
+
+/// Return the name of a device.
+///
+/// CLI Example:
+///
+///     salt '*' udev.name /dev/sda
+#[function]
+pub fn name(context: &Context, dev: String) -> CallResult {
+    part(context, &dev, "N")
+}
+
+/// Return the path of a device below `/sys`.
+///
+/// CLI Example:
+///
+///     salt '*' udev.path /dev/sda
+#[function]
+pub fn path(context: &Context, dev: String) -> CallResult {
+    part(context, &dev, "P")
+}
+
+/// Return the links to a device that udev has made, below `/dev`.
+///
+/// CLI Example:
+///
+///     salt '*' udev.links /dev/sda
+#[function]
+pub fn links(context: &Context, dev: String) -> CallResult {
+    part(context, &dev, "S")
+}
+
+/// Return what udev knows of all devices, or of those of some subsystems.
+///
+/// CLI Example:
+///
+///     salt '*' udev.exportdb
+///     salt '*' udev.exportdb subsystems='[usb, block]'
+#[function]
+pub fn exportdb(context: &Context, #[default] subsystems: Value) -> CallResult {
+    let wanted = match &subsystems {
+        Value::Nil => None,
+        Value::List(subsystems) => Some(subsystems),
+        _ => return Err(CallError::Execution("subsystems must be a list".into())),
+    };
+    let devices = query(context, &["udevadm", "info", "--export-db"])?;
+    let fits = |device: &Map| {
+        let subsystem = device.get("E").and_then(|properties| properties.get("SUBSYSTEM"));
+        wanted.is_none_or(|wanted| subsystem.is_some_and(|subsystem| wanted.contains(subsystem)))
+    };
+    Ok(devices.into_iter().filter(fits).collect())
+}
+
+fn part(context: &Context, dev: &str, part: &str) -> CallResult {
+    Ok(about(context, dev)?.shift_remove(part).unwrap_or_default())
+}
+
+fn about(context: &Context, dev: &str) -> Result<Map, CallError> {
+    let kind = if dev.contains("sys") { "path" } else { "name" };
+    let device = format!("--{kind}={dev}");
+    let devices = query(context, &["udevadm", "info", "--export", "--query=all", &device])?;
+    devices.into_iter().next().ok_or_else(|| CallError::Execution(format!("udev does not know the device {dev}")))
+}
+
+fn query(context: &Context, words: &[&str]) -> Result<Vec<Map>, CallError> {
+    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let output = run(context, &words, &[])?;
+    if output.retcode != 0 {
+        return Err(CallError::Execution(output.stderr));
+    }
+    Ok(devices(&output.stdout))
+}
+
+/// Parses the output of `udevadm info`: devices are separated by empty lines.
+fn devices(text: &str) -> Vec<Map> {
+    let (mut found, mut device) = (Vec::new(), Map::new());
+    for line in text.lines().map(str::trim).chain([""]) {
+        if line.is_empty() {
+            if !device.is_empty() {
+                found.push(normalized(std::mem::take(&mut device)));
+            }
+            continue;
+        }
+        let Some((query, data)) = line.split_once(':').map(|(query, data)| (query, data.trim())) else { continue };
+        match (query, data.split_once('=')) {
+            ("E", Some((name, value))) => {
+                if let Value::Map(properties) = device.entry("E".into()).or_insert_with(Value::map) {
+                    properties.insert(name.into(), number(value));
+                }
+            }
+            ("E", None) => {}
+            _ => {
+                if let Value::List(items) = device.entry(query.into()).or_insert_with(|| Value::List(Vec::new())) {
+                    items.push(data.into());
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Replaces lists of one item by the item.
+fn normalized(device: Map) -> Map {
+    let item = |value: Value| match value {
+        Value::List(mut items) if items.len() == 1 => items.remove(0),
+        other => other,
+    };
+    device.into_iter().map(|(query, value)| (query, item(value))).collect()
+}
+
+/// Converts a property to a number, if it is one.
+fn number(text: &str) -> Value {
+    let trimmed = text.trim();
+    let whole = trimmed.parse::<i64>().map(Value::from).or_else(|_| trimmed.parse::<u64>().map(Value::from));
+    let is_whole = trimmed.bytes().all(|byte| byte.is_ascii_digit());
+    // Too large for an integer here: its digits stay.
+    let fraction = || if is_whole { None } else { trimmed.parse::<f64>().ok().map(Value::from) };
+    whole.ok().or_else(fraction).unwrap_or_else(|| text.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    const SDA: &str = "
+        | P: /devices/pci0/block/sda
+        | N: sda
+        | L: 0
+        | S: disk/by-id/ata-1
+        | S: disk/by-path/pci-1
+        | E: DEVNAME=/dev/sda
+        | E: SUBSYSTEM=block
+        | E: MAJOR=8
+        | E: ID_REVISION=1.50
+        | E: ID_SERIAL=a=b
+        | E: ID_LONG=123456789012345678901234567890
+        |
+        | P: /devices/net/eth0
+        | E: SUBSYSTEM=net
+        | E: INTERFACE=eth0
+    ";
+
+    #[test]
+    fn devices_are_those_of_salt() {
+        let transcript = format!(
+            "$ udevadm info --export --query=all --name=/dev/sda\n{SDA}\n$ udevadm info --export-db\n{SDA}
+            $ udevadm info --export --query=all --path=/sys/none\n! Unknown device\n= 1"
+        );
+        let context = context_with(map! {"os_family" => "Debian"}, Scripted::new(&transcript));
+        let mut calls: Vec<(&str, Value, Map)> = ["udev.info", "udev.env", "udev.name", "udev.path", "udev.links"]
+            .map(|name| (name, list!["/dev/sda"], map! {}))
+            .to_vec();
+        calls.push(("udev.info", list!["/sys/none"], map! {}));
+        calls.push(("udev.exportdb", list![], map! {}));
+        calls.push(("udev.exportdb", list![list!["net", "usb"]], map! {}));
+        calls.push(("udev.exportdb", list!["net"], map! {}));
+        insta::assert_snapshot!(answers(&context, &calls), @r#"
+        udev.info: {"P": "/devices/pci0/block/sda", "N": "sda", "L": "0", "S": ["disk/by-id/ata-1", "disk/by-path/pci-1"], "E": {"DEVNAME": "/dev/sda", "SUBSYSTEM": "block", "MAJOR": 8, "ID_REVISION": 1.5, "ID_SERIAL": "a=b", "ID_LONG": "123456789012345678901234567890"}}
+        udev.env: {"DEVNAME": "/dev/sda", "SUBSYSTEM": "block", "MAJOR": 8, "ID_REVISION": 1.5, "ID_SERIAL": "a=b", "ID_LONG": "123456789012345678901234567890"}
+        udev.name: "sda"
+        udev.path: "/devices/pci0/block/sda"
+        udev.links: ["disk/by-id/ata-1", "disk/by-path/pci-1"]
+        udev.info: ERROR: Unknown device
+        udev.exportdb: [{"P": "/devices/pci0/block/sda", "N": "sda", "L": "0", "S": ["disk/by-id/ata-1", "disk/by-path/pci-1"], "E": {"DEVNAME": "/dev/sda", "SUBSYSTEM": "block", "MAJOR": 8, "ID_REVISION": 1.5, "ID_SERIAL": "a=b", "ID_LONG": "123456789012345678901234567890"}}, {"P": "/devices/net/eth0", "E": {"SUBSYSTEM": "net", "INTERFACE": "eth0"}}]
+        udev.exportdb: [{"P": "/devices/net/eth0", "E": {"SUBSYSTEM": "net", "INTERFACE": "eth0"}}]
+        udev.exportdb: ERROR: subsystems must be a list
+        "#);
+    }
+}
