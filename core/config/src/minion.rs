@@ -80,6 +80,9 @@ shared_options! {
     recon_default: u64 = 1000,
     /// The maximum number of milliseconds before the minion reconnects.
     recon_max: u64 = 10_000,
+    /// The number of seconds between two tries while the name of no master resolves; 0 for pauses of `recon_default` up to
+    /// `recon_max`. The minion never ends because of it.
+    retry_dns: u64 = 0,
     /// The session ciphers that the minion allows, preferred first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac`
     /// (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],

@@ -100,6 +100,11 @@ impl ChannelError {
     pub fn may_be_forged(&self) -> bool {
         match self {
             ChannelError::Refused
+    /// Whether the name of the master does not resolve.
+    pub fn is_unresolved(&self) -> bool {
+        matches!(self, ChannelError::Transport(TransportError::Unresolved { .. }))
+    }
+
             | ChannelError::Unsigned
             | ChannelError::Wire(_)
             | ChannelError::WrongToken

@@ -233,7 +233,7 @@ impl Connected {
                 }
                 Err(error @ ChannelError::Transport(_)) => {
                     tracing::warn!("connecting to the master failed: {error}");
-                    lost.wait().await;
+                    self.pause(&mut lost, error.is_unresolved()).await;
                 }
                 // A man in the middle may have caused it: that must not end the minion.
                 Err(error) if error.may_be_forged() => {

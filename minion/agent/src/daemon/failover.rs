@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_runtime::backoff::Backoff;
 use brine_value::{Value, map};
 use rand::seq::SliceRandom;
 
@@ -27,6 +28,8 @@ impl Connected {
             return self.join(true).await;
         }
         let mut backoff = self.backoff();
+        // Whether the name of no master has resolved since the last pause.
+        let mut is_unresolved = true;
         loop {
             let Address { host, port } = masters.current();
             let (host, port) = (host.clone(), *port);
@@ -39,11 +42,20 @@ impl Connected {
                 Err(error) => {
                     let next = if masters.are_several() { "the next one" } else { "again" };
                     tracing::warn!(host, port, "the master does not serve this minion: {error}; trying {next}");
+                    is_unresolved &= matches!(&error, MinionError::Channel(error) if error.is_unresolved());
                     if self.leave(masters).await == Next::Pause {
-                        backoff.wait().await;
+                        self.pause(&mut backoff, std::mem::replace(&mut is_unresolved, true)).await;
                     }
                 }
             }
+        }
+    }
+
+    /// Waits for the next try: by `retry_dns` if that is set and the name of no master resolves.
+    pub(super) async fn pause(&self, backoff: &mut Backoff, is_unresolved: bool) {
+        match self.minion.config.retry_dns {
+            seconds @ 1.. if is_unresolved => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            _ => backoff.wait().await,
         }
     }
 
@@ -127,6 +139,36 @@ impl Connected {
                     tracing::warn!("the master does not serve this minion: {error}; trying the next one");
                 }
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_config::MinionConfig;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn retry_dns_is_the_pause_while_no_name_resolves() {
+        for (retry_dns, is_unresolved, expected) in [(30, true, 30..31), (30, false, 0..2), (0, true, 0..2)] {
+            let folder = tempfile::tempdir().unwrap();
+            let config = MinionConfig {
+                id: Some("web1".into()),
+                pki_dir: folder.path().join("pki"),
+                cachedir: folder.path().join("cache"),
+                master: vec!["no-such-host.invalid".into(), "127.0.0.1".into()],
+                retry_dns,
+                ..MinionConfig::default()
+            };
+            let connected = Connected::open(config).await.unwrap();
+            tokio::time::pause();
+            let began = Instant::now();
+            connected.pause(&mut connected.backoff(), is_unresolved).await;
+            let paused = began.elapsed().as_secs();
+            tokio::time::resume();
+            assert!(expected.contains(&paused), "{retry_dns} {is_unresolved}: {paused}");
         }
     }
 }
