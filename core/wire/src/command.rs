@@ -112,8 +112,28 @@ pub enum MinionCommand {
     Resources(Map),
     /// Deletes the minion's key.
     RevokeAuth,
-    /// The jobs published after this one, for a minion that was disconnected. Brine's extension.
-    CatchUp(Option<Jid>),
+    /// The jobs that a disconnected minion has missed. Brine's extension.
+    CatchUp(CatchUp),
+}
+
+/// From where on a minion may have missed jobs. Both fields are claims of the minion.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CatchUp {
+    /// The last job that the minion has received.
+    pub last: Option<Jid>,
+    /// The seconds since the minion had a session; a minion that changes its master has received the last job from
+    /// another one, which may order jobs by another clock.
+    pub away: Option<u64>,
+}
+
+impl CatchUp {
+    fn from_map(map: &Map) -> Result<Self, WireError> {
+        let last = match optional::<String>(map, "jid")?.filter(|jid| !jid.is_empty()) {
+            Some(_) => Some(parsed(map, "jid")?),
+            None => None,
+        };
+        Ok(CatchUp { last, away: optional(map, "away")? })
+    }
 }
 
 /// Events that a minion publishes.
@@ -206,10 +226,7 @@ impl MinionCommand {
             "minion_runner" => PeerRun::from_map(map).map(MinionCommand::PeerRun),
             "_register_resources" => Ok(MinionCommand::Resources(field(map, "resources")?)),
             "revoke_auth" => Ok(MinionCommand::RevokeAuth),
-            "_catch_up" => match optional::<String>(map, "jid")?.filter(|jid| !jid.is_empty()) {
-                Some(_) => Ok(MinionCommand::CatchUp(Some(parsed(map, "jid")?))),
-                None => Ok(MinionCommand::CatchUp(None)),
-            },
+            "_catch_up" => CatchUp::from_map(map).map(MinionCommand::CatchUp),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }
     }

@@ -5,6 +5,7 @@
 
 mod auth;
 mod command;
+mod deferral;
 mod envelope;
 pub mod metrics;
 mod peer;
@@ -15,7 +16,8 @@ pub mod purpose;
 pub mod signed;
 
 pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
-pub use command::{Call, ClientCommand, ListKind, MinionCommand, MinionEvents};
+pub use command::{Call, CatchUp, ClientCommand, ListKind, MinionCommand, MinionEvents};
+pub use deferral::{MAX_DEFERRAL, deferral, deferred};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};

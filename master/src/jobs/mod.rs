@@ -25,7 +25,7 @@ use brine_job::{Below, Driver, LOAD_OPTIONS, Step, Times};
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
-use brine_wire::PublishRequest;
+use brine_wire::{CatchUp, PublishRequest};
 use tokio::time::Instant;
 
 use crate::cluster::{OptionalShared, Shared};
@@ -135,10 +135,10 @@ impl Jobs {
         self.recent_publishes.read_journal(thread, &self.events.bus);
     }
 
-    /// Returns the loads that a minion has missed after the last job that it saw, oldest first.
-    pub fn missed(&self, storage: &Storage, id: &MinionId, last: Option<&Jid>) -> Value {
+    /// Returns the loads that a minion has missed, oldest first.
+    pub fn missed(&self, storage: &Storage, id: &MinionId, from: &CatchUp) -> Value {
         let is_syndic = self.config.order_masters && self.facts.syndics.contains(id);
-        self.recent_publishes.missed(storage, &self.config.nodegroups, (id, is_syndic), last)
+        self.recent_publishes.missed(storage, &self.config.nodegroups, (id, is_syndic), from)
     }
 
     /// Publishes a job from before a restart again if no minion has returned for it: the first publish may have failed.

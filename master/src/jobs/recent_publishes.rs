@@ -5,13 +5,15 @@
 //! a restart of the master the loads are read from the journal.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use brine_bus::{Bus, TimeOrSeq};
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::MayBlock;
-use brine_target::{Target, TargetKind};
+use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, msgpack};
+use brine_wire::CatchUp;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -20,6 +22,8 @@ use crate::storage::Storage;
 
 /// The maximum size of all loads, in bytes.
 const MAX_BYTES: usize = 16 << 20;
+/// The size of a publish beside its load, in bytes: its entry and its parsed target.
+const ENTRY: usize = 512;
 /// The maximum size of the loads in one answer, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
 /// Stale jobs are kept for this multiple of the window, so that they can be reported.
@@ -44,7 +48,7 @@ pub(crate) struct RecentPublishes {
 
 #[derive(Default)]
 struct Recent {
-    publishes: VecDeque<Publish>,
+    publishes: VecDeque<Arc<Publish>>,
     bytes: usize,
 }
 
@@ -52,15 +56,34 @@ struct Publish {
     jid: Jid,
     when: Instant,
     load: Bytes,
+    /// Parsed once, when the first minion asks: after a restart all minions do. `None` if it is invalid.
+    target: OnceLock<Option<Target>>,
 }
 
-/// The jobs after a given one.
-#[derive(Debug, Default, PartialEq)]
+impl Publish {
+    fn size(&self) -> usize {
+        self.load.len() + ENTRY
+    }
+
+    /// Whether a minion may be among the job's minions.
+    fn may_match(&self, facts: &impl Facts, nodegroups: &Map) -> bool {
+        let target = self.target.get_or_init(|| {
+            let load = msgpack::unpack_map(&self.load).ok()?;
+            let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
+            let kind = load.get("tgt_type")?.to_string().parse::<TargetKind>().ok()?;
+            Target::parse(kind, load.get("tgt").cloned().unwrap_or_default(), delimiter, nodegroups).ok()
+        });
+        target.as_ref().is_some_and(|target| target.may_match(facts))
+    }
+}
+
+/// The jobs that a minion may have missed.
+#[derive(Default)]
 struct Missed {
     /// Those within the window, oldest first.
-    fresh: Vec<Map>,
+    fresh: Vec<Arc<Publish>>,
     /// Older ones.
-    stale: Vec<Map>,
+    stale: Vec<Arc<Publish>>,
 }
 
 impl RecentPublishes {
@@ -79,15 +102,16 @@ impl RecentPublishes {
             return;
         }
         let load = Bytes::from(msgpack::pack_map(load));
+        let publish = Arc::new(Publish { jid: jid.clone(), when, load, target: OnceLock::new() });
         let mut recent = self.recent.lock();
-        recent.bytes += load.len();
-        recent.publishes.push_back(Publish { jid: jid.clone(), when, load });
+        recent.bytes += publish.size();
+        recent.publishes.push_back(publish);
         let lifetime = self.window * REPORTED_FOR;
         while let Some(oldest) = recent.publishes.front() {
             if recent.bytes <= MAX_BYTES && oldest.when.elapsed() < lifetime {
                 break;
             }
-            recent.bytes -= oldest.load.len();
+            recent.bytes -= oldest.size();
             recent.publishes.pop_front();
         }
     }
@@ -125,68 +149,67 @@ impl RecentPublishes {
         }
     }
 
-    /// Returns the jobs that a minion may have missed after its last one; all without one.
-    fn after(&self, last: Option<&Jid>) -> Missed {
+    /// Returns the jobs that a minion may have missed: all if it names neither its last one nor the time that it was
+    /// away.
+    fn after(&self, from: &CatchUp) -> Missed {
         let reordered = if self.is_member { REORDERED_BY_MEMBERS } else { REORDERED };
-        let publishes: Vec<(bool, Bytes)> = {
-            let recent = self.recent.lock();
-            // A job may be published several times, after a restart or in batches: the first time counts.
-            let known = last.and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
-            let missed = recent.publishes.iter().filter(|publish| match (known, last) {
-                (Some(known), _) => publish.jid != known.jid && publish.when + reordered > known.when,
-                // If the last job has been dropped, only newer ones can have been missed. In a cluster it may be one that
-                // only a dead member has, which lacked older ones of this one.
-                (None, Some(last)) => publish.jid > *last || (self.is_member && publish.when.elapsed() <= self.window),
-                (None, None) => true,
-            });
-            missed.map(|publish| (publish.when.elapsed() <= self.window, publish.load.clone())).collect()
-        };
+        let away = from.away.map(|seconds| Duration::from_secs(seconds).saturating_add(reordered));
+        let is_of_absence = |publish: &Publish| away.is_some_and(|away| publish.when.elapsed() <= away);
         let mut missed = Missed::default();
-        for (is_fresh, load) in publishes {
-            let Ok(load) = msgpack::unpack_map(&load) else { continue };
-            if is_fresh { &mut missed.fresh } else { &mut missed.stale }.push(load);
+        let recent = self.recent.lock();
+        // A job may be published several times, after a restart or in batches: the first time counts.
+        let known = from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
+        let is_missed = |publish: &Publish| match (known, &from.last) {
+            (Some(known), _) => publish.jid != known.jid && publish.when + reordered > known.when,
+            // The last job has been dropped, or is another master's: newer ones can have been missed, and by another
+            // clock those of the absence. In a cluster it may be one that only a dead member has, which lacked older
+            // ones of this one.
+            (None, Some(last)) => {
+                publish.jid > *last
+                    || is_of_absence(publish)
+                    || (self.is_member && publish.when.elapsed() <= self.window)
+            }
+            (None, None) => away.is_none() || is_of_absence(publish),
+        };
+        for publish in recent.publishes.iter().filter(|publish| is_missed(publish)) {
+            let is_fresh = publish.when.elapsed() <= self.window;
+            if is_fresh { &mut missed.fresh } else { &mut missed.stale }.push(Arc::clone(publish));
         }
         missed
     }
 }
 
 impl RecentPublishes {
-    /// Returns the loads that a minion has missed after the last job that it saw, oldest first; all for a syndic.
+    /// Returns the loads that a minion has missed, oldest first; those for any minion for a syndic.
     pub fn missed(
         &self,
         storage: &Storage,
         nodegroups: &Map,
         (id, is_syndic): (&MinionId, bool),
-        last: Option<&Jid>,
+        from: &CatchUp,
     ) -> Value {
-        let missed = self.after(last);
+        let missed = self.after(from);
         let facts = storage.minion_data.facts(id.as_str());
-        let is_target = |load: &Map| {
-            if is_syndic {
-                return true;
-            }
-            let field = |name: &str| load.get(name).cloned().unwrap_or_default();
-            let delimiter = load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
-            let kind = field("tgt_type").to_string().parse::<TargetKind>();
-            let target = kind.and_then(|kind| Target::parse(kind, field("tgt"), delimiter, nodegroups));
-            target.is_ok_and(|target| target.may_match(&facts))
-        };
-        for load in missed.stale.iter().filter(|load| is_target(load)) {
-            metrics::PUBLISHES_MISSED.add(1);
-            let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
-            tracing::warn!(minion = %id, jid, "minion missed a job: it was published more than publish_catch_up seconds ago");
+        let is_target = |publish: &&Arc<Publish>| is_syndic || publish.may_match(&facts, nodegroups);
+        // One line, however many there are: the minion may ask as often as it likes.
+        let stale: Vec<_> = missed.stale.iter().filter(is_target).collect();
+        if let Some(last) = stale.last() {
+            metrics::PUBLISHES_MISSED.add(stale.len() as u64);
+            tracing::warn!(minion = %id, jobs = stale.len(), last = %last.jid, "minion missed jobs: they were published more than publish_catch_up seconds ago");
         }
         let mut size = 0;
         let mut loads = Vec::new();
         // The newest have priority if not all fit.
-        for load in missed.fresh.into_iter().rev().filter(is_target) {
-            size += msgpack::pack_map(&load).len();
+        for publish in missed.fresh.iter().rev().filter(is_target) {
+            size += publish.load.len();
             if size > MAX_ANSWER {
                 metrics::PUBLISHES_MISSED.add(1);
                 tracing::warn!(minion = %id, "minion missed jobs: those since its last one exceed {MAX_ANSWER} bytes");
                 break;
             }
-            loads.push(Value::from(load));
+            if let Ok(load) = msgpack::unpack_map(&publish.load) {
+                loads.push(Value::from(load));
+            }
         }
         loads.reverse();
         if !loads.is_empty() {
@@ -207,8 +230,13 @@ mod tests {
         format!("202611210000000000{n:02}").parse().unwrap()
     }
 
-    fn jids(loads: &[Map]) -> Vec<String> {
-        loads.iter().map(|load| load.get("jid").unwrap().to_string()[18..].to_owned()).collect()
+    /// Returns the last digits of the ids.
+    fn jids(publishes: &[Arc<Publish>]) -> Vec<String> {
+        publishes.iter().map(|publish| publish.jid.as_str()[18..].to_owned()).collect()
+    }
+
+    fn since(last: Option<Jid>, away: Option<u64>) -> CatchUp {
+        CatchUp { last, away }
     }
 
     #[test]
@@ -231,7 +259,7 @@ mod tests {
             (Some(jid(4)), &["05"], &[]),
             (Some(jid(0)), &["03", "02", "05", "03"], &["01"]),
         ] {
-            let missed = publishes.after(last.as_ref());
+            let missed = publishes.after(&since(last.clone(), None));
             assert_eq!(
                 (jids(&missed.fresh), jids(&missed.stale)),
                 (fresh.iter().map(ToString::to_string).collect(), stale.iter().map(ToString::to_string).collect()),
@@ -256,12 +284,40 @@ mod tests {
             (jid(5), &["02", "03", "04"], &[]),
             (jid(0), &["02", "03", "04"], &["01"]),
         ] {
-            let missed = publishes.after(Some(&last));
+            let missed = publishes.after(&since(Some(last.clone()), None));
             assert_eq!(
                 (&jids(&missed.fresh)[..], &jids(&missed.stale)[..]),
                 (&strings(fresh)[..], &strings(stale)[..]),
                 "{last}"
             );
+        }
+    }
+
+    #[test]
+    fn a_minion_of_another_master_gets_the_jobs_of_its_absence() {
+        let publishes = RecentPublishes::new(Duration::from_secs(60), false);
+        let now = Instant::now();
+        for (n, age) in [(1, 90), (2, 50), (3, 20), (4, 10)] {
+            let when = now.checked_sub(Duration::from_secs(age)).unwrap();
+            publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+        }
+        for (last, away, fresh) in [
+            // The other master's clock is ahead: its job ids are higher.
+            (Some(jid(9)), None, &[][..]),
+            (Some(jid(9)), Some(12), &["04"]),
+            (Some(jid(9)), Some(30), &["03", "04"]),
+            // Its clock is behind, and the minion was away for longer than its last job tells.
+            (Some(jid(0)), Some(12), &["02", "03", "04"]),
+            // This master knows the last job: its own order counts.
+            (Some(jid(3)), Some(60), &["04"]),
+            // No job so far.
+            (None, Some(12), &["04"]),
+            (None, Some(0), &[]),
+            // A time that nobody can have been away: the age of jobs is bounded.
+            (Some(jid(9)), Some(u64::MAX), &["02", "03", "04"]),
+        ] {
+            let missed = publishes.after(&since(last.clone(), away));
+            assert_eq!(jids(&missed.fresh), strings(fresh), "{last:?} {away:?}");
         }
     }
 
@@ -275,13 +331,14 @@ mod tests {
         let large = map! {"jid" => &jid(1), "arg" => "x".repeat(1 << 20)};
         let ancient = Instant::now().checked_sub(Duration::from_secs(700)).unwrap();
         publishes.record_at(&jid(1), &large, ancient);
-        assert_eq!(publishes.after(None), Missed::default());
+        let none = publishes.after(&CatchUp::default());
+        assert_eq!((none.fresh.len(), none.stale.len()), (0, 0));
         for _ in 0..100 {
             publishes.record(&jid(1), &large);
         }
-        assert!(publishes.after(None).fresh.len() < 17);
+        assert!((10..17).contains(&publishes.after(&CatchUp::default()).fresh.len()));
         let off = RecentPublishes::new(Duration::ZERO, false);
         off.record(&jid(1), &large);
-        assert_eq!(off.after(None), Missed::default());
+        assert_eq!(off.after(&CatchUp::default()).fresh.len(), 0);
     }
 }

@@ -404,7 +404,7 @@ impl Requests {
             MinionCommand::FileReceive(piece) => pushed_files::receive(&self.services.config, id, &piece).into(),
             MinionCommand::Mine { data, clear } => logged(storage.mines.add(id, data, clear)),
             MinionCommand::MineDelete { fun } => logged(storage.mines.delete(id, &fun)),
-            MinionCommand::CatchUp(last) => self.services.jobs.missed(storage, id, last.as_ref()),
+            MinionCommand::CatchUp(from) => self.services.jobs.missed(storage, id, &from),
             MinionCommand::MineFlush => logged(storage.mines.flush(id.as_str())),
             MinionCommand::MineGet(query) => match self.services.facts.mine_get(storage, id, &query) {
                 Ok(found) => found.into(),

@@ -2,22 +2,25 @@
 //! runs them as if they had been published again. Brine masters only.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value};
 use brine_wire::Publication;
 
 use super::Connected;
 use super::intake::take_job;
+use super::received::Terms;
+use crate::masters::Address;
 
 /// The timeout of the reply: jobs that are published meanwhile wait too.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Fetches the jobs that the minion has missed. `reconnected` is whether there was a session before. The publish stream
-/// must be subscribed already, so that no job is missed in between.
-pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
-    let last = connected.last_job.lock().clone();
-    let Some(load) = request(connected, reconnected, last) else { return };
+/// Fetches the jobs that the minion has missed at this master. The publish stream must be subscribed already, so that no
+/// job is missed in between.
+pub(super) async fn run(connected: &Arc<Connected>, master: &Address) {
+    let load = request(connected, master);
+    connected.received.lock().joined(master, Instant::now());
+    let Some(load) = load else { return };
     match tokio::time::timeout(TIMEOUT, connected.channel.request(load)).await {
         Ok(Ok(answer)) => take(connected, answer).await,
         Ok(Err(error)) => tracing::debug!(%error, "fetching missed jobs failed"),
@@ -26,13 +29,17 @@ pub(super) async fn run(connected: &Arc<Connected>, reconnected: bool) {
 }
 
 /// Returns the request, if one is necessary.
-fn request(connected: &Connected, reconnected: bool, last: Option<String>) -> Option<Map> {
-    let is_wanted = connected.minion.config.publish_catch_up > 0 && connected.channel.is_brine();
-    // A minion that starts and has never had a job has missed none.
-    if !is_wanted || (!reconnected && last.is_none()) {
+fn request(connected: &Connected, master: &Address) -> Option<Map> {
+    let config = &connected.minion.config;
+    if config.publish_catch_up == 0 || !connected.channel.is_brine() {
         return None;
     }
-    Some(map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()})
+    let terms = Terms {
+        window: Duration::from_secs(config.publish_catch_up),
+        notice: Duration::from_secs(config.master_alive_interval.saturating_mul(2)),
+        are_several: !connected.is_only,
+    };
+    connected.received.lock().request(master, terms, Instant::now())
 }
 
 /// Runs those jobs that target this minion and that it has not received.
@@ -62,7 +69,7 @@ pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
 mod tests {
     use brine_config::MinionConfig;
     use brine_ids::Jid;
-    use brine_value::list;
+    use brine_value::{list, map};
 
     use super::*;
 
@@ -108,6 +115,9 @@ mod tests {
     async fn a_master_of_salt_is_not_asked() {
         let folder = tempfile::tempdir().unwrap();
         let connected = connected(folder.path()).await;
-        assert_eq!(request(&connected, true, None), None);
+        let master = connected.master().unwrap();
+        connected.received.lock().joined(&master, Instant::now());
+        connected.received.lock().job(&master, Jid::new().as_str());
+        assert_eq!(request(&connected, &master), None);
     }
 }

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::intake::report_interrupted;
+use super::received::Received;
 use super::{MinionError, master_function, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::master_files::MasterFiles;
@@ -55,8 +56,8 @@ pub struct Connected {
     pub pool: Arc<JobPool>,
     /// The received jobs: a job that is received again does not run again, not even from another master.
     pub(super) seen: Arc<Mutex<SeenJobs>>,
-    /// The last job that this master has published.
-    pub(super) last_job: Mutex<Option<String>>,
+    /// What the minion has received from this master, and from others if it uses one at a time.
+    pub(super) received: Mutex<Received>,
     /// Whether any master has received the start event.
     pub(super) started: Arc<watch::Sender<bool>>,
     /// Whether the minion has this master only: an error that waiting does not mend ends it then.
@@ -183,14 +184,14 @@ impl Connected {
         // The returns of earlier runs belong to the first master.
         let path = config.cachedir.join(RETURNS);
         let path = if first.is_some() { path.join(format!("{}_{}", master.host, master.port)) } else { path };
-        let last_job = Mutex::new(seen.lock().last().map(str::to_owned));
+        let received = Mutex::new(Received::after(seen.lock().last().map(str::to_owned)));
         Ok(Connected {
             channel,
             id,
             ready: watch::Sender::new(false),
             was_ready: AtomicBool::new(false),
             seen,
-            last_job,
+            received,
             started: first.map_or_else(Arc::default, |first| Arc::clone(&first.started)),
             is_only,
             others,

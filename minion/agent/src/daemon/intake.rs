@@ -31,7 +31,9 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
             return;
         }
     };
-    *connected.last_job.lock() = Some(publication.jid.to_string());
+    if let Some(master) = connected.master() {
+        connected.received.lock().job(&master, publication.jid.as_str());
+    }
     if !is_new(connected, &publication.jid).await {
         tracing::debug!(jid = %publication.jid, "job received a second time: it is not run again");
         return;

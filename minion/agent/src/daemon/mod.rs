@@ -1,8 +1,8 @@
 //! The daemon's main loop: connects to the master, authenticates, subscribes, runs jobs and returns results; reconnects
 //! when the connection breaks.
 //!
-//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones, `failover` changes
-//! between several masters. A minion that is connected to several masters at once has a [`Connected`] for each of them.
+//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones (`received` is where
+//! from), `failover` changes between several masters. A minion that is connected to several masters at once has a [`Connected`] for each of them.
 
 mod catch_up;
 mod connected;
@@ -10,10 +10,11 @@ mod failover;
 mod intake;
 mod leader;
 mod master_function;
+mod received;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brine_bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_config::MinionConfig;
@@ -227,6 +228,7 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
         connected.join_any(&mut masters).await?;
         let result = listen(connected, &masters, &mut progress, shutdown, &mut backoff).await;
         connected.ready.send_replace(false);
+        connected.received.lock().left(Instant::now());
         let next = match result {
             Ok(End::Shutdown) => return Ok(()),
             Ok(End::FailBack) => {
@@ -275,7 +277,7 @@ async fn listen(
     backoff.reset();
     let was_started = progress.started_at.is_some();
     // Not given up in the middle of a job: its request has a timeout of its own.
-    catch_up::run(connected, was_started).await;
+    catch_up::run(connected, masters.current()).await;
     if progress.started_at.as_ref() != Some(masters.current()) {
         unless(silence.as_mut(), tell_start(connected)).await?;
         if was_started {

@@ -1,0 +1,49 @@
+//! The reply to a Brine minion whose authentication is deferred: too many others wait, and it is told when to try again.
+//!
+//! It is not signed, because a signature costs as much as the work that is deferred. A man in the middle can forge it, as
+//! he can drop messages; what it may cost a minion is bounded by [`MAX_DEFERRAL`].
+
+use std::time::Duration;
+
+use brine_value::{Map, Value, map};
+
+/// The longest time that a minion waits for its next try.
+pub const MAX_DEFERRAL: Duration = Duration::from_secs(30);
+
+/// The field with the seconds.
+const RETRY_AFTER: &str = "retry_after";
+
+/// Returns the load of the reply. Minions that do not know it see Salt's rejection without a signature.
+pub fn deferral(after: Duration) -> Map {
+    map! {"ret" => false, RETRY_AFTER => after.min(MAX_DEFERRAL).as_secs_f64()}
+}
+
+/// Returns the time to wait before the next try, if a reply to `_auth` defers it.
+pub fn deferred(reply: &Map) -> Option<Duration> {
+    let seconds = reply.get("load")?.get(RETRY_AFTER).and_then(Value::as_f64)?;
+    let seconds = if seconds.is_finite() { seconds.max(0.0) } else { return None };
+    Some(Duration::from_secs_f64(seconds.min(MAX_DEFERRAL.as_secs_f64())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_is_bounded_whatever_the_reply_says() {
+        for (load, expected) in [
+            (Value::from(deferral(Duration::from_millis(1500))), Some(Duration::from_millis(1500))),
+            (deferral(Duration::MAX).into(), Some(MAX_DEFERRAL)),
+            (map! {"retry_after" => 1e300}.into(), Some(MAX_DEFERRAL)),
+            (map! {"retry_after" => 2}.into(), Some(Duration::from_secs(2))),
+            (map! {"retry_after" => -3}.into(), Some(Duration::ZERO)),
+            (map! {"retry_after" => f64::NAN}.into(), None),
+            (map! {"retry_after" => f64::INFINITY}.into(), None),
+            (map! {"retry_after" => "5"}.into(), None),
+            (map! {"ret" => false}.into(), None),
+            (Value::Bool(false), None),
+        ] {
+            assert_eq!(deferred(&map! {"enc" => "clear", "load" => load.clone()}), expected, "{load}");
+        }
+    }
+}
