@@ -126,6 +126,30 @@ Joining is limited by RSA: one private operation in the master and two in each m
 (ARCHITECTURE.md, Sessions)."""
 
 
+def rotation_part(found):
+    steps = ("one", "many", "restart")
+    rows = []
+    for key, what in [
+        ("all", "all accepted minions answered a ping after, s"),
+        ("processor", "... CPU time of the master until then, s"),
+        ("accepted", "... authentications accepted"),
+        ("deferred", "... authentications deferred"),
+        ("refused", "... authentications refused"),
+        ("memory", "... memory of the master, MB PSS"),
+        ("rest_processor", "30 s later: CPU time of the master a second, s"),
+        ("rest_deferred", "... authentications deferred a second"),
+        ("rest_refused", "... authentications refused a second"),
+        ("rest_memory", "... memory of the master, MB PSS"),
+    ]:
+        rows.append([what, *(number(found[step][key]) if found[step][key] else "0" for step in steps)])
+    return f"""\
+Measured by `benches/vs_salt/run rotation`: {found["minions"]:,} minions of `brine swarm`, which all authenticate \
+again when the session keys are rotated, without a limit on how many do so at a time. A deleted minion shows its key \
+again and is refused until it is accepted, every ten seconds at most: those are the refused ones.
+
+{doc.table(["measure", "one key deleted", f"{found['deleted']:,} keys deleted", "master killed and started"], rows)}"""
+
+
 def states_part(found):
     salt, brine = found["salt"], found["brine"]
     rows = []
@@ -386,6 +410,7 @@ PARTS = {
     "masters": ("Master and minion", masters_part),
     "reactor": ("Reactor", reactor_part),
     "fleet": ("Fleets", fleet_part),
+    "rotation": ("Rotation of keys", rotation_part),
     "states": ("States", states_part),
     "rulebook": ("Beside ansible-rulebook", rulebook_part),
     "soak": ("Over time", soak_part),

@@ -34,6 +34,8 @@ pub(crate) async fn maintain(services: Arc<Services>, shutdown: CancellationToke
             rotated = Instant::now();
             services.jobs.stream.rotate_keys().await;
             tracing::info!(asked, "publish keys rotated: minions authenticate again");
+        } else if services.jobs.stream.rotate_if_due().await {
+            tracing::info!("publish keys rotated again: further keys were deleted or rejected");
         }
         if cleaned.elapsed() >= interval {
             cleaned = Instant::now();

@@ -137,7 +137,7 @@ impl Above {
                     tracing::warn!(master = %self.address, "connecting to the master above failed: {error}");
                     backoff.wait().await;
                 }
-                Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
+                Err(error @ (ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_))) => {
                     tracing::warn!(master = %self.address, "{error}; retrying in {pause:?}");
                     tokio::time::sleep(pause).await;
                     pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };

@@ -3,14 +3,16 @@
 pub(crate) mod identity;
 mod rate_limit;
 pub(crate) mod sessions;
+mod turns;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, CryptError, PublicKey};
 use brine_runtime::executors::{Blocking, Executor};
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
+use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict, deferral};
 use brine_zmtp::Peer;
 use sha2::{Digest, Sha256};
 
@@ -21,6 +23,7 @@ use crate::storage::Storage;
 use identity::Identity;
 use rate_limit::AuthLimit;
 use sessions::Sessions;
+use turns::Turns;
 
 /// The secrets for the admission of minions.
 pub(crate) struct Secrets {
@@ -40,6 +43,7 @@ pub(crate) struct Admission {
     events: Events,
     secrets: Secrets,
     limit: AuthLimit,
+    turns: Turns,
 }
 
 impl Admission {
@@ -53,7 +57,9 @@ impl Admission {
         secrets: Secrets,
     ) -> Self {
         let limit = AuthLimit::new(config.auth_rate_limit);
-        Admission { config, ciphers, storage, crypto, events, secrets, limit }
+        // Twice as many as compute at a time: the others read keys.
+        let turns = Turns::new(2 * std::thread::available_parallelism().map_or(2, usize::from));
+        Admission { config, ciphers, storage, crypto, events, secrets, limit, turns }
     }
 
     /// Returns the master's own keys.
@@ -68,11 +74,20 @@ impl Admission {
 
     /// Answers an `_auth` request with a packed, signed reply.
     pub async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
-        if !self.limit.admit(&peer.address).await {
+        // Only Brine's minions offer ciphers.
+        let understands = !request.ciphers.is_empty();
+        if let Err(after) = self.limit.admit(&peer.address).await {
+            if understands {
+                return deferred(&request, after);
+            }
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(peer = %peer.address, minion = ?request.id.as_str(), "authentication refused: the address exceeds auth_rate_limit");
             return clear(map! {"ret" => false}.into());
         }
+        let _turn = match self.turns.take(understands).await {
+            Ok(turn) => turn,
+            Err(after) => return deferred(&request, after),
+        };
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = ?request.id.as_str(), "authentication refused: the public key is invalid: expected the PEM text of an RSA key");
@@ -202,6 +217,13 @@ impl Admission {
         }
         self.events.fire("salt/auth", &body).await;
     }
+}
+
+/// Tells a minion when to try again.
+fn deferred(request: &AuthRequest, after: Duration) -> Vec<u8> {
+    metrics::AUTHENTICATIONS_DEFERRED.add(1);
+    tracing::debug!(minion = ?request.id.as_str(), ?after, "authentication deferred");
+    clear(deferral(after).into())
 }
 
 /// Packs an unencrypted reply.

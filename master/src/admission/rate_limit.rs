@@ -1,5 +1,5 @@
 //! `auth_rate_limit`: the rate of authentications of one address. Excess ones are delayed, and dropped when too many wait;
-//! their minions retry later.
+//! their minions retry later: Brine's when they are told to.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -28,23 +28,23 @@ impl AuthLimit {
         AuthLimit { per_second, paid: Mutex::default() }
     }
 
-    /// Delays an authentication by the rate of its address. Returns false if it is dropped.
-    pub async fn admit(&self, address: &str) -> bool {
-        match self.delay(address, Instant::now()) {
-            Some(Duration::ZERO) => true,
-            Some(wait) => {
-                tokio::time::sleep(wait).await;
-                true
-            }
-            None => false,
+    /// Delays an authentication by the rate of its address.
+    ///
+    /// # Errors
+    /// The time after which the address may try again, if the authentication is dropped.
+    pub async fn admit(&self, address: &str) -> Result<(), Duration> {
+        match self.delay(address, Instant::now())? {
+            Duration::ZERO => {}
+            wait => tokio::time::sleep(wait).await,
         }
+        Ok(())
     }
 
-    /// Returns the delay of a request; `None` if it is dropped.
-    fn delay(&self, address: &str, now: Instant) -> Option<Duration> {
-        let Some(cost) = Duration::from_secs(1).checked_div(self.per_second) else { return Some(Duration::ZERO) };
+    /// Returns the delay of a request, or if it is dropped the time after which it would not be delayed.
+    fn delay(&self, address: &str, now: Instant) -> Result<Duration, Duration> {
+        let Some(cost) = Duration::from_secs(1).checked_div(self.per_second) else { return Ok(Duration::ZERO) };
         // Local sockets have no address; only local root may open them.
-        let Ok(address) = address.parse::<SocketAddr>() else { return Some(Duration::ZERO) };
+        let Ok(address) = address.parse::<SocketAddr>() else { return Ok(Duration::ZERO) };
         let mut paid = self.paid.lock();
         if paid.len() >= ADDRESSES {
             paid.retain(|_, paid| *paid > now);
@@ -53,10 +53,10 @@ impl AuthLimit {
         let until = (*paid.get(&address.ip()).unwrap_or(&now)).max(now) + cost;
         let wait = until.duration_since(now).saturating_sub(cost * self.per_second * BURST);
         if wait > MAX_DELAY || !is_known {
-            return None;
+            return Err(wait.max(MAX_DELAY));
         }
         paid.insert(address.ip(), until);
-        Some(wait)
+        Ok(wait)
     }
 }
 
@@ -69,17 +69,17 @@ mod tests {
         let limit = AuthLimit::new(10);
         let now = Instant::now();
         let waits: Vec<_> = (0..200).map(|_| limit.delay("10.0.0.1:5", now)).collect();
-        assert_eq!(waits[..100], [Some(Duration::ZERO); 100]);
-        assert_eq!(waits[100], Some(Duration::from_millis(100)));
-        assert_eq!(waits[149], Some(Duration::from_secs(5)));
-        assert_eq!(waits[150..], [None; 50]);
-        assert_eq!(limit.delay("10.0.0.2:5", now), Some(Duration::ZERO));
-        assert_eq!(limit.delay("10.0.0.1:6", now + Duration::from_secs(20)), Some(Duration::ZERO));
+        assert_eq!(waits[..100], [Ok(Duration::ZERO); 100]);
+        assert_eq!(waits[100], Ok(Duration::from_millis(100)));
+        assert_eq!(waits[149], Ok(Duration::from_secs(5)));
+        assert_eq!(waits[150..], [Err(Duration::from_millis(5100)); 50]);
+        assert_eq!(limit.delay("10.0.0.2:5", now), Ok(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.1:6", now + Duration::from_secs(20)), Ok(Duration::ZERO));
     }
 
     #[tokio::test]
     async fn no_limit_lets_all_pass() {
         let limit = AuthLimit::new(0);
-        assert_eq!(limit.delay("10.0.0.1:5", Instant::now()), Some(Duration::ZERO));
+        assert_eq!(limit.delay("10.0.0.1:5", Instant::now()), Ok(Duration::ZERO));
     }
 }

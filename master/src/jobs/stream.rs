@@ -1,6 +1,7 @@
 //! The publish stream: encrypts and signs loads, and publishes them to minions in the order of their serial numbers.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use brine_config::MasterConfig;
 #[cfg(feature = "cluster")]
@@ -19,6 +20,36 @@ use crate::admission::identity::Identity;
 use crate::admission::sessions::{PublishKeys, Sessions};
 use crate::events::Events;
 
+/// The shortest time between two rotations of the keys: all minions authenticate again after each, and a program that
+/// deletes a thousand keys one by one must not let them do so a thousand times.
+const BETWEEN_ROTATIONS: Duration = Duration::from_secs(10);
+
+/// When the publish keys are rotated.
+#[derive(Debug, Default)]
+struct Rotations {
+    last: Option<Instant>,
+    /// Whether another one was requested since.
+    is_due: bool,
+}
+
+impl Rotations {
+    /// Whether a requested rotation takes place now. Otherwise it is due later.
+    fn request(&mut self, now: Instant) -> bool {
+        self.is_due = true;
+        self.take_due(now)
+    }
+
+    /// Whether a requested rotation takes place now.
+    fn take_due(&mut self, now: Instant) -> bool {
+        let is_soon = self.last.is_some_and(|last| now.saturating_duration_since(last) < BETWEEN_ROTATIONS);
+        if is_soon || !std::mem::take(&mut self.is_due) {
+            return false;
+        }
+        self.last = Some(now);
+        true
+    }
+}
+
 /// The publish stream of a master.
 pub(crate) struct PublishStream {
     config: Arc<MasterConfig>,
@@ -29,6 +60,7 @@ pub(crate) struct PublishStream {
     publisher: Publisher,
     crypto: Executor,
     events: Events,
+    rotations: Mutex<Rotations>,
     /// Closes when the last load is published.
     last: Mutex<Option<oneshot::Receiver<()>>>,
 }
@@ -43,7 +75,8 @@ impl PublishStream {
         crypto: Executor,
         events: Events,
     ) -> Self {
-        PublishStream { config, ciphers, identity, sessions, publisher, crypto, events, last: Mutex::default() }
+        let (rotations, last) = (Mutex::default(), Mutex::default());
+        PublishStream { config, ciphers, identity, sessions, publisher, crypto, events, rotations, last }
     }
 
     /// Publishes a load to these minions.
@@ -54,9 +87,26 @@ impl PublishStream {
         self.send(load, ciphers, minions).await
     }
 
+    /// Rotates the publish keys: at once, or if that has just been done, with [`rotate_if_due`](Self::rotate_if_due).
+    pub async fn rotate_keys(self: &Arc<Self>) {
+        let is_now = self.rotations.lock().request(Instant::now());
+        if is_now {
+            self.rotate_now().await;
+        }
+    }
+
+    /// Rotates the publish keys if that was put off. Returns whether it was.
+    pub async fn rotate_if_due(self: &Arc<Self>) -> bool {
+        let is_now = self.rotations.lock().take_due(Instant::now());
+        if is_now {
+            self.rotate_now().await;
+        }
+        is_now
+    }
+
     /// Replaces the publish keys, and publishes a notice that only the new keys decrypt: minions then authenticate at once,
     /// and not with the next job, which they would miss.
-    pub async fn rotate_keys(self: &Arc<Self>) {
+    async fn rotate_now(self: &Arc<Self>) {
         self.sessions.rotate();
         self.events.fire("key", &map! {"rotate_aes_key" => true}).await;
         self.notify_of_keys().await;
@@ -133,5 +183,27 @@ impl PublishStream {
         }
         envelope.insert("load".into(), sealed.into());
         Ok(Bytes::from(msgpack::pack_map(&envelope)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rotations_that_follow_each_other_become_one() {
+        let mut rotations = Rotations::default();
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        assert!(!rotations.take_due(at(0)));
+        assert!(rotations.request(at(0)));
+        assert!(!rotations.take_due(at(20)), "nothing was requested");
+        assert!(rotations.request(at(20)));
+        for second in [20, 21, 29] {
+            assert!(!rotations.request(at(second)), "{second}");
+            assert!(!rotations.take_due(at(second)), "{second}");
+        }
+        assert!(rotations.take_due(at(30)));
+        assert!(!rotations.take_due(at(31)));
     }
 }

@@ -9,6 +9,7 @@ use brine_agent::channel::{Channel, ChannelError};
 use brine_config::MinionConfig;
 use brine_crypt::PrivateKey;
 use brine_ids::MinionId;
+use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
 use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, map};
@@ -21,6 +22,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The pause before a retry.
 const PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause of a minion whose key is not accepted, as a minion's by default (`acceptance_wait_time`).
+const MAX_PENDING: Duration = Duration::from_secs(10);
 /// The maximum number of attempts to send a return.
 const TRIES: usize = 120;
 /// The number of jobs that a minion remembers, so that it does not answer one twice.
@@ -214,13 +217,17 @@ impl Simulated {
     }
 
     async fn join(&self) -> Result<(), ChannelError> {
+        let mut backoff = Backoff::new(PAUSE, MAX_PENDING);
         loop {
-            // The semaphore is never closed.
-            let _turn = self.shared.turns.acquire().await;
-            match self.channel.authenticate().await {
-                Err(ChannelError::Pending(_) | ChannelError::Full) => tokio::time::sleep(PAUSE).await,
-                result => return result,
+            {
+                // The semaphore is never closed.
+                let _turn = self.shared.turns.acquire().await;
+                match self.channel.authenticate().await {
+                    Err(ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_)) => {}
+                    result => return result,
+                }
             }
+            backoff.wait().await;
         }
     }
 

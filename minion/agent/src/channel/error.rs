@@ -1,6 +1,7 @@
 //! Errors of a session with the master.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brine_crypt::CryptError;
 use brine_ids::MinionId;
@@ -84,6 +85,9 @@ pub enum ChannelError {
     /// The master has reached `max_minions`.
     #[error("the master has reached max_minions")]
     Full,
+    /// The master defers the authentication.
+    #[error("the master defers authentications: too many others wait there; the next try is due in {0:?}")]
+    Deferred(Duration),
     /// The master refuses a request.
     #[error("the master refuses the request")]
     Refused,
@@ -96,15 +100,15 @@ pub enum ChannelError {
 }
 
 impl ChannelError {
-    /// Whether a man in the middle could have caused this error by a reply that neither proves nor changes anything.
-    pub fn may_be_forged(&self) -> bool {
-        match self {
-            ChannelError::Refused
     /// Whether the name of the master does not resolve.
     pub fn is_unresolved(&self) -> bool {
         matches!(self, ChannelError::Transport(TransportError::Unresolved { .. }))
     }
 
+    /// Whether a man in the middle could have caused this error by a reply that neither proves nor changes anything.
+    pub fn may_be_forged(&self) -> bool {
+        match self {
+            ChannelError::Refused
             | ChannelError::Unsigned
             | ChannelError::Wire(_)
             | ChannelError::WrongToken

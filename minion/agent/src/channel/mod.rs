@@ -19,7 +19,7 @@ use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
-use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, Verdict, WireError};
+use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, Verdict, WireError, deferred};
 use brine_zmtp::{Endpoint, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
@@ -30,6 +30,9 @@ pub use crate::masters::Address;
 
 /// The file below `pki_dir` with the key of the masters above a syndic.
 const SYNDIC_MASTER_KEY: &str = "syndic_master.pub";
+
+/// The number of times that an authentication waits because the master defers it.
+const DEFERRALS: usize = 8;
 
 /// The result of an authentication.
 struct Keys {
@@ -229,7 +232,14 @@ impl Channel {
     }
 
     async fn authenticate_now(self: &Arc<Self>) -> Result<(), ChannelError> {
-        let done = self.exchange_keys().await;
+        let mut done = self.exchange_keys().await;
+        for _ in 0..DEFERRALS {
+            let Err(ChannelError::Deferred(after)) = done else { break };
+            tracing::debug!(?after, "the master defers the authentication");
+            // Minions that were told the same time come one after the other.
+            tokio::time::sleep(after.mul_f64(rand::random_range(1.0..1.2))).await;
+            done = self.exchange_keys().await;
+        }
         self.attempts.fetch_add(1, Ordering::Relaxed);
         done
     }
@@ -285,6 +295,9 @@ impl Channel {
             // Such as "bad load".
             return Err(ChannelError::Refused);
         };
+        if let Some(after) = deferred(&answer) {
+            return Err(ChannelError::Deferred(after));
+        }
         let (Some(load), Some(sig)) =
             (answer.get("load").and_then(Value::as_bytes), answer.get("sig").and_then(Value::as_bytes))
         else {

@@ -223,9 +223,10 @@ impl Connected {
             match self.channel.authenticate().await {
                 Ok(()) => return Ok(()),
                 Err(error) if !wait => return Err(error.into()),
-                Err(error @ (ChannelError::Pending(_) | ChannelError::Full)) => {
+                Err(error @ (ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_))) => {
                     tracing::warn!("{error}; retrying in {pause:?}");
-                    tokio::time::sleep(pause).await;
+                    // Minions whose keys were deleted together do not come back together.
+                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))).await;
                     pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };
                 }
                 Err(error @ ChannelError::Rejected(_)) if config.rejected_retry => {
