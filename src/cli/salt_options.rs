@@ -97,7 +97,6 @@ const NO_PACKAGE: Effect =
     Effect::Refused("the program on a host is this one: it needs no Python and no modules of Salt");
 
 const SALT_SSH: &[SaltOption] = &[
-    flag(Some('R'), &["range"], Effect::Refused("targets by range are not supported")),
     value(None, &["min-extra-modules"], NO_PACKAGE),
     value(None, &["thin-extra-modules"], NO_PACKAGE),
     flag(None, &["thin-exclude-saltexts"], NO_PACKAGE),

@@ -268,7 +268,8 @@ shared_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
-    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `cache`, `dir`, `scan`, `sshconfig` or `sshknownhosts`.
+    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `cache`, `dir`, `range`, `scan`, `sshconfig` or
+    /// `sshknownhosts`.
     roster: String = "flat".into(),
     /// The roster file; by default `roster` in the directory of the configuration.
     roster_file: Option<PathBuf> = None,
@@ -278,6 +279,8 @@ shared_options! {
     roster_domain: String = String::new(),
     /// The file of the roster `sshknownhosts`.
     ssh_known_hosts_file: PathBuf = "/etc/ssh/ssh_known_hosts".into(),
+    /// The host and port of the range server, for the roster `range` and the targets of `salt-ssh -R`.
+    range_server: String = "range:80".into(),
     /// The TCP ports of the roster `scan`: a number, or several with commas or as a list.
     ssh_scan_ports: Value = Value::Int(22),
     /// The number of seconds that a port of the roster `scan` has to answer.

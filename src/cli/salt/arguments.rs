@@ -180,7 +180,12 @@ impl TargetOptions {
 
     /// Returns an error if the command line has several target types.
     pub fn check(&self) -> Result<(), String> {
-        let kinds = self.kinds();
+        self.check_with(None)
+    }
+
+    /// Returns an error as [`check`](Self::check), for a tool with a further target type.
+    pub fn check_with(&self, further: Option<TargetKind>) -> Result<(), String> {
+        let kinds: Vec<_> = self.kinds().into_iter().chain(further).collect();
         if kinds.len() < 2 {
             return Ok(());
         }

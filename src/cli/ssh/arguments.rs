@@ -23,7 +23,7 @@ pub(super) struct Arguments {
     /// Run a command of the host's shell instead of a function
     #[arg(short, long, visible_alias = "raw-shell")]
     pub raw: bool,
-    /// The kind of roster: flat, ansible, cache, dir, scan, sshconfig, sshknownhosts
+    /// The kind of roster: flat, ansible, cache, dir, range, scan, sshconfig, sshknownhosts
     #[arg(long, value_name = "NAME")]
     pub roster: Option<String>,
     /// The roster file (default: roster beside the master's configuration)
@@ -32,6 +32,9 @@ pub(super) struct Arguments {
     /// The number of hosts at the same time
     #[arg(long, value_name = "N")]
     pub max_procs: Option<usize>,
+    /// The target is an expression of the range server (range_server)
+    #[arg(short = 'R', long)]
+    pub range: bool,
     /// Show the job id
     #[arg(short, long)]
     pub verbose: bool,
@@ -164,6 +167,7 @@ impl Arguments {
                 scan_ports(&config.ssh_scan_ports),
                 Duration::from_secs_f64(config.ssh_scan_timeout.clamp(0.001, 60.0)),
             ),
+            range_server: config.range_server.clone(),
             cached: std::collections::HashMap::new(),
         }
     }

@@ -17,6 +17,7 @@ use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::{self, Host, RosterOptions};
 use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Program, Regular, Reply};
+use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
 use indexmap::IndexMap;
@@ -66,7 +67,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Ok(arguments) => arguments,
         Err(status) => return Ok(status),
     };
-    if let Err(message) = arguments.target.check() {
+    if let Err(message) = arguments.target.check_with(arguments.range.then_some(TargetKind::Range)) {
         return Ok(usage::error(NAME, USAGE, &message));
     }
     let (target, rest) = match &arguments.words[..] {
@@ -86,7 +87,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         options.cached = runtime.block_on(cached(&config))?;
     }
     let answers = Arc::new(Answers::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
-    let (tgt, kind) = arguments.target.read(&target);
+    let (tgt, kind) = match arguments.range {
+        true => (Value::from(target.as_str()), TargetKind::Range.to_string()),
+        false => arguments.target.read(&target),
+    };
     let mut hosts = roster::hosts(&options, &tgt, kind.parse()?, &answers.functions(None))?;
     if arguments.hosts {
         hosts.keys().for_each(|id| print_plain(format_args!("{id}: {}", hosts[id].host)));

@@ -1,7 +1,7 @@
 //! Which hosts there are and how they are reached: rosters, and the hosts of a target.
 //!
-//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs` and `scan.rs` are the sources, one
-//! a roster of Salt; `custom.rs` asks people's own modules (`_roster`).
+//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range.rs` and `scan.rs` are the
+//! sources, one a roster of Salt; `custom.rs` asks people's own modules (`_roster`).
 
 mod ansible;
 mod cache;
@@ -9,6 +9,7 @@ mod custom;
 mod directory;
 mod flat;
 mod known_hosts;
+mod range;
 mod scan;
 mod ssh_config;
 #[cfg(test)]
@@ -45,8 +46,8 @@ pub enum RosterError {
     },
     /// There is no such roster.
     #[error(
-        "the roster '{0}' is not supported: use flat, ansible, cache, dir, scan, sshconfig, sshknownhosts or a module of \
-         yours in _roster (--roster)"
+        "the roster '{0}' is not supported: use flat, ansible, cache, dir, range, scan, sshconfig, sshknownhosts or a \
+         module of yours in _roster (--roster)"
     )]
     Unknown(String),
     /// The target is invalid.
@@ -146,6 +147,8 @@ pub struct RosterOptions {
     pub known_hosts: PathBuf,
     /// The ports of the roster `scan`, and the time that each has to answer.
     pub scan: (Vec<u16>, Duration),
+    /// The address of the range server.
+    pub range_server: String,
     /// Addresses and grains of the minions in the master's cache, for the roster `cache`.
     pub cached: HashMap<String, Map>,
 }
@@ -175,12 +178,25 @@ pub fn hosts(
             let found = scan::hosts(tgt, &options.scan.0, options.scan.1);
             return parsed(options, found, |_, _| true);
         }
+        "range" => {
+            let found = range::hosts(&options.range_server, tgt, kind)?;
+            return parsed(options, found, |_, _| true).map_err(|error| match error {
+                RosterError::Invalid { reason, .. } => {
+                    RosterError::Program(format!("the list of the range server is invalid: {reason}"))
+                }
+                other => other,
+            });
+        }
         // It has already matched the target.
         other => {
             let found = custom::hosts(other, options, tgt, kind, functions)?;
             return parsed(options, found, |_, _| true);
         }
     };
+    if kind == TargetKind::Range {
+        let listed = range::expand(&options.range_server, tgt)?;
+        return parsed(options, found, |id, _| listed.binary_search_by(|known| known.as_str().cmp(id)).is_ok());
+    }
     let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
     parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
 }

@@ -23,6 +23,7 @@ pub(super) fn options(file: PathBuf) -> RosterOptions {
         domain: String::new(),
         known_hosts: PathBuf::new(),
         scan: (vec![22], Duration::from_millis(10)),
+        range_server: "127.0.0.1:1".into(),
         cached: HashMap::new(),
     }
 }
