@@ -248,12 +248,16 @@ impl Simulated {
             load.insert("out".into(), "highstate".into());
         }
         for _ in 0..TRIES {
-            // Salt's masters reply with nothing to an accepted return.
-            if self.channel.request(load.clone()).await.is_ok_and(|answer| answer != Value::Bool(false)) {
-                self.shared.returns.fetch_add(1, Ordering::Relaxed);
-                return;
+            match self.channel.request(load.clone()).await {
+                // Salt's masters reply with nothing to an accepted return.
+                Ok(answer) if answer != Value::Bool(false) => {
+                    self.shared.returns.fetch_add(1, Ordering::Relaxed);
+                    return;
+                }
+                // The key was deleted meanwhile: each further try would be an authentication.
+                Err(ChannelError::Pending(_) | ChannelError::Rejected(_)) => return,
+                _ => tokio::time::sleep(PAUSE).await,
             }
-            tokio::time::sleep(PAUSE).await;
         }
         tracing::warn!(minion = %self.id, "sending a return failed");
     }
