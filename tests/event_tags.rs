@@ -306,6 +306,7 @@ impl World {
                     proof: None,
                     user: "root".into(),
                     asynchronous: false,
+                    jid: None,
                     is_salt: false,
                 };
                 self.ask(&self.system, ClientCommand::call_map("wheel", &call)).await;

@@ -118,13 +118,20 @@ async fn own_runner_functions_are_called_like_built_in_ones() {
     system.start_minion("m1").await;
     let mut events = system.events("salt/run/").await;
     for (words, expected) in [
-        (&["shop.open", "Store", "size=4"][..], Value::from("Store of Books, 4, True")),
-        (&["shop.minions"], list!["m1"]),
+        (&["shop.minions"][..], list!["m1"]),
         (&["shop.through"], list![list![1], "here"]),
         (&["shop.tell", "shop/opened"], true.into()),
     ] {
         assert_eq!(run(&system, words), expected, "{words:?}");
     }
+    let output = system.tool("salt-run", &["shop.open", "Store", "size=4", "--out=json", "--out-indent=-1"]);
+    let shown = stdout(&output);
+    let [progress, result] = shown.lines().collect::<Vec<_>>()[..] else { panic!("{shown}{}", stderr(&output)) };
+    let progress = from_json(progress).unwrap();
+    assert_eq!(progress.get("suffix"), Some(&"progress".into()));
+    let event = progress.get("event").and_then(Value::as_map).unwrap();
+    assert_eq!(event.keys().map(ToString::to_string).collect::<Vec<_>>(), ["half", "_stamp"]);
+    assert_eq!(result, r#""Store of Books, 4, True""#);
     let (_, progress) = events.until("salt/run/*/progress").await;
     assert_eq!(progress.get("half"), Some(&"Store".into()));
     for (words, part) in [

@@ -184,6 +184,7 @@ async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
         proof: None,
         user: "test".into(),
         asynchronous: false,
+        jid: None,
         is_salt: false,
     };
     let request = Envelope::clear(ClientCommand::call_map("runner", &call));
@@ -248,6 +249,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
             user: "test".into(),
             proof: None,
             asynchronous: false,
+            jid: None,
             is_salt: false,
         };
         let request = Envelope::clear(ClientCommand::call_map("runner", &call));

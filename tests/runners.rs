@@ -121,7 +121,6 @@ async fn runner_functions_without_minions() {
         (&["manage.not_reaped"], "[]"),
         (&["manage.present", "show_ip=True"], "{}"),
         (&["network.wolmatch", "*"], "[]"),
-        (&["network.wollist", "/nonexistent"], "[]"),
         (&["error.error"], "{}"),
         (&["sdb.get", "sdb://values/db:user"], r#""me""#),
         (&["sdb.get", "plain"], r#""plain""#),
@@ -213,4 +212,60 @@ async fn runner_functions_about_a_minion() {
     system.kill_minion("web1");
     assert_eq!(run(&system, &["manage.down", "removekeys=True", "timeout=1"]), from_json(r#"["web1"]"#).unwrap());
     assert!(!system.path("pki/minions/web1").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn progress_events_are_shown_before_the_result() {
+    let system = System::start("").await;
+    let shown = |words: &[&str]| {
+        let output = system.tool("salt-run", &[words, &["--out=json", "--out-indent=-1"]].concat());
+        let text = stdout(&output);
+        let lines = text.lines().map(|line| from_json(line).unwrap_or_else(|_| panic!("{text}{}", stderr(&output))));
+        lines.collect::<Vec<_>>()
+    };
+    let message = |event: &brine_value::Value| {
+        assert_eq!(event.get("suffix"), Some(&"progress".into()), "{event}");
+        event.get("event").and_then(|event| event.get("message")).cloned().unwrap_or_default().to_string()
+    };
+    for (words, messages, result) in [
+        (&["jobs.list_jobs", "search_function=no.such"][..], &["Querying returner local_cache for jobs."][..], "{}"),
+        (&["jobs.last_run", "function=no.such"], &["Querying returner local_cache for jobs."], "false"),
+        (&["jobs.lookup_jid", "20260101000000000000"], &["Querying returner: local_cache"], "{}"),
+        (&["jobs.active"], &["Attempting to contact minions: []"], "{}"),
+    ] {
+        let lines = shown(&[words, &["display_progress=True"]].concat());
+        let (last, events) = lines.split_last().unwrap();
+        assert_eq!(events.iter().map(message).collect::<Vec<_>>(), messages, "{words:?}");
+        assert_eq!(*last, from_json(result).unwrap(), "{words:?}");
+        assert_eq!(shown(words).len(), 1, "{words:?}");
+    }
+    // All of them, in order, although the last ones come together with the result.
+    let lines = shown(&["test.stream"]);
+    let expected: Vec<_> = (1..100).map(|percent| format!("Runner is {percent}% done")).collect();
+    assert_eq!(lines[..99].iter().map(message).collect::<Vec<_>>(), expected);
+    assert_eq!(lines[99..], [true.into()]);
+    assert!(shown(&["jobs.list_jobs", "display_progress=True", "--quiet"]).is_empty());
+    // The result of these is an event, too; their calls are not.
+    let lines = shown(&["state.orchestrate_single", "fun=salt.runner", "name=test.arg"]);
+    let [progress, result] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(progress.get("event").unwrap().get("data"), Some(result));
+    let addresses = shown(&["network.wollist", "/nosuch"]);
+    assert!(addresses[0].get("event").unwrap().get("error").unwrap().to_string().contains("/nosuch"), "{addresses:?}");
+    assert_eq!(addresses[1..], [brine_value::list![]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_job_id_of_a_call_can_be_chosen() {
+    let system = System::start("").await;
+    let jid = "20260101000000000001";
+    let mut events = system.events("salt/run/").await;
+    assert_eq!(run(&system, &["--jid", jid, "test.arg", "1"]).get("args"), Some(&brine_value::list![1]));
+    let (tag, _) = events.until("salt/run/*/ret").await;
+    assert_eq!(tag, format!("salt/run/{jid}/ret"));
+    let output = system.tool("salt-run", &["--jid=20260101000000000002", "--async", "test.arg"]);
+    assert!(stderr(&output).contains("salt/run/20260101000000000002"), "{}", stderr(&output));
+    events.until("salt/run/20260101000000000002/ret").await;
+    let output = system.tool("salt-run", &["--jid=none", "test.arg"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).ends_with("salt-run: error: 'none' is not a valid JID\n"), "{}", stderr(&output));
 }

@@ -179,7 +179,7 @@ fn options_that_would_change_the_result_are_refused() {
         ),
         (&["salt-call", "-m", "x", "test.ping"], "salt-call: error: option --module-dirs: Brine does not run Python"),
         (&["salt-call", "-r", "test.ping"], "salt-call: error: option --resources: Brine's minions have no resources"),
-        (&["salt-run", "--jid", "1", "manage.up"], "salt-run: error: option --jid: the master chooses the job id"),
+        (&["salt-run", "--jid", "1", "manage.up"], "salt-run: error: '1' is not a valid JID"),
         (
             &["salt-key", "--gen-signature"],
             "salt-key: error: option --gen-signature: the master signs its key by itself",

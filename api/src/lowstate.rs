@@ -210,6 +210,7 @@ impl Chunk {
             proof: Some(self.proof.clone()),
             user: String::new(),
             asynchronous,
+            jid: None,
             is_salt: false,
         })
     }

@@ -58,6 +58,7 @@ impl Master {
             proof: None,
             user: OWN_USER.to_owned(),
             asynchronous: false,
+            jid: None,
             is_salt: false,
         };
         Ok(brine_client::result(&self.call(Registry::Runner, &call, REQUEST_TIME).await?)?)

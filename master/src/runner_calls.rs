@@ -223,12 +223,22 @@ impl RunnerCalls {
         self.start_call(call, true)
     }
 
-    /// Starts a call of a client with the master's key. Reads of the journal publish no events.
-    pub async fn start_for_tool(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str) -> Started {
+    /// Starts a call of a client with the master's key, which may have chosen the job id. Reads of the journal publish no
+    /// events.
+    pub async fn start_for_tool(
+        self: &Arc<Self>,
+        kind: Kind,
+        function: &str,
+        args: Args,
+        user: &str,
+        jid: Option<Jid>,
+    ) -> Started {
+        let call = NewCall::new(kind, function, args, user, jid.unwrap_or_default());
         if kind == Kind::Runner && PAGED.contains(&function) {
-            return self.start_call(NewCall::new(kind, function, args, user, Jid::new()), false);
+            return self.start_call(call, false);
         }
-        self.start(kind, function, args, user, &Map::new()).await
+        let call = self.publish_new(call, &Map::new()).await;
+        self.start_call(call, true)
     }
 
     fn start_call(self: &Arc<Self>, call: NewCall, has_events: bool) -> Started {

@@ -124,7 +124,7 @@ impl MasterClient {
 
     fn with_credentials(&self, fun: &str, args: Args) -> Call {
         let (key, proof) = (self.key.clone(), self.proof.clone());
-        Call { fun: fun.into(), args, key, proof, user: user(), asynchronous: false, is_salt: false }
+        Call { fun: fun.into(), args, key, proof, user: user(), asynchronous: false, jid: None, is_salt: false }
     }
 
     /// Returns a token for a user with a password.

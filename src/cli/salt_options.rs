@@ -73,11 +73,6 @@ const SALT_CALL: &[SaltOption] = &[
 ];
 
 const SALT_RUN: &[SaltOption] = &[
-    value(
-        None,
-        &["jid"],
-        Effect::Refused("the master chooses the job id; an orchestration takes orchestration_jid=JID"),
-    ),
     flag(None, &["skip-grains"], Effect::Nothing),
     value(None, &["profiling-path"], Effect::Nothing),
     flag(None, &["enable-profiling"], PROFILING),

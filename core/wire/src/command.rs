@@ -294,6 +294,8 @@ pub struct Call {
     pub user: String,
     /// Whether to return the job id at once instead of the result.
     pub asynchronous: bool,
+    /// The job id that a client with a key of the master chooses.
+    pub jid: Option<Jid>,
     /// Whether the client is Salt's own: its reply has no envelope.
     pub is_salt: bool,
 }
@@ -347,6 +349,11 @@ impl Call {
             proof: Proof::from_map(map)?,
             user: optional(map, "user")?.unwrap_or_else(|| "UNKNOWN".to_owned()),
             asynchronous: optional(map, "async")?.unwrap_or(false),
+            // Salt's clients have none; a wheel function's argument may have this name.
+            jid: match map.get("jid") {
+                Some(jid) if !is_salt && !jid.is_nil() => Some(parsed(map, "jid")?),
+                _ => None,
+            },
         })
     }
 }
@@ -377,6 +384,7 @@ impl ClientCommand {
             "user" => &call.user,
             "async" => call.asynchronous,
         };
+        map.extend(call.jid.as_ref().map(|jid| ("jid".into(), jid.into())));
         if let Some(proof) = &call.proof {
             proof.write(&mut map);
         }

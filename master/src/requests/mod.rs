@@ -291,7 +291,7 @@ impl Requests {
     }
 
     async fn client_call(self: &Arc<Self>, peer: &Peer, kind: Kind, call: Call, worker: Worker) -> Vec<u8> {
-        let Call { fun, args, key, proof, user, asynchronous, is_salt } = call;
+        let Call { fun, args, key, proof, user, asynchronous, jid, is_salt } = call;
         // Salt's own clients read the reply itself; a runner call returns at once, and its result is an event.
         let reply = |load: Value| if is_salt { msgpack::pack(&load) } else { clear(load) };
         let asynchronous = asynchronous || (is_salt && kind == Kind::Runner);
@@ -307,7 +307,9 @@ impl Requests {
             Err(refusal) => return reply(refusal.of_call()),
         };
         let started = match &caller {
-            User::Master(name) if !asynchronous => self.calls.start_for_tool(kind, &fun, args, name).await,
+            User::Master(name) if !asynchronous || jid.is_some() => {
+                self.calls.start_for_tool(kind, &fun, args, name, jid).await
+            }
             caller => self.calls.start(kind, &fun, args, caller.name(), &Map::new()).await,
         };
         if asynchronous {

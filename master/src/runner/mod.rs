@@ -85,10 +85,15 @@ pub struct RunnerContext {
 }
 
 impl RunnerContext {
-    /// Publishes an event of the call itself: `salt/run/<jid>/progress`.
+    /// Publishes a progress event of the call itself with a message.
     pub(crate) fn progress(&self, message: &str) {
+        self.progress_event(&map! {"message" => message});
+    }
+
+    /// Publishes an event of the call itself: `salt/run/<jid>/progress`.
+    pub(crate) fn progress_event(&self, data: &Map) {
         let tag = format!("salt/run/{}/progress", self.caller.jid);
-        self.wait(self.master.events.fire(&tag, &map! {"message" => message}));
+        self.wait(self.master.events.fire(&tag, data));
     }
 
     /// Returns the storage of the master.

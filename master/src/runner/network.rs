@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::wake_on_lan::{octets, wake};
 use brine_target::Facts;
-use brine_value::Value;
+use brine_value::{Value, map};
 
 use super::RunnerContext;
 
@@ -50,7 +50,8 @@ pub fn wollist(
 ) -> CallResult {
     let failed = |error: &dyn std::fmt::Display| {
         // As in Salt, the result of a failure is an empty list, and the error an event.
-        context.progress(&format!("reading the list of MAC addresses {} failed: {error}", maclist.display()));
+        let text = format!("reading the list of MAC addresses {} failed: {error}", maclist.display());
+        context.progress_event(&map! {"error" => text});
         Ok(Value::List(Vec::new()))
     };
     match std::fs::metadata(&maclist) {

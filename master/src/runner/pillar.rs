@@ -2,7 +2,7 @@
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::MinionId;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::RunnerContext;
@@ -48,7 +48,11 @@ pub fn show_top(
     let minion = minion.map_or_else(first, |minion| Ok(Some(minion)))?.unwrap_or_else(|| "*".into());
     let query = query(context, &minion, saltenv, Map::new())?;
     let (top, errors) = context.master.pillars.top(&query, &context.calls.template_host()(&context.caller.thread));
-    Ok(if errors.is_empty() { top.into() } else { errors.into() })
+    if errors.is_empty() {
+        return Ok(top.into());
+    }
+    context.progress_event(&map! {"data" => errors.clone(), "outputter" => "nested"});
+    Ok(errors.into())
 }
 
 /// Remove the cached pillars (`pillar_cache`) of minions that match a glob.

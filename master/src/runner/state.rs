@@ -359,7 +359,7 @@ fn run(
 fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
     let data = map! {context.master.id.as_str() => done.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};
-    context.wait(context.master.events.fire(&format!("salt/run/{}/progress", context.caller.jid), &body));
+    context.progress_event(&body);
     data.into()
 }
 

@@ -1,6 +1,7 @@
 //! `salt-run`: calls runner functions in the master. Only `state.event` runs in the tool itself.
 
 mod docs;
+mod progress;
 mod state_event;
 
 use std::ffi::OsString;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 
 use brine_function::CallError;
 use brine_function::arguments::parse;
+use brine_ids::Jid;
 use brine_value::{FromValue, Value};
 use brine_wire::Call;
 use clap::{CommandFactory, Parser};
@@ -18,10 +20,15 @@ use super::credentials::Credentials;
 use super::privileges;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
+use progress::Progress;
 
 const NAME: &str = "salt-run";
 const USAGE: &str = "salt-run [options] <function> [arguments]";
 const NO_CREDENTIALS: u8 = 2;
+/// Reads the journal; its calls have no events.
+const JOURNAL: &str = "event_bus.since";
+/// Functions whose result is also a progress event.
+const STATES: &[&str] = &["state.orchestrate_single", "state.orchestrate_high"];
 /// The beginnings of the master's messages about invalid arguments.
 const INVALID_KEYWORDS: &str = "The following keyword arguments are not valid";
 const INVALID_ARGUMENTS: &str = "\nPassed invalid arguments: ";
@@ -35,6 +42,9 @@ struct Arguments {
     /// Print the tag of the call and do not wait
     #[arg(long = "async")]
     asynchronous: bool,
+    /// The job id of the call (default: a new one)
+    #[arg(long, value_name = "JID")]
+    jid: Option<String>,
     /// Accepted for compatibility with Salt; has no effect
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
@@ -70,6 +80,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.doc && arguments.words.len() > 1 {
         return Ok(usage::error(NAME, USAGE, "You can only get documentation for one method at one time"));
     }
+    let jid = match arguments.jid.as_deref().map(str::parse::<Jid>).transpose() {
+        Ok(jid) => jid.unwrap_or_default(),
+        Err(_) => {
+            let named = arguments.jid.unwrap_or_default();
+            return Ok(usage::error(NAME, USAGE, &format!("'{named}' is not a valid JID")));
+        }
+    };
     if arguments.doc {
         return docs::run(&arguments);
     }
@@ -108,9 +125,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             proof: None,
             user: user(),
             asynchronous: arguments.asynchronous,
+            jid: Some(jid.clone()),
             is_salt: false,
         };
-        Ok(Some(client.runner(call).await?))
+        // As in Salt, calls of users of `external_auth` are made without.
+        let follows = !arguments.asynchronous && !arguments.quiet && client.proof().is_none() && fun != JOURNAL;
+        let progress = if follows { Progress::subscribe(&client, &jid).await } else { None };
+        let Some(progress) = progress else { return Ok(Some(client.runner(call).await?)) };
+        // Salt shows the results of these twice, as a broken return of states and by `nested`.
+        let is_result = STATES.contains(&fun.as_str()) && shower.is_highstate();
+        let show = |event: &Value, hint: &str| if is_result { Ok(()) } else { shower.show(event, hint) };
+        Ok(Some(progress.during(client.runner(call), show).await?))
     });
     let answer = match answer {
         Ok(Some(answer)) => answer,
@@ -132,8 +157,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let whole = retcode.is_some() && !shower.is_highstate();
     let (value, mut hint) =
         if whole { (returned, "nested".to_owned()) } else { unwrapped(returned, field("outputter")) };
-    if matches!(fun.as_str(), "state.orchestrate_single" | "state.orchestrate_high") {
-        // Salt shows these by their progress event, which names this outputter.
+    if STATES.contains(&fun.as_str()) {
+        // Salt's progress event of these names this outputter.
         "highstate".clone_into(&mut hint);
     }
     let success = field("success").is_truthy();

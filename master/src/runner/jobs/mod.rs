@@ -10,7 +10,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_job::Load;
 use brine_returners::{Options, Returner};
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, map, python};
 use brine_wire::PublishRequest;
 
 use super::RunnerContext;
@@ -37,8 +37,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 ///
 /// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
 /// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress:
-/// publish
-/// progress events (False).
+/// publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -52,9 +51,12 @@ pub fn lookup_jid(
     #[default(false)] missing: bool,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
-    tell(context, display_progress, "Querying returner");
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    tell(context, display_progress, || format!("Querying returner: {}", cache.name()));
     let returns = returns(&*cache, &jid)?;
+    for id in returns.keys() {
+        tell(context, display_progress, || id.to_string());
+    }
     let mut data = Map::new();
     if returned {
         data.extend(returns.iter().map(|(id, one)| (id.clone(), one.get("return").cloned().unwrap_or_default())));
@@ -84,8 +86,8 @@ pub fn list_job(
     #[default] ext_source: Option<String>,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
-    tell(context, display_progress, "Querying returner");
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
+    tell(context, display_progress, || format!("Querying returner: {}", cache.name()));
     let mut job = map! {"jid" => &jid};
     job.extend(whole(&*cache, &jid)?);
     Ok(job.into())
@@ -128,9 +130,10 @@ pub fn list_jobs(
     #[default] end_time: Value,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
-    tell(context, display_progress, "Querying returner for jobs");
+    let cache = cache(context, ext_source.as_deref())?;
+    tell_search(context, display_progress, &*cache);
     let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
-    let jobs = search.jobs(&*cache(context, ext_source.as_deref())?, None)?;
+    let jobs = search.jobs(&*cache, None)?;
     Ok(shown(jobs, outputter))
 }
 
@@ -152,8 +155,8 @@ pub fn list_jobs_filter(
     #[default] outputter: Option<String>,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
-    tell(context, display_progress, "Querying returner for jobs");
     let cache = cache(context, ext_source.as_deref())?;
+    tell_search(context, display_progress, &*cache);
     let jobs = Search::all(filter_find_job).jobs(&*cache, Some(count))?;
     let jobs = jobs.into_iter().map(|(jid, mut job)| {
         job.insert("JID".into(), (&jid).into());
@@ -182,11 +185,11 @@ pub fn last_run(
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     _ = outputter;
-    tell(context, display_progress, "Querying returner for jobs");
+    let cache = cache(context, ext_source.as_deref())?;
+    tell_search(context, display_progress, &*cache);
     if metadata.is_truthy() && metadata.as_map().is_none() {
         return Ok(false.into());
     }
-    let cache = cache(context, ext_source.as_deref())?;
     let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
     let newest = search.jobs(&*cache, Some(1))?.pop();
     newest.map_or(Ok(Value::Bool(false)), |(jid, _)| print(&*cache, &jid))
@@ -227,13 +230,18 @@ pub fn exit_success(context: &RunnerContext, jid: String, #[default] ext_source:
 ///     salt-run jobs.active
 #[function]
 pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool) -> CallResult {
-    tell(context, display_progress, "Asking minions what they run");
     let master = &context.master;
     let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
     let gather = Duration::from_secs(master.config.gather_job_timeout);
     let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
+    // As in Salt, the first event comes after the answers.
+    tell(context, display_progress, || {
+        let ids: Vec<Value> = running.returned.iter().map(|(id, _)| id.as_str().into()).collect();
+        format!("Attempting to contact minions: {}", python::repr(&ids.into()))
+    });
     let mut active = Map::new();
     for (id, mut answer) in running.returned {
+        tell(context, display_progress, || format!("Received reply from minion {id}"));
         let jobs = answer.swap_remove("return").unwrap_or_default();
         for job in jobs.as_list().unwrap_or_default() {
             let Some(jid) = job.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok()) else {
@@ -276,10 +284,15 @@ pub fn master(context: &RunnerContext) -> CallResult {
 }
 
 /// Publishes a progress message, if the caller requested them.
-fn tell(context: &RunnerContext, wanted: bool, message: &str) {
+fn tell(context: &RunnerContext, wanted: bool, message: impl FnOnce() -> String) {
     if wanted {
-        context.progress(message);
+        context.progress(&message());
     }
+}
+
+/// Publishes the message of a search in this returner, if the caller requested it.
+fn tell_search(context: &RunnerContext, wanted: bool, cache: &dyn Returner) {
+    tell(context, wanted, || format!("Querying returner {} for jobs.", cache.name()));
 }
 
 fn parse(jid: &str) -> Result<Jid, CallError> {

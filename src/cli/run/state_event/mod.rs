@@ -270,6 +270,7 @@ async fn past(client: &MasterClient, from: Value) -> anyhow::Result<Vec<(u64, St
         proof: None,
         user: user(),
         asynchronous: false,
+        jid: None,
         is_salt: false,
     };
     let answer = client.runner(call).await?;
