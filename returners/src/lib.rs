@@ -22,6 +22,7 @@ mod highstate;
 mod http;
 mod influxdb;
 mod job_outline;
+mod kafka;
 mod local;
 mod local_cache;
 mod mail;
@@ -240,6 +241,7 @@ pub static BACKENDS: &[Backend] = &[
     etcd::BACKEND,
     highstate::BACKEND,
     influxdb::BACKEND,
+    kafka::BACKEND,
     local::BACKEND,
     local_cache::BACKEND,
     mattermost::BACKEND,
