@@ -28,6 +28,24 @@ fn without_times(value: &Value) -> Value {
 }
 
 #[test]
+fn runner_functions_of_the_master_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::write(directory.path().join("minion"), format!("id: m1\nroot_dir: {}\n", directory.path().display()))
+        .unwrap();
+    let spec =
+        "{'jobs.print_job': {'args': ['jid', 'ext_source'], 'defaults': [None], 'varargs': None, 'kwargs': None}}";
+    for (words, expected) in [
+        (&["sys.list_runners", "jobs", "manage", "nosuch"][..], "['jobs', 'manage']"),
+        (&["sys.list_runner_functions", "event"], "['event.send']"),
+        (&["sys.runner_argspec", "jobs.print_job"], spec),
+    ] {
+        assert_eq!(local(directory.path(), words), (expected.to_owned(), Some(0)), "{words:?}");
+    }
+    let (doc, _) = local(directory.path(), &["sys.runner_doc", "jobs.list_job"]);
+    assert!(doc.contains("salt-run jobs.list_job "), "{doc}");
+}
+
+#[test]
 fn tests_of_states_are_found_and_run() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display();

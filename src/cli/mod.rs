@@ -37,6 +37,8 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use brine_function::Function;
+
 /// One tool.
 struct Tool {
     /// Salt's name of the tool.
@@ -94,6 +96,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Some(status) = ssh::intercept(&words) {
         return status;
     }
+    brine_context::runners::declare(|| {
+        let declared = |module: &&[Function<_>]| module.iter().map(Function::declaration).collect();
+        brine_master::runner::MODULES.iter().map(declared).collect()
+    });
     let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));
     if let Some(tool) = linked {

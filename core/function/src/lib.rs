@@ -251,6 +251,13 @@ impl<C> Function<C> {
         }
     }
 
+    /// Returns the name, parameters and documentation without the code: a function that other processes call.
+    #[must_use]
+    pub fn declaration(&self) -> Function<()> {
+        let Function { module, name, doc, params, out, code: _ } = *self;
+        Function { module, name, doc, params, out, code: |(), _| Err(CallError::execution("it is declared only")) }
+    }
+
     /// Checks the arguments and runs the function.
     pub fn call(&self, context: &C, args: Args) -> CallResult {
         (self.code)(context, &mut Binder::new(self.module, self.name, self.params, args)?)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits for access to the master and to files |
 //! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
+//! | [`runners`] | the runner functions of this program, by name |
 //! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
 //! | [`custom`] | people's own modules in Python |
 //! | `identity` | the id of a minion |
@@ -35,6 +36,7 @@ pub mod masterless;
 pub mod programs;
 pub mod redact;
 mod rooms;
+pub mod runners;
 pub mod schedule;
 pub mod suggest;
 pub mod template_functions;

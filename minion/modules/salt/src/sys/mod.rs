@@ -1,10 +1,11 @@
 //! `sys`: names and documentation of functions.
 
-use brine_context::{Context, Room, suggest};
+use brine_context::{Context, Room, runners, suggest};
 use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
 use brine_returners::{BACKENDS, Backend, BackendOption};
 use brine_sls::render::RENDERERS;
 use brine_text::glob::fnmatch;
+use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
@@ -25,6 +26,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         list_returner_functions,
         returner_argspec,
         returner_doc,
+        list_runners,
+        list_runner_functions,
+        runner_argspec,
+        runner_doc,
         list_renderers,
         renderer_doc,
         reload_modules
@@ -91,9 +96,7 @@ pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' sys.argspec test.echo
 #[function]
 pub fn argspec(context: &Context, #[default] module: String) -> CallResult {
-    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
-    let found = context.minion.functions.iter().filter(|function| asked(&function.full_name()));
-    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+    Ok(specs(&context.minion.functions, &module))
 }
 
 /// Return the names of all state functions, or of those of some modules.
@@ -125,9 +128,7 @@ pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallRe
 ///     salt '*' sys.state_argspec file.managed
 #[function]
 pub fn state_argspec(context: &Context, #[default] module: String) -> CallResult {
-    let asked = |name: &str| module.is_empty() || fnmatch(&module, name) || name.starts_with(&format!("{module}."));
-    let found = context.minion.states.iter().filter(|function| asked(&function.full_name()));
-    Ok(Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect()))
+    Ok(specs(&context.minion.states, &module))
 }
 
 /// Return the documentation of all state functions, of state modules or of single state functions, and a message
@@ -207,6 +208,68 @@ pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
     Ok(Value::Map(described.collect()))
 }
 
+/// Return the names of the modules of runner functions, or of those that match. A name with `*` matches functions. The master
+/// runs these functions: `salt-run` calls them.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_runners
+///     salt '*' sys.list_runners 'm*'
+#[function]
+pub fn list_runners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let is_asked = |function: &Function<()>| {
+        args.is_empty()
+            || args.iter().map(ToString::to_string).any(|pattern| {
+                if pattern.contains('*') {
+                    fnmatch(&pattern, &function.full_name())
+                } else {
+                    function.module == pattern
+                }
+            })
+    };
+    let mut modules: Vec<&str> =
+        runners::declared().iter().filter(|function| is_asked(function)).map(|function| function.module).collect();
+    modules.dedup();
+    Ok(modules.into_iter().collect())
+}
+
+/// Return the names of runner functions, or of those of some modules.
+///
+/// CLI Example:
+///
+///     salt '*' sys.list_runner_functions
+///     salt '*' sys.list_runner_functions jobs 'manage.u*'
+#[function]
+pub fn list_runner_functions(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    Ok(names(runners::declared().iter(), &args))
+}
+
+/// Return the parameters of runner functions.
+///
+/// CLI Example:
+///
+///     salt '*' sys.runner_argspec jobs
+#[function]
+pub fn runner_argspec(_context: &Context, #[default] module: String) -> CallResult {
+    Ok(specs(runners::declared(), &module))
+}
+
+/// Return the documentation of runner functions, of all or of some modules or functions, and a message for an unknown name.
+///
+/// CLI Example:
+///
+///     salt '*' sys.runner_doc
+///     salt '*' sys.runner_doc jobs.list_jobs
+#[function]
+pub fn runner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
+    let known = || runners::declared().iter().map(Function::full_name);
+    let missing = |name: &str| {
+        let hint = nearest(name, known()).map(|near| format!(" Did you mean '{near}'?")).unwrap_or_default();
+        format!("'{name}' is not available.{hint}")
+    };
+    Ok(docs(runners::declared(), &args, missing))
+}
+
 /// Return the names of all renderers, or of those that match.
 ///
 /// CLI Example:
@@ -276,6 +339,13 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
     functions.filter(|function| asked(function)).map(Function::full_name).collect()
 }
 
+/// Returns the parameters of the functions of a module, of those that match a pattern, or of all.
+fn specs<C: 'static>(registry: &Registry<C>, module: &str) -> Value {
+    let asked = |name: &str| module.is_empty() || fnmatch(module, name) || name.starts_with(&format!("{module}."));
+    let found = registry.iter().filter(|function| asked(&function.full_name()));
+    Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect())
+}
+
 /// Returns parameters in the form of Python's argspec.
 fn spec(params: &[Param]) -> Map {
     let named = params.iter().filter(|param| param.is_named());
@@ -292,10 +362,50 @@ fn spec(params: &[Param]) -> Map {
 
 #[cfg(test)]
 mod tests {
-    use brine_function::Args;
-    use brine_value::{Value, list};
+    use brine_function::{Args, CallResult, Function, function, registry};
+    use brine_value::{Value, list, map};
 
     use crate::testing;
+
+    /// Return true.
+    #[function]
+    fn up(_context: &(), #[default(1)] count: i64) -> CallResult {
+        Ok(count.into())
+    }
+
+    /// Return false.
+    #[function]
+    fn list_jobs(_context: &()) -> CallResult {
+        Ok(false.into())
+    }
+
+    static OF_MANAGE: &[Function<()>] = registry!("manage", [up]);
+    static OF_JOBS: &[Function<()>] = registry!("jobs", [list_jobs]);
+
+    #[test]
+    fn declared_runner_functions_are_named_and_documented() {
+        let declared = |list: &&[Function<()>]| list.iter().map(Function::declaration).collect();
+        brine_context::runners::declare(|| [OF_JOBS, OF_MANAGE].iter().map(declared).collect());
+        let context = testing::context(&[]);
+        let spec =
+            map! {"args" => list!["count"], "defaults" => list![1], "varargs" => Value::Nil, "kwargs" => Value::Nil};
+        let suggestion = "'manage.upp' is not available. Did you mean 'manage.up'?";
+        for (fun, names, expected) in [
+            ("sys.list_runners", &[][..], list!["jobs", "manage"]),
+            ("sys.list_runners", &["m*"], list!["manage"]),
+            ("sys.list_runners", &["*.list_*", "nosuch"], list!["jobs"]),
+            ("sys.list_runners", &["jobs.list_jobs"], list![]),
+            ("sys.list_runner_functions", &[], list!["jobs.list_jobs", "manage.up"]),
+            ("sys.list_runner_functions", &["jobs", "man*"], list!["jobs.list_jobs", "manage.up"]),
+            ("sys.list_runner_functions", &["job"], list![]),
+            ("sys.runner_argspec", &["manage.up"], map! {"manage.up" => spec}.into()),
+            ("sys.runner_doc", &["manage"], map! {"manage.up" => "Return true."}.into()),
+            ("sys.runner_doc", &["manage.upp"], map! {"manage.upp" => suggestion}.into()),
+        ] {
+            let args = Args::positional(names.iter().map(|name| Value::from(*name)));
+            assert_eq!(context.call(fun, args).unwrap(), expected, "{fun} {names:?}");
+        }
+    }
 
     #[test]
     fn documentation_is_found_and_unknown_names_reported() {
