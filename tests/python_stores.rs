@@ -158,6 +158,85 @@ async fn own_stores_have_the_tokens_of_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn cache_drivers_have_the_tokens_of_users() {
+    // The second driver removes expired data by itself.
+    let second = CACHE
+        .replace("def store(bank, key, data, base)", "def store(bank, key, data, base, expires)")
+        .replace("json.dump(data, file)", "json.dump(dict(data, for_seconds=expires), file)")
+        .replace("\"shelf\")", "\"shelf\", kwargs[\"cluster_id\"])");
+    for (driver, more, bank) in
+        [("shelf", "", "shelf/tokens"), ("second", "eauth_tokens.cluster_id: blue\n", "shelf/blue/tokens")]
+    {
+        let mut system = System::new(&format!(
+            "auto_accept: True\nmodule_dirs: [ROOT/own]\neauth_tokens.cache_driver: {driver}\n{more}token_file: ROOT/token\n\
+             external_auth:\n  file:\n    ^filename: ROOT/users\n    fred: ['test.*']\n",
+        ));
+        system.write("own/cache/shelf.py", CACHE);
+        system.write("own/cache/second.py", &second);
+        system.write("users", "fred:one\n");
+        std::fs::create_dir(system.path("shelf")).unwrap();
+        system.start_master().await;
+        system.start_minion("m1").await;
+        let ping = ["--out=txt", "m1", "test.ping"];
+        let log_in = || {
+            let who = ["-T", "-a", "file", "--username", "fred", "--password", "one"];
+            shown(&system.tool("salt", &[&who[..], &ping].concat()))
+        };
+        let by_token = || shown(&system.tool("salt", &[&["-a", "file"][..], &ping].concat()));
+        assert_eq!(log_in(), "m1: True", "{}", system.master_log());
+        let token = std::fs::read_to_string(system.path("token")).unwrap();
+        let file = system.path(bank).join(&token);
+        let stored = json_file(&file).unwrap();
+        let data = match driver {
+            "shelf" => {
+                let expires = stored.get("_expires").and_then(Value::as_i64).unwrap();
+                let data = stored.get("data").and_then(Value::as_map).unwrap().clone();
+                assert!(
+                    matches!(data.get("expire"), Some(Value::Float(at)) if (at - expires as f64).abs() < 2.0),
+                    "{stored:?}"
+                );
+                data
+            }
+            _ => {
+                assert!(matches!(stored.get("for_seconds"), Some(Value::Int(43_199..=43_200))), "{stored:?}");
+                stored.clone()
+            }
+        };
+        for (name, expected) in
+            [("name", "fred".into()), ("eauth", "file".into()), ("token", Value::from(token.as_str()))]
+        {
+            assert_eq!(data.get(name), Some(&expected), "{name}");
+        }
+        assert_eq!(by_token(), "m1: True");
+        assert_eq!(run(&system, &["auth.list_tokens"]).as_map().unwrap().len(), 1);
+        // A driver that is away authenticates nobody, and its error does not show the token.
+        let unknown = "Authentication error occurred.";
+        system.write("shelf/blue/away", "");
+        system.write("shelf/away", "");
+        assert!(by_token().contains(unknown));
+        for away in ["shelf/blue/away", "shelf/away"] {
+            std::fs::remove_file(system.path(away)).unwrap();
+        }
+        let log = system.master_log();
+        assert!(log.contains("the token store of eauth_tokens failed: ValueError: the shelf is away"), "{log}");
+        assert!(!log.contains(&token), "{log}");
+        // A token that has expired is refused, and removed; others are revoked.
+        let mut expired = data;
+        expired.insert("expire".into(), 1.5.into());
+        std::fs::write(&file, to_json(&expired.into())).unwrap();
+        assert!(by_token().contains(unknown));
+        assert!(!file.exists());
+        assert_eq!(log_in(), "m1: True");
+        assert_eq!(run(&system, &["auth.del_tokens", "fred"]), 1.into());
+        assert!(by_token().contains(unknown));
+        for token in ["../shelf", "nosuch"] {
+            system.write("token", token);
+            assert!(by_token().contains(unknown), "{token}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_token_store_without_a_module_is_named_and_the_own_one_used() {
     let mut system = System::new(
         "auto_accept: True\neauth_tokens: shelf\ncache: shelf\ntoken_file: ROOT/token\n\

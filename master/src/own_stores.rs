@@ -1,5 +1,5 @@
 //! Stores of the operator's own in Python: of tokens (`_tokens`, option `eauth_tokens`) and of data by bank and key
-//! (`_cache`, option `cache`).
+//! (`_cache`, options `cache` and `eauth_tokens.cache_driver`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,12 +7,19 @@ use std::time::Duration;
 use brine_auth::OwnTokens;
 use brine_config::MasterConfig;
 use brine_function::{Args, CallError};
-use brine_value::{Map, Value, map};
+use brine_value::{FromValue, Map, Value, map};
+use jiff::Timestamp;
 
 use crate::custom::{self, CustomModules};
 
+/// The option that names the driver of tokens.
+const TOKENS_DRIVER: &str = "eauth_tokens.cache_driver";
 /// Salt's name of the built-in stores.
 const BUILT_IN: &str = "localfs";
+/// The driver of `eauth_tokens.cache_driver` that leaves tokens to the module of `eauth_tokens`.
+const LEFT_TO_TOKENS: &str = "rediscluster";
+/// The bank of tokens.
+const BANK: &str = "tokens";
 /// How long a call of a token store may take: each request with a token waits for one.
 const TOKENS: Duration = Duration::from_secs(10);
 /// How long a call of a cache driver may take.
@@ -50,18 +57,23 @@ impl Module {
     }
 
     /// Calls a function; `None` if the module has none of this name.
-    fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, String> {
+    fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, CallError> {
         let function = format!("{}.{function}", self.name);
-        let called = self.custom.call_other(self.kind, &function, args, self.longest);
-        called.transpose().map_err(|error| match error {
-            CallError::Exception(message) => message,
-            error => error.message(),
-        })
+        self.custom.call_other(self.kind, &function, args, self.longest).transpose()
     }
 
-    fn call(&self, function: &str, args: Args) -> Result<Value, String> {
-        let missing = || format!("there is no function {}.{function} in _{}", self.name, self.kind);
+    fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
+        let missing =
+            || CallError::execution(format!("there is no function {}.{function} in _{}", self.name, self.kind));
         self.optional(function, args)?.ok_or_else(missing)
+    }
+}
+
+/// Returns the reason of a failed call, in words.
+fn reason(error: CallError) -> String {
+    match error {
+        CallError::Exception(message) => message,
+        error => error.message(),
     }
 }
 
@@ -71,12 +83,80 @@ struct Tokens(Module);
 impl OwnTokens for Tokens {
     fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
         let opts = Value::from(Map::clone(self.0.custom.opts()));
-        self.0.call(function, Args::positional([opts].into_iter().chain(args)))
+        self.0.call(function, Args::positional([opts].into_iter().chain(args))).map_err(reason)
     }
 }
 
-/// Returns the token store that `eauth_tokens` names; `None` for the master's own.
+/// Tokens in a driver of `_cache`, as Salt 3008 stores them: data by secret in the bank `tokens`, with a time of expiry.
+struct CachedTokens {
+    driver: CacheDriver,
+    /// Whether the function `store` of the driver takes the argument `expires`, once a token has been stored.
+    takes_expires: OnceLock<bool>,
+}
+
+impl CachedTokens {
+    /// Creates a token and returns its data.
+    fn make(&self, mut token: Map) -> Result<Value, String> {
+        let secret = brine_digest::hex(brine_crypt::token::random_bytes::<32>());
+        token.insert("token".into(), secret.as_str().into());
+        let now = Timestamp::now().as_millisecond() as f64 / 1000.0;
+        let expire = token.get("expire").and_then(f64::from_value).unwrap_or(now);
+        self.store(&secret, &token, now, expire).map_err(|error| reason(error).replace(&secret, "<token>"))?;
+        Ok(token.into())
+    }
+
+    /// Stores a token in a driver that removes expired data, or else in an envelope with the time.
+    fn store(&self, secret: &str, token: &Map, now: f64, expire: f64) -> Result<(), CallError> {
+        let stored = |data: Map, keyword: Map| {
+            self.driver.call("store", vec![BANK.into(), secret.into(), data.into()], keyword).map(|_| ())
+        };
+        if self.takes_expires.get() != Some(&false) {
+            let valid = (expire - now).max(1.0).ceil() as i64;
+            match stored(token.clone(), map! {"expires" => valid}) {
+                // As in Salt, a `TypeError` is taken for an unknown argument.
+                Err(CallError::Arguments { .. }) => {}
+                other => {
+                    if other.is_ok() {
+                        self.takes_expires.get_or_init(|| true);
+                    }
+                    return other;
+                }
+            }
+        }
+        stored(map! {"data" => token.clone(), "_expires" => expire.ceil() as i64}, Map::new())?;
+        self.takes_expires.get_or_init(|| false);
+        Ok(())
+    }
+
+    /// Returns the data of a token without its envelope.
+    fn find(&self, secret: &str) -> Result<Value, String> {
+        let found = self.driver.fetch(BANK, secret)?.unwrap_or_default();
+        let is_envelope = found.as_map().is_some_and(|map| map.len() == 2 && map.contains_key("_expires"));
+        Ok(if is_envelope { found.get("data").cloned().unwrap_or(found) } else { found })
+    }
+}
+
+impl OwnTokens for CachedTokens {
+    fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
+        let first = args.into_iter().next().unwrap_or_default();
+        match (function, first) {
+            ("mk_token", Value::Map(token)) => self.make(token),
+            ("get_token", Value::Str(secret)) => self.find(&secret),
+            ("rm_token", Value::Str(secret)) => self.driver.flush(BANK, Some(&secret)).map(Value::from),
+            ("list_tokens", _) => Ok(self.driver.list(BANK)?.into()),
+            (function, _) => Err(format!("the call of {function} is invalid")),
+        }
+    }
+}
+
+/// Returns the token store that `eauth_tokens.cache_driver` or `eauth_tokens` names; `None` for the master's own.
 pub(crate) fn tokens(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<dyn OwnTokens>> {
+    let option = |name: &str| config.opts.get(name).filter(|value| value.is_truthy()).map(Value::to_string);
+    if let Some(name) = option(TOKENS_DRIVER).filter(|name| name != LEFT_TO_TOKENS) {
+        let cluster = option("eauth_tokens.cluster_id");
+        let driver = CacheDriver::named(config, custom, (TOKENS_DRIVER, &name), TOKENS, cluster)?;
+        return Some(Arc::new(CachedTokens { driver, takes_expires: OnceLock::new() }));
+    }
     let module = Module::open(config, custom, ("eauth_tokens", "tokens", &config.eauth_tokens), TOKENS)?;
     Some(Arc::new(Tokens(module)))
 }
@@ -84,7 +164,8 @@ pub(crate) fn tokens(config: &MasterConfig, custom: &Arc<CustomModules>) -> Opti
 /// A driver of `_cache`.
 pub(crate) struct CacheDriver {
     module: Module,
-    cachedir: Value,
+    /// The argument of `init_kwargs`.
+    given: Map,
     /// The arguments that `init_kwargs` of the driver adds to each call.
     kwargs: OnceLock<Map>,
 }
@@ -92,9 +173,21 @@ pub(crate) struct CacheDriver {
 impl CacheDriver {
     /// Returns the driver that `cache` names; `None` for the master's store.
     pub fn open(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<Self>> {
-        let module = Module::open(config, custom, ("cache", "cache", &config.cache), CACHE)?;
-        let cachedir = config.cachedir.display().to_string().into();
-        Some(Arc::new(CacheDriver { module, cachedir, kwargs: OnceLock::new() }))
+        Self::named(config, custom, ("cache", &config.cache), CACHE, None).map(Arc::new)
+    }
+
+    /// Returns the driver that an option names, for the data of a cluster if this has a name.
+    fn named(
+        config: &MasterConfig,
+        custom: &Arc<CustomModules>,
+        (option, name): (&str, &str),
+        longest: Duration,
+        cluster: Option<String>,
+    ) -> Option<Self> {
+        let module = Module::open(config, custom, (option, "cache", name), longest)?;
+        let mut given = map! {"cachedir" => config.cachedir.display().to_string()};
+        given.extend(cluster.map(|id| ("cluster_id".into(), id.into())));
+        Some(CacheDriver { module, given, kwargs: OnceLock::new() })
     }
 
     /// Sets the data of a key.
@@ -102,7 +195,7 @@ impl CacheDriver {
     /// # Errors
     /// The reason, in words.
     pub fn store(&self, bank: &str, key: &str, data: &Value) -> Result<(), String> {
-        self.call("store", vec![bank.into(), key.into(), data.clone()], Map::new()).map(|_| ())
+        self.call("store", vec![bank.into(), key.into(), data.clone()], Map::new()).map(|_| ()).map_err(reason)
     }
 
     /// Returns the data of a key; drivers return an empty mapping for one that they do not have.
@@ -110,7 +203,7 @@ impl CacheDriver {
     /// # Errors
     /// The reason, in words.
     pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, String> {
-        let found = self.call("fetch", vec![bank.into(), key.into()], Map::new())?;
+        let found = self.call("fetch", vec![bank.into(), key.into()], Map::new()).map_err(reason)?;
         Ok(Some(found).filter(|found| *found != Value::Nil))
     }
 
@@ -119,7 +212,7 @@ impl CacheDriver {
     /// # Errors
     /// The reason, in words.
     pub fn list(&self, bank: &str) -> Result<Vec<String>, String> {
-        match self.call("list", vec![bank.into()], Map::new())? {
+        match self.call("list", vec![bank.into()], Map::new()).map_err(reason)? {
             Value::List(names) => Ok(names.iter().map(ToString::to_string).collect()),
             Value::Nil => Ok(Vec::new()),
             other => Err(format!("{}.list returned '{other}': expected a list", self.module.name)),
@@ -132,16 +225,15 @@ impl CacheDriver {
     /// The reason, in words.
     pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, String> {
         let key = key.map(Value::from).unwrap_or_default();
-        let flushed = self.call("flush", vec![bank.into()], map! {"key" => key})?;
+        let flushed = self.call("flush", vec![bank.into()], map! {"key" => key}).map_err(reason)?;
         Ok(flushed == Value::Nil || flushed.is_truthy())
     }
 
-    fn call(&self, function: &str, positional: Vec<Value>, mut keyword: Map) -> Result<Value, String> {
+    fn call(&self, function: &str, positional: Vec<Value>, mut keyword: Map) -> Result<Value, CallError> {
         let kwargs = if let Some(kwargs) = self.kwargs.get() {
             kwargs
         } else {
-            let given = map! {"cachedir" => self.cachedir.clone()};
-            let answer = self.module.optional("init_kwargs", Args::positional([given.into()]))?;
+            let answer = self.module.optional("init_kwargs", Args::positional([self.given.clone().into()]))?;
             let answer = answer.and_then(|answer| answer.as_map().cloned()).unwrap_or_default();
             self.kwargs.get_or_init(|| answer)
         };
