@@ -173,6 +173,7 @@ fn installed(context: &Context, names: &[String], format: &str) -> Result<Result
     }
     let output = run(context, &words, &[("LC_ALL", "C")])?;
     if output.retcode != 0 {
+        context.set_retcode(output.retcode);
         let message = format!("Error:  {}", output.stderr);
         tracing::error!(jid = context.job.jid, "{message}");
         return Ok(Err(message));

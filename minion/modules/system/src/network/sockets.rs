@@ -32,6 +32,11 @@ pub fn netstat(context: &Context) -> CallResult {
 ///     salt '*' network.dig archlinux.org
 #[function]
 pub fn dig(context: &Context, host: String) -> CallResult {
+    if context.minion.programs.find("dig").is_none() {
+        // As in Salt, an answer without the prefix of errors.
+        context.set_retcode(1);
+        return Ok("Command required for 'network.dig' not found: The 'dig' binary was not found in $PATH.".into());
+    }
     let program = Program { merge: true, ..program(&["dig".into(), argument(&host_name(host))?], &[]) };
     let output = context.run_program(&program).map_err(CallError::execution)?;
     if output.retcode != 0 {
