@@ -381,3 +381,40 @@ async fn a_minion_connects_from_its_source_address() {
     let hex = format!("0900007F:{source:04X}");
     assert!(connections.contains(&hex), "no connection from {hex}: {connections}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_connects_from_its_ports_again_and_again() {
+    let mut system = System::start("").await;
+    let (ret, publish) = (support::free_port(), support::free_port());
+    let options = format!("source_interface_name: lo\nsource_ret_port: {ret}\nsource_publish_port: {publish}\n");
+    let etc = system.configure_minion("m1", &options).display().to_string();
+    system.spawn_minion("m1");
+    let pairs = [(ret, system.ret_port), (publish, system.publish_port)];
+    for end in ["the master", "the minion", "nothing"] {
+        support::until("the minion answers", || {
+            let output = system.tool("salt", &["--out=txt", "-t", "1", "m1", "test.ping"]);
+            support::stdout(&output).trim() == "m1: True"
+        })
+        .await;
+        let connections = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        for (from, to) in pairs {
+            // 01 is an established connection.
+            let expected = format!("0100007F:{from:04X} 0100007F:{to:04X} 01");
+            assert!(connections.contains(&expected), "before the end of {end}: no {expected} in {connections}");
+        }
+        // Another process of the minion has no use for ports that are taken.
+        let called = system.tool_async("salt-call", &["-c", &etc, "--out=txt", "pillar.items"]).await;
+        assert!(called.status.success(), "{}", support::stderr(&called));
+        match end {
+            "the master" => {
+                system.kill_master();
+                system.start_master().await;
+            }
+            "the minion" => {
+                system.kill_minion("m1");
+                system.spawn_minion("m1");
+            }
+            _ => {}
+        }
+    }
+}

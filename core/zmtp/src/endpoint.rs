@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
@@ -53,9 +54,16 @@ impl Endpoint {
     pub(super) async fn open(&self, source: Option<SocketAddr>) -> Result<(ReadHalf, WriteHalf), TransportError> {
         match self {
             Endpoint::Tcp(host, port) => {
+                let resolved = tokio::net::lookup_host((host.as_str(), *port)).await;
+                let addresses: Vec<SocketAddr> = resolved
+                    .map_err(|source| TransportError::Unresolved {
+                        endpoint: self.to_string(),
+                        source: Arc::new(source),
+                    })?
+                    .collect();
                 let connected = match source {
-                    None => TcpStream::connect((host.as_str(), *port)).await,
-                    Some(source) => connect_from(source, host, *port).await,
+                    None => TcpStream::connect(&addresses[..]).await,
+                    Some(source) => connect_from(source, host, &addresses).await,
                 };
                 let stream = connected.map_err(TransportError::io(self))?;
                 tracing::debug!(endpoint = %self, "connected");
@@ -74,26 +82,42 @@ impl Endpoint {
 }
 
 /// Connects to the first address of a host that answers, of the family of `source`.
-async fn connect_from(source: SocketAddr, host: &str, port: u16) -> std::io::Result<TcpStream> {
+async fn connect_from(source: SocketAddr, host: &str, addresses: &[SocketAddr]) -> std::io::Result<TcpStream> {
     let mut failed = std::io::Error::new(
         std::io::ErrorKind::AddrNotAvailable,
         format!("{host} has no address that can be reached from {}", source.ip()),
     );
-    for address in tokio::net::lookup_host((host, port)).await? {
-        let socket = match (source, address) {
-            (SocketAddr::V4(_), SocketAddr::V4(_)) => TcpSocket::new_v4()?,
-            (SocketAddr::V6(_), SocketAddr::V6(_)) => TcpSocket::new_v6()?,
-            _ => continue,
+    for &address in addresses.iter().filter(|address| address.is_ipv4() == source.is_ipv4()) {
+        let connected = match connect_by(source, address).await {
+            // Another process of the minion uses the port, or another program.
+            Err(error) if source.port() != 0 && is_taken(&error) => {
+                tracing::debug!(%source, "the port of this side is taken: connecting from another one");
+                connect_by(SocketAddr::new(source.ip(), 0), address).await
+            }
+            connected => connected,
         };
-        // A connection before it may still be closing.
-        socket.set_reuseaddr(true)?;
-        socket.bind(source)?;
-        match socket.connect(address).await {
+        match connected {
             Ok(stream) => return Ok(stream),
             Err(error) => failed = error,
         }
     }
     Err(failed)
+}
+
+fn is_taken(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::AddrInUse | std::io::ErrorKind::AddrNotAvailable)
+}
+
+async fn connect_by(source: SocketAddr, address: SocketAddr) -> std::io::Result<TcpStream> {
+    let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A connection before it may still be closing.
+    socket.set_reuseaddr(true)?;
+    socket.bind(source)?;
+    if source.port() != 0 {
+        // The next connection has the same addresses and ports: the system must not keep this one when it is closed.
+        socket.set_zero_linger()?;
+    }
+    socket.connect(address).await
 }
 
 /// Messages are small and latency matters; vanished peers must be noticed.

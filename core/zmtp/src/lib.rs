@@ -57,6 +57,14 @@ pub enum TransportError {
         /// The system's error.
         source: Arc<std::io::Error>,
     },
+    /// The host's name does not resolve.
+    #[error("{endpoint}: {source}")]
+    Unresolved {
+        /// The address.
+        endpoint: String,
+        /// The resolver's error.
+        source: Arc<std::io::Error>,
+    },
     /// The timeout expired.
     #[error("{endpoint}: no answer within {after:?}")]
     TimedOut {
