@@ -108,3 +108,8 @@ async fn a_syndic_of_salt_3007_below() {
 async fn a_syndic_of_salt_3006_below() {
     salt_below_brine("3006.30").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_syndic_of_salt_3008_below() {
+    salt_below_brine("3008.5").await;
+}

@@ -6,15 +6,21 @@ mod sshd;
 mod support;
 
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use brine_value::{Value, json};
 use sshd::{Sshd, user};
-use support::{System, stderr, stdout};
+use support::{BRINE, System, stderr, stdout, within_limit};
 
-/// Runs `salt-ssh` without checking keys of hosts.
+/// Runs `salt-ssh` without checking keys of hosts, with shared connections of its own.
 fn ssh(system: &System, words: &[&str]) -> Output {
-    system.tool("salt-ssh", &[&["--no-host-keys"], words].concat())
+    within_limit(BRINE)
+        .args(["salt-ssh", "-c", &system.etc(), "--no-host-keys"])
+        .args(words)
+        .env("XDG_RUNTIME_DIR", system.path("."))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// Runs `salt-ssh` and returns the results by host.
@@ -135,6 +141,33 @@ async fn the_program_on_a_host_is_verified_and_wiped() {
     std::fs::remove_file(system.path("thin")).unwrap();
     assert_eq!(ssh_json(&system, &["--wipe", "web1", "test.ping"]).get("web1"), Some(&true.into()));
     assert!(!system.path("thin").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn successive_calls_share_a_connection() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system.write("etc/roster", &sshd.entry("web1", ""));
+    let logins = || std::fs::read_to_string(&sshd.log).unwrap().matches("Accepted publickey").count();
+    let ping = |words: &[&str]| {
+        let pinged = ssh_json(&system, &[words, &["web1", "test.ping"]].concat());
+        assert_eq!(pinged.get("web1"), Some(&true.into()), "{words:?} {pinged}");
+        logins()
+    };
+    assert_eq!((ping(&[]), ping(&[])), (1, 1));
+    // Who may not enter the directory may not use the connection.
+    let sockets = system.path("./brine-control");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&sockets).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
+    // Other options of ssh, such as other checks of the host's key.
+    assert_eq!((ping(&["--ssh-option", "HashKnownHosts=yes"]), ping(&[])), (2, 2));
+    // The user's own settings take precedence.
+    let config = system.write("ssh_config", "Host 127.0.0.1\nControlMaster no\nControlPath none\n");
+    system.write("etc/roster", &sshd.entry("web1", &format!(", config_file: {}", config.display())));
+    assert_eq!((ping(&[]), ping(&[])), (3, 4));
+    system.write("etc/master.d/ssh.conf", "ssh_control_persist: 0\n");
+    system.write("etc/roster", &sshd.entry("web1", ""));
+    assert_eq!((ping(&[]), ping(&[])), (5, 6));
 }
 
 #[tokio::test(flavor = "multi_thread")]
