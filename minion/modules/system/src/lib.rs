@@ -16,6 +16,7 @@ pub(crate) mod firewall;
 pub(crate) mod firewalld;
 pub(crate) mod gpg;
 pub(crate) mod group;
+pub(crate) mod incron;
 pub(crate) mod ip;
 pub(crate) mod iptables;
 pub(crate) mod keyboard;

@@ -1,0 +1,329 @@
+//! `incron`: commands that incron runs when files change.
+
+use std::path::{Path, PathBuf};
+
+use brine_context::{Context, Room};
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_host::process::{Output, Program};
+use brine_host::programs::{argument, program};
+use brine_modules_files::cmd::Scratch;
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+
+/// Execution functions of `incron`.
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "incron",
+    [raw_system_incron, raw_incron, list_tab, ls, set_job, rm_job, rm, write_incron_file, write_incron_file_verbose]
+);
+
+/// The user that stands for the table of the system.
+const SYSTEM: &str = "system";
+/// The kinds of events.
+const MASKS: [&str; 19] = [
+    "IN_ACCESS",
+    "IN_ATTRIB",
+    "IN_CLOSE_WRITE",
+    "IN_CLOSE_NOWRITE",
+    "IN_CREATE",
+    "IN_DELETE",
+    "IN_DELETE_SELF",
+    "IN_MODIFY",
+    "IN_MOVE_SELF",
+    "IN_MOVED_FROM",
+    "IN_MOVED_TO",
+    "IN_OPEN",
+    "IN_ALL_EVENTS",
+    "IN_MOVE",
+    "IN_CLOSE",
+    "IN_DONT_FOLLOW",
+    "IN_ONESHOT",
+    "IN_ONLYDIR",
+    "IN_NO_LOOP",
+];
+
+/// A watched path, the kinds of events, and the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Watch {
+    path: String,
+    mask: String,
+    command: String,
+}
+
+/// A table: lines that are no watches, and watches.
+#[derive(Debug, Default)]
+struct Table {
+    lines: Vec<String>,
+    watches: Vec<Watch>,
+}
+
+impl Table {
+    fn parse(text: &str) -> Self {
+        let mut table = Table::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            match words[..] {
+                // A command of one word is no watch to Salt either.
+                [path, mask, _, _, ..] => table.watches.push(Watch {
+                    path: path.to_owned(),
+                    mask: mask.to_owned(),
+                    command: words[2..].join(" "),
+                }),
+                _ => table.lines.push(line.to_owned()),
+            }
+        }
+        table
+    }
+
+    fn text(&self) -> String {
+        let watches = self.watches.iter().map(|watch| format!("{} {} {}", watch.path, watch.mask, watch.command));
+        self.lines.iter().cloned().chain(watches).map(|line| line + "\n").collect()
+    }
+}
+
+/// Return the content of the system's table.
+///
+/// CLI Example:
+///
+///     salt '*' incron.raw_system_incron
+#[function]
+pub fn raw_system_incron(_context: &Context) -> CallResult {
+    Ok(files::read_if_exists(system_table()).map_err(CallError::execution)?.unwrap_or_default().into())
+}
+
+/// Return the content of a user's table.
+///
+/// CLI Example:
+///
+///     salt '*' incron.raw_incron root
+#[function]
+pub fn raw_incron(context: &Context, user: String) -> CallResult {
+    Ok(incrontab(context, &user, &["-l".to_owned(), argument(&user)?])?.stdout.into())
+}
+
+/// Return the parts of a user's table: `crons`, each with `path`, `mask` and `cmd`, and the other lines, `pre`. The user
+/// `system` stands for the table of the system.
+///
+/// CLI Example:
+///
+///     salt '*' incron.list_tab root
+#[function]
+pub fn list_tab(context: &Context, user: String) -> CallResult {
+    let table = read(context, &user)?;
+    let about = |watch: &Watch| -> Map {
+        map! {"path" => &watch.path, "mask" => &watch.mask, "cmd" => &watch.command}
+    };
+    Ok(map! {"crons" => table.watches.iter().map(about).collect::<Value>(), "pre" => table.lines}.into())
+}
+
+/// Return the parts of a user's table, as `list_tab`.
+///
+/// CLI Example:
+///
+///     salt '*' incron.ls root
+#[function]
+pub fn ls(context: &Context, user: String) -> CallResult {
+    list_tab(context, user)
+}
+
+/// Run a command when a path changes. `mask` has the kinds of events, with commas. A watch of the same path and command is
+/// replaced if it has one of them. Returns `new`, `updated` or `present`.
+///
+/// CLI Example:
+///
+///     salt '*' incron.set_job root /root IN_MODIFY 'echo "$$ $@ $# $% $&"'
+#[function]
+pub fn set_job(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+    let wanted = match watch(&path, &mask, &cmd)? {
+        Ok(wanted) => wanted,
+        Err(wrong) => return Ok(wrong.into()),
+    };
+    let kinds = |mask: &str| {
+        let mut kinds: Vec<String> = mask.split(',').map(str::to_owned).collect();
+        kinds.sort();
+        kinds
+    };
+    let (mut table, new) = (read(context, &user)?, kinds(&wanted.mask));
+    let is_same = |have: &Watch| have.path == wanted.path && have.command == wanted.command;
+    if table.watches.iter().any(|have| is_same(have) && kinds(&have.mask) == new) {
+        return Ok("present".into());
+    }
+    let before = table.watches.len();
+    table.watches.retain(|have| !(is_same(have) && kinds(&have.mask).iter().any(|kind| new.contains(kind))));
+    let done = if table.watches.len() < before { "updated" } else { "new" };
+    table.watches.push(wanted);
+    write(context, &user, &table, done)
+}
+
+/// Remove a watch: the first one with this path, mask and command. Returns `removed` or `absent`.
+///
+/// CLI Example:
+///
+///     salt '*' incron.rm_job root /root IN_MODIFY 'echo changed'
+#[function]
+pub fn rm_job(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+    let wanted = match watch(&path, &mask, &cmd)? {
+        Ok(wanted) => wanted,
+        Err(wrong) => return Ok(wrong.into()),
+    };
+    let mut table = read(context, &user)?;
+    let Some(place) = table.watches.iter().position(|have| *have == wanted) else { return Ok("absent".into()) };
+    table.watches.remove(place);
+    write(context, &user, &table, "removed")
+}
+
+/// Remove a watch, as `rm_job`.
+///
+/// CLI Example:
+///
+///     salt '*' incron.rm root /root IN_MODIFY 'echo changed'
+#[function]
+pub fn rm(context: &Context, user: String, path: String, mask: String, cmd: String) -> CallResult {
+    rm_job(context, user, path, mask, cmd)
+}
+
+/// Install a file as a user's table, and return whether it was accepted.
+///
+/// CLI Example:
+///
+///     salt '*' incron.write_incron_file root /tmp/new_incron
+#[function]
+pub fn write_incron_file(context: &Context, user: String, path: String) -> CallResult {
+    let output = incrontab(context, &user, &[argument(&path)?])?;
+    context.set_retcode(output.retcode);
+    Ok((output.retcode == 0).into())
+}
+
+/// Install a file as a user's table, and return the exit status and the output.
+///
+/// CLI Example:
+///
+///     salt '*' incron.write_incron_file_verbose root /tmp/new_incron
+#[function]
+pub fn write_incron_file_verbose(context: &Context, user: String, path: String) -> CallResult {
+    let output = incrontab(context, &user, &[argument(&path)?])?;
+    context.set_retcode(output.retcode);
+    let Output { pid, retcode, stdout, stderr, .. } = output;
+    Ok(map! {"pid" => pid, "retcode" => retcode, "stdout" => stdout, "stderr" => stderr}.into())
+}
+
+/// Returns a watch, or the message about its mask.
+fn watch(path: &str, mask: &str, command: &str) -> Result<Result<Watch, String>, CallError> {
+    let mask = mask.to_uppercase();
+    if let Some(wrong) = mask.split(',').find(|kind| !MASKS.contains(kind)) {
+        return Ok(Err(format!("Invalid mask type: {wrong}")));
+    }
+    // A further line would be a watch of its own.
+    for (what, text) in [("path", path), ("command", command)] {
+        if text.chars().any(char::is_control) || (what == "path" && text.contains(' ')) {
+            let rule = if what == "path" { "no blanks and one line" } else { "one line" };
+            return Err(CallError::Execution(format!("the {what} is invalid: expected {rule}")));
+        }
+    }
+    let command = command.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok(Ok(Watch { path: path.to_owned(), mask, command }))
+}
+
+fn read(context: &Context, user: &str) -> Result<Table, CallError> {
+    let text = if user == SYSTEM { raw_system_incron(context)? } else { raw_incron(context, user.to_owned())? };
+    Ok(Table::parse(&text.to_string()))
+}
+
+/// Writes a table, and returns the outcome or the error message of `incrontab`.
+fn write(context: &Context, user: &str, table: &Table, done: &str) -> CallResult {
+    if user == SYSTEM {
+        let path = system_table();
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        if !directory.is_dir() {
+            return Err(CallError::Execution("/etc/incron.d/ does not exist: install incron".into()));
+        }
+        files::rewrite(&path, table.text().as_bytes(), 0o644).map_err(CallError::execution)?;
+        return Ok(done.into());
+    }
+    let file = Scratch::new(table.text().as_bytes(), Some(user))?;
+    let output = incrontab(context, user, &[file.path().to_string_lossy().into_owned()])?;
+    if output.retcode != 0 {
+        context.set_retcode(output.retcode);
+        return Ok(output.stderr.trim_end().into());
+    }
+    Ok(done.into())
+}
+
+/// Runs `incrontab` as a user.
+fn incrontab(context: &Context, user: &str, arguments: &[String]) -> Result<Output, CallError> {
+    if user == SYSTEM {
+        return Err(CallError::Execution("'system' is no user: its table is /etc/incron.d/salt".into()));
+    }
+    let words = [&["incrontab".to_owned()], arguments].concat();
+    let runas = (user != "root").then(|| user.to_owned());
+    let program = Program { runas, keep_line_ends: true, ..program(&words, &[]) };
+    context.run_program(&program).map_err(CallError::execution)
+}
+
+fn system_table() -> PathBuf {
+    PathBuf::from("/etc/incron.d/salt")
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::list;
+
+    use super::*;
+    use crate::testing::{Scripted, answers, context_with};
+
+    const TRANSCRIPT: &str = "
+        $ incrontab -l root
+        | # by hand
+        | /srv IN_MODIFY,IN_CREATE echo changed
+        | /srv IN_DELETE echo gone now
+        | /opt IN_MODIFY alone
+        $ incrontab /no
+        ! refused
+        = 1
+    ";
+
+    #[test]
+    fn watches_are_set_and_removed() {
+        // Tables that are written are temporary files.
+        let accepted = format!("$ incrontab {} ...", std::env::temp_dir().display());
+        let programs = Scripted::new(&format!("{TRANSCRIPT}\n{accepted}"));
+        let context = context_with(map! {"os_family" => "Debian"}, programs);
+        let job = |path: &str, mask: &str, command: &str| list!["root", path, mask, command];
+        let calls = [
+            ("incron.list_tab", list!["root"], Map::new()),
+            ("incron.set_job", job("/srv", "in_create,in_modify", "echo changed"), Map::new()),
+            ("incron.set_job", job("/srv", "IN_MODIFY", "echo changed"), Map::new()),
+            ("incron.set_job", job("/srv", "IN_MOVE", "echo changed"), Map::new()),
+            ("incron.set_job", job("/srv", "IN_WRITE", "echo changed"), Map::new()),
+            ("incron.set_job", job("/srv", "IN_MOVE", "a\n/etc IN_MODIFY reboot now"), Map::new()),
+            ("incron.set_job", job("/a b", "IN_MOVE", "c d"), Map::new()),
+            ("incron.rm_job", job("/srv", "IN_DELETE", "echo gone now"), Map::new()),
+            ("incron.rm", job("/srv", "IN_MODIFY", "echo gone now"), Map::new()),
+            ("incron.write_incron_file", list!["root", "/no"], Map::new()),
+            ("incron.write_incron_file_verbose", list!["root", "/no"], Map::new()),
+            ("incron.write_incron_file", list!["root", "--reload"], Map::new()),
+        ];
+        insta::assert_snapshot!(answers(&context, &calls), @r##"
+        incron.list_tab: {"crons": [{"path": "/srv", "mask": "IN_MODIFY,IN_CREATE", "cmd": "echo changed"}, {"path": "/srv", "mask": "IN_DELETE", "cmd": "echo gone now"}], "pre": ["# by hand", "/opt IN_MODIFY alone"]}
+        incron.set_job: "present"
+        incron.set_job: "updated"
+        incron.set_job: "new"
+        incron.set_job: "Invalid mask type: IN_WRITE"
+        incron.set_job: ERROR: the command is invalid: expected one line
+        incron.set_job: ERROR: the path is invalid: expected no blanks and one line
+        incron.rm_job: "removed"
+        incron.rm: "absent"
+        incron.write_incron_file: false
+        incron.write_incron_file_verbose: {"pid": 1, "retcode": 1, "stdout": "", "stderr": "refused"}
+        incron.write_incron_file: ERROR: '--reload' cannot be used: it starts with '-' or is empty
+        "##);
+    }
+
+    #[test]
+    fn tables_are_rendered_as_salt_renders_them() {
+        let text = "# by hand\n/srv IN_MODIFY  echo   changed\n";
+        assert_eq!(Table::parse(text).text(), "# by hand\n/srv IN_MODIFY echo changed\n");
+        assert_eq!(Table::parse("").text(), "");
+    }
+}
