@@ -80,12 +80,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.doc && arguments.words.len() > 1 {
         return Ok(usage::error(NAME, USAGE, "You can only get documentation for one method at one time"));
     }
-    let jid = match arguments.jid.as_deref().map(str::parse::<Jid>).transpose() {
-        Ok(jid) => jid.unwrap_or_default(),
-        Err(_) => {
-            let named = arguments.jid.unwrap_or_default();
-            return Ok(usage::error(NAME, USAGE, &format!("'{named}' is not a valid JID")));
-        }
+    let Ok(jid) = arguments.jid.as_deref().map_or_else(|| Ok(Jid::new()), str::parse) else {
+        let named = arguments.jid.unwrap_or_default();
+        return Ok(usage::error(NAME, USAGE, &format!("'{named}' is not a valid JID")));
     };
     if arguments.doc {
         return docs::run(&arguments);
