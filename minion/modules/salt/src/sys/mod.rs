@@ -384,8 +384,10 @@ mod tests {
 
     #[test]
     fn declared_runner_functions_are_named_and_documented() {
-        let declared = |list: &&[Function<()>]| list.iter().map(Function::declaration).collect();
-        brine_context::runners::declare(|| [OF_JOBS, OF_MANAGE].iter().map(declared).collect());
+        brine_context::runners::declare(|| {
+            let declared = |list: &&[Function<()>]| list.iter().map(Function::declaration).collect();
+            [OF_JOBS, OF_MANAGE].iter().map(declared).collect()
+        });
         let context = testing::context(&[]);
         let spec =
             map! {"args" => list!["count"], "defaults" => list![1], "varargs" => Value::Nil, "kwargs" => Value::Nil};
