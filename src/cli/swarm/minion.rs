@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const MAX_PENDING: Duration = Duration::from_secs(10);
 /// The maximum number of attempts to send a return.
 const TRIES: usize = 120;
+/// The number of decrypted publishes that are kept: minions that were busy are some publishes behind the others.
+const OPENED: usize = 16;
 /// The number of jobs that a minion remembers, so that it does not answer one twice.
 const SEEN: usize = 64;
 
@@ -33,8 +35,10 @@ const SEEN: usize = 64;
 pub(super) struct Shared {
     /// Limits concurrent authentications.
     turns: Semaphore,
-    /// The last publish, decrypted once for all minions.
-    last: Mutex<Option<(Bytes, Arc<Opened>)>>,
+    /// The last publishes, each decrypted once for all minions with its keys.
+    opened: Mutex<VecDeque<(u64, Bytes, Arc<Opened>)>>,
+    /// The number of the master's keys: it rises when a minion notices that its own are old.
+    keys: AtomicU64,
     returns: AtomicU64,
     /// The last error of any minion.
     failure: Mutex<Option<String>>,
@@ -57,7 +61,13 @@ impl Opened {
 
 impl Shared {
     pub fn new(turns: Semaphore) -> Self {
-        Shared { turns, last: Mutex::default(), returns: AtomicU64::new(0), failure: Mutex::default() }
+        Shared {
+            turns,
+            opened: Mutex::default(),
+            keys: AtomicU64::new(0),
+            returns: AtomicU64::new(0),
+            failure: Mutex::default(),
+        }
     }
 
     /// Records an error. Connection errors are logged, repeated ones once.
@@ -80,15 +90,18 @@ impl Shared {
         self.returns.load(Ordering::Relaxed)
     }
 
-    fn open(&self, channel: &Channel, payload: &Bytes) -> Result<Arc<Opened>, ChannelError> {
-        let mut last = self.last.lock();
-        if let Some((known, opened)) = &*last
-            && known == payload
-        {
+    /// Decrypts a publish for a minion that has joined with these keys.
+    fn open(&self, keys: u64, channel: &Channel, payload: &Bytes) -> Result<Arc<Opened>, ChannelError> {
+        let is_known = |(number, known, _): &&(u64, Bytes, Arc<Opened>)| *number == keys && known == payload;
+        let mut all = self.opened.lock();
+        if let Some((_, _, opened)) = all.iter().rev().find(is_known) {
             return Ok(Arc::clone(opened));
         }
         let opened = Opened::new(channel.open_publish(payload)?);
-        *last = Some((payload.clone(), Arc::clone(&opened)));
+        all.push_back((keys, payload.clone(), Arc::clone(&opened)));
+        if all.len() > OPENED {
+            all.pop_front();
+        }
         Ok(opened)
     }
 }
@@ -98,6 +111,8 @@ pub(super) struct Simulated {
     grains: Map,
     channel: Arc<Channel>,
     shared: Arc<Shared>,
+    /// The keys with which the minion has joined.
+    keys: AtomicU64,
     /// The last jobs, oldest first.
     seen: Mutex<VecDeque<String>>,
 }
@@ -127,7 +142,7 @@ impl Simulated {
     ) -> Result<Self, ChannelError> {
         let grains = map! {"id" => &id, "os" => "Simulated", "kernel" => "Linux"};
         let channel = Arc::new(Channel::with_key(id.clone(), config, key, client, crypto));
-        Ok(Simulated { id, grains, channel, shared, seen: Mutex::default() })
+        Ok(Simulated { id, grains, channel, shared, keys: AtomicU64::new(0), seen: Mutex::default() })
     }
 
     /// Authenticates and answers jobs until `shutdown`; sends to `ready` once it has joined.
@@ -172,9 +187,18 @@ impl Simulated {
         }
         loop {
             let payload = publishes.recv().await?;
-            match self.shared.open(&self.channel, &payload) {
+            let keys = self.keys.load(Ordering::Relaxed);
+            match self.shared.open(keys, &self.channel, &payload) {
                 Ok(opened) => self.take(opened),
-                Err(ChannelError::Crypt(_)) => self.join().await?,
+                Err(ChannelError::Crypt(_)) => {
+                    self.shared.keys.fetch_max(keys + 1, Ordering::Relaxed);
+                    self.join().await?;
+                    // The first one is the notice of the new keys, which is for nobody; a later one may be a job.
+                    match self.shared.open(self.keys.load(Ordering::Relaxed), &self.channel, &payload) {
+                        Ok(opened) => self.take(opened),
+                        Err(error) => tracing::debug!(minion = %self.id, %error, "a publish cannot be decrypted"),
+                    }
+                }
                 Err(error) => tracing::warn!(minion = %self.id, %error, "refusing an invalid publish"),
             }
         }
@@ -222,7 +246,12 @@ impl Simulated {
             {
                 // The semaphore is never closed.
                 let _turn = self.shared.turns.acquire().await;
+                let keys = self.shared.keys.load(Ordering::Relaxed);
                 match self.channel.authenticate().await {
+                    Ok(()) => {
+                        self.keys.store(keys, Ordering::Relaxed);
+                        return Ok(());
+                    }
                     Err(ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_)) => {}
                     result => return result,
                 }
