@@ -87,9 +87,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         options.cached = runtime.block_on(cached(&config))?;
     }
     let answers = Arc::new(Answers::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
-    let (tgt, kind) = match arguments.range {
-        true => (Value::from(target.as_str()), TargetKind::Range.to_string()),
-        false => arguments.target.read(&target),
+    let (tgt, kind) = if arguments.range {
+        (Value::from(target.as_str()), TargetKind::Range.to_string())
+    } else {
+        arguments.target.read(&target)
     };
     let mut hosts = roster::hosts(&options, &tgt, kind.parse()?, &answers.functions(None))?;
     if arguments.hosts {
