@@ -381,15 +381,16 @@ def ssh_part(found):
     salt, brine = found["salt"], found["brine"]
     rows = []
     for key, what, asked in [
-        ("ping_first", "`test.ping`, with nothing on the host, s", "10 times"),
+        ("ping_first", "`test.ping`, with nothing on the host and no connection, s", "10 times"),
         ("ping_again", "`test.ping` again, s", "20 times"),
-        ("apply_first", "`state.apply`, with nothing on the host, s", "10 times"),
+        ("apply_first", "`state.apply`, with nothing on the host and no connection, s", "10 times"),
         ("apply_again", "`state.apply` again, s", "20 times"),
     ]:
         rows.append([what, number(salt[key]), number(brine[key]), number(salt[key] / brine[key]), asked])
     return f"""\
 Measured by `benches/vs_salt/run ssh`, Salt 3008.3 and Brine in one run: {found["hosts"]} roster entries of one \
-`sshd` on this host, with the default of 25 connections at a time. All share one directory on the host.
+`sshd` on this host, with the default of 25 connections at a time. All share one directory on the host. Brine's later calls \
+use the connections of the first one (`ssh_control_persist`).
 
 {doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}"""
 
