@@ -85,7 +85,9 @@ mod tests {
                 "/range/list?option" => ("200 OK", plain, "-oProxyCommand=x\n".into()),
                 "/range/list?command" => ("200 OK", plain, "a;touch\n".into()),
                 "/range/list?path" => ("200 OK", plain, "../../etc\n".into()),
-                "/range/list?many" => ("200 OK", plain, (0..=MAX_HOSTS).map(|n| format!("h{n}\n")).collect()),
+                "/range/list?many" => {
+                    ("200 OK", plain, (0..=MAX_HOSTS).fold(String::new(), |list, n| list + &format!("h{n}\n")))
+                }
                 "/range/list?large" => ("200 OK", plain, "h\n".repeat((MAX_LIST / 2 + 1) as usize)),
                 "/range/list?unknown" => ("200 OK", "text/plain\r\nRangeException: NOCLUSTERDEF unknown", "x\n".into()),
                 _ => ("404 Not Found", plain, String::new()),
