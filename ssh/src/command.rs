@@ -150,6 +150,8 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn host() -> Host {
@@ -183,7 +185,7 @@ mod tests {
 
     #[test]
     fn what_varies_is_quoted_for_the_shell_of_the_host() {
-        let program = Program { path: "/p".into(), hash: "ab".into(), size: 5 };
+        let program = Program { path: "/p".into(), hash: "ab".into(), size: 5, compressed: Arc::default() };
         let line = |host: Host| start(&host, &program, "T", false);
         assert!(line(host()).contains("d=\"$HOME/.cache/brine-ssh\""));
         assert!(line(Host { thin_dir: Some("/a'; rm -rf /".into()), ..host() }).contains(r#"d='/a'"'"'; rm -rf /'"#));

@@ -21,7 +21,7 @@ pub struct Program {
     /// Its size in bytes.
     pub size: u64,
     /// Its content as gzip, once a host has needed it.
-    compressed: Arc<OnceCell<Arc<[u8]>>>,
+    pub(crate) compressed: Arc<OnceCell<Arc<[u8]>>>,
 }
 
 impl Program {
