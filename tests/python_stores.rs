@@ -187,20 +187,17 @@ async fn cache_drivers_have_the_tokens_of_users() {
         let token = std::fs::read_to_string(system.path("token")).unwrap();
         let file = system.path(bank).join(&token);
         let stored = json_file(&file).unwrap();
-        let data = match driver {
-            "shelf" => {
-                let expires = stored.get("_expires").and_then(Value::as_i64).unwrap();
-                let data = stored.get("data").and_then(Value::as_map).unwrap().clone();
-                assert!(
-                    matches!(data.get("expire"), Some(Value::Float(at)) if (at - expires as f64).abs() < 2.0),
-                    "{stored:?}"
-                );
-                data
-            }
-            _ => {
-                assert!(matches!(stored.get("for_seconds"), Some(Value::Int(43_199..=43_200))), "{stored:?}");
-                stored.clone()
-            }
+        let data = if driver == "shelf" {
+            let expires = stored.get("_expires").and_then(Value::as_i64).unwrap();
+            let data = stored.get("data").and_then(Value::as_map).unwrap().clone();
+            assert!(
+                matches!(data.get("expire"), Some(Value::Float(at)) if (at - expires as f64).abs() < 2.0),
+                "{stored:?}"
+            );
+            data
+        } else {
+            assert!(matches!(stored.get("for_seconds"), Some(Value::Int(43_199..=43_200))), "{stored:?}");
+            stored.clone()
         };
         for (name, expected) in
             [("name", "fred".into()), ("eauth", "file".into()), ("token", Value::from(token.as_str()))]

@@ -50,7 +50,7 @@ impl Receiver {
     async fn follow(&self) {
         let (mut backoff, mut was_away) = (Backoff::default(), false);
         loop {
-            if let Err(error) = self.receive(&mut backoff).await {
+            if let Err(error) = Box::pin(self.receive(&mut backoff)).await {
                 if !was_away {
                     tracing::warn!(%error, "receiving events of the cluster failed: retrying");
                 }

@@ -335,12 +335,11 @@ async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
 async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
     let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
     let stop = errors.abort_handle();
-    let errors = match tokio::time::timeout(LAST_ERRORS, errors).await {
-        Ok(errors) => errors.unwrap_or_default(),
-        Err(_) => {
-            stop.abort();
-            Vec::new()
-        }
+    let errors = if let Ok(errors) = tokio::time::timeout(LAST_ERRORS, errors).await {
+        errors.unwrap_or_default()
+    } else {
+        stop.abort();
+        Vec::new()
     };
     (status, String::from_utf8_lossy(&errors).into_owned())
 }

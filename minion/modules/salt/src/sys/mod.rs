@@ -361,6 +361,7 @@ fn spec(params: &[Param]) -> Map {
 }
 
 #[cfg(test)]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "functions get their context by reference")]
 mod tests {
     use brine_function::{Args, CallResult, Function, function, registry};
     use brine_value::{Value, list, map};
