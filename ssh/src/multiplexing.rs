@@ -38,7 +38,9 @@ impl Multiplexing {
         let runtime = variable("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
         let Some(base) = runtime.or_else(|| variable("HOME").map(|home| home.join(".cache"))) else { return Ok(None) };
         let sockets = base.join("brine-control");
-        if seconds == 0 || sockets.as_os_str().len() > LONGEST_DIRECTORY {
+        // In `ControlPath` a percent sign would begin a token.
+        let has_token = sockets.to_string_lossy().contains('%');
+        if seconds == 0 || has_token || sockets.as_os_str().len() > LONGEST_DIRECTORY {
             return Ok(None);
         }
         Self::at(sockets, seconds).map(Some)

@@ -244,8 +244,9 @@ impl Caller {
 
     async fn spawn(&self, host: &Host, line: &str, shared: Option<&Multiplexing>) -> std::io::Result<Child> {
         let password = host.passwd.as_ref().or(host.priv_passwd.as_ref());
-        // A call with a wrong password must not use the connection of one with the right password.
-        let config = match shared.filter(|_| password.is_none()) {
+        // A call with a wrong password must not use the connection of one with the right password, and a terminal of a shared
+        // connection has other settings.
+        let config = match shared.filter(|_| password.is_none() && !host.tty) {
             Some(shared) => Some(shared.configuration(host, &self.options).await?),
             None => None,
         };
