@@ -98,7 +98,7 @@ async fn salt_below_brine(version: &str) {
     assert_eq!(upper.salt_json(&["-L", "web1", "test.echo", "x"]).get("web1"), Some(&"x".into()));
 }
 
-// The syndic of Salt 3008.3 hangs while it reports its start, below a master of its own release as well.
+// The syndic of Salt 3008 (3008.3, 3008.5) hangs while it reports its start, below a master of its own release as well.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_syndic_of_salt_3007_below() {
     salt_below_brine("3007.17").await;
@@ -107,9 +107,4 @@ async fn a_syndic_of_salt_3007_below() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_syndic_of_salt_3006_below() {
     salt_below_brine("3006.30").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_syndic_of_salt_3008_below() {
-    salt_below_brine("3008.5").await;
 }
