@@ -110,6 +110,7 @@ fn programs_declare_states() {
         ("tree/dsl.sls", PYDSL),
         ("tree/shared.sls", "#!pydsl\ndef greet(name):\n    state('hi').cmd.run('echo %s' % name)\n"),
         ("tree/wrong.sls", "#!pyobjects\nFile.nosuch('a')\n"),
+        ("tree/raises.sls", "#!py\ndef run():\n    raise ValueError('no such thing')\n"),
         ("tree/twice.sls", "#!pydsl\nstate('a').file.managed()\nstate('a').file.absent()\n"),
         ("tree/run.sls", "#!pyobjects\nTest.nop('a')\nwith Test.succeed_with_changes('b'):\n    Test.nop('c')\n"),
         ("pillar/top.sls", "base:\n  '*': [web]\n"),
@@ -131,7 +132,11 @@ fn programs_declare_states() {
     assert_eq!(minion.rendered("dsl.sls"), from_json(expected).unwrap());
     let results = minion.call(&["state.sls", "run"]);
     assert_eq!(results.as_map().unwrap().len(), 3, "{results}");
-    for (file, part) in [("wrong", "no function 'nosuch'"), ("twice", "has two functions of file")] {
+    for (file, part) in [
+        ("wrong", "no function 'nosuch'"),
+        ("twice", "has two functions of file"),
+        ("raises", "'base:raises' failed: ValueError: no such thing"),
+    ] {
         let error = minion.error(&["state.sls", file]);
         assert!(error.contains(part), "{error}");
     }

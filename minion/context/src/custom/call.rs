@@ -212,7 +212,11 @@ impl CustomModules {
             }
             data
         });
-        Some(rendered.map_err(|error| error.of_call(file.name)))
+        Some(rendered.map_err(|error| match error.of_call(file.name) {
+            // A file is rendered and no function called; Salt's message is the traceback, which ends like this.
+            CallError::Exception(message) => CallError::Execution(message),
+            error => error,
+        }))
     }
 
     /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
