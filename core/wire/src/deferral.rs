@@ -1,7 +1,7 @@
-//! The reply to a Brine minion whose authentication is deferred: too many others wait, and it is told when to try again.
+//! The reply that defers the authentication of a Brine minion while too many others wait: it names the time of the next try.
 //!
 //! It is not signed, because a signature costs as much as the work that is deferred. A man in the middle can forge it, as
-//! he can drop messages; what it may cost a minion is bounded by [`MAX_DEFERRAL`].
+//! it can drop messages; [`MAX_DEFERRAL`] bounds the delay.
 
 use std::time::Duration;
 

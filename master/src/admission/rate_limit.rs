@@ -1,5 +1,5 @@
 //! `auth_rate_limit`: the rate of authentications of one address. Excess ones are delayed, and dropped when too many wait;
-//! their minions retry later: Brine's when they are told to.
+//! their minions retry later; Brine's at the time that the reply names.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
