@@ -235,10 +235,12 @@ async fn salt_cp_needs_no_more_memory_for_a_larger_file() {
         std::fs::remove_file(to).unwrap();
         [peak(system.master_pid()).unwrap(), peak(minion).unwrap(), tool]
     };
-    // The first one fills what is bounded: the ring of the bus, the cache of the store, the heap.
+    // The first ones fill what is bounded: the ring of the bus, the cache of the store, the heap.
+    copy(WHOLE / 3);
     let small = copy(WHOLE / 3);
     let large = copy(WHOLE);
     for (who, (small, large)) in ["master", "minion", "salt-cp"].iter().zip(small.into_iter().zip(large)) {
-        assert!(large < small + 12, "{who}: {small} MiB, then {large} MiB");
+        // A program that holds the file would have 20 MiB more.
+        assert!(large < small + 15, "{who}: {small} MiB, then {large} MiB");
     }
 }
