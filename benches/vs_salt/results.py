@@ -1,11 +1,18 @@
 """Stores the results of measurements as JSON and generates the sections of docs/benchmarks.md from them."""
 
+import importlib.metadata
 import json
 import os
 
 import doc
 
 FOLDER = "target/bench"
+try:
+    # That of the Python that runs this.
+    RELEASE = importlib.metadata.version("salt")
+except importlib.metadata.PackageNotFoundError:
+    RELEASE = "(none)"
+SALT = f"Salt {RELEASE}"
 MB = 1024  # in KiB, the unit of the measured memory
 # The measures of masters and minions: name, description, format, whether more is better, and the target.
 MASTERS = [
@@ -54,7 +61,7 @@ def masters_part(found):
 Measured by `benches/vs_salt/run masters`: the same configuration, 3 workers, with journal. Times of commands are \
 medians of ten runs after a warm-up.
 
-{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}
 
 The bus is measured through its sockets, Salt's with its own library, Brine's with pyzmq. Reactions are counted by \
 the `salt/run/*/ret` events that a subscriber receives. `acceptance_wait_time` is 1 s on both; a Brine minion asks \
@@ -79,11 +86,11 @@ def reactor_part(found):
     steady = [one[load] for kind in (salt, brine) for one in kind.values() for load in ("half", "whole")]
     kept = min(run["kept"] / run["asked"] for run in steady)
     return f"""\
-Measured by `benches/vs_salt/run reactor`, Salt 3008.3 and Brine in one run. One reactor entry matches; its SLS \
+Measured by `benches/vs_salt/run reactor`, Salt {RELEASE} and Brine in one run. One reactor entry matches; its SLS \
 file calls `runner.test.arg` with the event's number, which identifies the `salt/run/<jid>/ret` of the reaction. \
 Events of 100 bytes on 16 tags.
 
-{doc.table(["measure", "entries", "Salt 3008.3", "Brine", "ratio"], rows)}
+{doc.table(["measure", "entries", SALT, "Brine", "ratio"], rows)}
 
 Reactions/s: events published as fast as the bus accepts them, from the first event to the last reaction; median \
 of three runs of about ten seconds. Latencies: 30 seconds of events at a constant rate, half of these reactions/s \
@@ -115,12 +122,12 @@ def fleet_part(found):
             pair = [number(theirs[key]), number(ours[key]), number(theirs[key] / ours[key])] if theirs else ["", number(ours[key]), ""]
             rows.append([what, f"{int(minions):,}", *pair])
     return f"""\
-Measured by `benches/vs_salt/run fleet`, Salt 3008.3 and Brine in one run: fleets of `brine swarm`, with Salt's \
+Measured by `benches/vs_salt/run fleet`, Salt {RELEASE} and Brine in one run: fleets of `brine swarm`, with Salt's \
 cipher for Salt's master and AES-256-GCM for Brine's. Joining: new keys on both sides, accepted by `auto_accept`, \
 a session and a start event for each minion. The ping is the median of several, in which all minions returned. \
 Swarm and master share the {os.cpu_count()} processors.
 
-{doc.table(["measure", "minions", "Salt 3008.3", "Brine", "ratio"], rows)}
+{doc.table(["measure", "minions", SALT, "Brine", "ratio"], rows)}
 
 Joining is limited by RSA: one private operation in the master and two in each minion, executed by AWS-LC \
 (ARCHITECTURE.md, Sessions)."""
@@ -164,12 +171,12 @@ def states_part(found):
         rows.append(["... maximum memory, MB", *(f"{one['memory'] / MB:.1f}" for one in (theirs, ours))])
         rows[-1] += [number(theirs["memory"] / ours["memory"]), "60 MB"]
     return f"""\
-Measured by `benches/vs_salt/run states`, Salt 3008.3 and Brine in one run: whole runs of `salt-call --local`, \
+Measured by `benches/vs_salt/run states`, Salt {RELEASE} and Brine in one run: whole runs of `salt-call --local`, \
 medians of five after a warm-up, with checked results. The files come from `salt://`; in the first run neither \
 they nor the minion's cache exist. Each SLS of the tree includes the previous one, imports a map, and has four \
 states with requisites.
 
-{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}"""
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}"""
 
 
 def rulebook_part(found):
@@ -294,13 +301,13 @@ def api_part(found):
         row(f"... {with_peers}, {which}, ms", None, beside["beside"][key], None)
     row("... anonymous memory, MB", None, beside["with"] / mib, None)
     return f"""\
-Measured by `benches/vs_salt/run api`, salt-api 3008.3 (rest_cherrypy) and Brine in one run: each beside its own master \
+Measured by `benches/vs_salt/run api`, salt-api {RELEASE} (rest_cherrypy) and Brine in one run: each beside its own master \
 and one minion, by plain HTTP over the loopback interface, `local` `test.ping`, `external_auth` by `sharedsecret`. \
 Requests one after the other on one connection, {salt["run"]["count"]} of Salt and {brine["run"]["count"]:,} of Brine; the \
 rate over 8 connections with one open request each. Memory is anonymous memory of all processes of salt-api, without \
 the buffers of the kernel.
 
-{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}
 
 Salt has a thread for each stream, 100 at most (`thread_pool`). Events are published by a webhook; their time is that \
 until a process with all subscribers has read the event from its last socket. Sluggish peers send a byte of a head \
@@ -371,10 +378,10 @@ def python_part(found):
     ]
     rows = [[what, number(theirs), number(ours), asked] for what, theirs, ours, asked in rows]
     return f"""\
-Measured by `benches/vs_salt/run python`, Salt 3008.3 and Brine in one run: medians of whole commands after a warm-up. \
+Measured by `benches/vs_salt/run python`, Salt {RELEASE} and Brine in one run: medians of whole commands after a warm-up. \
 Later calls are {calls:,} calls in one template, by the difference to one call and to `test.echo`.
 
-{doc.table(["measure", "Salt 3008.3", "Brine", "target"], rows)}"""
+{doc.table(["measure", SALT, "Brine", "target"], rows)}"""
 
 
 def ssh_part(found):
@@ -388,11 +395,11 @@ def ssh_part(found):
     ]:
         rows.append([what, number(salt[key]), number(brine[key]), number(salt[key] / brine[key]), asked])
     return f"""\
-Measured by `benches/vs_salt/run ssh`, Salt 3008.3 and Brine in one run: {found["hosts"]} roster entries of one \
-`sshd` on this host, with the default of 25 connections at a time. All share one directory on the host. Brine's later calls \
+Measured by `benches/vs_salt/run ssh`, Salt {RELEASE} and Brine in one run: {found["hosts"]} roster entries of one \
+`sshd` on this host, with the default of 25 connections at a time. Each has a directory of its own. Brine's later calls \
 use the connections of the first one (`ssh_control_persist`).
 
-{doc.table(["measure", "Salt 3008.3", "Brine", "ratio", "target"], rows)}"""
+{doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}"""
 
 
 def cp_part(found):

@@ -19,7 +19,7 @@ HOSTS = 100
 
 
 class Server:
-    """A `sshd` for the user who runs this."""
+    """A `sshd` for the user who runs this, whose home is empty for it: what a shell does there when it starts is not measured."""
 
     def __init__(self, root):
         root = pathlib.Path(root)
@@ -34,7 +34,9 @@ class Server:
             "Subsystem sftp internal-sftp\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
-        self.process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")])
+        words = ["/usr/sbin/sshd", "-D", "-f", str(root / "config"), "-E", str(root / "log")]
+        hide = 'mount -t tmpfs none "$0" && exec "$@"'
+        self.process = subprocess.Popen(["unshare", "--mount", "sh", "-c", hide, os.path.expanduser("~"), *words])
         time.sleep(1)
 
     def stop(self):
@@ -68,11 +70,11 @@ def measure(kind, tool, hosts, runs):
     try:
         thin = f"{system.root}/thin"
         entry = {
-            "host": "127.0.0.1", "port": server.port, "user": getpass.getuser(), "priv": server.key, "thin_dir": thin,
-            # Salt's program on the host fails where the first python3 is a shell script, such as that of pyenv.
-            "set_path": "/usr/sbin:/usr/bin:/sbin:/bin",
+            "host": "127.0.0.1", "port": server.port, "user": getpass.getuser(), "priv": server.key,
         }
-        system.write("roster", json.dumps({f"host{n:03}": entry for n in range(hosts)}))
+        # A directory for each entry, as if each were a host.
+        hosts_of_roster = {f"host{n:03}": entry | {"thin_dir": f"{thin}/{n}"} for n in range(hosts)}
+        system.write("roster", json.dumps(hosts_of_roster))
         system.write("srv/ssh.sls", "a:\n  test.nop: []\nb:\n  test.succeed_without_changes: []\n")
         found = {}
         for name, words, is_good in [
@@ -80,6 +82,7 @@ def measure(kind, tool, hosts, runs):
             ("apply", ["state.apply", "ssh"], lambda answer: all(one.get("result") for one in answer.values())),
         ]:
             shutil.rmtree(thin, ignore_errors=True)
+            os.mkdir(thin)
             # No connection is open, either.
             with tempfile.TemporaryDirectory() as runtime:
                 found[f"{name}_first"] = run(system, words, hosts, is_good, runtime)
