@@ -144,6 +144,31 @@ async fn the_program_on_a_host_is_verified_and_wiped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hosts_of_another_kind_get_the_program_for_their_machine() {
+    let system = System::new("ssh_program_dir: ROOT/programs\n");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let path = format!(", set_path: '{}:/usr/bin:/bin'", system.path("fake").display());
+    system.write("etc/roster", &sshd.entry("web1", &path));
+    let make_executable = |name: &str, content: &str| {
+        let path = system.write(name, content);
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    };
+    make_executable("fake/uname", "#!/bin/sh\necho Linux riscv64\n");
+    let refused = ssh_json(&system, &["web1", "test.ping"]);
+    let message = refused.get("web1").and_then(|reply| reply.get("stderr")).and_then(Value::as_str).unwrap().to_owned();
+    let missing = system.path("programs/brine-ssh-host-riscv64").display().to_string();
+    assert!(message.contains("the host is a 'Linux riscv64'") && message.ends_with(&missing), "{message}");
+    assert!(!system.path("thin").exists(), "nothing is written there");
+    make_executable(
+        "programs/brine-ssh-host-riscv64",
+        &format!("#!/bin/sh\ntouch {}\nexec {BRINE} \"$@\"\n", system.path("called").display()),
+    );
+    assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
+    assert!(system.path("called").exists());
+    assert!(std::fs::metadata(program(&system)).unwrap().len() < 1000);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn successive_calls_share_a_connection() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
@@ -370,8 +395,8 @@ async fn a_hostile_host_gets_nothing_that_is_not_its_own() {
         let shown = stdout(&output);
         assert!(shown.contains("evil:") && shown.contains(expected), "{mode}: {shown}{}", stderr(&output));
         assert_eq!(output.status.success(), mode == "good", "{mode}: {shown}");
-        let told = String::from_utf8_lossy(&std::fs::read(&answers).unwrap()).into_owned();
-        assert!(told.contains("OWN-pillar") && !told.contains("SECRET"), "{mode}: {told}");
+        let reported = String::from_utf8_lossy(&std::fs::read(&answers).unwrap()).into_owned();
+        assert!(reported.contains("OWN-pillar") && !reported.contains("SECRET"), "{mode}: {reported}");
         std::fs::remove_file(&answers).unwrap();
     }
 }

@@ -4,7 +4,7 @@
 
 use brine_text::shell::quote;
 
-use crate::program::Program;
+use crate::program::Programs;
 use crate::roster::Host;
 
 /// The number of bytes that hold the size of the program: digits, and newlines, which the shell of the host removes. A `read`
@@ -111,15 +111,16 @@ fn directory(host: &Host) -> String {
     host.thin_dir.as_deref().map_or_else(|| "\"$HOME/.cache/brine-ssh\"".to_owned(), quote)
 }
 
-/// Returns the line that starts the program on the host. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`,
-/// with `gzip` as a fourth word if it can decompress that, and reads the number of bytes that follow in [`SIZE`] bytes, and
-/// them. It prints `TOKEN READY` when it starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` tells these
+/// Returns the line that starts the program for its machine on the host. If there is none, it prints `TOKEN MACHINE SYSTEM
+/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`, with `gzip` as a fourth word if it can
+/// decompress that, and reads the number of bytes that follow in [`SIZE`] bytes, and them. It prints `TOKEN READY` when it starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these
 /// lines from what the login prints.
 ///
 /// Once its hash is verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
 /// that time, so the whole file is read again only if they differ.
-pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> String {
-    let hash = &program.hash;
+pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -> String {
+    let machines = programs.hashes().map(|(machine, hash)| format!("{}) x={hash};;", quote(machine)));
+    let machines = machines.collect::<Vec<_>>().join(" ");
     // Another user, such as root by sudo, reads the program and keeps its own cache.
     let mode = if host.sudo_user.is_some() { "755" } else { "700" };
     let set_path = host.set_path.as_deref().map(|path| format!("PATH={path}; export PATH; ")).unwrap_or_default();
@@ -129,19 +130,21 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
     // On a terminal, errors would get between the messages.
     let errors = if host.tty { " 2>/dev/null" } else { "" };
     format!(
-        "{terminal}{set_path}umask {umask}; d={directory}; f=\"$d/brine-{hash}\"; \
+        "{terminal}{set_path}umask {umask}; m=$(uname -sm); \
+         case \"$m\" in {machines} *) echo \"{token} MACHINE $m\"; exit 77;; esac; d={directory}; f=\"$d/brine-$x\"; \
          mkdir -p \"$d\" 2>/dev/null && [ ! -L \"$d\" ] && [ -O \"$d\" ] && chmod {mode} \"$d\" || \
          {{ echo \"{token} ERROR the directory $d cannot be written to or belongs to another user: set thin_dir in the roster\"; exit 77; }}; \
          h() {{ sha256sum \"$1\" 2>/dev/null | cut -d' ' -f1; }}; \
          c() {{ stat -c 'file %i %s %z' \"$f\" 2>/dev/null || echo unknown; }}; v=\"$f.verified\"; \
          w() {{ if [ \"$1\" != unknown ]; then echo \"$1\" > \"$v\"; fi; }}; \
-         k() {{ n=$(c); [ \"$(h \"$f\")\" = {hash} ] && w \"$n\"; }}; \
+         k() {{ n=$(c); [ \"$(h \"$f\")\" = $x ] && w \"$n\"; }}; \
          if [ ! -x \"$f\" ] || {{ [ \"$(c)\" != \"$(cat \"$v\" 2>/dev/null)\" ] && ! k; }}; then \
-         g=$(command -v gzip >/dev/null && echo gzip); echo \"{token} NEED $(uname -sm) $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
+         g=$(command -v gzip >/dev/null && echo gzip); echo \"{token} NEED $m $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
          t=$(mktemp \"$d/new.XXXXXX\") && head -c \"$n\" | if [ \"$g\" ]; then gzip -dc; else cat; fi > \"$t\" && \
-         [ \"$(h \"$t\")\" = {hash} ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" && w \"$(c)\" || \
+         [ \"$(h \"$t\")\" = $x ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" && w \"$(c)\" || \
          {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
-         echo \"{token} READY\"; {exec}{sudo}\"$f\" ssh-target{errors}{end}",
+         echo \"{token} READY\"; {exec}{sudo}\"$f\" {command}{errors}{end}",
+        command = brine_ssh_host::COMMAND,
         terminal = plain_terminal(host),
         directory = directory(host),
         sudo = sudo(host),
@@ -150,8 +153,6 @@ pub(crate) fn start(host: &Host, program: &Program, token: &str, wipe: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
     fn host() -> Host {
@@ -185,8 +186,11 @@ mod tests {
 
     #[test]
     fn what_varies_is_quoted_for_the_shell_of_the_host() {
-        let program = Program { path: "/p".into(), hash: "ab".into(), size: 5, compressed: Arc::default() };
-        let line = |host: Host| start(&host, &program, "T", false);
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join("own");
+        std::fs::write(&own, "").unwrap();
+        let programs = Programs::read(directory.path(), &own).unwrap();
+        let line = |host: Host| start(&host, &programs, "T", false);
         assert!(line(host()).contains("d=\"$HOME/.cache/brine-ssh\""));
         assert!(line(Host { thin_dir: Some("/a'; rm -rf /".into()), ..host() }).contains(r#"d='/a'"'"'; rm -rf /'"#));
         let other = line(Host { sudo_user: Some("a; b".into()), ..host() });
@@ -203,6 +207,6 @@ mod tests {
         );
         assert_eq!(raw(&Host { sudo: true, ..host() }, "id -u"), "sudo -n -- /bin/sh -c 'id -u'");
         assert_eq!(raw(&host(), "id -u"), "id -u");
-        assert!(start(&host(), &program, "T", true).ends_with("rm -rf \"$d\"; exit $s"));
+        assert!(start(&host(), &programs, "T", true).ends_with("rm -rf \"$d\"; exit $s"));
     }
 }

@@ -27,6 +27,9 @@ impl Caller {
             match said.as_deref().map(|said| said.split_once(' ').unwrap_or((said, ""))) {
                 Some(("READY", _)) => return Ok(()),
                 Some(("NEED", machine)) => self.push(machine, stdin).await?,
+                Some(("MACHINE", machine)) => {
+                    return Err(Failure::Host(self.programs.of(machine).err().unwrap_or_default()));
+                }
                 Some((_, message)) => return Err(Failure::Host(message.to_owned())),
                 // What the login prints.
                 None => noise.extend(line),
@@ -36,24 +39,18 @@ impl Caller {
 
     /// Sends the program: the number of bytes, and them. `host` is its system, machine and `gzip` if it has that.
     async fn push(&self, host: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
-        let own = own_machine();
         let (machine, has_gzip) = host.strip_suffix(" gzip").map_or((host, false), |machine| (machine, true));
-        if machine != own {
-            return Err(Failure::Host(format!(
-                "the host is a '{machine}', and this program runs on '{own}' only: install brine there, or call salt-ssh from \
-                 such a host"
-            )));
-        }
+        let program = self.programs.of(machine).map_err(Failure::Host)?;
         if has_gzip {
-            let bytes = self.program.compressed().await?;
+            let bytes = program.compressed().await?;
             tracing::debug!(bytes = bytes.len(), "pushing the compressed program");
             stdin.write_all(size_field(bytes.len() as u64).as_bytes()).await?;
             stdin.write_all(&bytes).await?;
         } else {
-            let size = self.program.size;
+            let size = program.size;
             tracing::debug!(bytes = size, "pushing the program");
             stdin.write_all(size_field(size).as_bytes()).await?;
-            let mut file = tokio::fs::File::open(&self.program.path).await?;
+            let mut file = program.open().await?;
             tokio::io::copy(&mut (&mut file).take(size), stdin).await?;
         }
         stdin.flush().await?;
@@ -64,14 +61,4 @@ impl Caller {
 /// Returns a number of bytes as the host reads it.
 fn size_field(bytes: u64) -> String {
     format!("{bytes:\n<SIZE$}")
-}
-
-/// Returns what `uname -sm` says on a host that can run this program.
-fn own_machine() -> String {
-    let machine = match std::env::consts::ARCH {
-        "arm" => "armv7l",
-        "x86" => "i686",
-        other => other,
-    };
-    format!("Linux {machine}")
 }

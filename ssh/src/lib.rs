@@ -8,16 +8,15 @@
 //! | `delivery` | the program is sent to a host that does not have it |
 //! | `answers` | the requests of a host during a call: files, pillar, options |
 //! | `mine` | `mine.get` of a host: other hosts of the roster, and the mine of a running master |
-//! | `program` | the program that is pushed, and its hash |
+//! | `program` | the programs that are pushed, one for each kind of machine, and their hashes |
 //! | `multiplexing` | connections that successive calls share |
 //! | `askpass` | passwords, for `ssh` |
-//! | `frame` | messages: a length and msgpack |
-//! | `target` | the other end: the call on the host |
 //!
 //! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing hold. The program on the
-//! host is this one; its file is named by its hash, lies in a directory that only its user can write to, and is verified
-//! when it arrives and whenever it has changed since. Everything else goes over the standard input and output of that one connection: nothing of a pillar or a
-//! file is in a command line or in a file that others could read.
+//! host, whose call is that of the crate `brine-ssh-host`, is this one or a smaller static one. Its file is named by its hash, is
+//! in a directory that only its user can write to, and is verified when it arrives and whenever it has changed since. Everything
+//! else goes over the standard input and output of that one connection: nothing of a pillar or a file is in a command line or
+//! in a file that others could read.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -25,19 +24,17 @@ mod answers;
 pub mod askpass;
 mod command;
 mod delivery;
-mod frame;
 mod mine;
 mod multiplexing;
 mod program;
 pub mod roster;
 mod session;
-pub mod target;
 
 pub use answers::Answers;
 pub use command::Options;
 pub use mine::{Mine, Regular};
 pub use multiplexing::Multiplexing;
-pub use program::Program;
+pub use program::Programs;
 pub use session::{Call, Caller, Reply};
 
 /// The error of a run that concerns no single host.

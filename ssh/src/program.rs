@@ -1,5 +1,7 @@
-//! The program that is pushed to hosts, and its hash.
+//! The programs that are pushed to hosts, one for each kind of machine, and their hashes.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -11,29 +13,103 @@ use flate2::Compression;
 use flate2::read::GzEncoder;
 use tokio::sync::OnceCell;
 
+/// The prefix of the names of static programs; the machine that `uname -m` prints follows.
+const STATIC: &str = "brine-ssh-host-";
+
+/// The programs for hosts.
+#[derive(Debug, Clone)]
+pub struct Programs {
+    /// Where static programs are.
+    directory: PathBuf,
+    /// Each by what `uname -sm` prints on its hosts.
+    by_machine: BTreeMap<String, Program>,
+}
+
+impl Programs {
+    /// Reads the static programs in a directory (`brine-ssh-host-x86_64`, ...), which need not be there, and takes `own` for hosts
+    /// like this machine unless the directory has a program for them. Blocks.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn read(directory: &Path, own: &Path) -> Result<Self, FileError> {
+        let mut by_machine = BTreeMap::new();
+        let entries = match std::fs::read_dir(directory) {
+            Ok(entries) => entries.collect::<Result<Vec<_>, _>>().map_err(FileError::at("read", directory))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(FileError::at("read", directory)(error)),
+        };
+        for entry in entries {
+            let name = entry.file_name();
+            let machine = name.to_str().and_then(|name| name.strip_prefix(STATIC));
+            let is_word = |machine: &&str| machine.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            if let Some(machine) = machine.filter(is_word) {
+                by_machine.insert(format!("Linux {machine}"), Program::read(&entry.path())?);
+            }
+        }
+        if let Entry::Vacant(entry) = by_machine.entry(own_machine()) {
+            entry.insert(Program::read(own)?);
+        }
+        Ok(Programs { directory: directory.to_owned(), by_machine })
+    }
+
+    /// Returns the machines, as `uname -sm` prints them, and the hashes of their programs.
+    pub(crate) fn hashes(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.by_machine.iter().map(|(machine, program)| (machine.as_str(), program.hash.as_str()))
+    }
+
+    /// Returns the program for a machine.
+    ///
+    /// # Errors
+    /// There is none; the message says how to make one.
+    pub(crate) fn of(&self, machine: &str) -> Result<&Program, String> {
+        self.by_machine.get(machine).ok_or_else(|| {
+            let all: Vec<&str> = self.by_machine.keys().map(String::as_str).collect();
+            let name = machine.strip_prefix("Linux ").unwrap_or("MACHINE");
+            format!(
+                "the host is a '{machine}', and there are programs for {} only: build one (packaging/ssh-host) and put it at {}",
+                all.join(", "),
+                self.directory.join(format!("{STATIC}{name}")).display()
+            )
+        })
+    }
+}
+
+/// Returns what `uname -sm` prints on a host that can run this program.
+fn own_machine() -> String {
+    let machine = match std::env::consts::ARCH {
+        "arm" => "armv7l",
+        "x86" => "i686",
+        other => other,
+    };
+    format!("Linux {machine}")
+}
+
 /// An executable file that has the command `ssh-target`.
 #[derive(Debug, Clone)]
-pub struct Program {
-    /// Its path.
-    pub path: PathBuf,
+pub(crate) struct Program {
+    path: PathBuf,
     /// Its SHA-256 hash in hexadecimal.
-    pub hash: String,
+    hash: String,
     /// Its size in bytes.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Its content as gzip, once a host has needed it.
-    pub(crate) compressed: Arc<OnceCell<Arc<[u8]>>>,
+    compressed: Arc<OnceCell<Arc<[u8]>>>,
 }
 
 impl Program {
-    /// Reads the whole file. Blocks.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn read(path: &Path) -> Result<Self, FileError> {
+    fn read(path: &Path) -> Result<Self, FileError> {
         let mut file = File::open(path).map_err(FileError::at("read", path))?;
         let size = file.metadata().map_err(FileError::at("read", path))?.len();
         let hash = Digest::Sha256.of_reader(&mut file).map_err(FileError::at("read", path))?;
         Ok(Program { path: path.to_owned(), hash: brine_digest::hex(hash), size, compressed: Arc::default() })
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(crate) async fn open(&self) -> io::Result<tokio::fs::File> {
+        tokio::fs::File::open(&self.path).await
     }
 
     /// Returns the content as gzip, which is made once for all hosts.
@@ -60,13 +136,34 @@ impl Program {
 mod tests {
     use super::*;
 
+    #[test]
+    fn each_machine_has_its_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let own = directory.path().join("own");
+        std::fs::write(&own, "abc").unwrap();
+        let none = Programs::read(&directory.path().join("none"), &own).unwrap();
+        assert_eq!(
+            none.hashes().collect::<Vec<_>>(),
+            [(own_machine().as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")]
+        );
+        let error = none.of("Linux riscv64").unwrap_err();
+        assert!(error.contains(&own_machine()) && error.contains("none/brine-ssh-host-riscv64"), "{error}");
+        for name in ["brine-ssh-host-riscv64", "brine-ssh-host-';x", "brine-ssh-host", "README"] {
+            std::fs::write(directory.path().join(name), name).unwrap();
+        }
+        let some = Programs::read(directory.path(), &own).unwrap();
+        assert_eq!(some.by_machine.len(), 2, "{some:?}");
+        assert_eq!(some.of("Linux riscv64").unwrap().size, 22);
+        std::fs::write(directory.path().join(format!("{STATIC}{}", std::env::consts::ARCH)), "static").unwrap();
+        assert_eq!(Programs::read(directory.path(), &own).unwrap().of(&own_machine()).unwrap().size, 6);
+    }
+
     #[tokio::test]
-    async fn a_program_is_known_by_its_hash() {
+    async fn a_program_is_compressed() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("program");
         std::fs::write(&path, "abc").unwrap();
         let program = Program::read(&path).unwrap();
-        assert_eq!(program.hash, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         assert_eq!(program.size, 3);
         let compressed = program.compressed().await.unwrap();
         let mut content = String::new();

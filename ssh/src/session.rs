@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
+use brine_ssh_host::frame;
 use brine_value::{FromValue, Map, Value, map};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -14,10 +15,9 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use crate::answers::Answers;
 use crate::askpass::AskPass;
 use crate::command::{self, Options};
-use crate::frame;
 use crate::mine::Mine;
 use crate::multiplexing::{self, Multiplexing};
-use crate::program::Program;
+use crate::program::Programs;
 use crate::roster::Host;
 
 /// The maximum number of bytes that are kept of what `ssh` and a login print.
@@ -76,8 +76,8 @@ pub struct Reply {
 pub struct Caller {
     /// What hosts ask for.
     pub answers: Arc<Answers>,
-    /// The program that is pushed.
-    pub program: Program,
+    /// The programs that are pushed.
+    pub programs: Programs,
     /// Settings of all hosts.
     pub options: Options,
     /// The link for passwords.
@@ -139,7 +139,7 @@ impl Caller {
         shared: Option<&Multiplexing>,
     ) -> Result<Reply, Reply> {
         let token = format!("brine-{:016x}", rand::random::<u64>());
-        let line = command::start(host, &self.program, &token, self.wipe);
+        let line = command::start(host, &self.programs, &token, self.wipe);
         let (mut child, mut stdin, stdout, errors) = match self.begin(host, &line, NOISE, shared).await {
             Ok(begun) => begun,
             Err(reply) => return Ok(reply),

@@ -307,6 +307,8 @@ shared_options! {
     ssh_timeout: u64 = 60,
     /// The number of seconds that a connection to a host stays open for further calls; 0 for none.
     ssh_control_persist: u64 = 60,
+    /// The directory of the static programs for hosts, such as `brine-ssh-host-aarch64`.
+    ssh_program_dir: PathBuf = "/usr/lib/brine/ssh".into(),
     /// Whether keys of hosts that are not known yet are accepted.
     ignore_host_keys: bool = false,
     /// Whether only the given private key is tried.

@@ -16,7 +16,7 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::{self, Host, RosterOptions};
-use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Program, Regular, Reply};
+use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Programs, Regular, Reply};
 use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
@@ -35,8 +35,6 @@ use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-ssh";
 const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
-/// The word by which this program is started on a host.
-const TARGET: &str = "ssh-target";
 /// Salt's exit status if a host of several failed.
 const ONE_FAILED: u8 = 20;
 /// The number of requests of hosts that are answered at the same time, and of those that wait.
@@ -49,11 +47,11 @@ pub(super) fn intercept(words: &[OsString]) -> Option<ExitCode> {
         let prompt = words.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
         return Some(ExitCode::from(askpass::answer(&prompt)));
     }
-    if words.get(1).is_some_and(|word| word == TARGET) && words.len() == 2 {
-        return Some(match brine_ssh::target::run() {
+    if words.get(1).is_some_and(|word| word == brine_ssh_host::COMMAND) && words.len() == 2 {
+        return Some(match brine_ssh_host::run() {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                print_plain_error(format_args!("{TARGET}: {error}"));
+                print_plain_error(format_args!("{}: {error}", brine_ssh_host::COMMAND));
                 ExitCode::FAILURE
             }
         });
@@ -122,7 +120,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let within = runtime.enter();
     let caller = Arc::new(Caller {
         answers,
-        program: Program::read(&own)?,
+        programs: Programs::read(&config.ssh_program_dir, &own)?,
         options: arguments.ssh_options(&config),
         askpass: AskPass::new(&own)?,
         ssh: "ssh".to_owned(),

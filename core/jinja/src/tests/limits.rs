@@ -2,15 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use brine_allocator::held;
 use brine_function::{Args, CallError};
 use brine_value::Value;
-use tikv_jemalloc_ctl::thread;
 
 use crate::limits::{Render, hand_off, measure_memory};
 use crate::{Cancel, Context, Files, Functions, Host, JinjaError, LimitExceeded, Limits, Template};
-
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const FUEL: u64 = 1_000_000;
 const MEMORY: u64 = 8 << 20;
@@ -18,11 +15,6 @@ const OUTPUT: u64 = 1 << 20;
 
 /// The maximum memory: the engine's output buffer doubles when it grows.
 const MOST: i64 = 2 * MEMORY as i64 + (1 << 20);
-
-fn held() -> i64 {
-    let [allocated, freed] = [thread::allocatedp::read().unwrap(), thread::deallocatedp::read().unwrap()];
-    allocated.get().wrapping_sub(freed.get()).cast_signed()
-}
 
 fn limits() -> Limits {
     Limits { fuel: FUEL, memory: MEMORY, output: OUTPUT, cancel: None }

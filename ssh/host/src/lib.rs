@@ -1,7 +1,12 @@
-//! The other end (`brine ssh-target`): runs one call on the host, with files and pillar from the caller.
+//! The other end of `salt-ssh` (`brine ssh-target`, `brine-ssh-host`): runs one call on the host, with files and pillar from
+//! the caller.
 //!
 //! Messages go over the standard input and output that the process was started with. Both are taken away first, so that
 //! nothing that a function or its child processes read or print gets between them.
+
+#![warn(clippy::self_named_module_files)]
+
+pub mod frame;
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -18,8 +23,10 @@ use brine_ids::{Jid, MinionId};
 use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 
-use crate::frame::{self, text};
+use crate::frame::text;
 
+/// The word by which the program is started on a host.
+pub const COMMAND: &str = "ssh-target";
 /// The directory of the minion's cache and keys, beside the program.
 const DATA: &str = "data";
 

@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// The maximum size of a message, in bytes.
-pub(crate) const MAX: usize = 64 << 20;
+pub const MAX: usize = 64 << 20;
 
 fn too_large(size: usize) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a message of {size} bytes is too large: {MAX} are allowed"))
@@ -31,13 +31,19 @@ fn length(bytes: [u8; 4]) -> io::Result<usize> {
 }
 
 /// Writes a message.
-pub(crate) fn write(out: &mut impl Write, map: &Map) -> io::Result<()> {
+///
+/// # Errors
+/// The message is too large, or the other end is gone.
+pub fn write(out: &mut impl Write, map: &Map) -> io::Result<()> {
     out.write_all(&packed(map)?)?;
     out.flush()
 }
 
 /// Reads a message.
-pub(crate) fn read(from: &mut impl Read) -> io::Result<Map> {
+///
+/// # Errors
+/// The other end is gone, or has sent something else.
+pub fn read(from: &mut impl Read) -> io::Result<Map> {
     let mut header = [0; 4];
     from.read_exact(&mut header)?;
     let mut body = Vec::new();
@@ -50,14 +56,20 @@ pub(crate) fn read(from: &mut impl Read) -> io::Result<Map> {
     unpacked(&body)
 }
 
-/// Writes a message.
-pub(crate) async fn send(out: &mut (impl AsyncWrite + Unpin), map: &Map) -> io::Result<()> {
+/// Writes a message, as [`write`] does.
+///
+/// # Errors
+/// Those of [`write`].
+pub async fn send(out: &mut (impl AsyncWrite + Unpin), map: &Map) -> io::Result<()> {
     out.write_all(&packed(map)?).await?;
     out.flush().await
 }
 
-/// Reads a message.
-pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Map> {
+/// Reads a message, as [`read`] does.
+///
+/// # Errors
+/// Those of [`read`].
+pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Map> {
     let mut header = [0; 4];
     from.read_exact(&mut header).await?;
     let mut body = Vec::new();
@@ -69,8 +81,9 @@ pub(crate) async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<M
     unpacked(&body)
 }
 
-/// Returns a field that must be a string.
-pub(crate) fn text<'a>(map: &'a Map, name: &str) -> &'a str {
+/// Returns a field that must be a string, an empty string without one.
+#[must_use]
+pub fn text<'a>(map: &'a Map, name: &str) -> &'a str {
     map.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
