@@ -51,7 +51,7 @@ fn by_password(system: &System, tool: &str, user: &str, password: &str, words: &
 async fn users_may_do_what_their_entries_permit() {
     let system = system().await;
     let mut denied = system.events("brine/access/denied").await;
-    for (user, password, words, told, code) in [
+    for (user, password, words, reported, code) in [
         ("fred", "one", &["--out=txt", "--static", "*", "test.ping"][..], "web1: True", 0),
         ("fred", "one", &["*", "cmd.run", "id"], NOT_PERMITTED, 1),
         ("fred", "one", &["*", "test.ping,cmd.run", ",id"], NOT_PERMITTED, 1),
@@ -67,7 +67,7 @@ async fn users_may_do_what_their_entries_permit() {
     ] {
         let output = by_password(&system, "salt", user, password, words);
         let (text, status) = output_of(&output);
-        assert!(text.contains(told) && status == Some(code), "{user} {words:?}: {status:?} {text}");
+        assert!(text.contains(reported) && status == Some(code), "{user} {words:?}: {status:?} {text}");
     }
     let (_, event) = denied.next().await;
     assert_eq!((text(&event, "user"), text(&event, "request")), ("fred".into(), "cmd.run".into()));
@@ -77,14 +77,14 @@ async fn users_may_do_what_their_entries_permit() {
     );
 
     let failure = |user| format!("Authentication failure of type \"eauth\" occurred for user {user}.");
-    for (user, password, words, told) in [
+    for (user, password, words, reported) in [
         ("fred", "one", &["jobs.active", "--out=json"][..], "{}".to_owned()),
         ("fred", "one", &["manage.up"], failure("fred")),
         ("ann", "two", &["jobs.active"], failure("ann")),
         ("ann", "gu3ssed", &["jobs.active"], failure("ann")),
     ] {
         let (text, _) = output_of(&by_password(&system, "salt-run", user, password, words));
-        assert!(text.contains(&told), "{user} {words:?}: {text}");
+        assert!(text.contains(&reported), "{user} {words:?}: {text}");
     }
     // The jobs are attributed to the users.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "--out=json"]));
@@ -200,7 +200,7 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
     assert_eq!((listed.get("minions_pre"), code), (Some(&brine_value::list!["web1"]), Some(0)), "{text}");
     assert!(listed.get("local").is_none(), "{text}");
     assert!(by("kim", "four", &["-f", "web1"]).0.contains("web1"));
-    for (user, password, words, told, code) in [
+    for (user, password, words, reported, code) in [
         ("kim", "wr0ng", &["-L"][..], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
         ("ann", "two", &["-y", "-a", "web1"], "Authentication failure of type \"eauth\" occurred for user ann.", 1),
         ("kim", "four", &["-y", "-d", "web1"], "Authentication failure of type \"eauth\" occurred for user kim.", 1),
@@ -208,17 +208,19 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
         ("kim", "four", &["-y", "-a", "web*"], "Key for minion web1 accepted.", 0),
     ] {
         let (text, status) = by(user, password, words);
-        assert!(text.contains(told) && status == Some(code), "{user} {words:?}: {status:?} {text}");
+        assert!(text.contains(reported) && status == Some(code), "{user} {words:?}: {status:?} {text}");
     }
     assert!(system.path("pki/minions/web1").exists());
 
-    for (user, password, told) in [("max", "five", "jobs.active"), ("kim", "four", "'jobs.activ' is not available.")] {
+    for (user, password, reported) in
+        [("max", "five", "jobs.active"), ("kim", "four", "'jobs.activ' is not available.")]
+    {
         _ = std::fs::remove_file(system.path("token"));
         let made = by_password(&system, "salt-run", user, password, &["-T", "jobs.active"]);
         assert!(made.status.success(), "{}", output_of(&made).0);
         // With the token only, without a key of the master.
         let (text, code) = output_of(&system.tool("salt-run", &["-a", "file", "jobs.activ"]));
-        assert!(text.contains(told) && code == Some(0), "{user}: {code:?} {text}");
+        assert!(text.contains(reported) && code == Some(0), "{user}: {code:?} {text}");
     }
     let listed =
         |words: &[&str]| stdout(&system.tool("salt-run", &[words, &["--out=json"]].concat())).trim().to_owned();

@@ -126,7 +126,7 @@ async fn peers_forge_no_log_lines() {
         .await;
     until("the last one is logged", || system.master_log().contains("outside of the file roots")).await;
     let log = system.master_log();
-    assert!(log.contains("FORGED"), "something of it is told: {log}");
+    assert!(log.contains("FORGED"), "the log has a part of it: {log}");
     for line in log.lines() {
         // A line of a daemon begins with its time and level; the forged one has a source position between them.
         let (time, rest) = line.split_at_checked("2026-11-22 00:00:00,000 ".len()).unwrap_or_default();

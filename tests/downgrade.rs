@@ -247,7 +247,7 @@ async fn a_minion_reports_changed_replies_and_retries() {
     between.is_to(ATTACKS[0].1);
     let mut events = system.events("salt/minion/").await;
     system.spawn_minion("web1");
-    support::until("the minion tells of it", || system.minion_log("web1").contains(ALTERED)).await;
+    support::until("the minion logs it", || system.minion_log("web1").contains(ALTERED)).await;
     assert!(!system.minion_log("web1").contains("the minion is ready"));
     between.is_to(NOTHING);
     events.until("salt/minion/web1/start").await;

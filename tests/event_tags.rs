@@ -85,7 +85,7 @@ const STEPS: &[(&str, Do)] = &[
     ("a runner function is called wrongly", Tool("salt-run", &["test.sleep", "a", "b", "c"])),
     ("a runner function fails", Tool("salt-run", &["jobs.lookup_jid", "none"])),
     ("a runner function is not there", Tool("salt-run", &["no.such"])),
-    ("a runner function tells of its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
+    ("a runner function reports its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
     ("an orchestration runs", Tool("salt-run", &["state.orchestrate", "orch"])),
     (
         "one step of an orchestration runs",
@@ -98,7 +98,7 @@ const STEPS: &[(&str, Do)] = &[
     ("the reactor is added to", Tool("salt-run", &["reactor.add", "try/added", "reactors=/nonexistent.sls"])),
     ("the reactor is taken from", Tool("salt-run", &["reactor.delete", "try/added"])),
     ("the reactor is asked whether it leads", Tool("salt-run", &["reactor.is_leader"])),
-    ("the reactor is told to lead", Tool("salt-run", &["reactor.set_leader", "True"])),
+    ("the reactor becomes the leader", Tool("salt-run", &["reactor.set_leader", "True"])),
     ("a job is published in batches", Tool("salt", &["web1", "test.ping", "-b", "1"])),
     ("a batch is handed to the master", Tool("salt", &["web1", "test.ping", "-b", "1", "--async"])),
     ("a running batch is stopped", StopBatch),

@@ -190,7 +190,7 @@ async fn a_master_is_trusted_only_with_a_valid_key_signature() {
         (&plain, Some(&voucher), None, true, false, "set master_sign_pubkey there"),
         (&plain, None, Some(&another), false, false, "only if the master's key was replaced on purpose"),
     ];
-    for (number, (system, voucher, master, verify, always, told)) in cases.into_iter().enumerate() {
+    for (number, (system, voucher, master, verify, always, reported)) in cases.into_iter().enumerate() {
         let pki_dir = system.path(&format!("minion{number}"));
         std::fs::create_dir(&pki_dir).unwrap();
         for (name, pem) in [("master_sign.pub", voucher), ("minion_master.pub", master)] {
@@ -210,7 +210,7 @@ async fn a_master_is_trusted_only_with_a_valid_key_signature() {
             brine_agent::channel::Channel::new(id, std::sync::Arc::new(config), "127.0.0.1", crypto()).unwrap();
         let said = std::sync::Arc::new(channel).authenticate().await;
         let said = said.err().map(|error| error.to_string()).unwrap_or_default();
-        assert_eq!(said.is_empty(), told.is_empty(), "{number}: {said}");
-        assert!(said.contains(told), "{number}: {said}");
+        assert_eq!(said.is_empty(), reported.is_empty(), "{number}: {said}");
+        assert!(said.contains(reported), "{number}: {said}");
     }
 }

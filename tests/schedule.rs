@@ -37,7 +37,7 @@ async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor(
             (_, "of_pillar") => of_pillar = Some(data),
             (_, "unkept") => unkept = Some(data),
             (_, "often") => often.push(data),
-            (_, "quiet" | "wrong") => panic!("this is not told: {data:?}"),
+            (_, "quiet" | "wrong") => panic!("this must not be reported: {data:?}"),
             _ => reacted |= tag.ends_with("/ret") && text(&data, "return").contains("often"),
         }
     }
@@ -90,7 +90,7 @@ async fn the_master_runs_scheduled_runner_functions_and_triggers_its_reactor() {
         match (tag.as_str(), text(&data, "schedule").as_str()) {
             ("__schedule_return", "often") => often.push(data),
             ("__schedule_return", "wrong") => wrong = Some(data),
-            ("__schedule_return", _) => panic!("this is not told: {data:?}"),
+            ("__schedule_return", _) => panic!("this must not be reported: {data:?}"),
             ("ran/often", _) => reacted = text(&data, "fun") == "test.arg",
             _ => {}
         }

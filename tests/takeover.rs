@@ -328,10 +328,10 @@ async fn there_and_back(version: &str) {
     // Migrates the master to Brine.
     master.follow("## The binary").await;
     let said = master.follow("### Prepare").await;
-    for told in
+    for reported in
         ["external_auth 'mysql' is not supported", "unknown option 'company_datacentre'", "2 accepted", "1 rejected"]
     {
-        assert!(said.contains(told), "'{told}' is not in:\n{said}");
+        assert!(said.contains(reported), "'{reported}' is not in:\n{said}");
     }
     for nothing_to_tell in ["fileserver_backend", "ext_pillar'", "hash_type"] {
         assert!(!said.contains(nothing_to_tell), "{said}");
@@ -369,8 +369,8 @@ async fn there_and_back(version: &str) {
     // Migrates a minion to Brine.
     web1.follow("## The binary").await;
     let said = web1.follow("### Prepare a minion").await;
-    for told in ["the minion 'web1' of the master 127.0.0.1", "'tcp_keepalive' has no effect", "the master's key"] {
-        assert!(said.contains(told), "'{told}' is not in:\n{said}");
+    for reported in ["the minion 'web1' of the master 127.0.0.1", "'tcp_keepalive' has no effect", "the master's key"] {
+        assert!(said.contains(reported), "'{reported}' is not in:\n{said}");
     }
     web1.follow("### Switch the minion to Brine").await;
     fleet.works().await;

@@ -39,7 +39,7 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
     let memory = "template needs more than 67108864 bytes (template_memory)";
     let fuel = "template needs more than 5000000 steps (template_fuel)";
     let text = "x".repeat(1_000);
-    for (source, told, line) in [
+    for (source, reported, line) in [
         (
             "{% set ns = namespace(s='x') %}{% for i in range(60) %}\n{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
                 .to_owned(),
@@ -58,7 +58,7 @@ fn hostile_templates_end_with_an_error_and_little_memory() {
         ("\n\n{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}".to_owned(), fuel, 3),
     ] {
         let (said, most) = render(directory, &source);
-        let expected = format!("render failed: {told}: ");
+        let expected = format!("render failed: {reported}: ");
         let short: String = said.chars().take(300).collect();
         assert!(said.contains(&expected) && said.contains(&format!("hostile.sls, line {line}")), "{short}");
         assert!(most < 140 << 20, "{most} bytes: {short}");

@@ -33,7 +33,7 @@ const TOKEN_LENGTH: usize = 64;
 /// A session, from `/login` to `/logout`.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The token of the master that the session stands for.
+    /// The token of the master that belongs to the session.
     pub token: Arc<str>,
     /// Seconds since the epoch.
     expire: f64,

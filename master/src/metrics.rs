@@ -4,7 +4,7 @@ brine_metrics::metrics! {
     counter PUBLISHES = "brine_publishes_total", "Jobs published.";
     counter AUTHENTICATIONS = "brine_authentications_total", "Authentications accepted.";
     counter AUTHENTICATIONS_REFUSED = "brine_authentications_refused_total", "Authentications not accepted: pending, rejected, denied, malformed, or above a limit.";
-    counter AUTHENTICATIONS_DEFERRED = "brine_authentications_deferred_total", "Authentications of Brine minions that were told to come back later, because too many others waited or the address exceeded `auth_rate_limit`.";
+    counter AUTHENTICATIONS_DEFERRED = "brine_authentications_deferred_total", "Authentications of Brine minions that got a later time to try again, because too many others waited or the address exceeded `auth_rate_limit`.";
     counter LOGINS["system", "outcome"] = "brine_logins_total", "Password authentications with backends of `external_auth` by outcome: accepted, refused, throttled, busy (too many at once), failed (the backend did not answer).";
     counter PUBLISHES_CAUGHT_UP = "brine_publishes_caught_up_total", "Jobs delivered late to minions that were disconnected when they were published.";
     counter PUBLISHES_MISSED = "brine_publishes_missed_total", "Missed jobs that were not delivered to a reconnected minion: too old, or too many.";

@@ -196,7 +196,7 @@ mod tests {
     fn a_return_has_the_result_or_the_error_of_the_job() {
         let options = map! {"function" => "test.arg", "args" => list![1], "kwargs" => map! {"a" => 2}};
         let run = Run { job: Job::read("often", &options.into()).unwrap(), jid: Jid::new() };
-        let told = |outcome: Result<Value, String>| {
+        let reported = |outcome: Result<Value, String>| {
             let load = return_of("m_master", &run, outcome);
             let mut event = run.complete(load, &brine_clock::now(), &[], |_, _| {}).unwrap();
             event.shift_remove("pid");
@@ -206,8 +206,8 @@ mod tests {
             "cmd" => "_return", "id" => "m_master", "fun" => "test.arg", "fun_args" => list![1, map! {"a" => 2}],
             "schedule" => "often", "jid" => "req", "return" => "done", "retcode" => 0, "success" => true,
         };
-        assert_eq!(told(Ok("done".into())), expected);
-        let failed = told(Err("why".into()));
+        assert_eq!(reported(Ok("done".into())), expected);
+        let failed = reported(Err("why".into()));
         let fields = ["return", "retcode", "success"].map(|name| failed.get(name).cloned().unwrap());
         assert_eq!(fields, ["why".into(), FAILED.into(), false.into()]);
     }

@@ -47,7 +47,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Renders the file. In strict mode placeholders stand for text from the event.
+    /// Renders the file. In strict mode placeholders take the place of text from the event.
     pub fn render(&self, context: &Context) -> Result<Rendered, SlsError> {
         let rendered = if self.strict {
             self.sls.render_guarded_mapped(context, &self.host)

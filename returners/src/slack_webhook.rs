@@ -183,7 +183,7 @@ impl Returner for SlackWebhook {
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
-        // Salt fails at events that are not returns; the channel is not told of internal jobs.
+        // Salt fails at events that are not returns; internal jobs are not posted to the channel.
         let is_return = |data: &Map| {
             let fun = data.get("fun").and_then(Value::as_str);
             data.contains_key("return") && fun.is_some_and(|fun| fun != "saltutil.find_job")

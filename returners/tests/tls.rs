@@ -46,7 +46,7 @@ impl Certificates {
     }
 }
 
-/// Opens a returner with these options in place of the server's, and reads. `@` stands for the directory of certificates.
+/// Opens a returner with these options in place of the server's, and reads. `@` is replaced by the directory of certificates.
 fn read(server: &DatabaseServer, name: &str, files: &Certificates, options: &[(&str, &str)]) -> Result<(), String> {
     let mut opts: Map = server.opts(name, "salt");
     let prefix = if name == "mysql" { "mysql".to_owned() } else { format!("returner.{name}") };

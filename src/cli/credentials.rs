@@ -18,7 +18,7 @@ pub(super) struct Credentials {
     /// Authenticate by this system of the master's external_auth, such as file
     #[arg(short = 'a', long = "auth", aliases = ["eauth", "external-auth"], value_name = "SYSTEM")]
     eauth: Option<String>,
-    /// Keep a token, which stands for the password from then on
+    /// Keep a token, which replaces the password from then on
     #[arg(short = 'T', long, requires = "eauth")]
     make_token: bool,
     /// The user's name; asked for if it is not given

@@ -30,7 +30,7 @@ const NAMES: &[(&str, &str)] = &[
     ("log_level_logfile", "log-file-level"),
 ];
 
-/// The options of the file that no option of the command line stands for: they override the configuration.
+/// The options of the file without an option of the command line: they override the configuration.
 static OVERRIDES: OnceLock<Map> = OnceLock::new();
 
 /// Returns options that override the configuration, with those of the Saltfile below them.

@@ -71,12 +71,12 @@ enum Attack {
 /// Returns a minion behind a man in the middle, and the handle to select the attack.
 async fn attacked(system: &System, cipher: Cipher) -> (Arc<Channel>, Arc<Mutex<Attack>>) {
     let attack = Arc::new(Mutex::new(Attack::None));
-    let (told, last) = (Arc::clone(&attack), Mutex::new(None::<Bytes>));
+    let (reported, last) = (Arc::clone(&attack), Mutex::new(None::<Bytes>));
     let change: Change = Box::new(move |envelope, reply| {
         if is_auth(envelope) {
             return reply;
         }
-        match *told.lock() {
+        match *reported.lock() {
             Attack::None => {
                 *last.lock() = Some(reply.clone());
                 reply

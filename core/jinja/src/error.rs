@@ -178,8 +178,8 @@ fn message(error: &Error, imports: Option<&Imports>, missing: &[Missing]) -> Str
     // Such as `map('nope')`.
     let given = || culprit(error)?.split('\'').nth(1);
     match error.kind() {
-        ErrorKind::UndefinedError if let Some(told) = culprit(error).and_then(|text| of_filter(error, text)) => {
-            format!("{UNDEFINED}{told}")
+        ErrorKind::UndefinedError if let Some(reported) = culprit(error).and_then(|text| of_filter(error, text)) => {
+            format!("{UNDEFINED}{reported}")
         }
         ErrorKind::UndefinedError => {
             let expression = culprit(error).unwrap_or("?");

@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn invalid_calls_have_pythons_messages() {
-        for (call, told) in [
+        for (call, reported) in [
             ("upper(1)", "do_upper() takes 1 positional argument but 2 were given"),
             ("upper(x=1)", "do_upper() got an unexpected keyword argument 'x'"),
             ("replace", "do_replace() missing 2 required positional arguments: 'old' and 'new'"),
@@ -207,7 +207,7 @@ mod tests {
             (".upper(1)", "str.upper() takes no arguments (1 given)"),
             (".startswith()", "startswith() takes at least 1 argument (0 given)"),
         ] {
-            assert_eq!(refused(call).as_deref(), Some(told), "{call}");
+            assert_eq!(refused(call).as_deref(), Some(reported), "{call}");
         }
         for known in ["nope(1)", ".nope(1)", "center(1)", "replace('a', new='b')"] {
             assert_eq!(refused(known), None, "{known}");

@@ -37,7 +37,7 @@ pub trait Services {
     fn is_cancelled(&self) -> bool;
 }
 
-/// What a process is told before its first call.
+/// What a process receives before its first call.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The files of each kind.

@@ -127,7 +127,7 @@ pub struct Job {
     pub return_kwargs: Map,
     /// Whether it runs at once.
     pub run_on_start: bool,
-    /// Whether it is only told when it would run.
+    /// Whether only the time of its next run is reported.
     pub dry_run: bool,
     /// Further times at which it runs.
     pub run_explicit: Vec<DateTime>,
@@ -136,7 +136,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// A return as it is told to the master; nothing if it shall not be. The master gives the job its id, unless a
+    /// A return as it is sent to the master; nothing if it shall not be. The master gives the job its id, unless a
     /// returner has it (`is_returned`) by its own.
     pub fn told_return(&self, mut load: Map, is_returned: bool) -> Option<Map> {
         let word = match self.return_job {

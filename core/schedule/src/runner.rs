@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    /// A job that runs until it is told its result.
+    /// A job that runs until its result is set.
     struct Running {
         run: Run,
         end: oneshot::Sender<Result<Option<Map>, String>>,

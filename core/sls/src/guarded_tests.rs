@@ -52,7 +52,7 @@ fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static
     let (text, words) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
     let located = sls.parse_guarded(&text, &words).map_err(|error| error.message())?;
     let value = words.resolve(located.value)?;
-    // No placeholder is left, whatever it stands for.
+    // No placeholder is left, whatever its text is.
     assert!(!words.touches(&value.to_string()), "{value}");
     Ok(value)
 }

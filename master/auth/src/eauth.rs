@@ -390,7 +390,7 @@ mod tests {
         for name in ["django", "mysql", "yubico", "keystone", "pki"] {
             let external = external([(name.into(), Map::new().into())].into_iter().collect());
             let errors = external.check();
-            assert!(matches!(&errors[..], [AuthError::Unsupported(told)] if told == name), "{errors:?}");
+            assert!(matches!(&errors[..], [AuthError::Unsupported(reported)] if reported == name), "{errors:?}");
         }
     }
 

@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn configurations_that_would_generate_new_keys_are_refused() {
         let directory = tempfile::tempdir().unwrap();
-        for (opts, told) in [
+        for (opts, reported) in [
             (
                 map! {"keys.cache_driver" => "redis"},
                 "option 'keys.cache_driver': the keys are kept by 'redis'; Brine reads 'localfs_key', files below pki_dir, alone",
@@ -197,7 +197,7 @@ mod tests {
         ] {
             let config = config(directory.path(), |config| config.opts = opts);
             let error = Identity::load_or_generate(&config).err().unwrap();
-            assert_eq!(error.to_string(), told);
+            assert_eq!(error.to_string(), reported);
         }
         let sdb = config(directory.path(), |config| config.key_pass = Some("sdb://vault/pass".into()));
         assert!(Identity::load_or_generate(&sdb).err().unwrap().to_string().starts_with("option 'key_pass': sdb://"));

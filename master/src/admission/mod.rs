@@ -219,7 +219,7 @@ impl Admission {
     }
 }
 
-/// Tells a minion when to try again.
+/// Sends a minion the time to try again.
 fn deferred(request: &AuthRequest, after: Duration) -> Vec<u8> {
     metrics::AUTHENTICATIONS_DEFERRED.add(1);
     tracing::debug!(minion = ?request.id.as_str(), ?after, "authentication deferred");

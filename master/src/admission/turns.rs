@@ -1,4 +1,4 @@
-//! Turns of authentications: some at a time, and Brine minions beyond a short queue are told when to come back.
+//! Turns of authentications: some at a time; Brine minions beyond a short queue get a time to try again.
 //!
 //! After a rotation of the keys or a restart of the master the whole fleet authenticates at once. Each authentication takes
 //! RSA operations on the executor that also encrypts publishes, so only as many run at a time as keep it busy. A minion
@@ -31,7 +31,7 @@ struct State {
     queued: u32,
     /// The average time of an authentication.
     took: Duration,
-    /// The last slot that a minion was told.
+    /// The last slot that a minion has got.
     booked: Instant,
 }
 

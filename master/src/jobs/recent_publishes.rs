@@ -306,7 +306,7 @@ mod tests {
             (Some(jid(9)), None, &[][..]),
             (Some(jid(9)), Some(12), &["04"]),
             (Some(jid(9)), Some(30), &["03", "04"]),
-            // Its clock is behind, and the minion was away for longer than its last job tells.
+            // Its clock is behind, and the minion was away for longer than its last job suggests.
             (Some(jid(0)), Some(12), &["02", "03", "04"]),
             // This master knows the last job: its own order counts.
             (Some(jid(3)), Some(60), &["04"]),

@@ -324,12 +324,12 @@ mod tests {
     fn of_two_simultaneous_keys_for_a_new_id_one_is_denied() {
         let (_folder, store) = store();
         let ask = |pem| decide(&store, &MasterConfig::default(), &id(), pem, &Map::new());
-        let mut told = std::thread::scope(|scope| {
+        let mut reported = std::thread::scope(|scope| {
             let tasks = [PEM, PEM2].map(|pem| scope.spawn(move || ask(pem)));
             tasks.map(|task| task.join().unwrap().act())
         });
-        told.sort_unstable();
-        assert_eq!(told, ["denied", "pend"]);
+        reported.sort_unstable();
+        assert_eq!(reported, ["denied", "pend"]);
     }
 
     #[test]

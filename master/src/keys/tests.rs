@@ -46,8 +46,8 @@ fn a_directory_error_names_its_path() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pki");
     fs::write(&file, "").unwrap();
-    let told = KeyStore::open(&file).err().unwrap().to_string();
-    assert_eq!(told, format!("cannot create {}: not a directory", file.display()));
+    let reported = KeyStore::open(&file).err().unwrap().to_string();
+    assert_eq!(reported, format!("cannot create {}: not a directory", file.display()));
 }
 
 #[test]
@@ -127,8 +127,8 @@ fn invalid_public_keys_are_not_accepted() {
     store.set(&id("good"), KeyState::Pending, PEM).unwrap();
     let keys = store.select("*", &[KeyState::Pending]).unwrap();
     let results = store.apply(Act::Accept, &keys);
-    let told = results[0].1.as_ref().unwrap_err().to_string();
-    assert_eq!(told, "the key of bad: this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
+    let reported = results[0].1.as_ref().unwrap_err().to_string();
+    assert_eq!(reported, "the key of bad: this is not a usable RSA key: it has no BEGIN and END line of a PEM file");
     assert!(results[1].1.is_ok());
     assert_eq!(all(&store), "minions_pre/bad minions/good");
     assert!(store.finger(&key("bad", KeyState::Pending)).is_err());

@@ -179,8 +179,8 @@ pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
         _ => return Err(CallError::execution(format!("'{what}' is neither an event's sequence number nor all"))),
     };
     let reactor = reactor(context)?;
-    let told = context.wait(reactor.retry(&context.master.bus, seq));
-    if let (true, Some(seq)) = (told.is_empty(), seq) {
+    let reported = context.wait(reactor.retry(&context.master.bus, seq));
+    if let (true, Some(seq)) = (reported.is_empty(), seq) {
         return Err(CallError::execution(format!("event {seq} has no dead letter: see reactor.failed")));
     }
     let one = |(failed, result): (brine_reactor::DeadLetter, Result<(), String>)| {
@@ -193,7 +193,7 @@ pub fn retry(context: &RunnerContext, what: Value) -> CallResult {
             "comment" => result.err().unwrap_or_else(|| "done".into()),
         }
     };
-    Ok(told.into_iter().map(one).collect())
+    Ok(reported.into_iter().map(one).collect())
 }
 
 /// Return the rules over time by id: the function and the SLS files of their reactions.

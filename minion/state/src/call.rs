@@ -108,14 +108,14 @@ impl Caller<'_> {
             retry.announce(&mut result);
             return Ok(result);
         }
-        let (mut told, mut spent) = (String::new(), 0.0);
+        let (mut reported, mut spent) = (String::new(), 0.0);
         let started = result.get("start_time").cloned().unwrap_or_default();
         for attempt in 1..retry.attempts {
             if result.get("result") == Some(&Value::Bool(retry.until)) {
                 break;
             }
-            told += &attempt_told(attempt, &result, &text(&result, "comment"));
-            told.push('\n');
+            reported += &attempt_told(attempt, &result, &text(&result, "comment"));
+            reported.push('\n');
             let pause = retry.pause();
             spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
             if cancelled_within(&self.context.job.cancel, pause) {
@@ -123,8 +123,8 @@ impl Caller<'_> {
             }
             result = self.attempt(chunk)?;
         }
-        if !told.is_empty() {
-            let comment = format!("{told}{}", text(&result, "comment"));
+        if !reported.is_empty() {
+            let comment = format!("{reported}{}", text(&result, "comment"));
             let duration = result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + spent;
             result.extend(map! {"comment" => comment, "duration" => duration, "start_time" => started});
         }

@@ -28,7 +28,7 @@ pub struct State<'a> {
     pub changes: Cow<'a, Value>,
     pub duration: Option<Cow<'a, Value>>,
     pub run_number: i64,
-    /// The number of states that this entry stands for; more than one after compression.
+    /// The number of states in this entry; more than one after compression.
     pub count: usize,
     /// The whole return.
     pub data: &'a Map,

@@ -124,14 +124,14 @@ fn size_told(bytes: f64, binary: bool) -> String {
         let is_one = (bytes - 1.0).abs() < f64::EPSILON;
         return if is_one { "1 Byte".to_owned() } else { format!("{:.0} Bytes", bytes.trunc()) };
     }
-    let (mut left, mut told) = (bytes / base, names[0]);
+    let (mut left, mut reported) = (bytes / base, names[0]);
     for name in &names[1..] {
         if left < base {
             break;
         }
-        (left, told) = (left / base, name);
+        (left, reported) = (left / base, name);
     }
-    format!("{left:.1} {told}")
+    format!("{left:.1} {reported}")
 }
 
 /// `int(default=0, base=10)`: never fails.

@@ -144,7 +144,7 @@ mod tests {
     fn patterns_may_have_any_letters() {
         let named = JinjaValue::from_pairs([("ключ", JinjaValue::from(5)), ("b", "ü".into())]);
         let one = JinjaValue::from(7);
-        for (pattern, value, told) in [
+        for (pattern, value, reported) in [
             ("%(ключ)d и %(b)s 100%%", &named, "5 и ü 100%"),
             ("ß%03d", &one, "ß007"),
             ("%(нет)s", &named, "'нет'"),
@@ -154,7 +154,7 @@ mod tests {
         ] {
             let done = percent(&pattern.into(), value);
             let done = done.map_or_else(|error| error.detail().unwrap_or_default().to_owned(), |text| text.to_string());
-            assert_eq!(done, told, "{pattern}");
+            assert_eq!(done, reported, "{pattern}");
         }
     }
 }

@@ -62,7 +62,7 @@ fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> 
         return Ok(args);
     }
     let given = names.iter().map(ToString::to_string).zip(given);
-    // None stands for a missing argument.
+    // None means a missing argument.
     let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
     places.push(all.into());
     Ok(places)

@@ -41,7 +41,7 @@ fn one(name: &str) -> Names {
     Names::from([name.to_owned()])
 }
 
-/// Returns the name that stands for an imported module's output.
+/// Returns the name of an imported module's output.
 fn beside(module: &str) -> String {
     format!("#{module}")
 }

@@ -154,7 +154,7 @@ impl Call<'_> {
         Some(result.map_err(failed).and_then(mapping))
     }
 
-    /// Returns the output of a command, in which `%s` stands for the minion's id as one quoted argument.
+    /// Returns the output of a command, in which `%s` is replaced by the minion's id as one quoted argument.
     fn output(&self, role: Role) -> Result<String, String> {
         let command = self.argument(0, "command").ok_or("the command is missing")?;
         let command = with_id(&command.to_string(), self.request.id.as_str())?;

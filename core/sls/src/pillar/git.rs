@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::PillarSource;
 use super::external::Call;
 
-/// The branch name that stands for the requested environment.
+/// The branch name that means the requested environment.
 const ANY_BRANCH: &str = "__env__";
 
 /// The time of each repository's last fetch. Locked during fetch and checkout.

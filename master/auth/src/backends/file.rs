@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn invalid_options_are_errors() {
         let name = ("^filename", Value::from("/nonexistent/users"));
-        for (option, value, told) in [
+        for (option, value, reported) in [
             (
                 "^filetype",
                 Value::from("xml"),
@@ -188,7 +188,7 @@ mod tests {
             ("^username_field", 0.into(), "external_auth file: ^username_field: expected a number from 1 on"),
         ] {
             let options = [(name.0.into(), name.1.clone()), (option.into(), value)].into_iter().collect();
-            assert_eq!(PasswordFile::new(&options).err().map(|error| error.to_string()).as_deref(), Some(told));
+            assert_eq!(PasswordFile::new(&options).err().map(|error| error.to_string()).as_deref(), Some(reported));
         }
         assert!(PasswordFile::new(&Map::new()).is_err());
         let file = PasswordFile::new(&[(name.0.into(), name.1)].into_iter().collect()).unwrap();

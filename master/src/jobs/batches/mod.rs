@@ -56,7 +56,7 @@ pub(crate) struct Batches {
     all: Mutex<IndexMap<String, State>>,
     /// The job ids of the batches that run in this process.
     running: Mutex<HashSet<String>>,
-    /// Tells this process apart from an earlier one of the same member of a cluster.
+    /// Distinguishes this process from an earlier one of the same member of a cluster.
     process: String,
     /// The batches of `salt -b`.
     pub observed: observed::Observed,

@@ -19,7 +19,7 @@ const PREFIX: &str = "batch.";
 /// The ownership of a batch in a cluster.
 pub(super) struct Ownership {
     shared: Arc<Shared>,
-    /// Tells the processes of one member apart.
+    /// Distinguishes the processes of one member.
     process: String,
     revision: u64,
 }

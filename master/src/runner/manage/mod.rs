@@ -122,7 +122,7 @@ pub fn versions(context: &RunnerContext) -> CallResult {
     Ok(versions_by_relation(returned.chain(answers.missing.into_iter().map(|id| (id, None)))).into())
 }
 
-/// Delete the keys of all minions and of the master. Minions that can are first told to delete theirs. Restart the master
+/// Delete the keys of all minions and of the master. Minions first get the job to delete theirs. Restart the master
 /// afterwards: it generates a new key, and minions send theirs again, which have to be accepted.
 ///
 /// CLI Example:

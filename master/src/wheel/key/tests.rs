@@ -61,7 +61,7 @@ impl Fixture {
         Registry::new(MODULES).call(&self.context, name, Args::keyword(arguments))
     }
 
-    fn told(&self) -> Vec<String> {
+    fn reported(&self) -> Vec<String> {
         std::mem::take(&mut self.host.0.lock())
     }
 
@@ -105,7 +105,7 @@ fn accepting_returns_the_new_states_and_publishes_events() {
     let after = fixture.call("key.accept", map! {"match" => "web*"});
     assert_eq!(after, map! {"minions" => list!["web1", "web2"], "minions_denied" => list!["web1"]}.into());
     assert_eq!(
-        fixture.told(),
+        fixture.reported(),
         [
             "salt/key {'result': True, 'act': 'accepted', 'id': 'web1', 'pub': the key}",
             "salt/key {'result': True, 'act': 'accepted', 'id': 'web2', 'pub': the key}"
@@ -124,13 +124,13 @@ fn rejecting_and_deleting_rotate_the_publish_key_once() {
         fixture.call("key.reject", map! {"match" => "*", "include_accepted" => true, "include_denied" => false});
     let rejected = list!["db1", "db2", "web1", "web2"];
     assert_eq!(after, map! {"minions_rejected" => rejected, "minions_denied" => list!["web1"]}.into());
-    let told = fixture.told();
-    assert_eq!((told.len(), told.last().map(String::as_str)), (4, Some("rotate")));
-    assert!(told[0].contains("'act': 'rejected'"), "{told:?}");
+    let reported = fixture.reported();
+    assert_eq!((reported.len(), reported.last().map(String::as_str)), (4, Some("rotate")));
+    assert!(reported[0].contains("'act': 'rejected'"), "{reported:?}");
 
     assert_eq!(fixture.call("key.delete", map! {"match" => "web1"}), Value::map());
     assert_eq!(
-        fixture.told(),
+        fixture.reported(),
         [
             "salt/key {'result': True, 'act': 'delete', 'id': 'web1'}",
             "salt/key {'result': True, 'act': 'delete', 'id': 'web1'}",
@@ -138,7 +138,7 @@ fn rejecting_and_deleting_rotate_the_publish_key_once() {
         ]
     );
     fixture.call("key.delete", map! {"match" => "nobody"});
-    assert!(fixture.told().is_empty());
+    assert!(fixture.reported().is_empty());
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn invalid_keys_stay_pending() {
     let fixture = fixture();
     std::fs::write(fixture.keys().pki_dir().join("minions_pre/bad"), "garbage").unwrap();
     assert_eq!(fixture.call("key.accept", map! {"match" => "bad"}), map! {"minions_pre" => list!["bad"]}.into());
-    assert!(fixture.told().is_empty());
+    assert!(fixture.reported().is_empty());
 }
 
 #[test]

@@ -134,7 +134,7 @@ impl Directories {
     }
 }
 
-/// Returns the changes that an event stands for, as the Python package of this name reports them.
+/// Returns the changes of an event, as the Python package of this name reports them.
 fn changed(directory: &Path, event: &InotifyEvent, is_moved: bool) -> Vec<(PathBuf, &'static str)> {
     let path = event.name.as_ref().map_or_else(|| directory.to_owned(), |name| directory.join(name));
     let mask = event.mask;

@@ -236,7 +236,7 @@ impl Channel {
         for _ in 0..DEFERRALS {
             let Err(ChannelError::Deferred(after)) = done else { break };
             tracing::debug!(?after, "the master defers the authentication");
-            // Minions that were told the same time come one after the other.
+            // Minions that got the same time come one after the other.
             tokio::time::sleep(after.mul_f64(rand::random_range(1.0..1.2))).await;
             done = self.exchange_keys().await;
         }

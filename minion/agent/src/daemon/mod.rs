@@ -343,8 +343,9 @@ async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
         if !config.start_event_grains.is_empty() {
             let grains = Arc::clone(&connected.minion.grains.read());
             let wanted = config.start_event_grains.iter();
-            let told: Map = wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
-            load.insert("grains".into(), told.into());
+            let reported: Map =
+                wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();
+            load.insert("grains".into(), reported.into());
         }
         connected.channel.request(load).await?;
     }

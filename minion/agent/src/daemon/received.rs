@@ -135,7 +135,7 @@ mod tests {
             // Back at the same master, with and without a job of it.
             (Some("old"), "Aa-..", "A", "a1 "),
             (Some("old"), "A-..", "A", " 5"),
-            // To another one, which is told the time without a session.
+            // To another one, which gets the time without a session.
             (None, "Aa-..", "B", "a1 8"),
             (Some("old"), "A-..", "B", "old 61"),
             (None, "A-..", "B", " 8"),

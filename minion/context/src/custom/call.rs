@@ -147,7 +147,7 @@ impl CustomModules {
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
-    /// Calls a function of a file that Python has rendered: `function` is what stands for it in the data. `None` for
+    /// Calls a function of a file that Python has rendered: `function` is its placeholder in the data. `None` for
     /// anything else.
     pub fn call_kept(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
         let token = brine_python::token(function)?;

@@ -43,7 +43,7 @@ impl Captured {
         // Only text that is not UTF-8 is copied.
         let mut text = String::from_utf8(kept)
             .unwrap_or_else(|error| String::from_utf8_lossy(&cut_character(error.into_bytes(), dropped)).into_owned());
-        // A replacement character is longer than the byte that it stands for.
+        // A replacement character is longer than the byte that it replaces.
         let beyond = text.len().saturating_sub(limit);
         if beyond > 0 {
             let end = (0..=limit).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();

@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn resolver_errors_have_numbers() {
         let lookup = "failed to lookup address information: ";
-        for (text, told) in [
+        for (text, reported) in [
             (
                 format!("{lookup}Temporary failure in name resolution"),
                 "[Errno -3] Temporary failure in name resolution",
@@ -250,7 +250,7 @@ mod tests {
             (format!("{lookup}Try again"), "failed to lookup address information: Try again"),
             ("no more".into(), "no more"),
         ] {
-            assert_eq!(unresolved(&text), told);
+            assert_eq!(unresolved(&text), reported);
         }
     }
 

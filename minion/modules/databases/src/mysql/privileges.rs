@@ -13,7 +13,7 @@ pub(super) struct Privilege {
     pub columns: Vec<String>,
 }
 
-/// The name that stands for all privileges on an object.
+/// The name of all privileges on an object.
 pub(super) const ALL: &str = "ALL PRIVILEGES";
 
 impl Privilege {

@@ -268,7 +268,7 @@ impl<'a> Object<'a> {
         Ok(wanted.iter().all(|one| granted.get(one).is_some_and(|option| !may_grant || option.as_bool() == Some(true))))
     }
 
-    /// Returns whether the name stands for all tables, sequences or functions of the schema.
+    /// Returns whether the name means all tables, sequences or functions of the schema.
     fn is_all_of_schema(&self) -> bool {
         matches!(self.kind(), Kind::Table | Kind::Sequence | Kind::Function) && self.name.eq_ignore_ascii_case("all")
     }

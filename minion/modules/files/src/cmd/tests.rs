@@ -20,14 +20,14 @@ fn args(command: &str, kwargs: Map) -> Args {
 
 #[test]
 fn exit_statuses_become_the_jobs_retcode_unless_they_are_expected() {
-    for (kwargs, retcode, told) in [
+    for (kwargs, retcode, reported) in [
         (Map::new(), 3, 3),
         (map! {"ignore_retcode" => true}, 0, 3),
         (map! {"success_retcodes" => vec![Value::from(3)]}, 0, 0),
         (map! {"success_retcodes" => vec![Value::from(4)]}, 3, 3),
     ] {
         let context = testing::context(&[]);
-        assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), told.into(), "{kwargs:?}");
+        assert_eq!(call(&context, "cmd.retcode", &["exit 3"], kwargs.clone()), reported.into(), "{kwargs:?}");
         assert_eq!(context.job.retcode.load(Ordering::Relaxed), retcode, "{kwargs:?}");
     }
 }
@@ -44,18 +44,18 @@ fn templates_use_no_shell_by_default() {
 #[test]
 fn a_command_is_a_string_or_a_list() {
     let context = testing::context(&[]);
-    for (cmd, told) in
+    for (cmd, reported) in
         [(list!["printf", "%s;", "a b", "it's", "$HOME", 5], "a b;it's;$HOME;5;"), ("printf %s; 'a b'".into(), "a b;")]
     {
         let cmd: Value = cmd;
         let args = Args::positional([cmd.clone()]);
-        assert_eq!(context.for_template().call("cmd.run", args), Ok(told.into()), "{cmd}");
+        assert_eq!(context.for_template().call("cmd.run", args), Ok(reported.into()), "{cmd}");
     }
 }
 
 #[test]
 fn environment_is_read_in_every_form() {
-    for (env, told) in [
+    for (env, reported) in [
         (map! {"A" => 1}.into(), "1 yes"),
         (list![map! {"A" => 1}], "1 yes"),
         ("{A: 1}".into(), "1 yes"),
@@ -67,7 +67,7 @@ fn environment_is_read_in_every_form() {
         let context = testing::context(&[]);
         let env: Value = env;
         let kwargs = map! {"env" => env.clone()};
-        assert_eq!(call(&context, "cmd.run", &["echo \"$A ${A+yes}\""], kwargs), told.trim_end().into(), "{env}");
+        assert_eq!(call(&context, "cmd.run", &["echo \"$A ${A+yes}\""], kwargs), reported.trim_end().into(), "{env}");
     }
 }
 

@@ -61,7 +61,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
     let file = expand(&path);
     let backup = match chosen(context, &path, &backup_id) {
         Ok(backup) => backup,
-        Err(told) => return Ok(told.into()),
+        Err(reported) => return Ok(reported.into()),
     };
     if file.exists() {
         keep(context, &file).map_err(CallError::Execution)?;
@@ -84,7 +84,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
 pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
     let backup = match chosen(context, &path, &backup_id) {
         Ok(backup) => backup,
-        Err(told) => return Ok(told.into()),
+        Err(reported) => return Ok(reported.into()),
     };
     let place = backup.place.display();
     Ok(match std::fs::remove_file(&backup.place) {

@@ -144,8 +144,8 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
             std::os::unix::fs::chown(file, uid, gid).map_err(|error| at(&path, &error))?;
             Ok(Value::Nil)
         }
-        Err(told) if exists => Ok(told.into()),
-        Err(told) => Ok(format!("{told}File not found").into()),
+        Err(reported) if exists => Ok(reported.into()),
+        Err(reported) => Ok(format!("{reported}File not found").into()),
     }
 }
 
@@ -161,7 +161,7 @@ pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> Ca
             std::os::unix::fs::lchown(expand(&path), uid, gid).map_err(|error| at(&path, &error))?;
             Ok(Value::Nil)
         }
-        Err(told) => Ok(told.into()),
+        Err(reported) => Ok(reported.into()),
     }
 }
 

@@ -18,7 +18,7 @@ fn files_are_queried_and_changed() {
             Err(error) => error.to_string().replace(&root, "F"),
         }
     };
-    for (fun, args, told) in [
+    for (fun, args, reported) in [
         ("write", &["F/a", "one", "two"][..], r#""Wrote 2 lines to \"F/a\"""#),
         ("append", &["F/a", "three"], r#""Wrote 1 lines to \"F/a\"""#),
         ("read", &["F/a"], r#""one\ntwo\nthree\n""#),
@@ -66,7 +66,7 @@ fn files_are_queried_and_changed() {
         ("access", &["F/a", "q"], "ERROR executing 'file.access': Invalid mode specified."),
         ("stats", &["F/none"], "ERROR: Path not found: F/none"),
     ] {
-        assert_eq!(call(fun, args), told, "{fun} {args:?}");
+        assert_eq!(call(fun, args), reported, "{fun} {args:?}");
     }
 }
 
@@ -157,7 +157,7 @@ fn find_reports_output_of_commands() {
     std::fs::write(directory.path().join("a"), "one\n").unwrap();
     std::fs::write(directory.path().join("with space"), "x").unwrap();
     let context = testing::context(&[]);
-    for (name, command, told) in [
+    for (name, command, reported) in [
         ("a", "cat {}", "cat F/a:\none\n\n"),
         ("with space", "cat {}", "cat F/with space:\nx\n"),
         ("a", "false {}", "false F/a:\n\n"),
@@ -170,6 +170,6 @@ fn find_reports_output_of_commands() {
         let found = context.call("file.find", args).unwrap();
         let texts: Vec<String> =
             found.as_list().unwrap().iter().map(|text| text.to_string().replace(&root, "F")).collect();
-        assert_eq!(texts, [told], "{command}");
+        assert_eq!(texts, [reported], "{command}");
     }
 }

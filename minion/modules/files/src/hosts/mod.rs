@@ -155,7 +155,8 @@ impl Hosts {
                 comments += 1;
                 continue;
             }
-            let (names, comment) = line.split_once('#').map_or((line, ""), |(names, told)| (names, told.trim_start()));
+            let (names, comment) =
+                line.split_once('#').map_or((line, ""), |(names, reported)| (names, reported.trim_start()));
             let mut words = names.split_whitespace();
             let Some(address) = words.next() else { continue };
             let entry = hosts.addresses.entry(address.to_owned()).or_default();
@@ -255,7 +256,7 @@ fn without_alias(text: &str, address: &str, alias: &str) -> String {
             continue;
         }
         let (names, comment) =
-            line.trim().split_once('#').map_or((line, ""), |(names, told)| (names, told.trim_start()));
+            line.trim().split_once('#').map_or((line, ""), |(names, reported)| (names, reported.trim_start()));
         let left: Vec<&str> = names.split_whitespace().skip(1).filter(|name| *name != alias).collect();
         if left.is_empty() {
             continue;

@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn functions_are_called_in_both_forms() {
-        for (args, test, told) in [
+        for (args, test, reported) in [
             (
                 map! {"name" => "n", "test.echo" => list![map! {"text" => "hi"}], "test.ping" => list![]},
                 false,
@@ -261,7 +261,7 @@ mod tests {
         ] {
             let context = testing::state_context(test, &[]);
             let done = context.call.minion.states.call(&context, "module.run", Args::keyword(args)).unwrap();
-            assert_eq!(format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap()), told);
+            assert_eq!(format!("{}: {}", done.get("result").unwrap(), done.get("comment").unwrap()), reported);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `salt_version`: the code names of Salt's releases, compared with the one that this minion stands for.
+//! `salt_version`: the code names of Salt's releases, compared with the one whose functions this minion has.
 
 use std::cmp::Ordering;
 
@@ -86,7 +86,7 @@ pub fn get_release_number(_context: &Context, name: String) -> CallResult {
     Ok(number(&name).map_or(Value::Nil, |number| joined(number).into()))
 }
 
-/// Return whether this minion stands for the release with a code name.
+/// Return whether this minion has the functions of the release with a code name.
 ///
 /// CLI Example:
 ///
@@ -96,7 +96,7 @@ pub fn equal(context: &Context, name: String) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Equal)).into())
 }
 
-/// Return whether this minion stands for a later release than the one with a code name.
+/// Return whether this minion has the functions of a later release than the one with a code name.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn greater_than(context: &Context, name: String) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Greater)).into())
 }
 
-/// Return whether this minion stands for an earlier release than the one with a code name.
+/// Return whether this minion has the functions of an earlier release than the one with a code name.
 ///
 /// CLI Example:
 ///

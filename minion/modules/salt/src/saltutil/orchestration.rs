@@ -147,7 +147,7 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
     let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
     let mut all = Map::new();
     for answer in answers {
-        let told = match answer.returned {
+        let reported = match answer.returned {
             Some(returned) => {
                 let field = |name: &str| returned.get(name).cloned().unwrap_or_default();
                 map! {"ret" => field("return"), "retcode" => field("retcode"), "out" => field("out"), "jid" => &answer.jid}
@@ -155,7 +155,7 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
             None if args.expect_minions => map! {"failed" => true},
             None => continue,
         };
-        all.insert(answer.id.into(), told.into());
+        all.insert(answer.id.into(), reported.into());
     }
     Ok(all.into())
 }
@@ -168,7 +168,7 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
 #[function]
 pub fn cmd_iter(context: &Context, #[args] args: CmdArgs) -> CallResult {
     let Value::Map(all) = cmd(context, args)? else { return Ok(Value::List(Vec::new())) };
-    Ok(all.into_iter().map(|(id, told)| Value::from(Map::from_iter([(id, told)]))).collect())
+    Ok(all.into_iter().map(|(id, reported)| Value::from(Map::from_iter([(id, reported)]))).collect())
 }
 
 /// Returns keyword arguments without those on the publication of the call.

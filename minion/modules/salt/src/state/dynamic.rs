@@ -27,7 +27,7 @@ pub(super) fn autoload(context: &Context) {
 /// A type is unknown, or a sync fails.
 pub(super) fn sync(context: &Context, sync_mods: &Value) -> Result<(), CallError> {
     for kind in names(sync_mods) {
-        // As in Salt, `True` stands for all.
+        // As in Salt, `True` means all.
         let kind = if kind == "True" { "all" } else { &*kind };
         context.call(&format!("saltutil.sync_{kind}"), Args::default())?;
     }

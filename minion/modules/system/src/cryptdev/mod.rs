@@ -41,7 +41,7 @@ pub fn crypttab(_context: &Context, #[default(CRYPTTAB.into())] config: String) 
     let mut found = Map::new();
     for entry in table.entries() {
         let mut name = entry.name.clone();
-        // As in Salt, several entries of one name are told apart.
+        // As in Salt, several entries of one name are distinguished.
         while found.contains_key(&Value::from(name.as_str())) {
             name.push('_');
         }

@@ -61,13 +61,13 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let mut report = StateReturn::ok(&args.name, "");
     let mut lines = Vec::new();
     for key in asked(&args.keys, &args.name) {
-        let mut told = Vec::new();
-        if let Err(error) = chain.ensure(&key, &args, &mut report, &mut told) {
+        let mut reported = Vec::new();
+        if let Err(error) = chain.ensure(&key, &args, &mut report, &mut reported) {
             report.result = Some(false);
-            told.extend(error.message().lines().map(str::to_owned));
+            reported.extend(error.message().lines().map(str::to_owned));
         }
-        if !told.is_empty() {
-            lines.push(format!("Key {key}:\n  * {}", told.join("\n  * ")));
+        if !reported.is_empty() {
+            lines.push(format!("Key {key}:\n  * {}", reported.join("\n  * ")));
         }
     }
     report.comment = lines.join("\n");
@@ -86,29 +86,29 @@ pub fn absent(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let chain = Keychain::new(context, user.as_deref(), gnupghome.as_deref(), keyring.as_deref());
-    let (mut report, mut told, mut deleted) = (StateReturn::ok(&name, ""), Vec::new(), Vec::<Value>::new());
+    let (mut report, mut reported, mut deleted) = (StateReturn::ok(&name, ""), Vec::new(), Vec::<Value>::new());
     for key in asked(&keys, &name) {
         if chain.get(&key)?.is_none() {
-            told.push(format!("{key} not found in GPG keychain"));
+            reported.push(format!("{key} not found in GPG keychain"));
         } else if context.test {
             report.result = None;
-            told.push(format!("Would have deleted {key} from GPG keychain"));
+            reported.push(format!("Would have deleted {key} from GPG keychain"));
             deleted.push(key.into());
         } else {
             let done = chain.call("gpg.delete_key", map! {"keyid" => key.as_str()})?;
             if done.get("res").is_some_and(Value::is_truthy) {
-                told.push(format!("Deleted {key} from GPG keychain"));
+                reported.push(format!("Deleted {key} from GPG keychain"));
                 deleted.push(key.into());
             } else {
                 report.result = Some(false);
-                told.push(message(&done));
+                reported.push(message(&done));
             }
         }
     }
     if !deleted.is_empty() {
         report.changes = map! {"deleted" => deleted};
     }
-    report.comment = told.join("\n");
+    report.comment = reported.join("\n");
     Ok(report.into())
 }
 
@@ -154,13 +154,13 @@ impl<'a> Keychain<'a> {
         key: &str,
         args: &PresentArgs,
         report: &mut StateReturn,
-        told: &mut Vec<String>,
+        reported: &mut Vec<String>,
     ) -> Result<(), CallError> {
         let is_expired = |found: &Map| found.get("expired").is_some_and(Value::is_truthy);
         let mut found = self.get(key)?;
         let refresh = found.as_ref().is_some_and(is_expired);
         if found.is_some() && !refresh {
-            told.push(format!("GPG Public Key {key} already in keychain"));
+            reported.push(format!("GPG Public Key {key} already in keychain"));
         } else if self.context.test {
             report.result = None;
             let (change, comment) = if refresh {
@@ -168,7 +168,7 @@ impl<'a> Keychain<'a> {
             } else {
                 ("added", format!("Would have added {key} to GPG keychain"))
             };
-            told.push(comment);
+            reported.push(comment);
             change_of(report, key, change, true.into());
         } else {
             self.fetch(key, args)?;
@@ -184,7 +184,7 @@ impl<'a> Keychain<'a> {
             } else {
                 ("added", format!("Added {key} to GPG keychain"))
             };
-            told.push(comment);
+            reported.push(comment);
             change_of(report, key, change, true.into());
         }
         let Some(trust) = &args.trust else { return Ok(()) };
@@ -194,18 +194,18 @@ impl<'a> Keychain<'a> {
         if trusted("ownerTrust").is_some()
             && trusted("ownerTrust").map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == wanted
         {
-            told.push(format!("GPG Public Key {key} already in correct trust state"));
+            reported.push(format!("GPG Public Key {key} already in correct trust state"));
             return Ok(());
         }
         if self.context.test {
             report.result = None;
-            told.push(format!("Would have set trust level for {key} to {trust}"));
+            reported.push(format!("Would have set trust level for {key} to {trust}"));
         } else {
             let done = self.call("gpg.trust_key", map! {"keyid" => key, "trust_level" => trust.as_str()})?;
             if !done.get("res").is_some_and(Value::is_truthy) {
                 return Err(CallError::Execution(message(&done)));
             }
-            told.push(format!("Set trust level for {key} to {trust}"));
+            reported.push(format!("Set trust level for {key} to {trust}"));
         }
         change_of(report, key, "trust", trust.as_str().into());
         Ok(())

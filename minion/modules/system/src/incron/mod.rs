@@ -18,7 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [raw_system_incron, raw_incron, list_tab, ls, set_job, rm_job, rm, write_incron_file, write_incron_file_verbose]
 );
 
-/// The user that stands for the table of the system.
+/// The name of the table of the system, in the place of a user.
 const SYSTEM: &str = "system";
 /// The kinds of events.
 const MASKS: [&str; 19] = [
@@ -103,7 +103,7 @@ pub fn raw_incron(context: &Context, user: String) -> CallResult {
 }
 
 /// Return the parts of a user's table: `crons`, each with `path`, `mask` and `cmd`, and the other lines, `pre`. The user
-/// `system` stands for the table of the system.
+/// `system` means the table of the system.
 ///
 /// CLI Example:
 ///

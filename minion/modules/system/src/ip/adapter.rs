@@ -19,7 +19,7 @@ pub(super) struct Adapter {
     pub hotplug: bool,
     /// Its stanzas by address family: `inet`, `inet6`.
     pub families: IndexMap<String, Stanza>,
-    /// Other files to read, for the entry that stands for them.
+    /// Other files to read, for the entry that includes them.
     pub sources: Vec<String>,
     /// Whether the settings of this call made it an entry of other files.
     pub is_source: bool,

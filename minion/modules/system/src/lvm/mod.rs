@@ -342,7 +342,7 @@ fn failure(context: &Context, message: &str) -> CallResult {
     Ok(Map::new().into())
 }
 
-/// Runs a program of LVM. It is told that it inherits no file descriptors.
+/// Runs a program of LVM, without its warnings about inherited file descriptors.
 fn lvm(context: &Context, words: &[&str]) -> Result<Output, CallError> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     run(context, &words, &[("LC_ALL", "C"), ("LVM_SUPPRESS_FD_WARNINGS", "1")])

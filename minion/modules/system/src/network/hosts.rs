@@ -93,32 +93,32 @@ pub fn mod_bufsize(context: &Context, iface: String, #[rest] args: Vec<Value>, #
     if context.minion.programs.find("ethtool").is_none() {
         return Ok(false.into());
     }
-    let told = |result: bool, comment: String| Ok(map! {"result" => result, "comment" => comment}.into());
+    let reported = |result: bool, comment: String| Ok(map! {"result" => result, "comment" => comment}.into());
     if !args.is_empty() {
         let all: Vec<String> = args.iter().map(ToString::to_string).collect();
-        return told(false, format!("Unknown arguments: {}", all.join(" ")));
+        return reported(false, format!("Unknown arguments: {}", all.join(" ")));
     }
     let mut sizes = Vec::new();
     for name in ["rx", "tx", "rx-mini", "rx-jumbo"] {
         if let Some(size) = kwargs.get(name).filter(|size| **size != Value::Nil) {
             let size = size.to_string();
             if !size.bytes().all(|byte| byte.is_ascii_digit()) {
-                return told(false, format!("{name} must be a number, not '{size}'"));
+                return reported(false, format!("{name} must be a number, not '{size}'"));
             }
             sizes.extend([name.to_owned(), size]);
         }
     }
     if sizes.is_empty() {
-        return told(false, "Requires rx=<val> tx==<val> rx-mini=<val> and/or rx-jumbo=<val>".into());
+        return reported(false, "Requires rx=<val> tx==<val> rx-mini=<val> and/or rx-jumbo=<val>".into());
     }
     let mut words = vec!["ethtool".to_owned(), "-G".to_owned(), argument(&iface)?];
     words.extend(sizes.iter().cloned());
     let output = run(context, &words, &[("LC_ALL", "C")])?;
     let answer = format!("{}{}", output.stdout, output.stderr);
     if answer.trim().is_empty() && output.retcode == 0 {
-        told(true, sizes.join(" "))
+        reported(true, sizes.join(" "))
     } else {
-        told(false, answer.trim().to_owned())
+        reported(false, answer.trim().to_owned())
     }
 }
 

@@ -120,7 +120,9 @@ pub fn ipaddrs6(_context: &Context, #[args] args: AddressArgs) -> CallResult {
 ///     salt '*' network.interfaces
 #[function]
 pub fn interfaces(_context: &Context) -> CallResult {
-    Ok(Value::Map(interfaces_of_host().into_iter().map(|(name, told)| (name.into(), told.to_map().into())).collect()))
+    Ok(Value::Map(
+        interfaces_of_host().into_iter().map(|(name, reported)| (name.into(), reported.to_map().into())).collect(),
+    ))
 }
 
 /// Return the hardware address of an interface.

@@ -178,9 +178,9 @@ pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> R
         return Ok(());
     }
     let mut message = format!("Failed to {action} service '{name}'");
-    let told = format!("{}\n{}", output.stdout, output.stderr);
-    if masked && !told.trim().is_empty() {
-        message = format!("{message}. Additional info follows:\n\n{}", told.trim());
+    let reported = format!("{}\n{}", output.stdout, output.stderr);
+    if masked && !reported.trim().is_empty() {
+        message = format!("{message}. Additional info follows:\n\n{}", reported.trim());
     }
     Err(CallError::Execution(message))
 }

@@ -354,9 +354,9 @@ impl File {
 fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let number = |pair: &[&str]| {
-        let [told, line] = pair else { return None };
+        let [reported, line] = pair else { return None };
         let kind = line.split_whitespace().rev().nth(1);
-        if enc.is_some() && kind != enc { None } else { told.split_whitespace().last()?.parse().ok() }
+        if enc.is_some() && kind != enc { None } else { reported.split_whitespace().last()?.parse().ok() }
     };
     lines.chunks(2).filter_map(number).collect()
 }

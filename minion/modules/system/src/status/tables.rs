@@ -66,8 +66,8 @@ pub fn pid(context: &Context, sig: String) -> CallResult {
     let regex = Regex::new(&sig).map_err(CallError::execution)?;
     let output = run(context, &["ps", "-eo", "user:64,pid,args"].map(str::to_owned), &[])?;
     let own = std::process::id().to_string();
-    let fits = |(pid, told): &(Value, Value)| {
-        let cmd = told.get("cmd").map(ToString::to_string).unwrap_or_default();
+    let fits = |(pid, reported): &(Value, Value)| {
+        let cmd = reported.get("cmd").map(ToString::to_string).unwrap_or_default();
         pid.as_str() != Some(&*own) && !cmd.contains("status.pid") && regex.is_match(&cmd).unwrap_or(false)
     };
     let found = processes(&output.stdout).into_iter().filter(fits).map(|(pid, _)| pid.to_string());

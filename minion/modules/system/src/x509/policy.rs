@@ -66,8 +66,8 @@ pub fn sign_remote_certificate(
         Err(Refused::Told(message)) => (Value::Nil, vec![Value::from(message)]),
         Err(Refused::Logged(error)) => {
             tracing::error!(signing_policy, "a certificate was not signed: {error}");
-            let told = "Failed building the signing policy. See CA server log for details.";
-            (Value::Nil, vec![told.into()])
+            let reported = "Failed building the signing policy. See CA server log for details.";
+            (Value::Nil, vec![reported.into()])
         }
     };
     Ok(map! {"data" => data, "errors" => errors}.into())
@@ -82,17 +82,17 @@ enum Refused {
 }
 
 fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> Result<Value, Refused> {
-    let told = |message: &str| Refused::Told(message.to_owned());
+    let reported = |message: &str| Refused::Told(message.to_owned());
     let mut policy = local(context, name);
     if policy.is_empty() {
-        return Err(told("signing_policy must be specified and defined on signing minion"));
+        return Err(reported("signing_policy must be specified and defined on signing minion"));
     }
     if let Some(minions) = policy.shift_remove(&Value::from("minions")) {
         // The master sets the id of the minion that publishes a job; what the request says about it is not read.
         let id = context.job.load.get("id").and_then(Value::as_str);
-        let id = id.ok_or_else(|| told("minion sending this request could not be identified"))?;
+        let id = id.ok_or_else(|| reported("minion sending this request could not be identified"))?;
         if !matches(context, &minions.to_string(), id).map_err(|error| Refused::Logged(error.message()))? {
-            return Err(told("minion not permitted to use specified signing policy"));
+            return Err(reported("minion not permitted to use specified signing policy"));
         }
     }
     if only_policy {

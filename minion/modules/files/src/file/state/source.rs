@@ -392,8 +392,10 @@ mod tests {
         let read = |path: &str, verify: &Verify| read(&context, "/nonexistent", &url(path), verify);
         assert_eq!(read("file", &with(Some(SUM), false)), Ok(b"content\n".to_vec()));
         assert_eq!(read("file", &with(None, true)), Ok(b"content\n".to_vec()));
-        assert!(matches!(read("file", &with(None, false)), Err(Problem::Wrong(told)) if told.contains("verify")));
+        assert!(
+            matches!(read("file", &with(None, false)), Err(Problem::Wrong(reported)) if reported.contains("verify"))
+        );
         assert!(matches!(read("file", &with(Some(&"0".repeat(64)), false)), Err(Problem::Differs(_))));
-        assert!(matches!(read("none", &with(None, true)), Err(Problem::Wrong(told)) if told.contains("404")));
+        assert!(matches!(read("none", &with(None, true)), Err(Problem::Wrong(reported)) if reported.contains("404")));
     }
 }

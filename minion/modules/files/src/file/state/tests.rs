@@ -70,8 +70,8 @@ fn unmanageable_files_report_the_cause() {
         ),
         (map! {"name" => "/tmp/zz9", "contents_pillar" => "no:such"}, "Pillar no:such does not exist"),
     ] {
-        let (result, told, _) = run("file.managed", args, false);
-        assert_eq!((result, told.as_str()), (Some(false), comment));
+        let (result, reported, _) = run("file.managed", args, false);
+        assert_eq!((result, reported.as_str()), (Some(false), comment));
     }
 }
 

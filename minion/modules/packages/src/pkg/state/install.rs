@@ -178,8 +178,8 @@ impl Run<'_> {
         let mut comment = format!("All specified packages are already installed{versions}");
         let mut changes = Map::new();
         let held = Held::set(context, packages, wanted, how, &mut changes)?;
-        for told in [held.changed, held.kept, held.failed].concat() {
-            comment += &format!(".\n{told}");
+        for reported in [held.changed, held.kept, held.failed].concat() {
+            comment += &format!(".\n{reported}");
         }
         Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
     }

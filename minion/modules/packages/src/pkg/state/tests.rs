@@ -168,7 +168,7 @@ fn story(test: bool) -> String {
     let (context, fake) = (testing::state_context(test, &[]), Fake::new());
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
-    let mut told = String::new();
+    let mut reported = String::new();
     for wanted in [
         one("bash", None),
         one("bash", Some("5.1")),
@@ -180,11 +180,11 @@ fn story(test: bool) -> String {
         one("vim", Some("latest")),
         one("nosuch", Some("latest")),
     ] {
-        told += &report(install::install(&context, &fake, "n", &wanted, &install::How::default()));
+        reported += &report(install::install(&context, &fake, "n", &wanted, &install::How::default()));
     }
     for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
         let names = upgrade::Names { is_list: all.len() > 1, all };
-        told += &report(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
+        reported += &report(upgrade::newest(&context, &fake, "n", &names, Some(false), &Options::default()));
     }
     for (names, purge) in [
         (list(&["vim", "nosuch"]), false),
@@ -193,9 +193,9 @@ fn story(test: bool) -> String {
         (list(&["nosuch"]), true),
     ] {
         let wanted: Vec<Desired> = names.into_iter().map(|name| (name, None)).collect();
-        told += &report(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
+        reported += &report(remove::without(&context, &fake, "n", &wanted, purge, &Options::default()));
     }
-    told + &format!("refreshed {} times", fake.refreshed.lock())
+    reported + &format!("refreshed {} times", fake.refreshed.lock())
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn requested_versions_and_holds_are_applied() {
     let hold = install::How { hold: Some(true), ..install::How::default() };
     let again = Options { reinstall: true, ..Options::default() };
     let again = install::How { options: again, hold: Some(false), ..install::How::default() };
-    let mut told = String::new();
+    let mut reported = String::new();
     for (context, how, wanted) in [
         (&test, &newer, &[("bash", Some("5.0")), ("tree", Some("2.1"))][..]),
         (&test, &newer, &[("bash", Some("5.2")), ("tree", Some("2.0"))]),
@@ -307,9 +307,9 @@ fn requested_versions_and_holds_are_applied() {
     ] {
         let owned = |(name, version): &(&str, Option<&str>)| ((*name).to_owned(), version.map(str::to_owned));
         let wanted: Vec<Desired> = wanted.iter().map(owned).collect();
-        told += &report(install::install(context, &fake, "n", &wanted, how));
+        reported += &report(install::install(context, &fake, "n", &wanted, how));
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(reported, @r#"
     None: The following packages would be installed/updated: tree | {"tree": {"old": "", "new": "2.1"}}
     None: The following packages would be installed/updated: bash, tree | {"bash": {"old": "", "new": "5.2"}, "tree": {"old": "", "new": "installed"}}
     None: The following packages would be installed/updated: bash | {"bash": {"old": "", "new": "5.2"}}
@@ -352,13 +352,13 @@ fn an_empty_list_changes_nothing() {
 #[test]
 fn uptodate_upgrades_all_packages() {
     let (run, test, fake) = (testing::state_context(false, &[]), testing::state_context(true, &[]), Fake::new());
-    let mut told = report(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    told += &report(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
-    told += &report(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
+    let mut reported = report(upgrade::all(&test, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    reported += &report(upgrade::all(&run, &fake, "n", &list!["vim"], (false, false), &Options::default()));
+    reported += &report(upgrade::all(&run, &fake, "n", &list!["bash"], (true, false), &Options::default()));
     fake.installed.lock().insert("bash".into(), "5.1".into());
-    told += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    told += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
-    insta::assert_snapshot!(told, @r#"
+    reported += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    reported += &report(upgrade::all(&run, &fake, "n", &Value::Nil, (false, false), &Options::default()));
+    insta::assert_snapshot!(reported, @r#"
     None: System update will be performed | {"bash": {"new": "5.2", "old": "5.1"}}
     True: System is already up-to-date | {}
     True: Upgrade ran successfully | {"bash": {"old": "5.1", "new": "5.2"}}
@@ -376,7 +376,7 @@ fn packages_are_installed_from_files() {
         directory.path().join(name).display().to_string()
     };
     let (one, other, none) = (file("one.deb", "one 1.0"), file("other.deb", "other 2.0"), file("none.deb", "text"));
-    let mut told = String::new();
+    let mut reported = String::new();
     for (context, sources) in [
         (&test, list![map! {"one" => &one}]),
         (&run, list![map! {"one" => &one}, map! {"other" => &other}]),
@@ -389,9 +389,9 @@ fn packages_are_installed_from_files() {
         (&run, list!["one"]),
     ] {
         let done = sources::install(context, &fake, "n", &sources, &Options::default());
-        told += &report(done).replace(&directory.path().display().to_string(), "/folder");
+        reported += &report(done).replace(&directory.path().display().to_string(), "/folder");
     }
-    insta::assert_snapshot!(told, @r#"
+    insta::assert_snapshot!(reported, @r#"
     None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}
     True: The following packages were installed/updated: one, other | {"one": {"old": "", "new": "1.0"}, "other": {"old": "", "new": "2.0"}}
     True: All specified packages are already installed | {}
@@ -409,17 +409,17 @@ fn packages_are_downloaded_and_not_installed() {
     let fake = Fake::new();
     let options = Options { download_only: true, ..Options::default() };
     let have = || Ok(fake.downloaded.lock().clone());
-    let mut told = String::new();
+    let mut reported = String::new();
     for (test, version) in [(true, None), (false, None), (false, None), (false, Some("2.1")), (false, Some(">=9"))] {
         let context = testing::state_context(test, &[]);
         let wanted = [("tree".to_owned(), version.map(str::to_owned))];
-        told += &report(download::download(&context, &fake, "n", &wanted, &options, &have));
+        reported += &report(download::download(&context, &fake, "n", &wanted, &options, &have));
     }
     let context = testing::state_context(false, &[]);
     let nosuch = [("nosuch".to_owned(), None)];
-    told += &report(download::download(&context, &fake, "n", &nosuch, &options, &have));
+    reported += &report(download::download(&context, &fake, "n", &nosuch, &options, &have));
     assert!(!fake.installed.lock().contains_key("tree"));
-    insta::assert_snapshot!(told, @r"
+    insta::assert_snapshot!(reported, @r"
     None: The following packages would be downloaded: tree | {}
     True: Packages downloaded: tree | {}
     True: All specified packages are already downloaded | {}

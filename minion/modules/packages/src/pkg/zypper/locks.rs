@@ -65,7 +65,7 @@ impl Locks for Zypper {
 
     fn set(&self, context: &Context, wanted: &[Desired], hold: bool, options: &Options) -> Result<Map, CallError> {
         let held = self.held(context, options)?;
-        let (mut told, mut command) = (Map::new(), words(&[if hold { "al" } else { "rl" }]));
+        let (mut reported, mut command) = (Map::new(), words(&[if hold { "al" } else { "rl" }]));
         for one in wanted {
             let name = &one.0;
             let lock = held.iter().find(|(held, _)| held == name);
@@ -88,12 +88,12 @@ impl Locks for Zypper {
                     HoldResult::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
                 }
             };
-            told.insert(name.as_str().into(), Value::Map(done.of(name)));
+            reported.insert(name.as_str().into(), Value::Map(done.of(name)));
         }
         if command.len() > 1 {
             Call::default().run(context, options, &command)?;
         }
-        Ok(told)
+        Ok(reported)
     }
 
     fn by_version(&self) -> bool {

@@ -175,7 +175,7 @@ fn be(services: &dyn Services, context: &StateContext, name: &str, wanted: &Desi
         None
     };
     let with_mask = |comment: String| match &unmasked {
-        Some(told) if !told.is_empty() => format!("{comment}\n{told}"),
+        Some(reported) if !reported.is_empty() => format!("{comment}\n{reported}"),
         _ => comment,
     };
     let other = wanted.enable.filter(|enable| *enable != enabled_before);
@@ -219,8 +219,8 @@ fn be(services: &dyn Services, context: &StateContext, name: &str, wanted: &Desi
     if runs && wanted.delay.is_truthy() {
         done.comment = format!("{}\nDelayed return for {} seconds", done.comment, wanted.delay);
     }
-    if let Some(told) = unmasked {
-        done.comment = format!("{}\n{told}", done.comment);
+    if let Some(reported) = unmasked {
+        done.comment = format!("{}\n{reported}", done.comment);
     }
     Ok(done)
 }

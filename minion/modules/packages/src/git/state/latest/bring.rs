@@ -92,10 +92,10 @@ impl Run<'_> {
             self.git(&["checkout", "--", "."])?;
             self.comments.push("Uncommitted changes were discarded".into());
         }
-        if let Some((told, words)) = follow {
+        if let Some((reported, words)) = follow {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.git(&[&["branch"], &words[..]].concat())?;
-            self.comments.push(format!("Tracking branch was {told}"));
+            self.comments.push(format!("Tracking branch was {reported}"));
         }
         if relation.forward == Some(true) && !wanted.is(relation.base.as_deref()) {
             self.go_forward(wanted, commit)?;
@@ -228,10 +228,10 @@ impl Run<'_> {
         }
         let branch = local.branch.as_deref().unwrap_or("HEAD");
         let upstream = self.git.quietly().rev_parse(&format!("{branch}@{{upstream}}"), &["--abbrev-ref"]).ok();
-        if let Some((told, words)) = wanted.follow(upstream.as_deref()) {
+        if let Some((reported, words)) = wanted.follow(upstream.as_deref()) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.git(&[&["branch"], &words[..]].concat())?;
-            self.comments.push(format!("Tracking branch was {told}"));
+            self.comments.push(format!("Tracking branch was {reported}"));
         }
         Ok(())
     }

@@ -91,8 +91,8 @@ impl Run<'_> {
                 actions.push(format!("Repository would be {how} from {have} to {new}"));
             }
         }
-        if let Some((told, _)) = wanted.follow(upstream) {
-            actions.push(format!("Tracking branch would be {told}"));
+        if let Some((reported, _)) = wanted.follow(upstream) {
+            actions.push(format!("Tracking branch would be {reported}"));
         }
         self.report_actions(relation, &actions)
     }
