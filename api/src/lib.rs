@@ -81,6 +81,8 @@ pub(crate) struct Api {
     pub throttle: Throttle,
     /// The clients that `netapi_enable_clients` names.
     pub enabled: Vec<String>,
+    /// Whether the client `ssh` takes commands of the hosts' shell.
+    pub allows_raw_shell: bool,
     /// The timeouts of jobs.
     pub timeout: Duration,
     pub gather: Duration,
@@ -106,6 +108,7 @@ impl Api {
             secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,
             throttle: Throttle::default(),
             enabled: config.netapi_enable_clients.clone(),
+            allows_raw_shell: config.netapi_allow_raw_shell,
             timeout: Duration::from_secs(config.timeout),
             gather: Duration::from_secs(config.gather_job_timeout),
             call_timeout: Duration::from_secs(config.rest_timeout),

@@ -70,6 +70,9 @@ const OWN_FIELDS: &[&str] = &[
     "token_expire",
 ];
 
+/// Fields of a chunk for hosts that are reached by ssh, beside the general ones.
+const SSH_FIELDS: &[&str] = &["tgt", "tgt_type", "expr_form", "raw_shell"];
+
 /// Fields of a minion chunk that are passed on with the job, under Salt's names.
 const JOB_OPTIONS: &[&str] =
     &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event"];
@@ -216,6 +219,47 @@ impl Chunk {
     }
 }
 
+impl Chunk {
+    /// Returns the call of a chunk for hosts of the roster. What reaches a host and how is configured by the master alone:
+    /// further fields are refused, because options of `ssh` can run programs here.
+    fn call_by_ssh(&self, allows_raw_shell: bool) -> Result<Call, ApiError> {
+        let is_own = |name: &str| OWN_FIELDS.contains(&name) || SSH_FIELDS.contains(&name);
+        if let Some(name) = self.fields.keys().find(|name| !name.as_str().is_some_and(is_own)) {
+            return Err(ApiError::bad_request(format!(
+                "'{name}' is not accepted by the client 'ssh': hosts are reached as the master's roster and configuration say"
+            )));
+        }
+        let is_raw = self.field("raw_shell").is_some_and(Value::is_truthy);
+        if is_raw && !allows_raw_shell {
+            return Err(ApiError::unauthorized("Raw shell option not allowed."));
+        }
+        let request = self.request()?;
+        let Value::Str(fun) = &request.fun else {
+            return Err(ApiError::bad_request("'fun' is invalid: the client 'ssh' calls one function"));
+        };
+        let mut keyword = map! {
+            "tgt" => request.tgt,
+            "tgt_type" => request.tgt_type,
+            "fun" => fun.clone(),
+            "arg" => request.arg,
+            "raw_shell" => is_raw,
+        };
+        if let Some(timeout) = self.seconds("timeout")?.filter(|time| !time.is_zero()) {
+            keyword.insert("timeout".into(), timeout.as_secs().max(1).into());
+        }
+        Ok(Call {
+            fun: "ssh.cmd".to_owned(),
+            args: Args { positional: Vec::new(), keyword },
+            key: None,
+            proof: Some(self.proof.clone()),
+            user: String::new(),
+            asynchronous: false,
+            jid: None,
+            is_salt: false,
+        })
+    }
+}
+
 /// Returns arguments in their wire format. Strings such as `name=value` are keyword arguments, as on Salt's minions.
 fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
     let mut args = Args::from_wire(&[]);
@@ -272,11 +316,7 @@ impl Api {
             Client::Wheel => self.call(Registry::Wheel, chunk).await?,
             Client::RunnerAsync => self.call_async(Registry::Runner, chunk).await?,
             Client::WheelAsync => self.call_async(Registry::Wheel, chunk).await?,
-            Client::Ssh => {
-                return Err(ApiError::bad_request(
-                    "The client 'ssh' is not supported: call salt-ssh on the master's host",
-                ));
-            }
+            Client::Ssh => self.by_ssh(chunk).await?,
         };
         answers.push(answer);
         Ok(())
@@ -319,6 +359,19 @@ impl Api {
                 map! {"tag" => tag, "data" => data}.into()
             }
         })
+    }
+
+    /// Calls hosts by ssh, which the master does: it also checks the permissions.
+    async fn by_ssh(&self, chunk: &Chunk) -> Result<Value, ApiError> {
+        let call = chunk.call_by_ssh(self.allows_raw_shell)?;
+        let time = chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.call_timeout);
+        let mut reply = self.master.call(Registry::Runner, &call, time).await?;
+        let Some(Value::Map(mut data)) = reply.shift_remove("data") else { return Err(ApiError::internal()) };
+        let returned = data.shift_remove("return").unwrap_or_default();
+        if data.get("success").is_some_and(Value::is_truthy) {
+            return Ok(returned);
+        }
+        Err(ApiError::bad_request(returned.to_string()))
     }
 
     async fn call_async(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {

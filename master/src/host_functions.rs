@@ -17,6 +17,25 @@ pub struct Orchestrated {
     pub retcode: i64,
 }
 
+/// A call of hosts by ssh.
+#[derive(Debug, Clone)]
+pub struct SshCall {
+    /// The hosts of the roster.
+    pub tgt: Value,
+    /// The kind of the target, as Salt names it.
+    pub tgt_type: String,
+    /// The function, or a command of the hosts' shell.
+    pub fun: String,
+    /// Its arguments in their wire format.
+    pub arg: Vec<Value>,
+    /// Whether `fun` is a command of the hosts' shell.
+    pub is_raw: bool,
+    /// The seconds that connecting may take; `None` for the configured ones.
+    pub timeout: Option<u64>,
+    /// The user in whose name returns are published.
+    pub user: String,
+}
+
 /// Execution functions and grains of the master's host. The master does not depend on the minion's code: the starting
 /// program passes them in.
 pub trait HostFunctions: Send + Sync {
@@ -40,6 +59,13 @@ pub trait HostFunctions: Send + Sync {
         jid: &Jid,
         master: Arc<dyn MasterAccess>,
     ) -> Result<Orchestrated, String>;
+
+    /// Calls hosts of the roster by ssh, and returns their returns by id: `fun`, `fun_args`, `id`, `jid`, `retcode`, `return`.
+    /// Blocks.
+    ///
+    /// # Errors
+    /// The roster or target is invalid.
+    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String>;
 
     /// Returns the host's grains.
     fn grains(&self) -> Arc<Map>;

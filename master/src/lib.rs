@@ -79,7 +79,7 @@ use tokio::sync::watch;
 
 pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
 pub use check::check;
-pub use host_functions::{HostFunctions, Orchestrated};
+pub use host_functions::{HostFunctions, Orchestrated, SshCall};
 pub use maintenance::ROTATE_FILE;
 pub use requests::files as file_requests;
 pub use runner_calls::Kind;

@@ -11,7 +11,7 @@ use brine_function::{Args, CallError};
 use brine_ids::Jid;
 use brine_jinja::{Behaviour, CustomCall, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
-use brine_master::{HostFunctions, Orchestrated};
+use brine_master::{HostFunctions, Orchestrated, SshCall};
 use brine_modules::{ROOMS, is_success, sync_types};
 use brine_value::{Map, Value, map};
 
@@ -24,6 +24,8 @@ struct OwnMinion {
     /// The options of the master, for people's own modules of pillar and `master_tops`.
     opts: Map,
     minion: OnceLock<Result<Arc<Minion>, String>>,
+    /// The configuration of the master whose host this is.
+    master: Option<Arc<MasterConfig>>,
 }
 
 /// The functions of the minion, with grains of its own or those of another.
@@ -74,12 +76,13 @@ impl OwnHost {
         given.extend(profiles(&config.opts));
         let mut opts = config.opts.clone();
         opts.insert("__role".into(), "master".into());
-        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new() }))
+        let master = Some(Arc::new(config.clone()));
+        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master }))
     }
 
     /// Creates host functions with these options of a minion; functions of other types see `opts`.
     pub fn with_options(given: Map, opts: Map) -> Self {
-        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new() }))
+        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master: None }))
     }
 
     /// Creates host functions for values of a minion's configuration, before the minion starts.
@@ -92,7 +95,7 @@ impl OwnHost {
             "file_client" => "local",
         };
         given.extend(profiles(&config.opts));
-        OwnHost(Arc::new(OwnMinion { config: given, opts: Map::new(), minion: OnceLock::new() }))
+        OwnHost(Arc::new(OwnMinion { config: given, opts: Map::new(), minion: OnceLock::new(), master: None }))
     }
 }
 
@@ -231,6 +234,12 @@ impl HostFunctions for OwnHost {
         }
         let failed = outcome.retcode == 0 && !is_success(&outcome.value);
         Ok(Orchestrated { retcode: if failed { 1 } else { outcome.retcode }, value: outcome.value })
+    }
+
+    fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String> {
+        let config = self.0.master.as_ref().ok_or("this program has no configuration of a master")?;
+        super::ssh::runner::call(config, Arc::new(OwnHost(Arc::clone(&self.0))), call)
+            .map_err(|error| super::sentence(&error))
     }
 
     fn grains(&self) -> Arc<Map> {

@@ -328,6 +328,8 @@ shared_options! {
     api_pidfile: PathBuf = "/var/run/salt-api.pid".into(),
     /// The log file of `salt-api`; `''` for none.
     api_logfile: PathBuf = "/var/log/salt/api".into(),
+    /// Whether the client `ssh` of the REST API takes commands of the hosts' shell (`raw_shell`).
+    netapi_allow_raw_shell: bool = false,
     /// The options of the REST API (`salt-api`), under Salt's names; docs/api.md lists them.
     rest_cherrypy: Map = Map::new(),
     /// The same in the form of Salt's other server; without effect beside `rest_cherrypy`.

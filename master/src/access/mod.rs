@@ -35,6 +35,8 @@ pub(crate) use keys::open_to_users;
 use login::Logins;
 use own_auth::OwnAuth;
 
+/// The runner function that calls hosts by ssh.
+const SSH: &str = "ssh.cmd";
 /// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
 /// The maximum length of a user or function name in logs and events, in characters.
@@ -193,6 +195,19 @@ impl Access {
     }
 }
 
+/// Returns whether entries for functions on all minions permit a call of hosts by ssh. Its hosts are not minions, so that entries
+/// for some minions permit none. All arguments have to be named, and have the types that the runner function takes.
+fn permits_ssh(acl: &Acl, args: &Args) -> bool {
+    let Some(fun) = args.keyword.get("fun").and_then(Value::as_str) else { return false };
+    let is_plain = args.positional.is_empty() && args.keyword.get("raw_shell").is_none_or(|raw| *raw == false.into());
+    let arguments = match (args.keyword.get("arg"), args.keyword.get("kwarg")) {
+        (None, None) => &[],
+        (Some(Value::List(arguments)), None) => arguments.as_slice(),
+        _ => return false,
+    };
+    is_plain && acl.permits_job(&JobRequest { functions: vec![(fun, arguments)], minions: &[] }, |_| None)
+}
+
 fn shown(name: &str) -> String {
     name.chars().take(NAME_SHOWN).collect()
 }
@@ -307,8 +322,19 @@ impl Access {
             Kind::Runner => CallKind::Runner,
             Kind::Wheel => CallKind::Wheel,
         };
-        let permitted =
-            caller.acl().is_none_or(|acl| acl.permits_call(of_call, function, &args.positional, &args.keyword));
+        let acl = caller.acl();
+        let by_ssh = acl.as_ref().filter(|_| kind_of_call == Kind::Runner && function == SSH);
+        let permitted = match (&acl, by_ssh) {
+            (None, _) => true,
+            (Some(acl), None) => acl.permits_call(of_call, function, &args.positional, &args.keyword),
+            (Some(acl), Some(_)) => {
+                let fun =
+                    args.keyword.get("fun").or(args.positional.get(1)).map(ToString::to_string).unwrap_or_default();
+                let is_kept_out = self.blacklist.has_user(caller.name()) || self.blacklist.has_function([fun.as_str()]);
+                !is_kept_out
+                    && (acl.permits_call(of_call, function, &args.positional, &args.keyword) || permits_ssh(acl, args))
+            }
+        };
         if permitted {
             return Ok(());
         }

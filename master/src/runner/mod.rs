@@ -28,6 +28,7 @@ mod returner;
 mod salt;
 mod saltutil;
 mod sdb;
+mod ssh;
 mod state;
 mod survey;
 mod test;
@@ -72,6 +73,7 @@ pub static MODULES: &[&[Function<RunnerContext>]] = &[
     salt::FUNCTIONS,
     saltutil::FUNCTIONS,
     sdb::FUNCTIONS,
+    ssh::FUNCTIONS,
     state::FUNCTIONS,
     survey::FUNCTIONS,
     test::FUNCTIONS,

@@ -188,6 +188,11 @@ impl Arguments {
         }
     }
 
+    /// Returns the number of hosts that are called at the same time.
+    pub fn at_once(&self, config: &MasterConfig) -> usize {
+        self.max_procs.unwrap_or(config.ssh_max_procs).max(1)
+    }
+
     /// Returns options of the minions on the hosts.
     pub fn minion_opts(config: &MasterConfig) -> Map {
         let mut opts = config.ssh_minion_opts.clone();

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod deploy;
+pub(super) mod runner;
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -102,7 +103,6 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         ));
         return Ok(ExitCode::FAILURE);
     }
-    let wipe = arguments.wipe || arguments.rand_thin_dir || config.ssh_wipe;
     if arguments.rand_thin_dir {
         let directory = format!("/tmp/.brine-{:016x}", rand::random::<u64>());
         hosts.values_mut().for_each(|host| host.thin_dir = Some(directory.clone()));
@@ -116,35 +116,46 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(format_args!("{line}\n{}\n", "-".repeat(line.len())));
     }
     let call = called(&arguments, &config, &jid, &rest);
-    let own = std::env::current_exe()?;
     let within = runtime.enter();
-    let caller = Arc::new(Caller {
+    let caller = Arc::new(caller(&arguments, &config, answers, &options)?);
+    let run = Run { config: &config, jid, call, caller, user: client::user(), at_once: arguments.at_once(&config) };
+    let shower = arguments.output.shower(&config.opts)?;
+    let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
+    let status = runtime.block_on(run.show(hosts, key, arguments.fixed, shower));
+    drop(within);
+    // A request that still blocks must not keep the tool.
+    runtime.shutdown_background();
+    status
+}
+
+/// Opens what the calls of all hosts share.
+fn caller(
+    arguments: &Arguments,
+    config: &Arc<MasterConfig>,
+    answers: Arc<Answers>,
+    options: &RosterOptions,
+) -> anyhow::Result<Caller> {
+    let own = std::env::current_exe()?;
+    Ok(Caller {
         answers,
         programs: Programs::read(&config.ssh_program_dir, &own)?,
-        options: arguments.ssh_options(&config),
+        options: arguments.ssh_options(config),
         askpass: AskPass::new(&own)?,
         ssh: "ssh".to_owned(),
-        wipe,
+        wipe: arguments.wipe || arguments.rand_thin_dir || config.ssh_wipe,
         always_pre_flight: arguments.pre_flight || config.ssh_run_pre_flight,
         blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
         mine: Some(Mine {
             roster: options.clone(),
-            regular: regular_mine(Arc::clone(&config)),
-            at_once: arguments.max_procs.unwrap_or(config.ssh_max_procs),
+            regular: regular_mine(Arc::clone(config)),
+            at_once: arguments.at_once(config),
             found: Mutex::default(),
         }),
         multiplexing: Multiplexing::new(config.ssh_control_persist).unwrap_or_else(|error| {
             tracing::warn!(%error, "calls share no connections");
             None
         }),
-    });
-    let shower = arguments.output.shower(&config.opts)?;
-    let run = Run { arguments: &arguments, config: &config, options: &options, jid, call, caller };
-    let status = runtime.block_on(run.all(hosts, shower));
-    drop(within);
-    // A request that still blocks must not keep the tool.
-    runtime.shutdown_background();
-    status
+    })
 }
 
 /// Returns what is done on the hosts.
@@ -190,21 +201,28 @@ fn regular_mine(config: Arc<MasterConfig>) -> Regular {
     })
 }
 
-/// One run of the tool.
+/// One call of several hosts.
 struct Run<'a> {
-    arguments: &'a Arguments,
     config: &'a MasterConfig,
-    options: &'a RosterOptions,
     jid: Jid,
     call: Call,
     caller: Arc<Caller>,
+    /// The user in whose name returns are published.
+    user: String,
+    /// The number of hosts that are called at the same time.
+    at_once: usize,
 }
 
 impl Run<'_> {
-    /// Calls all hosts, some at a time, and shows their results as they come.
-    async fn all(&self, hosts: IndexMap<MinionId, Host>, mut shower: Shower) -> anyhow::Result<ExitCode> {
-        let room = Arc::new(Semaphore::new(self.arguments.max_procs.unwrap_or(self.config.ssh_max_procs).max(1)));
-        let key = if self.arguments.ssh.key_deploy { Some(deploy::public_key(self.options)?) } else { None };
+    /// Calls all hosts, some at a time, publishes their returns and passes them on as they come. A public key is installed
+    /// first.
+    async fn each(
+        &self,
+        hosts: IndexMap<MinionId, Host>,
+        key: Option<String>,
+        mut on_reply: impl FnMut(&MinionId, Reply) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let room = Arc::new(Semaphore::new(self.at_once));
         let mut running = JoinSet::new();
         for (id, host) in hosts {
             let (caller, room, call, key) =
@@ -219,26 +237,50 @@ impl Run<'_> {
             });
         }
         let master = MasterClient::new(self.config);
+        while let Some(ended) = running.join_next().await {
+            let (id, reply) = ended?;
+            self.publish(&master, &id, &reply).await;
+            on_reply(&id, reply)?;
+        }
+        Ok(())
+    }
+
+    /// Calls all hosts and shows their results as they come, or together at the end.
+    async fn show(
+        &self,
+        hosts: IndexMap<MinionId, Host>,
+        key: Option<String>,
+        together: bool,
+        mut shower: Shower,
+    ) -> anyhow::Result<ExitCode> {
         let mut failed = false;
         let mut gathered = Map::new();
         let mut hint = "nested".to_owned();
-        while let Some(ended) = running.join_next().await {
-            let (id, reply) = ended?;
+        let all = self.each(hosts, key, |id, reply| {
             failed |= reply.retcode != 0;
-            self.publish(&master, &id, &reply).await;
             let Reply { value, retcode, out } = reply;
-            if self.arguments.fixed {
-                hint = out.unwrap_or(hint);
+            if together {
+                hint = out.unwrap_or_else(|| std::mem::take(&mut hint));
                 gathered.insert(id.as_str().into(), shown(value));
-            } else {
-                shower.set_retcode(retcode);
-                shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))?;
+                return Ok(());
             }
-        }
-        if self.arguments.fixed {
+            shower.set_retcode(retcode);
+            Ok(shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))?)
+        });
+        all.await?;
+        if together {
             shower.show(&gathered.into(), &hint)?;
         }
         Ok(if failed { ExitCode::from(ONE_FAILED) } else { ExitCode::SUCCESS })
+    }
+
+    /// Returns the function and its arguments as returns name them.
+    fn named(&self) -> (&str, Vec<Value>) {
+        match &self.call {
+            Call::Function { fun, args, .. } => (fun.as_str(), args.clone()),
+            Call::Mine { fun, .. } => (fun.as_str(), Vec::new()),
+            Call::Raw(command) => ("ssh.raw", vec![command.as_str().into()]),
+        }
     }
 
     /// Publishes a return on the bus of the master of this host, if one runs: as in Salt it is in the job cache then.
@@ -246,11 +288,7 @@ impl Run<'_> {
         if !self.config.sock_dir.join("master_event_pull.ipc").exists() {
             return;
         }
-        let (fun, args) = match &self.call {
-            Call::Function { fun, args, .. } => (fun.as_str(), args.clone()),
-            Call::Mine { fun, .. } => (fun.as_str(), Vec::new()),
-            Call::Raw(command) => ("ssh.raw", vec![command.as_str().into()]),
-        };
+        let (fun, args) = self.named();
         let data = map! {
             "jid" => &self.jid,
             "id" => id,
@@ -259,7 +297,7 @@ impl Run<'_> {
             "arg" => args,
             "tgt" => id,
             "tgt_type" => "glob",
-            "user" => client::user(),
+            "user" => self.user.as_str(),
             "return" => reply.value.clone(),
             "retcode" => reply.retcode,
             "success" => reply.retcode == 0,

@@ -1,0 +1,80 @@
+//! Calls of hosts for the master: the runner function `ssh.cmd`, and with it the client `ssh` of the REST API.
+
+use std::sync::Arc;
+
+use brine_config::{MasterConfig, opts};
+use brine_event::{STAMP, stamp};
+use brine_ids::Jid;
+use brine_master::SshCall;
+use brine_ssh::roster;
+use brine_ssh::{Answers, Call};
+use brine_value::{Map, Value, map, msgpack};
+use clap::CommandFactory;
+
+use super::super::host::OwnHost;
+use super::super::usage;
+use super::arguments::Arguments;
+use super::{NAME, Run, USAGE, cached, caller, shown};
+
+/// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
+const RESULTS: usize = 256 << 20;
+
+/// Calls hosts with the settings of the configuration, and returns their returns by id. Blocks.
+///
+/// # Errors
+/// The roster or the target is invalid, or a file cannot be read.
+pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, call: &SshCall) -> anyhow::Result<Map> {
+    let arguments: Arguments = usage::parse(NAME, USAGE, Arguments::command(), Vec::new())
+        .map_err(|_| anyhow::anyhow!("salt-ssh has no defaults"))?;
+    let default_roster = opts::modules::conf_file(&config.opts).with_file_name("roster");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let mut options = arguments.roster_options(config, None, default_roster);
+    if options.roster == "cache" {
+        options.cached = runtime.block_on(cached(config))?;
+    }
+    let answers = Arc::new(Answers::open(Arc::clone(config), host)?);
+    let hosts = roster::hosts(&options, &call.tgt, call.tgt_type.parse()?, &answers.functions(None))?;
+    let jid = Jid::new();
+    let called = if call.is_raw {
+        let words = call.arg.iter().map(ToString::to_string);
+        Call::Raw([call.fun.clone()].into_iter().chain(words).collect::<Vec<_>>().join(" "))
+    } else {
+        Call::Function {
+            fun: call.fun.clone(),
+            args: call.arg.clone(),
+            jid: jid.to_string(),
+            opts: Arguments::minion_opts(config),
+        }
+    };
+    let within = runtime.enter();
+    let mut caller = caller(&arguments, config, answers, &options)?;
+    if let Some(timeout) = call.timeout {
+        caller.options.connect_timeout = timeout;
+    }
+    let (user, at_once) = (call.user.clone(), arguments.at_once(config));
+    let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once };
+    let mut returns = Map::new();
+    let mut size = 0;
+    let called = runtime.block_on(run.each(hosts, None, |id, reply| {
+        let (fun, args) = run.named();
+        let mut value = shown(reply.value);
+        size += msgpack::pack(&value).len();
+        if size > RESULTS {
+            value = Value::from(format!("the result is left out: those of all hosts exceed {} MiB", RESULTS >> 20));
+        }
+        let returned = map! {
+            "fun" => fun,
+            "fun_args" => args,
+            "id" => id,
+            "jid" => &run.jid,
+            "retcode" => reply.retcode,
+            "return" => value,
+            STAMP => stamp(),
+        };
+        returns.insert(id.as_str().into(), returned.into());
+        Ok(())
+    }));
+    drop(within);
+    runtime.shutdown_background();
+    called.map(|()| returns)
+}
