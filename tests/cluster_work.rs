@@ -127,18 +127,61 @@ async fn a_batch_that_is_stopped_on_another_member_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_interrupted_orchestration_fails_once_on_all_members() {
+async fn an_orchestration_goes_on_on_another_member() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     members[1].start_minion("web1").await;
+    let lines = members[0].path("lines");
+    let (go_on, text) = (members[0].path("go_on"), lines.display().to_string());
+    let step = |name: &str, command: &str, needs: &str| {
+        format!(
+            "{name}:\n  salt.function:\n    - name: cmd.run\n    - tgt: web1\n    - arg: ['{command}echo {name} >> {text}']\n{needs}"
+        )
+    };
+    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done; ", go_on.display());
+    let sls = [
+        step("first", "", ""),
+        step("second", &wait, "    - require: [{salt: first}]\n"),
+        step("third", "", "    - require: [{salt: second}]\n"),
+    ];
     for member in &members {
-        member.write(
-            "srv/salt/slow.sls",
-            "slow:\n  salt.function:\n    - name: test.sleep\n    - tgt: web1\n    - arg: [600]\n",
-        );
+        member.write("srv/salt/steps.sls", &sls.concat());
     }
     until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
-    let started = members[0].tool("salt-run", &["--async", "state.orchestrate", "slow"]);
+    let started = members[0].tool("salt-run", &["--async", "state.orchestrate", "steps"]);
+    let text = format!("{}{}", stdout(&started), stderr(&started));
+    let jid = text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned();
+    let log = || members[1].minion_log("web1").matches("job received").count();
+    until("the second state runs", || lines.exists() && log() >= 2).await;
+    members[0].kill_master();
+    let taken = |member: &System| member.master_log().matches("orchestration taken over").count();
+    until("another member goes on", || members[1..].iter().map(taken).sum::<usize>() == 1).await;
+    std::fs::write(&go_on, "").unwrap();
+    let tag = format!("salt/run/{jid}/ret");
+    for member in &members[1..] {
+        until("its end is known", || !journal(member, &tag).is_empty()).await;
+    }
+    // It comes back, and starts nothing again.
+    members[0].start_master().await;
+    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
+    for member in &members {
+        let ends = journal(member, &tag);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        assert_eq!(ends[0].1.get("success"), Some(&true.into()), "{ends:?}");
+        let states = ends[0].1.get("return").unwrap().to_string();
+        assert_eq!(states.matches("'result': True").count(), 3, "{states}");
+    }
+    assert_eq!(std::fs::read_to_string(&lines).unwrap(), "first\nsecond\nthird\n", "each state has run once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupted_call_fails_once_on_all_members() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
+    members[1].start_minion("web1").await;
+    until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
+    let words = ["--async", "salt.execute", "web1", "test.sleep", "arg=[600]", "timeout=600"];
+    let started = members[0].tool("salt-run", &words);
     let text = format!("{}{}", stdout(&started), stderr(&started));
     let jid = text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned();
     // The cluster knows it when its record is larger than an empty one.

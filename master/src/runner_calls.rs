@@ -50,6 +50,9 @@ const ABOUT_JOBS: &str = "jobs.";
 /// The prefix of functions that run for long and lead to jobs.
 const ORCHESTRATIONS: &str = "state.";
 
+/// The field of the call of an orchestration: whether a reaction has made it, which is repeated elsewhere by the reactor.
+pub(crate) const REACTION: &str = "reaction";
+
 /// Salt's retcode of an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
 
@@ -158,13 +161,45 @@ impl RunnerCalls {
 
     /// Returns the running calls: `fun`, `fun_args`, `jid` and `user` of each, oldest first.
     pub fn running(&self) -> Vec<Map> {
-        self.running.0.lock().values().map(|(body, _)| body.clone()).collect()
+        self.running.0.lock().values().map(|entry| entry.body.clone()).collect()
     }
 
     /// Returns at most `limit` of the running calls that are not part of another one.
     pub fn running_on_their_own(&self, limit: usize) -> Vec<Map> {
         let running = self.running.0.lock();
-        running.values().filter(|(_, is_nested)| !is_nested).take(limit).map(|(body, _)| body.clone()).collect()
+        running.values().filter(|entry| !entry.is_nested).take(limit).map(|entry| entry.body.clone()).collect()
+    }
+
+    /// Returns whether a call runs in this process.
+    pub fn is_running(&self, jid: &Jid) -> bool {
+        self.running.0.lock().contains_key(jid)
+    }
+
+    /// Returns the call of an orchestration that is not part of another call, as [`RunnerCalls::resume`] takes it.
+    pub fn orchestration(&self, jid: &Jid) -> Option<Map> {
+        self.running.0.lock().get(jid).and_then(|entry| entry.orchestration.clone())
+    }
+
+    /// Ends a call of this process without an event: another member of the cluster goes on with it.
+    pub fn hand_over(&self, jid: &Jid) {
+        if let Some(entry) = self.running.0.lock().get_mut(jid) {
+            entry.is_elsewhere = true;
+        }
+    }
+
+    /// Goes on with an orchestration of another process. Returns false for what is none.
+    pub fn resume(self: &Arc<Self>, jid: Jid, call: &Map) -> bool {
+        let text = |name: &str| call.get(name).and_then(Value::as_str);
+        let (Some(function), Some(user)) = (text("fun"), text("user")) else { return false };
+        if !function.starts_with(ORCHESTRATIONS) {
+            return false;
+        }
+        let positional = call.get("arg").and_then(Value::as_list).unwrap_or_default().to_vec();
+        let keyword = call.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
+        let mut call = NewCall::new(Kind::Runner, function, Args { positional, keyword }, user, jid);
+        call.body.insert("user".into(), user.into());
+        drop(self.start_call(call, true));
+        true
     }
 
     /// Returns whether a function exists. For one that is not built in, people's own modules are read.
@@ -244,8 +279,8 @@ impl RunnerCalls {
     fn start_call(self: &Arc<Self>, call: NewCall, has_events: bool) -> Started {
         let (jid, tag, function, calls) = (call.jid.clone(), call.tag.clone(), call.function.clone(), Arc::clone(self));
         let outcome = self.services.executors.jobs.start(move |may_block| {
-            let mut body = calls.call(&call, may_block);
-            if has_events {
+            let (mut body, is_elsewhere) = calls.call(&call, may_block);
+            if has_events && !is_elsewhere {
                 may_block.wait(calls.publish_return(&call, &body));
             }
             // The answer to a client has a stamp, as the event has.
@@ -264,7 +299,7 @@ impl RunnerCalls {
         let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
         let call = NewCall { cause: caller.cause.clone(), is_nested: true, ..call };
         let call = caller.thread.wait(self.publish_new(call, &caller.cause));
-        let mut body = self.call(&call, &caller.thread);
+        let (mut body, _) = self.call(&call, &caller.thread);
         caller.thread.wait(self.publish_return(&call, &body));
         body.insert(STAMP.into(), stamp().into());
         (call.jid, map! {"tag" => call.tag, "data" => body})
@@ -278,8 +313,10 @@ impl RunnerCalls {
         let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
         // The reactor's workers are threads of their own.
         let thread = MayBlock::own_thread(Handle::current());
-        let body = tokio::task::block_in_place(|| self.call(&call, &thread));
-        self.publish_return(&call, &body).await;
+        let (body, is_elsewhere) = tokio::task::block_in_place(|| self.call(&call, &thread));
+        if !is_elsewhere {
+            self.publish_return(&call, &body).await;
+        }
         body
     }
 
@@ -338,8 +375,9 @@ impl RunnerCalls {
         })
     }
 
-    /// Makes a call on this thread, which may block. Returns the body of its return.
-    fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> Map {
+    /// Makes a call on this thread, which may block. Returns the body of its return, and whether another member of the cluster
+    /// goes on with it.
+    fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> (Map, bool) {
         let NewCall { kind, function, args, .. } = call;
         let (jid, user, cause) = (call.jid.clone(), call.user.clone(), call.cause.clone());
         let caller = Caller { jid, user, cause, thread: thread.clone() };
@@ -347,12 +385,12 @@ impl RunnerCalls {
             Kind::Runner => self.runners.get(function).and_then(|function| function.out),
             Kind::Wheel => None,
         };
-        let running = self.running.enter(&call.jid, &call.body, call.is_nested);
-        if *kind == Kind::Runner && function.starts_with(ORCHESTRATIONS) {
+        let running = self.running.enter(call);
+        if call.is_orchestration() {
             self.orchestration_begun.notify_one();
         }
         let result = self.call_function(*kind, function, args.clone(), caller);
-        drop(running);
+        let is_elsewhere = running.end();
         let success = result.as_ref().is_ok_and(is_success);
         let mut body = call.body.clone();
         if matches!(result, Err(CallError::Execution(_) | CallError::Exception(_))) {
@@ -375,7 +413,7 @@ impl RunnerCalls {
         if let Some(out) = out {
             body.insert("outputter".into(), out.into());
         }
-        body
+        (body, is_elsewhere)
     }
 }
 
@@ -385,17 +423,46 @@ fn may_block<R>(run: impl FnOnce() -> R) -> R {
     if is_shared { tokio::task::block_in_place(run) } else { run() }
 }
 
-/// The calls that are running, by job id, and whether each is part of another one.
+/// The calls that are running, by job id.
 #[derive(Default)]
-struct Running(Mutex<BTreeMap<Jid, (Map, bool)>>);
+struct Running(Mutex<BTreeMap<Jid, RunningEntry>>);
+
+/// One of them.
+struct RunningEntry {
+    body: Map,
+    /// Whether it is part of another call.
+    is_nested: bool,
+    /// The call of an orchestration on its own.
+    orchestration: Option<Map>,
+    /// Whether another member of the cluster goes on with it.
+    is_elsewhere: bool,
+}
 
 /// Ends the entry of a running call, also of one that panics.
 struct RunningCall<'a>(&'a Running, Jid);
 
 impl Running {
-    fn enter(&self, jid: &Jid, body: &Map, is_nested: bool) -> RunningCall<'_> {
-        self.0.lock().insert(jid.clone(), (body.clone(), is_nested));
-        RunningCall(self, jid.clone())
+    fn enter(&self, call: &NewCall) -> RunningCall<'_> {
+        let orchestration = (call.is_orchestration() && !call.is_nested).then(|| {
+            map! {
+                "fun" => call.function.as_str(),
+                "arg" => call.args.positional.clone(),
+                "kwarg" => call.args.keyword.clone(),
+                "user" => call.user.as_str(),
+                REACTION => !call.cause.is_empty(),
+            }
+        });
+        let entry =
+            RunningEntry { body: call.body.clone(), is_nested: call.is_nested, orchestration, is_elsewhere: false };
+        self.0.lock().insert(call.jid.clone(), entry);
+        RunningCall(self, call.jid.clone())
+    }
+}
+
+impl RunningCall<'_> {
+    /// Removes the call. Returns whether another member of the cluster goes on with it.
+    fn end(self) -> bool {
+        self.0.0.lock().get(&self.1).is_some_and(|entry| entry.is_elsewhere)
     }
 }
 
@@ -430,6 +497,12 @@ impl NewCall {
         let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
         let (function, user) = (function.to_owned(), user.to_owned());
         NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false }
+    }
+}
+
+impl NewCall {
+    fn is_orchestration(&self) -> bool {
+        self.kind == Kind::Runner && self.function.starts_with(ORCHESTRATIONS)
     }
 }
 

@@ -69,6 +69,17 @@ pub trait MasterAccess: Send + Sync {
     /// true.
     fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String>;
 
+    /// Returns the result of a state by its tag, if an earlier process has run this orchestration up to there.
+    fn earlier(&self, _tag: &str) -> Option<Map> {
+        None
+    }
+
+    /// Keeps the result of a state for a process that goes on with this orchestration. Returns false if one does already: then
+    /// nothing more may be run.
+    fn keep(&self, _tag: &str, _result: &Map) -> bool {
+        true
+    }
+
     /// Publishes an event of the orchestration: `salt/run/<jid>/<what>`.
     fn tell(&self, what: &str, body: Map);
 }

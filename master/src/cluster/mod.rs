@@ -7,6 +7,7 @@ mod absent;
 mod keys;
 #[cfg(feature = "cluster")]
 mod member;
+mod ownership;
 mod successor;
 
 #[cfg(not(feature = "cluster"))]
@@ -27,6 +28,7 @@ pub(crate) type OptionalGate = Option<Arc<dyn Gate>>;
 /// The values that the members of a cluster share; a master without a cluster has none.
 pub(crate) type OptionalShared = Option<Arc<Shared>>;
 
+pub(crate) use ownership::{Held, Owned, Ownership};
 pub(crate) use successor::follow_members;
 
 /// Returns whether this master does what only one member of a cluster does.

@@ -1,17 +1,19 @@
-//! The work of dead members: their batches go on here, and their orchestrations and other calls are reported as failed.
+//! The work of dead members: their batches and orchestrations go on here, and their other calls are reported as failed.
 //!
 //! The calls of each member are a value of the cluster, `calls.<member>`, written when they change, and at once when an
-//! orchestration begins: another call that begins and ends between two polls costs nothing. An orchestration cannot be
-//! resumed: its results so far were in the memory of its master. So the leader publishes its end, once, as a failure.
+//! orchestration begins: another call that begins and ends between two polls costs nothing. A call that is no orchestration
+//! cannot be resumed. So the leader publishes its end, once, as a failure.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use brine_ids::Jid;
 use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
-use super::{Members, Shared, SharedError};
-use crate::runner_calls::RunnerCalls;
+use super::{Members, Owned, Ownership, Shared, SharedError};
+use crate::jobs::checkpoint;
+use crate::runner_calls::{REACTION, RunnerCalls};
 
 /// The prefix of the keys of calls.
 const PREFIX: &str = "calls.";
@@ -80,7 +82,39 @@ impl Successor {
                 }
             }
         }
+        self.adopt_orchestrations(members).await?;
         self.calls.services.jobs.adopt_batches(&self.shared, members).await
+    }
+
+    /// Goes on with the orchestrations whose owner is dead, if this member leads, and with those of its own earlier process.
+    async fn adopt_orchestrations(&self, members: &Members) -> Result<(), SharedError> {
+        let process = &self.calls.services.jobs.process;
+        for key in self.shared.keys(checkpoint::PREFIX).await? {
+            let jid = key.strip_prefix(checkpoint::PREFIX).and_then(|jid| jid.parse::<Jid>().ok());
+            let Some(jid) = jid.filter(|jid| !self.calls.is_running(jid)) else { continue };
+            let Some(owned) = Owned::read(&self.shared, &key).await? else { continue };
+            if !owned.is_due(&self.shared, process, members) {
+                continue;
+            }
+            let call = owned.state.get(checkpoint::CALL).and_then(Value::as_map).cloned().unwrap_or_default();
+            if call.get(REACTION).is_some_and(Value::is_truthy) {
+                // The reactor repeats it, with the same job id.
+                continue;
+            }
+            if owned.state.get(checkpoint::TOO_LARGE).is_some() {
+                self.shared.remove(owned.revision).await?;
+                continue;
+            }
+            let taken = Ownership::take(&self.shared, &key, process, &owned.state, owned.revision).await?;
+            if taken.is_none() {
+                continue;
+            }
+            tracing::info!(%jid, from = owned.member, "orchestration taken over");
+            if !self.calls.resume(jid.clone(), &call) {
+                tracing::error!(%jid, "an orchestration of the cluster has an unknown form: is another master newer?");
+            }
+        }
+        Ok(())
     }
 
     /// Publishes the end of the calls of a dead process, and removes them.
@@ -91,6 +125,9 @@ impl Successor {
             tracing::error!(key, "the calls of another master have an unknown form: is it newer?");
         }
         for call in calls.unwrap_or_default() {
+            if self.has_successor(&call).await? {
+                continue;
+            }
             let Some((tag, body)) = failure(call) else { continue };
             if !self.reported.insert(tag.clone()) {
                 continue;
@@ -103,6 +140,14 @@ impl Successor {
         }
         // Another member that leads by now may have been faster.
         self.shared.remove(stored.revision).await.map(drop)
+    }
+
+    /// Returns whether a call is an orchestration that another process goes on with.
+    async fn has_successor(&self, call: &Map) -> Result<bool, SharedError> {
+        let jid = call.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok());
+        let Some(jid) = jid else { return Ok(false) };
+        let owned = Owned::read(&self.shared, &checkpoint::key(&jid)).await?;
+        Ok(owned.is_some_and(|owned| owned.state.get(checkpoint::TOO_LARGE).is_none()))
     }
 
     /// Appends the items of the queues that this master had before it joined.
@@ -160,7 +205,7 @@ fn unpack(packed: &[u8]) -> Option<Vec<Map>> {
 
 /// Returns the tag and body of the end of an interrupted call; `None` if it is not a call.
 fn failure(call: Map) -> Option<(String, Map)> {
-    let jid: brine_ids::Jid = call.get("jid")?.as_str()?.parse().ok()?;
+    let jid: Jid = call.get("jid")?.as_str()?.parse().ok()?;
     let fun = call.get("fun")?.as_str()?;
     let kind = if fun.starts_with("wheel.") { "wheel" } else { "run" };
     let text = "The call was interrupted, because its master has ended. It is not repeated: see how far it came, and start \

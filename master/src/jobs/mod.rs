@@ -6,6 +6,7 @@
 
 pub(crate) mod batches;
 pub(crate) mod causality;
+pub(crate) mod checkpoint;
 pub(crate) mod orchestration;
 mod recent_publishes;
 mod run;
@@ -102,6 +103,8 @@ pub(crate) struct Jobs {
     background: Background,
     /// The values that the members of a cluster share.
     cluster: OnceLock<Arc<Shared>>,
+    /// Distinguishes this process from an earlier one of the same member of a cluster.
+    pub process: String,
 }
 
 impl Jobs {
@@ -118,8 +121,19 @@ impl Jobs {
         let recent_publishes =
             RecentPublishes::new(Duration::from_secs(config.publish_catch_up), !config.cluster.is_empty());
         let causality = Causality::default();
-        let cluster = OnceLock::new();
-        Jobs { config, events, facts, stream, batches, causality, recent_publishes, storage, background, cluster }
+        Jobs {
+            config,
+            events,
+            facts,
+            stream,
+            batches,
+            causality,
+            recent_publishes,
+            storage,
+            background,
+            cluster: OnceLock::new(),
+            process: brine_crypt::token::nonce(),
+        }
     }
 
     /// Makes the batches of this master those of its cluster.

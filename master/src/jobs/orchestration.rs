@@ -15,9 +15,13 @@ use rand::seq::SliceRandom;
 use tokio::time::Instant;
 
 use super::Jobs;
+use super::checkpoint::Checkpoint;
 use super::run::{Progress, Run};
 use crate::events::Events;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
+
+/// The error of a state whose orchestration another member of the cluster goes on with.
+pub(crate) const ELSEWHERE: &str = "another master of the cluster goes on with this orchestration";
 
 /// The master, for one orchestration.
 pub(crate) struct Orchestrator {
@@ -26,6 +30,8 @@ pub(crate) struct Orchestrator {
     pub events: Events,
     /// The runner call of the orchestration.
     pub caller: Caller,
+    /// Its progress in a cluster.
+    pub checkpoint: Option<Arc<Checkpoint>>,
     /// Whether the events of its states are published: as in Salt, not those of a single state.
     pub publishes: bool,
 }
@@ -35,7 +41,23 @@ impl MasterAccess for Orchestrator {
         let mut ask = ask;
         ask.request.user.clone_from(&self.caller.user);
         ask.request.kwargs.extend(self.caller.cause.clone());
-        self.caller.thread.wait(self.jobs.run_to_end(ask))
+        self.caller.thread.wait(async {
+            let Some(checkpoint) = self.checkpoint.as_ref().filter(|_| ask.batch.is_none() && ask.subset.is_none())
+            else {
+                return self.jobs.run_to_end(ask).await;
+            };
+            if let Some(jid) = checkpoint.earlier_job(&ask.request)
+                && let Some(minions) = self.jobs.published_minions(&jid).await
+            {
+                return self.jobs.attach(ask, jid, minions).await;
+            }
+            let jid = ask.request.jid.clone().unwrap_or_default();
+            if !checkpoint.keep_job(&ask.request, &jid).await {
+                return Err(ELSEWHERE.to_owned());
+            }
+            ask.request.jid = Some(jid);
+            self.jobs.run_to_end(ask).await
+        })
     }
 
     fn runner(&self, function: &str, args: Args) -> Called {
@@ -58,6 +80,14 @@ impl MasterAccess for Orchestrator {
             false
         };
         Ok(self.caller.thread.wait(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
+    }
+
+    fn earlier(&self, tag: &str) -> Option<Map> {
+        self.checkpoint.as_ref()?.earlier(tag)
+    }
+
+    fn keep(&self, tag: &str, result: &Map) -> bool {
+        self.checkpoint.as_ref().is_none_or(|checkpoint| self.caller.thread.wait(checkpoint.keep(tag, result)))
     }
 
     fn tell(&self, what: &str, mut body: Map) {
@@ -91,7 +121,7 @@ impl Jobs {
             let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), now);
             let driver = driver.with_masters_below(published.below, now);
             let ids: Vec<String> = published.minions.into_iter().chain(published.missing).collect();
-            return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await;
+            return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await;
         }
         // Minions that do not answer a ping are left out.
         let ping =
@@ -111,13 +141,34 @@ impl Jobs {
         // As with `salt -b`, all parts have one job id.
         let (jid, now) = (Jid::new(), Instant::now());
         let driver = Driver::in_batches(jid, &request.user, ids.clone(), batch, self.times(timeout), now);
-        self.collect(Run::new(Arc::clone(self), events, driver), &request, ids).await
+        self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await
     }
 
-    /// Collects the returns of a job from these minions, without those skipped by a halt. Parts are published as
-    /// `request`.
-    async fn collect(&self, mut run: Run, request: &PublishRequest, ids: Vec<String>) -> Result<Vec<Answer>, String> {
-        let mut returned = HashMap::new();
+    /// Awaits the returns of a job that an earlier process has published to these minions.
+    async fn attach(self: &Arc<Self>, ask: Ask, jid: Jid, ids: Vec<String>) -> Result<Vec<Answer>, String> {
+        let timeout = ask.timeout.unwrap_or(Duration::from_secs(self.config.timeout));
+        let events = self.subscribe(Vec::new())?;
+        let cached = self.cached_returns(jid.clone()).await.unwrap_or_default();
+        let returned = cached.into_iter().filter_map(|(id, value)| match value {
+            Value::Map(fields) => Some((id.to_string(), fields)),
+            _ => None,
+        });
+        let returned: HashMap<String, Map> = returned.collect();
+        let missing: Vec<String> = ids.iter().filter(|id| !returned.contains_key(*id)).cloned().collect();
+        tracing::info!(%jid, missing = missing.len(), "awaiting the returns of a job of another master");
+        let driver = Driver::of_published(jid, &ask.request.user, missing, self.times(timeout), Instant::now());
+        self.collect(Run::new(Arc::clone(self), events, driver), &ask.request, ids, returned).await
+    }
+
+    /// Collects the returns of a job from these minions, without those skipped by a halt, in addition to those that have
+    /// `returned` already. Parts are published as `request`.
+    async fn collect(
+        &self,
+        mut run: Run,
+        request: &PublishRequest,
+        ids: Vec<String>,
+        mut returned: HashMap<String, Map>,
+    ) -> Result<Vec<Answer>, String> {
         // The minions of masters below, which only reports and returns name.
         let (known, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {

@@ -11,7 +11,8 @@ use brine_wire::PublishRequest;
 use super::RunnerContext;
 use super::salt::with_keywords;
 use crate::host_functions::Orchestrated;
-use crate::jobs::orchestration::Orchestrator;
+use crate::jobs::checkpoint::Checkpoint;
+use crate::jobs::orchestration::{ELSEWHERE, Orchestrator};
 
 /// Runner functions of `state`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
@@ -351,8 +352,24 @@ fn run(
     let caller = crate::runner_calls::Caller { jid: jid.clone(), ..context.caller.clone() };
     let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
     let (events, publishes) = (context.master.events.clone(), function != "state.single");
-    let master: Arc<dyn MasterAccess> = Arc::new(Orchestrator { jobs, calls, events, caller, publishes });
-    context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master).map_err(CallError::execution)
+    let checkpoint = match context.calls.orchestration(&context.caller.jid) {
+        Some(call) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
+        None => None,
+    };
+    if let Some(checkpoint) = &checkpoint {
+        context.wait(jobs.wait_for_minions_of(checkpoint));
+    }
+    let orchestrator = Orchestrator { jobs, calls, events, caller, checkpoint: checkpoint.clone(), publishes };
+    let master: Arc<dyn MasterAccess> = Arc::new(orchestrator);
+    let done = context.host()?.orchestrate(function, Args { positional, keyword }, &jid, master);
+    if let Some(checkpoint) = checkpoint {
+        if checkpoint.is_elsewhere() {
+            context.calls.hand_over(&context.caller.jid);
+            return Err(CallError::execution(ELSEWHERE));
+        }
+        context.wait(checkpoint.end());
+    }
+    done.map_err(CallError::execution)
 }
 
 /// Publishes the results as progress, too.

@@ -23,10 +23,10 @@ use tokio::time::Instant;
 
 use super::Jobs;
 use super::run::{Progress, Run};
+use crate::cluster::{Held, Ownership};
 pub(crate) use observed::observe;
 use state::Stage;
 pub(crate) use state::State;
-use succession::Ownership;
 
 const TABLE: Table = Table("batches");
 /// The maximum number of batches; beyond it ended ones are dropped.
@@ -56,8 +56,6 @@ pub(crate) struct Batches {
     all: Mutex<IndexMap<String, State>>,
     /// The job ids of the batches that run in this process.
     running: Mutex<HashSet<String>>,
-    /// Distinguishes this process from an earlier one of the same member of a cluster.
-    process: String,
     /// The batches of `salt -b`.
     pub observed: observed::Observed,
 }
@@ -72,7 +70,6 @@ impl Batches {
             table: Store::clone(store),
             all: Mutex::new(all),
             running: Mutex::default(),
-            process: brine_crypt::token::nonce(),
             observed: observed::Observed::default(),
         })
     }
@@ -143,7 +140,7 @@ impl Jobs {
         let ownership = match self.cluster.get() {
             Some(shared) => {
                 state.is_shared = true;
-                Ownership::begin(shared, &self.batches.process, &state).await
+                Ownership::begin(shared, &succession::key(state.jid.as_str()), &self.process, &state.to_map()).await
             }
             None => None,
         };
@@ -236,9 +233,7 @@ impl BatchRun {
         }
         // Nothing may be said in the name of another member.
         self.state.record(&self.run.driver);
-        if let Some(ownership) = &mut self.ownership
-            && !ownership.hold(&self.state).await
-        {
+        if !self.hold().await {
             return self.hand_over();
         }
         self.state.ended = true;
@@ -246,7 +241,20 @@ impl BatchRun {
         self.jobs.publish_stage(&self.state, Stage::End).await;
         // A successor that begins before this repeats the event.
         if let Some(ownership) = self.ownership {
-            ownership.end(&self.state).await;
+            ownership.end().await;
+        }
+    }
+
+    /// Stores the state in the cluster. Returns false if another member goes on with the batch.
+    async fn hold(&mut self) -> bool {
+        let Some(ownership) = &mut self.ownership else { return true };
+        match ownership.hold(&self.state.to_map()).await {
+            Held::Own => true,
+            Held::Elsewhere => false,
+            Held::TooLarge => {
+                tracing::error!(jid = %self.state.jid, "a batch is too large for the cluster: a successor would repeat parts of it");
+                true
+            }
         }
     }
 
@@ -286,9 +294,7 @@ impl BatchRun {
         // On disk before the publish: after a restart it is known that they got the job. The store logs failed writes.
         self.state.record(&self.run.driver);
         self.state.active.extend(minions.iter().cloned());
-        if let Some(ownership) = &mut self.ownership
-            && !ownership.hold(&self.state).await
-        {
+        if !self.hold().await {
             return false;
         }
         drop(self.jobs.batches.store(&self.state).durable().await);

@@ -55,6 +55,7 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             more: Map::new(),
             parallel: ParallelStates::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
+            is_elsewhere: false,
         };
         // After a failure that ends the run, listeners still act on the changes before it.
         let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
@@ -89,6 +90,8 @@ struct Run<'scope, 'a> {
     parallel: ParallelStates<'scope, 'a>,
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
+    /// Whether another process goes on with this orchestration.
+    is_elsewhere: bool,
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
@@ -103,23 +106,30 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
             for need in &step.needs {
                 if self.join(need.chunk)? {
-                    return Ok(true);
+                    return Ok(!self.is_elsewhere);
                 }
             }
             self.step(step)?;
             if !self.parallel.has(step.chunk) && self.ended(step.chunk) {
-                return Ok(true);
+                return Ok(!self.is_elsewhere);
             }
         }
-        self.join_all().map(|_| true)
+        self.join_all().map(|_| !self.is_elsewhere)
     }
 
-    /// Handles the end of a state. Returns whether its failure ends the run.
-    fn ended(&self, index: usize) -> bool {
+    /// Handles the end of a state. Returns whether its failure ends the run, or another process goes on with it.
+    fn ended(&mut self, index: usize) -> bool {
         let Some(result) = self.done.get(&index) else { return false };
         let chunk = &self.low.chunks[index];
         self.fire(chunk, result);
-        self.ends_run(chunk, result)
+        let master = self.caller.context.job.master.as_deref();
+        self.is_elsewhere |= master.is_some_and(|master| !master.keep(&chunk.tag(), result));
+        self.is_elsewhere || self.ends_run(chunk, result)
+    }
+
+    /// Returns the result of a state of an orchestration that an earlier process has run up to there.
+    fn earlier(&self, index: usize) -> Option<Map> {
+        self.caller.context.job.master.as_deref()?.earlier(&self.low.chunks[index].tag())
     }
 
     /// Waits for a parallel state. Returns whether its failure ends the run.
@@ -202,6 +212,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 
     fn step(&mut self, step: &Step) -> Result<(), CallError> {
+        if let Some(earlier) = self.earlier(step.chunk) {
+            if step.check {
+                self.tried.insert(step.chunk, earlier);
+            } else {
+                self.caller.next_number();
+                self.done.insert(step.chunk, earlier);
+            }
+            return Ok(());
+        }
         let chunk = &self.low.chunks[step.chunk];
         let verdict = judge(&step.needs, |need| self.result(need));
         let result = match verdict {
