@@ -63,9 +63,9 @@ def run(system, words, hosts, is_good, runtime):
     return took
 
 
-def measure(kind, tool, hosts, runs):
+def measure(kind, tool, hosts, runs, programs):
     """The seconds of each command, first and again."""
-    system = System(kind, tool)
+    system = System(kind, tool, options={"ssh_program_dir": programs} if kind == "brine" else {})
     server = Server(f"{system.root}/sshd")
     try:
         thin = f"{system.root}/thin"
@@ -98,11 +98,16 @@ def measure(kind, tool, hosts, runs):
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--hosts", type=int, default=HOSTS)
+    parser.add_argument("--programs", default="target/ssh-host", help="the static programs of packaging/ssh-host")
     parser.add_argument("--runs", type=int, default=3, help="runs after the first one")
     options = parser.parse_args()
     hosts = min(options.hosts, 3) if options.quick else options.hosts
-    found = {kind: measure(kind, tool, hosts, 1 if options.quick else options.runs) for kind, tool in tools(options).items()}
-    results.keep("ssh", found | {"hosts": hosts}, options.quick)
+    programs = os.path.abspath(options.programs)
+    program = os.path.join(programs, f"brine-ssh-host-{os.uname().machine}")
+    size = os.path.getsize(program if os.path.exists(program) else options.brine)
+    runs = 1 if options.quick else options.runs
+    found = {kind: measure(kind, tool, hosts, runs, programs) for kind, tool in tools(options).items()}
+    results.keep("ssh", found | {"hosts": hosts, "program": size}, options.quick)
 
 
 if __name__ == "__main__":

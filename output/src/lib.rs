@@ -116,7 +116,7 @@ pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> 
         Outputter::Json => json::render(value, options.indent),
         Outputter::Raw => raw::render(value),
         Outputter::Pprint => pprint::render(value),
-        Outputter::Table => table::render(value, options.colours).unwrap_or_else(nested),
+        Outputter::Table => table::render(value, &options.table, options.colours).unwrap_or_else(nested),
         Outputter::Txt => txt::render(value),
         Outputter::Key => key::render(value, options.colours).unwrap_or_else(nested),
         Outputter::Quiet => String::new(),

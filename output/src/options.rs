@@ -3,6 +3,7 @@
 use brine_value::{FromValue, Map, Value};
 
 use crate::Colours;
+use crate::table::TableOptions;
 
 /// The indentation of JSON and YAML (`output_indent`, `--out-indent`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +85,8 @@ pub struct OutputOptions {
     pub state_output_exclude: Vec<String>,
     /// `state_output_terse`: results that the filter mode shows on one line.
     pub state_output_terse: Vec<String>,
+    /// `out.table.*`.
+    pub table: TableOptions,
 }
 
 impl Default for OutputOptions {
@@ -101,6 +104,7 @@ impl Default for OutputOptions {
             state_compress_ids: false,
             state_output_exclude: Vec::new(),
             state_output_terse: Vec::new(),
+            table: TableOptions::default(),
         }
     }
 }
@@ -132,7 +136,11 @@ impl OutputOptions {
             // `exclude` and `terse` are keyword arguments of `state.apply` for the filter mode.
             "state_output_exclude" | "exclude" => self.state_output_exclude = results(value),
             "state_output_terse" | "terse" => self.state_output_terse = results(value),
-            _ => {}
+            key => {
+                if let Some(name) = key.strip_prefix("out.table.") {
+                    self.table.set(name, value);
+                }
+            }
         }
     }
 }

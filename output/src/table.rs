@@ -1,87 +1,202 @@
 //! The outputter `table`: each list of rows as a table with borders, below the keys of its path.
 //!
-//! Mirrors Salt's outputter with its default options. All lines of a wrapped cell are shown; Salt shows only as many as
+//! Mirrors Salt's outputter and its options (`out.table.*`). All lines of a wrapped cell are shown; Salt shows only as many as
 //! the shortest cell of the row has.
 
-use brine_value::{Map, Value};
+use brine_value::{FromValue, Map, Value};
 
 use super::text::sorted_items;
 use crate::escape::escape_control;
 use crate::{Colour, Colours};
 
-/// The width from which a cell is wrapped.
-const CELL_WIDTH: usize = 50;
+/// The maximum indentation and the maximum width of cells, in columns.
+const WIDEST: i64 = 1000;
+
+/// The position of a text within its cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Justify {
+    /// In the middle.
+    #[default]
+    Center,
+    /// At the left end.
+    Left,
+    /// At the right end.
+    Right,
+}
+
+/// The options of the outputter, in a configuration as `out.table.NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOptions {
+    /// `nested_indent`: the indentation of all lines, in columns.
+    pub indent: usize,
+    /// `has_header`: whether a rule follows the heading, if there are none between rows.
+    pub has_header: bool,
+    /// `row_delimiter`: the text that rules consist of.
+    pub row_delimiter: String,
+    /// `delim`: the text between columns.
+    pub delim: String,
+    /// `justify`: the position of texts in cells.
+    pub justify: Justify,
+    /// `separate_rows`: whether there are rules between rows.
+    pub separate_rows: bool,
+    /// `prefix`: the text before rows.
+    pub prefix: String,
+    /// `suffix`: the text after rows.
+    pub suffix: String,
+    /// `width`: the width from which a cell is wrapped, in columns.
+    pub width: usize,
+    /// `rows_key`: the key of the only rows that are shown.
+    pub rows_key: Option<String>,
+    /// `labels_key`: the key of the heading, beside the rows.
+    pub labels_key: Option<String>,
+    /// `title`: the title of the rows that `rows_key` names.
+    pub title: Option<String>,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        TableOptions {
+            indent: 0,
+            has_header: true,
+            row_delimiter: "-".into(),
+            delim: " | ".into(),
+            justify: Justify::Center,
+            separate_rows: true,
+            prefix: "| ".into(),
+            suffix: " |".into(),
+            width: 50,
+            rows_key: None,
+            labels_key: None,
+            title: None,
+        }
+    }
+}
+
+impl TableOptions {
+    /// Sets an option by its name after `out.table.`. Values of a wrong type are ignored.
+    pub(crate) fn set(&mut self, name: &str, value: &Value) {
+        let text = || value.as_str().map(|text| escape_control(text).into_owned());
+        let columns = || i64::from_value(value).map(|columns| usize::try_from(columns.clamp(0, WIDEST)).unwrap_or(0));
+        let switch = || bool::from_value(value);
+        match name {
+            "nested_indent" => self.indent = columns().unwrap_or(self.indent),
+            "width" => self.width = columns().unwrap_or(self.width),
+            "has_header" => self.has_header = switch().unwrap_or(self.has_header),
+            "separate_rows" => self.separate_rows = switch().unwrap_or(self.separate_rows),
+            "row_delimiter" => self.row_delimiter = text().unwrap_or_else(|| self.row_delimiter.clone()),
+            "delim" => self.delim = text().unwrap_or_else(|| self.delim.clone()),
+            "prefix" => self.prefix = text().unwrap_or_else(|| self.prefix.clone()),
+            "suffix" => self.suffix = text().unwrap_or_else(|| self.suffix.clone()),
+            "justify" => match value.as_str().map(str::to_ascii_lowercase).as_deref() {
+                Some("left") => self.justify = Justify::Left,
+                Some("right") => self.justify = Justify::Right,
+                Some("center") => self.justify = Justify::Center,
+                _ => {}
+            },
+            "rows_key" => self.rows_key = value.as_str().map(str::to_owned),
+            "labels_key" => self.labels_key = value.as_str().map(str::to_owned),
+            "title" => self.title = text(),
+            _ => {}
+        }
+    }
+}
 
 /// Formats a value; `None` if it has a list that cannot be shown as rows.
 ///
 /// Rows are mappings (their keys are the heading), strings (one column), or lists of strings. As in Salt, lists whose
 /// rows are of different types, and scalars, are not shown.
-pub fn render(value: &Value, colours: Colours) -> Option<String> {
-    let mut out = Tables { colours, lines: Vec::new() };
-    out.value(value, 0)?;
+pub fn render(value: &Value, options: &TableOptions, colours: Colours) -> Option<String> {
+    let mut out = Tables { options, colours, lines: Vec::new() };
+    if let (Some(title), Some(_)) = (&options.title, &options.rows_key) {
+        out.line(options.indent, Colour::White, title, "\n");
+    }
+    out.value(value, options.indent)?;
     Some(out.lines.join("\n"))
 }
 
-struct Tables {
+struct Tables<'a> {
+    options: &'a TableOptions,
     colours: Colours,
     lines: Vec<String>,
 }
 
-impl Tables {
+impl Tables<'_> {
     fn line(&mut self, indent: usize, colour: Colour, text: &str, suffix: &str) {
         self.lines.push(format!("{:indent$}{}{suffix}", "", self.colours.paint(colour, text)));
     }
 
     fn value(&mut self, value: &Value, indent: usize) -> Option<()> {
-        match value {
-            Value::Map(map) => {
-                for (key, value) in sorted_items(map) {
-                    self.line(indent, Colour::DarkGray, &escape_control(&key.to_string()), ":");
-                    self.line(indent, Colour::DarkGray, "----------", "");
-                    match value {
-                        Value::List(rows) => self.rows(rows, indent + 4)?,
-                        other => self.value(other, indent + 4)?,
-                    }
-                }
-            }
-            Value::List(rows) => self.rows(rows, indent + 4)?,
-            _ => {}
+        let options = self.options;
+        match (value, &options.rows_key) {
+            (Value::Map(map), Some(key)) => match map.get(key.as_str()) {
+                Some(found) => self.below(map, found, indent),
+                None => sorted_items(map).into_iter().try_for_each(|(_, value)| self.value(value, indent)),
+            },
+            (Value::Map(map), None) => sorted_items(map).into_iter().try_for_each(|(key, value)| {
+                self.line(indent, Colour::DarkGray, &escape_control(&key.to_string()), ":");
+                self.line(indent, Colour::DarkGray, "----------", "");
+                self.below(map, value, indent)
+            }),
+            (Value::List(rows), None) => self.rows(rows, None, indent + 4),
+            _ => Some(()),
         }
-        Some(())
     }
 
-    fn rows(&mut self, rows: &[Value], indent: usize) -> Option<()> {
+    /// Shows a value of a mapping.
+    fn below(&mut self, map: &Map, value: &Value, indent: usize) -> Option<()> {
+        match value {
+            Value::List(rows) => {
+                let labels = self.options.labels_key.as_deref().and_then(|key| map.get(key));
+                self.rows(rows, labels, indent + 4)
+            }
+            other => self.value(other, indent + 4),
+        }
+    }
+
+    fn rows(&mut self, rows: &[Value], labels: Option<&Value>, indent: usize) -> Option<()> {
         let Some(first) = rows.first() else { return Some(()) };
         if rows.iter().any(|row| std::mem::discriminant(row) != std::mem::discriminant(first)) {
             return Some(());
         }
-        let mut cells: Vec<Vec<String>> = first.as_map().map(heading).into_iter().collect();
+        let labels = labels.filter(|labels| labels.is_truthy()).and_then(row_of);
+        let heading = labels.or_else(|| first.as_map().map(heading));
+        let has_heading = heading.is_some();
+        let mut cells: Vec<Vec<String>> = heading.into_iter().collect();
         for row in rows {
             cells.push(row_of(row)?);
         }
-        self.table(&cells, indent)
+        self.table(&cells, has_heading, indent)
     }
 
-    fn table(&mut self, rows: &[Vec<String>], indent: usize) -> Option<()> {
+    fn table(&mut self, rows: &[Vec<String>], has_heading: bool, indent: usize) -> Option<()> {
+        let options = self.options;
         let columns = rows.iter().map(Vec::len).min().filter(|columns| *columns > 0)?;
-        let rows: Vec<Vec<Vec<String>>> = rows.iter().map(|row| row.iter().map(|cell| wrap(cell)).collect()).collect();
+        let wrapped = |row: &Vec<String>| row.iter().map(|cell| wrap(cell, options.width)).collect();
+        let rows: Vec<Vec<Vec<String>>> = rows.iter().map(wrapped).collect();
+        let columns_of = |text: &str| text.chars().count();
         let width = |column: usize| {
             let lines = rows.iter().flat_map(|row| &row[column]);
-            lines.map(|line| line.chars().count()).max().unwrap_or(0)
+            lines.map(|line| columns_of(line)).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
-        // Two characters before the first column, two after the last, three between columns.
-        let rule = "-".repeat(4 + widths.iter().sum::<usize>() + 3 * (columns - 1));
-        self.line(indent, Colour::LightGray, &rule, "");
-        for row in &rows {
+        let between = columns_of(&options.delim) * (columns - 1);
+        let around = columns_of(&options.prefix) + columns_of(&options.suffix);
+        let rule = options.row_delimiter.repeat(around + widths.iter().sum::<usize>() + between);
+        if options.separate_rows {
+            self.line(indent, Colour::LightGray, &rule, "");
+        }
+        for (at, row) in rows.iter().enumerate() {
             for number in 0..row.iter().map(Vec::len).max().unwrap_or(0) {
                 let cell = |(cell, width): (&Vec<String>, &usize)| {
-                    centred(cell.get(number).map_or("", String::as_str), *width)
+                    justified(cell.get(number).map_or("", String::as_str), *width, options.justify)
                 };
                 let line: Vec<String> = row.iter().zip(&widths).map(cell).collect();
-                self.line(indent, Colour::White, &format!("| {} |", line.join(" | ")), "");
+                let line = format!("{}{}{}", options.prefix, line.join(&options.delim), options.suffix);
+                self.line(indent, Colour::White, &line, "");
             }
-            self.line(indent, Colour::LightGray, &rule, "");
+            if options.separate_rows || (at == 0 && has_heading && options.has_header) {
+                self.line(indent, Colour::LightGray, &rule, "");
+            }
         }
         Some(())
     }
@@ -119,17 +234,26 @@ fn title(text: &str) -> String {
 }
 
 /// Wraps the text of a cell at spaces.
-fn wrap(text: &str) -> Vec<String> {
+fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut words = text.split(' ');
     let mut out = words.next().unwrap_or_default().to_owned();
     for word in words {
         let columns = |text: &str| text.chars().count();
         let last = out.rsplit('\n').next().map_or(0, columns);
         let next = word.split('\n').next().map_or(0, columns);
-        out.push(if last + next >= CELL_WIDTH { '\n' } else { ' ' });
+        out.push(if last + next >= width { '\n' } else { ' ' });
         out.push_str(word);
     }
     out.split('\n').map(str::to_owned).collect()
+}
+
+/// Fills a text with spaces to a width.
+fn justified(text: &str, width: usize, justify: Justify) -> String {
+    match justify {
+        Justify::Center => centred(text, width),
+        Justify::Left => format!("{text:<width$}"),
+        Justify::Right => format!("{text:>width$}"),
+    }
 }
 
 /// Centres a text as Python's `str.center` does: the odd space is on the left if the width is odd.
@@ -146,7 +270,7 @@ mod tests {
     use super::*;
 
     fn plain(value: impl Into<Value>) -> Option<String> {
-        render(&value.into(), Colours::OFF)
+        render(&value.into(), &TableOptions::default(), Colours::OFF)
     }
 
     #[test]
@@ -201,5 +325,37 @@ mod tests {
         for (text, width, want) in [("ab", 5, "  ab "), ("a", 4, " a  "), ("abc", 3, "abc"), ("a", 2, "a ")] {
             assert_eq!(centred(text, width), want);
         }
+    }
+    #[test]
+    fn options_have_salts_names_and_effects() {
+        let data: Value = map! {"m1" => map!{"out" => list![map! {"a" => "1", "b" => "xyz"}, map! {"a" => "22", "b" => "w"}], "heads" => list!["One", "Two"]}}.into();
+        let shown = |settings: &[(&str, Value)]| {
+            let mut options = TableOptions::default();
+            settings.iter().for_each(|(name, value)| options.set(name, value));
+            render(&data, &options, Colours::OFF).unwrap()
+        };
+        insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("labels_key", "heads".into()), ("title", "Rows".into()), ("justify", "Left".into())]), @r"
+        Rows
+
+            -------------
+            | One | Two |
+            -------------
+            | 1   | xyz |
+            -------------
+            | 22  | w   |
+            -------------
+        ");
+        insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("separate_rows", false.into()), ("delim", " ".into()), ("prefix", "".into()), ("suffix", "".into()), ("row_delimiter", "=".into()), ("justify", "right".into())]), @r"
+             A   B
+            ======
+             1 xyz
+            22   w
+        ");
+        insta::assert_snapshot!(shown(&[("rows_key", "none".into())]), @"");
+        insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("has_header", false.into()), ("separate_rows", false.into()), ("nested_indent", 2.into()), ("width", "x".into())]), @r"
+              | A  |  B  |
+              | 1  | xyz |
+              | 22 |  w  |
+        ");
     }
 }
