@@ -275,6 +275,7 @@ impl World {
             encryption: EncryptionAlgorithm::default(),
             signature: SignatureAlgorithm::default(),
             token: None,
+            is_token_optional: false,
             ciphers: Vec::new(),
             autosign_grains: grains,
         };

@@ -45,6 +45,7 @@ impl Raw {
             encryption: EncryptionAlgorithm::default(),
             signature: SignatureAlgorithm::default(),
             token: None,
+            is_token_optional: false,
             ciphers: vec![cipher],
             autosign_grains: Map::new(),
         };

@@ -8,6 +8,9 @@ use sha2::{Digest, Sha256};
 use super::envelope::algorithm;
 use super::{WireError, field, optional, parsed};
 
+/// The field of Brine's minions for [`AuthRequest::is_token_optional`]; Salt's masters ignore it.
+const TOKEN_OPTIONAL: &str = "token_optional";
+
 /// A minion's request for authentication.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuthRequest {
@@ -24,6 +27,9 @@ pub struct AuthRequest {
     /// Random bytes encrypted to the master's key, if the minion knows it: by returning them, the master proves that it
     /// holds that key.
     pub token: Option<Vec<u8>>,
+    /// Whether the master may ignore the token if it signs the digest of this request: the signature then proves the same,
+    /// and the master saves one of two operations with its private key.
+    pub is_token_optional: bool,
     /// The session ciphers that the minion allows, in order of preference; Salt's alone if the field is missing.
     pub ciphers: Vec<Cipher>,
     /// Grains for automatic acceptance of the key (`autosign_grains`).
@@ -46,6 +52,7 @@ impl AuthRequest {
             encryption: algorithm(map, "enc_algo")?,
             signature: algorithm(map, "sig_algo")?,
             token: map.get("token").and_then(Value::as_bytes).map(<[u8]>::to_vec),
+            is_token_optional: optional(map, TOKEN_OPTIONAL)?.unwrap_or_default(),
             ciphers,
             autosign_grains: optional(map, "autosign_grains")?.unwrap_or_default(),
         })
@@ -63,6 +70,9 @@ impl AuthRequest {
         };
         if let Some(token) = &self.token {
             map.insert("token".into(), token.clone().into());
+        }
+        if self.is_token_optional {
+            map.insert(TOKEN_OPTIONAL.into(), true.into());
         }
         if !self.ciphers.is_empty() {
             map.insert("ciphers".into(), self.ciphers.iter().map(|cipher| cipher.name()).collect());

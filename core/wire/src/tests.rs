@@ -17,6 +17,7 @@ fn an_auth_request_goes_both_ways() {
         encryption: EncryptionAlgorithm::default(),
         signature: SignatureAlgorithm::default(),
         token: Some(vec![1, 2]),
+        is_token_optional: true,
         ciphers: vec![Cipher::Aes256Gcm],
         autosign_grains: map! {"role" => "web"},
     };

@@ -163,7 +163,7 @@ impl Admission {
         let publish_key = publish_keys.of(cipher).key_text();
         // A token that cannot be decrypted is encrypted for another key: the minion expects another master, and detects
         // this by this master's public key.
-        let token = request.token.as_ref().and_then(|token| {
+        let token = request.token.as_ref().filter(|_| !request.is_token_optional).and_then(|token| {
             let log = |error: &CryptError| {
                 tracing::warn!(minion = %request.id, %error, "decrypting a minion's token failed: it expects another master");
             };
@@ -252,8 +252,9 @@ mod tests {
         ))
     }
 
-    async fn ask(admission: &Arc<Admission>, id: &str, public_key: &str) -> Value {
-        let request = map! {"cmd" => "_auth", "id" => id, "pub" => public_key, "nonce" => "n"};
+    async fn ask(admission: &Arc<Admission>, id: &str, public_key: &str, more: Map) -> Value {
+        let mut request = map! {"cmd" => "_auth", "id" => id, "pub" => public_key, "nonce" => "n"};
+        request.extend(more);
         let Ok(ClientCommand::Auth(request, binding)) = ClientCommand::from_map(&request) else { panic!() };
         let open = Arc::new(());
         let peer = Peer::new("10.0.0.1:1", Arc::downgrade(&open));
@@ -271,11 +272,26 @@ mod tests {
         for (id, key, act, has_keys) in
             [("web1", PEM, "accept", true), ("web2", PEM, "pend", false), ("web3", "no key", "error", false)]
         {
-            let reply = ask(&admission, id, key).await;
+            let reply = ask(&admission, id, key, Map::new()).await;
             assert_eq!(reply.get("aes").is_some(), has_keys, "{id}: {reply}");
             let event = events.recv().await.unwrap();
             assert_eq!((event.tag(), event.data().get("act")), ("salt/auth", Some(&act.into())), "{id}");
         }
         assert_eq!(admission.sessions().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn tokens_are_returned_unless_the_signature_suffices() {
+        let fixture = Fixture::new(&["web1"], |_| {});
+        let admission = admission(&fixture);
+        let token = admission.identity().private_key.public().encrypt(b"secret", Default::default()).unwrap();
+        for (optional, is_returned) in [(None, true), (Some(false), true), (Some(true), false)] {
+            let mut more = map! {"token" => Value::Bytes(token.clone())};
+            more.extend(optional.map(|optional| ("token_optional".into(), Value::from(optional))));
+            let reply = ask(&admission, "web1", PEM, more).await;
+            assert_eq!(reply.get("token").is_some(), is_returned, "{optional:?}: {reply}");
+            // What suffices in its place.
+            assert!(AuthReply::is_bound(reply.as_map().unwrap()));
+        }
     }
 }
