@@ -151,6 +151,9 @@ impl Jobs {
     /// them.
     pub async fn wait_for_minions_of(&self, checkpoint: &Checkpoint) {
         let jids = checkpoint.earlier_jids();
+        if jids.is_empty() {
+            return;
+        }
         let loads = self.storage.run(move |storage| {
             let loads = jids.iter().filter_map(|jid| storage.job_cache.get_load(jid).ok().flatten());
             loads.flat_map(|load| load.minions()).map(|id| id.to_string()).collect::<BTreeSet<String>>()

@@ -1,7 +1,9 @@
 //! Calls of hosts for the master: the runner function `ssh.cmd`, and with it the client `ssh` of the REST API.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use anyhow::Context;
 use brine_config::{MasterConfig, opts};
 use brine_event::{STAMP, stamp};
 use brine_ids::Jid;
@@ -10,6 +12,7 @@ use brine_ssh::roster;
 use brine_ssh::{Answers, Call};
 use brine_value::{Map, Value, map, msgpack};
 use clap::CommandFactory;
+use tokio::sync::Semaphore;
 
 use super::super::host::OwnHost;
 use super::super::usage;
@@ -19,11 +22,18 @@ use super::{NAME, Run, USAGE, cached, caller, shown};
 /// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
 const RESULTS: usize = 256 << 20;
 
+/// The number of calls at the same time, and the longest time of one: a host that hangs must not keep others from the master.
+static AT_ONCE: Semaphore = Semaphore::const_new(8);
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
 /// Calls hosts with the settings of the configuration, and returns their returns by id. Blocks.
 ///
 /// # Errors
-/// The roster or the target is invalid, or a file cannot be read.
+/// The roster or the target is invalid, a file cannot be read, or too many calls run already.
 pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, call: &SshCall) -> anyhow::Result<Map> {
+    let Ok(_permit) = AT_ONCE.try_acquire() else {
+        anyhow::bail!("too many calls by ssh run at the same time: wait until one of them has ended (jobs.active)");
+    };
     let arguments: Arguments = usage::parse(NAME, USAGE, Arguments::command(), Vec::new())
         .map_err(|_| anyhow::anyhow!("salt-ssh has no defaults"))?;
     let default_roster = opts::modules::conf_file(&config.opts).with_file_name("roster");
@@ -55,7 +65,7 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
     let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once };
     let mut returns = Map::new();
     let mut size = 0;
-    let called = runtime.block_on(run.each(hosts, None, |id, reply| {
+    let called = run.each(hosts, None, |id, reply| {
         let (fun, args) = run.named();
         let mut value = shown(reply.value);
         size += msgpack::pack(&value).len();
@@ -73,8 +83,10 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
         };
         returns.insert(id.as_str().into(), returned.into());
         Ok(())
-    }));
+    });
+    let called = runtime.block_on(async { tokio::time::timeout(LONGEST, called).await });
     drop(within);
     runtime.shutdown_background();
-    called.map(|()| returns)
+    called.with_context(|| format!("hosts have not answered within {} hours", LONGEST.as_secs() / 3600))??;
+    Ok(returns)
 }
