@@ -265,7 +265,7 @@ impl Run<'_> {
                 return Ok(());
             }
             shower.set_retcode(retcode);
-            Ok(shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))?)
+            shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))
         });
         all.await?;
         if together {

@@ -60,6 +60,7 @@ fn only_states_that_can_run_now_are_aggregated() {
                 more: Map::new(),
                 parallel: ParallelStates::new(scope, 0),
                 aggregated: HashSet::new(),
+                is_elsewhere: false,
             };
             let together = run.together(index);
             assert_eq!(run.together(index), None, "once is enough");
