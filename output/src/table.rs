@@ -331,7 +331,9 @@ mod tests {
         let data: Value = map! {"m1" => map!{"out" => list![map! {"a" => "1", "b" => "xyz"}, map! {"a" => "22", "b" => "w"}], "heads" => list!["One", "Two"]}}.into();
         let shown = |settings: &[(&str, Value)]| {
             let mut options = TableOptions::default();
-            settings.iter().for_each(|(name, value)| options.set(name, value));
+            for (name, value) in settings {
+                options.set(name, value);
+            }
             render(&data, &options, Colours::OFF).unwrap()
         };
         insta::assert_snapshot!(shown(&[("rows_key", "out".into()), ("labels_key", "heads".into()), ("title", "Rows".into()), ("justify", "Left".into())]), @r"

@@ -233,6 +233,7 @@ pub(crate) fn clear(load: Value) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use brine_crypt::EncryptionAlgorithm;
     use brine_wire::ClientCommand;
 
     use super::*;
@@ -284,7 +285,8 @@ mod tests {
     async fn tokens_are_returned_unless_the_signature_suffices() {
         let fixture = Fixture::new(&["web1"], |_| {});
         let admission = admission(&fixture);
-        let token = admission.identity().private_key.public().encrypt(b"secret", Default::default()).unwrap();
+        let token =
+            admission.identity().private_key.public().encrypt(b"secret", EncryptionAlgorithm::default()).unwrap();
         for (optional, is_returned) in [(None, true), (Some(false), true), (Some(true), false)] {
             let mut more = map! {"token" => Value::Bytes(token.clone())};
             more.extend(optional.map(|optional| ("token_optional".into(), Value::from(optional))));
