@@ -85,7 +85,7 @@ const STEPS: &[(&str, Do)] = &[
     ("a runner function is called wrongly", Tool("salt-run", &["test.sleep", "a", "b", "c"])),
     ("a runner function fails", Tool("salt-run", &["jobs.lookup_jid", "none"])),
     ("a runner function is not there", Tool("salt-run", &["no.such"])),
-    ("a runner function reports its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
+    ("a runner function tells of its progress", Tool("salt-run", &["jobs.list_jobs", "display_progress=True"])),
     ("an orchestration runs", Tool("salt-run", &["state.orchestrate", "orch"])),
     (
         "one step of an orchestration runs",
