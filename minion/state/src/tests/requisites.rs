@@ -166,9 +166,9 @@ const LISTEN: &str = "
 hears: {test.nop: [{listen: [{test: chg}, {test: bad}]}]}
 hears_nobody: {test.nop: [{listen: [{test: nope}]}]}
 hears_word: {test.nop: [{listen: [chg, nothing]}]}
-reported: test.nop
-hears_same: {test.nop: [{listen: [{test: reported}]}]}
-chg: {test.succeed_with_changes: [{listen_in: [{test: reported}, {test: zz}]}]}
+told: test.nop
+hears_same: {test.nop: [{listen: [{test: told}]}]}
+chg: {test.succeed_with_changes: [{listen_in: [{test: told}, {test: zz}]}]}
 bad: test.fail_with_changes
 ";
 
@@ -178,7 +178,7 @@ fn listeners_act_at_the_end_as_in_salt() {
     0 hears True -: Success!
     1 hears_nobody True -: Success!
     2 hears_word True -: Success!
-    3 reported True -: Success!
+    3 told True -: Success!
     4 hears_same True -: Success!
     5 chg True changed: Success!
     6 bad False changed: Failure!
@@ -197,7 +197,7 @@ fn listeners_act_at_the_end_as_in_salt_in_test_mode() {
     0 hears True -: Success!
     1 hears_nobody True -: Success!
     2 hears_word True -: Success!
-    3 reported True -: Success!
+    3 told True -: Success!
     4 hears_same True -: Success!
     5 chg None changed: If we weren't testing, this would be successful with changes
     6 bad None changed: If we weren't testing, this would be failed with changes
