@@ -126,6 +126,31 @@ async fn a_batch_that_is_stopped_on_another_member_ends() {
     until("no batch is active", || run(&members[1], &["batch.list_active"]).as_list().unwrap().is_empty()).await;
 }
 
+/// Starts a runner function in the background and returns its job id.
+fn start(member: &System, words: &[&str]) -> String {
+    let started = member.tool("salt-run", &[&["--async"], words].concat());
+    let text = format!("{}{}", stdout(&started), stderr(&started));
+    text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned()
+}
+
+/// Waits until all members know the end of a call, whose first member was killed and comes back. Returns it as each member has
+/// it, once.
+async fn ends(members: &mut [System], jid: &str) -> Vec<Value> {
+    let tag = format!("salt/run/{jid}/ret");
+    for member in &members[1..] {
+        until("its end is known", || !journal(member, &tag).is_empty()).await;
+    }
+    // It comes back, and neither starts nor reports it again.
+    members[0].start_master().await;
+    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
+    let end = |member: &System| {
+        let mut ends = journal(member, &tag);
+        assert_eq!(ends.len(), 1, "{ends:?}");
+        ends.remove(0).1
+    };
+    members.iter().map(end).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_orchestration_goes_on_on_another_member() {
     let nats = Nats::start().await;
@@ -143,35 +168,26 @@ async fn an_orchestration_goes_on_on_another_member() {
         step("first", "", ""),
         step("second", &wait, "    - require: [{salt: first}]\n"),
         step("third", "", "    - require: [{salt: second}]\n"),
+        // The request of the first state once more: it must not count as made.
+        step("first", "", "    - require: [{salt: third}]\n").replacen("first", "again", 1),
     ];
     for member in &members {
         member.write("srv/salt/steps.sls", &sls.concat());
     }
     until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
-    let started = members[0].tool("salt-run", &["--async", "state.orchestrate", "steps"]);
-    let text = format!("{}{}", stdout(&started), stderr(&started));
-    let jid = text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned();
+    let jid = start(&members[0], &["state.orchestrate", "steps"]);
     let log = || members[1].minion_log("web1").matches("job received").count();
     until("the second state runs", || lines.exists() && log() >= 2).await;
     members[0].kill_master();
     let taken = |member: &System| member.master_log().matches("orchestration taken over").count();
     until("another member goes on", || members[1..].iter().map(taken).sum::<usize>() == 1).await;
     std::fs::write(&go_on, "").unwrap();
-    let tag = format!("salt/run/{jid}/ret");
-    for member in &members[1..] {
-        until("its end is known", || !journal(member, &tag).is_empty()).await;
+    for end in ends(&mut members, &jid).await {
+        assert_eq!(end.get("success"), Some(&true.into()), "{end:?}");
+        let states = end.get("return").unwrap().to_string();
+        assert_eq!(states.matches("'result': True").count(), 4, "{states}");
     }
-    // It comes back, and starts nothing again.
-    members[0].start_master().await;
-    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
-    for member in &members {
-        let ends = journal(member, &tag);
-        assert_eq!(ends.len(), 1, "{ends:?}");
-        assert_eq!(ends[0].1.get("success"), Some(&true.into()), "{ends:?}");
-        let states = ends[0].1.get("return").unwrap().to_string();
-        assert_eq!(states.matches("'result': True").count(), 3, "{states}");
-    }
-    assert_eq!(std::fs::read_to_string(&lines).unwrap(), "first\nsecond\nthird\n", "each state has run once");
+    assert_eq!(std::fs::read_to_string(&lines).unwrap(), "first\nsecond\nthird\nfirst\n", "each state has run once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,10 +196,7 @@ async fn an_interrupted_call_fails_once_on_all_members() {
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     members[1].start_minion("web1").await;
     until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
-    let words = ["--async", "salt.execute", "web1", "test.sleep", "arg=[600]", "timeout=600"];
-    let started = members[0].tool("salt-run", &words);
-    let text = format!("{}{}", stdout(&started), stderr(&started));
-    let jid = text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned();
+    let jid = start(&members[0], &["salt.execute", "web1", "test.sleep", "arg=[600]", "timeout=600"]);
     // The cluster knows it when its record is larger than an empty one.
     let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
     let work = async_nats::jetstream::new(client).get_key_value("brine_brine_work").await.unwrap();
@@ -198,18 +211,9 @@ async fn an_interrupted_call_fails_once_on_all_members() {
     .await
     .unwrap();
     members[0].kill_master();
-    let tag = format!("salt/run/{jid}/ret");
-    for member in &members[1..] {
-        until("its end is known", || !journal(member, &tag).is_empty()).await;
-    }
-    // It comes back, and does not report it again.
-    members[0].start_master().await;
-    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
-    for member in &members {
-        let ends = journal(member, &tag);
-        assert_eq!(ends.len(), 1, "{ends:?}");
-        assert_eq!(ends[0].1.get("success"), Some(&false.into()));
-        let text = ends[0].1.get("return").unwrap().to_string();
+    for end in ends(&mut members, &jid).await {
+        assert_eq!(end.get("success"), Some(&false.into()));
+        let text = end.get("return").unwrap().to_string();
         assert!(text.starts_with("The call was interrupted, because its master has ended."), "{text}");
     }
     let logs: usize = members.iter().map(|one| one.master_log().matches("a call was interrupted").count()).sum();

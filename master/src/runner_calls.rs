@@ -27,6 +27,7 @@ use crate::host_functions::HostFunctions;
 use crate::job_cache::NOT_CACHED;
 use crate::job_files::JobFiles;
 use crate::jobs::Jobs;
+use crate::jobs::checkpoint::Checkpoint;
 use crate::large_returns::ReturnEvents;
 use crate::pillars::{MasterHost, Pillars};
 use crate::reactions::{ReactorHandle, template_host};
@@ -175,9 +176,12 @@ impl RunnerCalls {
         self.running.0.lock().contains_key(jid)
     }
 
-    /// Returns the call of an orchestration that is not part of another call, as [`RunnerCalls::resume`] takes it.
-    pub fn orchestration(&self, jid: &Jid) -> Option<Map> {
-        self.running.0.lock().get(jid).and_then(|entry| entry.orchestration.clone())
+    /// Returns the call of an orchestration that is not part of another call, as [`RunnerCalls::resume`] takes it, and the
+    /// progress that it was resumed with.
+    pub fn orchestration(&self, jid: &Jid) -> Option<(Map, Option<Arc<Checkpoint>>)> {
+        let running = self.running.0.lock();
+        let entry = running.get(jid)?;
+        Some((entry.orchestration.clone()?, entry.checkpoint.clone()))
     }
 
     /// Ends a call of this process without an event: another member of the cluster goes on with it.
@@ -187,8 +191,8 @@ impl RunnerCalls {
         }
     }
 
-    /// Goes on with an orchestration of another process. Returns false for what is none.
-    pub fn resume(self: &Arc<Self>, jid: Jid, call: &Map) -> bool {
+    /// Resumes an orchestration of another process. Returns false if the call is invalid.
+    pub fn resume(self: &Arc<Self>, jid: Jid, call: &Map, checkpoint: Checkpoint) -> bool {
         let text = |name: &str| call.get(name).and_then(Value::as_str);
         let (Some(function), Some(user)) = (text("fun"), text("user")) else { return false };
         if !function.starts_with(ORCHESTRATIONS) {
@@ -198,6 +202,7 @@ impl RunnerCalls {
         let keyword = call.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
         let mut call = NewCall::new(Kind::Runner, function, Args { positional, keyword }, user, jid);
         call.body.insert("user".into(), user.into());
+        call.checkpoint = Some(Arc::new(checkpoint));
         drop(self.start_call(call, true));
         true
     }
@@ -434,6 +439,8 @@ struct RunningEntry {
     is_nested: bool,
     /// The call of an orchestration on its own.
     orchestration: Option<Map>,
+    /// The progress of a resumed one.
+    checkpoint: Option<Arc<Checkpoint>>,
     /// Whether another member of the cluster goes on with it.
     is_elsewhere: bool,
 }
@@ -452,8 +459,8 @@ impl Running {
                 REACTION => !call.cause.is_empty(),
             }
         });
-        let entry =
-            RunningEntry { body: call.body.clone(), is_nested: call.is_nested, orchestration, is_elsewhere: false };
+        let (body, is_nested, checkpoint) = (call.body.clone(), call.is_nested, call.checkpoint.clone());
+        let entry = RunningEntry { body, is_nested, orchestration, checkpoint, is_elsewhere: false };
         self.0.lock().insert(call.jid.clone(), entry);
         RunningCall(self, call.jid.clone())
     }
@@ -486,6 +493,8 @@ struct NewCall {
     cause: Map,
     /// Whether it is part of another call.
     is_nested: bool,
+    /// The progress of a resumed orchestration.
+    checkpoint: Option<Arc<Checkpoint>>,
 }
 
 impl NewCall {
@@ -496,11 +505,9 @@ impl NewCall {
         let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
         let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
         let (function, user) = (function.to_owned(), user.to_owned());
-        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false }
+        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false, checkpoint: None }
     }
-}
 
-impl NewCall {
     fn is_orchestration(&self) -> bool {
         self.kind == Kind::Runner && self.function.starts_with(ORCHESTRATIONS)
     }

@@ -1,8 +1,8 @@
 //! The work of dead members: their batches and orchestrations go on here, and their other calls are reported as failed.
 //!
 //! The calls of each member are a value of the cluster, `calls.<member>`, written when they change, and at once when an
-//! orchestration begins: another call that begins and ends between two polls costs nothing. A call that is no orchestration
-//! cannot be resumed. So the leader publishes its end, once, as a failure.
+//! orchestration begins: another call that begins and ends between two polls costs nothing. Calls other than orchestrations
+//! cannot be resumed. So the leader publishes their ends, once, as failures.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use brine_ids::Jid;
 use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
-use super::{Members, Owned, Ownership, Shared, SharedError};
-use crate::jobs::checkpoint;
+use super::{Members, Owned, Shared, SharedError};
+use crate::jobs::checkpoint::{self, Checkpoint};
 use crate::runner_calls::{REACTION, RunnerCalls};
 
 /// The prefix of the keys of calls.
@@ -105,12 +105,10 @@ impl Successor {
                 self.shared.remove(owned.revision).await?;
                 continue;
             }
-            let taken = Ownership::take(&self.shared, &key, process, &owned.state, owned.revision).await?;
-            if taken.is_none() {
-                continue;
-            }
-            tracing::info!(%jid, from = owned.member, "orchestration taken over");
-            if !self.calls.resume(jid.clone(), &call) {
+            let from = owned.member.clone();
+            let Some(checkpoint) = Checkpoint::adopt(&self.shared, &key, process, owned).await? else { continue };
+            tracing::info!(%jid, from, "orchestration taken over");
+            if !self.calls.resume(jid.clone(), &call, checkpoint) {
                 tracing::error!(%jid, "an orchestration of the cluster has an unknown form: is another master newer?");
             }
         }

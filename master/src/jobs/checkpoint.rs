@@ -4,37 +4,36 @@
 //! It is a value of the cluster, `orchestration.<job id>`, stored after each state and before each job. The state that was
 //! interrupted runs again; a job that it had published is not published again, its returns are awaited.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use brine_ids::Jid;
 use brine_value::{Map, Value, map, msgpack};
 use brine_wire::PublishRequest;
 use tokio::sync::Mutex;
-use tokio::time::Instant;
 
 use super::Jobs;
-use crate::cluster::{Held, Owned, Ownership};
+use crate::cluster::{Held, Owned, Ownership, Shared, SharedError};
 
 /// The prefix of the keys of orchestrations.
 pub(crate) const PREFIX: &str = "orchestration.";
-/// The fields of the value: the runner call, the results by tag, the job ids by request, and whether the results were too large.
+/// The fields of the value: the runner call, the results by tag, the names of requests by job id (empty once the state of the job
+/// has ended), and whether the results were too large.
 pub(crate) const CALL: &str = "call";
 const RESULTS: &str = "results";
 const JOBS: &str = "jobs";
 pub(crate) const TOO_LARGE: &str = "too_large";
 
-/// The maximum wait for minions to reconnect to another member, and the polling interval.
-const RECONNECT: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
-
 /// The progress of an orchestration that runs in this process.
 pub(crate) struct Checkpoint {
-    /// Results and jobs of an earlier process.
+    /// The results of states that an earlier process has run, by tag.
     earlier: Map,
-    earlier_jobs: Map,
+    /// The jobs that an earlier process has published.
+    earlier_jobs: Vec<Jid>,
+    /// Those of them whose states have not ended, with the names of their requests, until they are taken.
+    interrupted: parking_lot::Mutex<Vec<(String, Jid)>>,
+    /// The jobs that have ended since the last result was stored.
+    ended: parking_lot::Mutex<Vec<Jid>>,
     /// The ownership and the stored state; `None` once there is nothing to be stored any more. Writes are in sequence.
     own: Mutex<Option<(Ownership, Map)>>,
     is_elsewhere: AtomicBool,
@@ -45,7 +44,7 @@ pub(crate) fn key(jid: &Jid) -> String {
     format!("{PREFIX}{jid}")
 }
 
-/// Returns the name of a request among the jobs of an orchestration.
+/// Returns the name of a request among the jobs of an orchestration; several states may have the same request.
 fn name_of(request: &PublishRequest) -> String {
     let parts =
         [request.tgt.clone(), request.tgt_type.as_str().into(), request.fun.clone(), request.arg.clone().into()];
@@ -53,13 +52,24 @@ fn name_of(request: &PublishRequest) -> String {
     brine_digest::hex(brine_digest::Digest::Sha256.of(&packed))
 }
 
-fn part(state: &Map, name: &str) -> Map {
-    state.get(name).and_then(Value::as_map).cloned().unwrap_or_default()
-}
-
 impl Checkpoint {
-    /// Starts to store the progress of a call, and goes on with that of an earlier process. `None` without a cluster, or if it
-    /// does not answer: the orchestration then ends with this master.
+    fn new(own: Option<(Ownership, Map)>, state: &Map) -> Self {
+        let part = |name: &str| state.get(name).and_then(Value::as_map).cloned().unwrap_or_default();
+        let jobs = part(JOBS);
+        let jobs = jobs.iter().filter_map(|(jid, name)| Some((name.as_str()?.to_owned(), jid.as_str()?.parse().ok()?)));
+        let jobs: Vec<(String, Jid)> = jobs.collect();
+        Checkpoint {
+            earlier: part(RESULTS),
+            earlier_jobs: jobs.iter().map(|(_, jid)| jid.clone()).collect(),
+            interrupted: parking_lot::Mutex::new(jobs.into_iter().filter(|(name, _)| !name.is_empty()).collect()),
+            ended: parking_lot::Mutex::default(),
+            own: Mutex::new(own),
+            is_elsewhere: AtomicBool::new(false),
+        }
+    }
+
+    /// Starts to store the progress of a call, or continues that of an earlier process. `None` without a cluster, or if it does
+    /// not answer: the orchestration then ends with this master.
     pub async fn open(jobs: &Arc<Jobs>, jid: &Jid, call: Map) -> Option<Self> {
         let shared = jobs.cluster.get()?;
         let key = key(jid);
@@ -67,19 +77,27 @@ impl Checkpoint {
             tracing::warn!(%jid, %error, "the progress of an orchestration cannot be read");
             None
         });
-        let (ownership, state) = match found {
-            None => {
-                let state = map! {CALL => call, RESULTS => map! {}, JOBS => map! {}};
-                (Ownership::begin(shared, &key, &jobs.process, &state).await?, state)
-            }
-            Some(owned) => {
-                let taken = Ownership::take(shared, &key, &jobs.process, &owned.state, owned.revision).await;
-                (taken.ok().flatten()?, owned.state)
-            }
-        };
-        let (earlier, earlier_jobs) = (part(&state, RESULTS), part(&state, JOBS));
-        let own = Mutex::new(Some((ownership, state)));
-        Some(Checkpoint { earlier, earlier_jobs, own, is_elsewhere: AtomicBool::new(false) })
+        if let Some(owned) = found {
+            return Self::adopt(shared, &key, &jobs.process, owned).await.ok().flatten();
+        }
+        let state = map! {CALL => call, RESULTS => map! {}, JOBS => map! {}};
+        let ownership = Ownership::begin(shared, &key, &jobs.process, &state).await?;
+        Some(Self::new(Some((ownership, state.clone())), &state))
+    }
+
+    /// Continues the progress of an earlier process. `None` if another process has changed it since it was read.
+    ///
+    /// # Errors
+    /// The cluster does not answer.
+    pub async fn adopt(
+        shared: &Arc<Shared>,
+        key: &str,
+        process: &str,
+        owned: Owned,
+    ) -> Result<Option<Self>, SharedError> {
+        let Owned { state, revision, .. } = owned;
+        let taken = Ownership::take(shared, key, process, &state, revision).await?;
+        Ok(taken.map(|ownership| Self::new(Some((ownership, state.clone())), &state)))
     }
 
     /// Returns the result of a state in an earlier process.
@@ -87,14 +105,12 @@ impl Checkpoint {
         self.earlier.get(tag).and_then(Value::as_map).cloned()
     }
 
-    /// Returns the id of the job of this request that an earlier process has published, if it has.
-    pub fn earlier_job(&self, request: &PublishRequest) -> Option<Jid> {
-        self.earlier_jobs.get(name_of(request).as_str())?.as_str()?.parse().ok()
-    }
-
-    /// Returns the ids of all jobs of an earlier process.
-    fn earlier_jids(&self) -> Vec<Jid> {
-        self.earlier_jobs.values().filter_map(|jid| jid.as_str()?.parse().ok()).collect()
+    /// Takes the id of a job of this request that an earlier process was about to publish for a state that has not ended.
+    pub fn take_earlier_job(&self, request: &PublishRequest) -> Option<Jid> {
+        let mut interrupted = self.interrupted.lock();
+        let name = name_of(request);
+        let at = interrupted.iter().position(|(other, _)| *other == name)?;
+        Some(interrupted.remove(at).1)
     }
 
     /// Returns whether another member goes on with the orchestration.
@@ -104,28 +120,39 @@ impl Checkpoint {
 
     /// Stores the result of a state. Returns false if another member goes on with the orchestration.
     pub async fn keep(&self, tag: &str, result: &Map) -> bool {
-        self.store(RESULTS, tag, result.clone().into()).await
+        let ended = std::mem::take(&mut *self.ended.lock());
+        let ended = ended.iter().map(|jid| (jid.into(), "".into()));
+        self.store(|part| {
+            part(RESULTS, (tag.into(), result.clone().into()));
+            ended.for_each(|job| part(JOBS, job));
+        })
+        .await
     }
 
     /// Stores the id of a job before it is published. Returns false if another member goes on with the orchestration.
     pub async fn keep_job(&self, request: &PublishRequest, jid: &Jid) -> bool {
-        self.store(JOBS, &name_of(request), jid.into()).await
+        self.store(|part| part(JOBS, (jid.into(), name_of(request).into()))).await
     }
 
-    async fn store(&self, part: &str, name: &str, value: Value) -> bool {
+    /// Notes the end of a job: with the next result, a successor does not take it any more.
+    pub fn job_ended(&self, jid: Jid) {
+        self.ended.lock().push(jid);
+    }
+
+    /// Stores the state after a change, which inserts items into its parts.
+    async fn store(&self, change: impl FnOnce(&mut dyn FnMut(&str, (Value, Value)))) -> bool {
         let mut own = self.own.lock().await;
         let Some((ownership, state)) = &mut *own else { return !self.is_elsewhere() };
-        if let Some(Value::Map(part)) = state.get_mut(part) {
-            part.insert(name.into(), value);
-        }
+        change(&mut |part, (name, value)| {
+            if let Some(Value::Map(part)) = state.get_mut(part) {
+                part.insert(name, value);
+            }
+        });
         match ownership.hold(state).await {
             Held::Own => return true,
             Held::Elsewhere => self.is_elsewhere.store(true, Ordering::Release),
             Held::TooLarge => {
-                tracing::warn!(
-                    key = name,
-                    "the results of an orchestration are too large for the cluster: it has no successor"
-                );
+                tracing::warn!("the results of an orchestration are too large for the cluster: it has no successor");
                 let marker = map! {CALL => map! {}, TOO_LARGE => true};
                 if ownership.hold(&marker).await == Held::Own {
                     *state = marker;
@@ -147,27 +174,19 @@ impl Checkpoint {
 }
 
 impl Jobs {
-    /// Waits a while until the minions of the jobs of an earlier process are connected: what is published before is lost to
-    /// them.
+    /// Waits until the minions of an earlier process's jobs are connected, as [`Jobs::wait_for_minions`] does.
     pub async fn wait_for_minions_of(&self, checkpoint: &Checkpoint) {
-        let jids = checkpoint.earlier_jids();
-        if jids.is_empty() {
+        if checkpoint.earlier_jobs.is_empty() {
             return;
         }
+        let jids = checkpoint.earlier_jobs.clone();
         let loads = self.storage.run(move |storage| {
             let loads = jids.iter().filter_map(|jid| storage.job_cache.get_load(jid).ok().flatten());
-            loads.flat_map(|load| load.minions()).map(|id| id.to_string()).collect::<BTreeSet<String>>()
+            loads.flat_map(|load| load.minions()).map(|id| id.to_string()).collect()
         });
-        let Ok(expected) = loads.await else { return };
-        let deadline = Instant::now() + RECONNECT;
-        while Instant::now() < deadline {
-            let present: BTreeSet<String> = self.facts.present().iter().map(ToString::to_string).collect();
-            if expected.is_subset(&present) {
-                break;
-            }
-            tokio::time::sleep(POLL).await;
+        if let Ok(expected) = loads.await {
+            self.wait_for_minions(&expected).await;
         }
-        self.events.job_cache_caught_up(Duration::from_secs(5)).await;
     }
 
     /// Returns the minions of a job in the job cache; `None` if it was not published.
@@ -189,5 +208,20 @@ mod tests {
         let later = PublishRequest { jid: Some(Jid::new()), ..request.clone() };
         assert_eq!(name_of(&request), name_of(&later));
         assert_ne!(name_of(&request), name_of(&other));
+    }
+
+    #[test]
+    fn an_interrupted_job_is_taken_once_and_that_of_an_ended_state_never() {
+        let request = PublishRequest::new("web*", "test.ping", "root");
+        let jids: Vec<Jid> = ["20261126100000000001", "20261126100000000002", "20261126100000000003"]
+            .map(|jid| jid.parse().unwrap())
+            .into();
+        let jobs = map! {&jids[0] => "", &jids[1] => name_of(&request), &jids[2] => name_of(&request)};
+        let state = map! {CALL => map! {}, RESULTS => map! {"tag" => map! {"result" => true}}, JOBS => jobs};
+        let checkpoint = Checkpoint::new(None, &state);
+        assert_eq!(checkpoint.earlier("tag"), Some(map! {"result" => true}));
+        let take = || checkpoint.take_earlier_job(&request);
+        assert_eq!([take(), take(), take()], [Some(jids[1].clone()), Some(jids[2].clone()), None]);
+        assert_eq!(checkpoint.earlier_jobs, jids, "the minions of all of them are awaited");
     }
 }

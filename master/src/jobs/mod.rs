@@ -14,6 +14,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -86,6 +87,10 @@ impl From<ResolveError> for PublishError {
         }
     }
 }
+
+/// The maximum wait for minions to reconnect after a restart, and the polling interval.
+const RECONNECT: Duration = Duration::from_secs(30);
+const POLL: Duration = Duration::from_millis(50);
 
 /// The jobs of a master.
 pub(crate) struct Jobs {
@@ -294,6 +299,20 @@ impl Jobs {
     fn below(&self) -> Option<Below> {
         let wait = Duration::from_secs(self.config.syndic_wait);
         self.facts.has_syndics().then(|| Below { syndics: self.facts.present_syndics(), wait })
+    }
+
+    /// Waits until these minions have connected, as after a restart, and until the job cache has the returns of before. Jobs that
+    /// are published earlier do not reach them. Ends after [`RECONNECT`] in any case.
+    async fn wait_for_minions(&self, expected: &BTreeSet<String>) {
+        let deadline = Instant::now() + RECONNECT;
+        while Instant::now() < deadline {
+            let present: BTreeSet<String> = self.facts.present().iter().map(ToString::to_string).collect();
+            if expected.is_subset(&present) {
+                break;
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        self.events.job_cache_caught_up(Duration::from_secs(5)).await;
     }
 
     /// Returns the returns of a job in the job cache, by minion.

@@ -46,17 +46,23 @@ impl MasterAccess for Orchestrator {
             else {
                 return self.jobs.run_to_end(ask).await;
             };
-            if let Some(jid) = checkpoint.earlier_job(&ask.request)
-                && let Some(minions) = self.jobs.published_minions(&jid).await
-            {
-                return self.jobs.attach(ask, jid, minions).await;
-            }
-            let jid = ask.request.jid.clone().unwrap_or_default();
-            if !checkpoint.keep_job(&ask.request, &jid).await {
-                return Err(ELSEWHERE.to_owned());
-            }
-            ask.request.jid = Some(jid);
-            self.jobs.run_to_end(ask).await
+            let earlier = checkpoint.take_earlier_job(&ask.request);
+            let published = match &earlier {
+                Some(jid) => self.jobs.published_minions(jid).await,
+                None => None,
+            };
+            let jid = earlier.or_else(|| ask.request.jid.clone()).unwrap_or_default();
+            let answers = if let Some(minions) = published {
+                self.jobs.attach(ask, jid.clone(), minions).await
+            } else {
+                if !checkpoint.keep_job(&ask.request, &jid).await {
+                    return Err(ELSEWHERE.to_owned());
+                }
+                ask.request.jid = Some(jid.clone());
+                self.jobs.run_to_end(ask).await
+            };
+            checkpoint.job_ended(jid);
+            answers
         })
     }
 
@@ -160,8 +166,8 @@ impl Jobs {
         self.collect(Run::new(Arc::clone(self), events, driver), &ask.request, ids, returned).await
     }
 
-    /// Collects the returns of a job from these minions, without those skipped by a halt, in addition to those that have
-    /// `returned` already. Parts are published as `request`.
+    /// Collects the returns of a job from these minions, without the minions skipped by a halt. `returned` has the earlier
+    /// returns. Parts are published as `request`.
     async fn collect(
         &self,
         mut run: Run,

@@ -353,7 +353,8 @@ fn run(
     let (jobs, calls) = (Arc::clone(&context.master.jobs), Arc::clone(&context.calls));
     let (events, publishes) = (context.master.events.clone(), function != "state.single");
     let checkpoint = match context.calls.orchestration(&context.caller.jid) {
-        Some(call) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
+        Some((_, Some(resumed))) => Some(resumed),
+        Some((call, None)) => context.wait(Checkpoint::open(&jobs, &context.caller.jid, call)).map(Arc::new),
         None => None,
     };
     if let Some(checkpoint) = &checkpoint {

@@ -8,7 +8,7 @@ mod observed;
 mod state;
 mod succession;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +31,6 @@ pub(crate) use state::State;
 const TABLE: Table = Table("batches");
 /// The maximum number of batches; beyond it ended ones are dropped.
 const CAPACITY: usize = 1000;
-/// The maximum wait for minions to reconnect after a restart, and the polling interval.
-const RECONNECT: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
 
 /// A request for a batch.
 #[derive(Debug, Clone)]
@@ -264,19 +261,10 @@ impl BatchRun {
         self.jobs.batches.store(&self.state)
     }
 
-    /// Takes the returns of before the restart, and waits a while until the minions are connected: a job that is published
-    /// before is lost to them.
+    /// Waits for the minions after a restart, and takes the returns of before it.
     async fn catch_up(&mut self) {
-        let deadline = Instant::now() + RECONNECT;
-        let expected: BTreeSet<&String> = self.state.active.iter().chain(&self.state.pending).collect();
-        while Instant::now() < deadline {
-            let present: BTreeSet<String> = self.jobs.facts.present().iter().map(ToString::to_string).collect();
-            if expected.iter().all(|id| present.contains(*id)) {
-                break;
-            }
-            tokio::time::sleep(POLL).await;
-        }
-        self.jobs.events.job_cache_caught_up(Duration::from_secs(5)).await;
+        let expected = self.state.active.iter().chain(&self.state.pending).cloned().collect();
+        self.jobs.wait_for_minions(&expected).await;
         let jid = self.state.jid.clone();
         let Some(cached) = self.jobs.cached_returns(jid).await else { return };
         for id in self.state.active.clone() {
