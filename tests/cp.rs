@@ -235,7 +235,7 @@ async fn salt_cp_needs_no_more_memory_for_a_larger_file() {
         std::fs::remove_file(to).unwrap();
         [peak(system.master_pid()).unwrap(), peak(minion).unwrap(), tool]
     };
-    // The first ones fill what is bounded: the ring of the bus, the cache of the store, the heap.
+    // The first copies fill the bounded buffers: the ring of the bus, the cache of the store, the heap.
     copy(WHOLE / 3);
     let small = copy(WHOLE / 3);
     let large = copy(WHOLE);

@@ -99,7 +99,7 @@ async fn users_call_what_they_may_call_on_all_minions() {
         ("fay", echo("bad"), 401),
         ("ann", named.clone(), 200),
         ("bob", named, 401),
-        // What is checked is what is called.
+        // The checked function and arguments are the called ones.
         ("ann", runner(map! {"arg" => list!["web1", "cmd.run"], "kwarg" => map! {"fun" => "test.ping"}}), 401),
         ("fay", runner(map! {"kwarg" => map! {"tgt" => "web1", "fun" => "test.echo", "arg" => "bad"}}), 401),
         ("ann", chunk("test.ping", map! {"ssh_options" => list!["ProxyCommand=true"]}), 400),

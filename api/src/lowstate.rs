@@ -138,6 +138,11 @@ impl Chunk {
         }
     }
 
+    /// Returns `timeout`; 0 means the default.
+    fn timeout(&self) -> Result<Option<Duration>, ApiError> {
+        Ok(self.seconds("timeout")?.filter(|time| !time.is_zero()))
+    }
+
     fn is_full_return(&self) -> bool {
         self.field("full_return").is_some_and(Value::is_truthy)
     }
@@ -206,20 +211,9 @@ impl Chunk {
         let further =
             self.fields.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| OWN_FIELDS.contains(&name)));
         args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
-        Ok(Call {
-            fun,
-            args,
-            key: None,
-            proof: Some(self.proof.clone()),
-            user: String::new(),
-            asynchronous,
-            jid: None,
-            is_salt: false,
-        })
+        Ok(self.call_of(fun, args, asynchronous))
     }
-}
 
-impl Chunk {
     /// Returns the call of a chunk for hosts of the roster. What reaches a host and how is configured by the master alone:
     /// further fields are refused, because options of `ssh` can run programs here.
     fn call_by_ssh(&self, allows_raw_shell: bool) -> Result<Call, ApiError> {
@@ -244,19 +238,24 @@ impl Chunk {
             "arg" => request.arg,
             "raw_shell" => is_raw,
         };
-        if let Some(timeout) = self.seconds("timeout")?.filter(|time| !time.is_zero()) {
+        if let Some(timeout) = self.timeout()? {
             keyword.insert("timeout".into(), timeout.as_secs().max(1).into());
         }
-        Ok(Call {
-            fun: "ssh.cmd".to_owned(),
-            args: Args { positional: Vec::new(), keyword },
+        Ok(self.call_of("ssh.cmd".to_owned(), Args::keyword(keyword), false))
+    }
+
+    /// Returns a call in the name of the user of this chunk.
+    fn call_of(&self, fun: String, args: Args, asynchronous: bool) -> Call {
+        Call {
+            fun,
+            args,
             key: None,
             proof: Some(self.proof.clone()),
             user: String::new(),
-            asynchronous: false,
+            asynchronous,
             jid: None,
             is_salt: false,
-        })
+        }
     }
 }
 
@@ -324,7 +323,7 @@ impl Api {
 
     fn local(&self, chunk: &Chunk) -> Result<LocalJob<'_>, ApiError> {
         let times = brine_job::Times {
-            timeout: chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.timeout),
+            timeout: chunk.timeout()?.unwrap_or(self.timeout),
             gather: chunk.seconds("gather_job_timeout")?.unwrap_or(self.gather),
             find_job: FIND_JOB,
         };
@@ -333,7 +332,7 @@ impl Api {
 
     /// Calls a function of the master and returns the result in Salt's form.
     async fn call(&self, registry: Registry, chunk: &Chunk) -> Result<Value, ApiError> {
-        let time = chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.call_timeout);
+        let time = chunk.timeout()?.unwrap_or(self.call_timeout);
         let call = chunk.call(false)?;
         let mut reply = self.master.call(registry, &call, time).await?;
         let tag = reply.get("tag").map(ToString::to_string).unwrap_or_default();
@@ -364,7 +363,7 @@ impl Api {
     /// Calls hosts by ssh, which the master does: it also checks the permissions.
     async fn by_ssh(&self, chunk: &Chunk) -> Result<Value, ApiError> {
         let call = chunk.call_by_ssh(self.allows_raw_shell)?;
-        let time = chunk.seconds("timeout")?.filter(|time| !time.is_zero()).unwrap_or(self.call_timeout);
+        let time = chunk.timeout()?.unwrap_or(self.call_timeout);
         let mut reply = self.master.call(Registry::Runner, &call, time).await?;
         let Some(Value::Map(mut data)) = reply.shift_remove("data") else { return Err(ApiError::internal()) };
         let returned = data.shift_remove("return").unwrap_or_default();

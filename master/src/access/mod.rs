@@ -259,10 +259,8 @@ impl Access {
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
         let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: shown(caller.name()) };
-        let is_kept_out =
-            self.blacklist.has_user(caller.name()) || self.blacklist.has_function(functions.iter().map(String::as_str));
         let permitted = match caller.acl() {
-            _ if is_kept_out => false,
+            _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
             None => true,
             Some(_) if functions.is_empty() => false,
             Some(acl) => self.permits(acl, caller.name(), functions, request).await,
@@ -273,6 +271,10 @@ impl Access {
         let refusal = refusal();
         self.tell_denied(peer, &request.fun.to_string(), &refusal, caller.name()).await;
         Err(refusal)
+    }
+
+    fn is_blacklisted<'a>(&self, caller: &Caller, functions: impl IntoIterator<Item = &'a str>) -> bool {
+        self.blacklist.has_user(caller.name()) || self.blacklist.has_function(functions)
     }
 
     async fn permits(&self, acl: Acl, user: &str, functions: Vec<String>, request: &PublishRequest) -> bool {
@@ -322,19 +324,15 @@ impl Access {
             Kind::Runner => CallKind::Runner,
             Kind::Wheel => CallKind::Wheel,
         };
-        let acl = caller.acl();
-        let by_ssh = acl.as_ref().filter(|_| kind_of_call == Kind::Runner && function == SSH);
-        let permitted = match (&acl, by_ssh) {
-            (None, _) => true,
-            (Some(acl), None) => acl.permits_call(of_call, function, &args.positional, &args.keyword),
-            (Some(acl), Some(_)) => {
-                let fun =
-                    args.keyword.get("fun").or(args.positional.get(1)).map(ToString::to_string).unwrap_or_default();
-                let is_kept_out = self.blacklist.has_user(caller.name()) || self.blacklist.has_function([fun.as_str()]);
-                !is_kept_out
-                    && (acl.permits_call(of_call, function, &args.positional, &args.keyword) || permits_ssh(acl, args))
+        let permitted = caller.acl().is_none_or(|acl| {
+            let is_permitted = acl.permits_call(of_call, function, &args.positional, &args.keyword);
+            if kind_of_call != Kind::Runner || function != SSH {
+                return is_permitted;
             }
-        };
+            let called = [args.positional.get(1), args.keyword.get("fun")].into_iter().flatten();
+            let called: Vec<String> = called.map(ToString::to_string).collect();
+            !self.is_blacklisted(caller, called.iter().map(String::as_str)) && (is_permitted || permits_ssh(&acl, args))
+        });
         if permitted {
             return Ok(());
         }

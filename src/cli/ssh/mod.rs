@@ -260,7 +260,9 @@ impl Run<'_> {
             failed |= reply.retcode != 0;
             let Reply { value, retcode, out } = reply;
             if together {
-                hint = out.unwrap_or_else(|| std::mem::take(&mut hint));
+                if let Some(out) = out {
+                    hint = out;
+                }
                 gathered.insert(id.as_str().into(), shown(value));
                 return Ok(());
             }
