@@ -1,7 +1,10 @@
-//! Calls of runner and wheel functions: each has a job id, an event at its start and one with its result.
+//! Calls of runner and wheel functions: each has a job id, an event at its start and one with its result. `call.rs` is one call,
+//! `running.rs` those that run.
+
+mod call;
+mod running;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brine_bus::Bus;
@@ -13,7 +16,6 @@ use brine_reactor::{Cause, PriorDispatch};
 use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
 use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
-use parking_lot::Mutex;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Notify;
 
@@ -34,6 +36,10 @@ use crate::reactions::{ReactorHandle, template_host};
 use crate::runner::{self, RunnerContext};
 use crate::storage::Storage;
 use crate::wheel::{self, WheelContext, WheelServices};
+pub use call::Kind;
+pub(crate) use call::{Caller, REACTION};
+use call::{NewCall, ORCHESTRATIONS};
+use running::Running;
 
 /// Functions that return events of the bus.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
@@ -48,43 +54,8 @@ const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.tar
 /// The prefix of functions that return data of the job cache, which does not store their large results whole again.
 const ABOUT_JOBS: &str = "jobs.";
 
-/// The prefix of functions that run for long and lead to jobs.
-const ORCHESTRATIONS: &str = "state.";
-
-/// The field of the call of an orchestration: whether a reaction has made it, which is repeated elsewhere by the reactor.
-pub(crate) const REACTION: &str = "reaction";
-
 /// Salt's retcode of an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
-
-/// The registry of a function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// `salt-run`'s functions.
-    Runner,
-    /// The functions that manage the master.
-    Wheel,
-}
-
-impl Kind {
-    /// Returns the name of the registry.
-    pub fn name(self) -> &'static str {
-        self.words().1
-    }
-
-    /// Returns the prefix of the tags of a call's events.
-    pub(crate) fn tag(self, jid: &Jid) -> String {
-        format!("salt/{}/{jid}", self.words().0)
-    }
-
-    /// Returns the word in tags, and the prefix of function names.
-    fn words(self) -> (&'static str, &'static str) {
-        match self {
-            Kind::Runner => ("run", "runner"),
-            Kind::Wheel => ("wheel", "wheel"),
-        }
-    }
-}
 
 /// A running call.
 pub struct Started {
@@ -162,33 +133,28 @@ impl RunnerCalls {
 
     /// Returns the running calls: `fun`, `fun_args`, `jid` and `user` of each, oldest first.
     pub fn running(&self) -> Vec<Map> {
-        self.running.0.lock().values().map(|entry| entry.body.clone()).collect()
+        self.running.bodies(true, usize::MAX)
     }
 
     /// Returns at most `limit` of the running calls that are not part of another one.
     pub fn running_on_their_own(&self, limit: usize) -> Vec<Map> {
-        let running = self.running.0.lock();
-        running.values().filter(|entry| !entry.is_nested).take(limit).map(|entry| entry.body.clone()).collect()
+        self.running.bodies(false, limit)
     }
 
     /// Returns whether a call runs in this process.
     pub fn is_running(&self, jid: &Jid) -> bool {
-        self.running.0.lock().contains_key(jid)
+        self.running.has(jid)
     }
 
     /// Returns the call of an orchestration that is not part of another call, as [`RunnerCalls::resume`] takes it, and the
     /// progress that it was resumed with.
     pub fn orchestration(&self, jid: &Jid) -> Option<(Map, Option<Arc<Checkpoint>>)> {
-        let running = self.running.0.lock();
-        let entry = running.get(jid)?;
-        Some((entry.orchestration.clone()?, entry.checkpoint.clone()))
+        self.running.orchestration(jid)
     }
 
     /// Ends a call of this process without an event: another member of the cluster goes on with it.
     pub fn hand_over(&self, jid: &Jid) {
-        if let Some(entry) = self.running.0.lock().get_mut(jid) {
-            entry.is_elsewhere = true;
-        }
+        self.running.hand_over(jid);
     }
 
     /// Resumes an orchestration of another process. Returns false if the call is invalid.
@@ -426,114 +392,6 @@ impl RunnerCalls {
 fn may_block<R>(run: impl FnOnce() -> R) -> R {
     let is_shared = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_shared { tokio::task::block_in_place(run) } else { run() }
-}
-
-/// The calls that are running, by job id.
-#[derive(Default)]
-struct Running(Mutex<BTreeMap<Jid, RunningEntry>>);
-
-/// One of them.
-struct RunningEntry {
-    body: Map,
-    /// Whether it is part of another call.
-    is_nested: bool,
-    /// The call of an orchestration on its own.
-    orchestration: Option<Map>,
-    /// The progress of a resumed one.
-    checkpoint: Option<Arc<Checkpoint>>,
-    /// Whether another member of the cluster goes on with it.
-    is_elsewhere: bool,
-}
-
-/// Ends the entry of a running call, also of one that panics.
-struct RunningCall<'a>(&'a Running, Jid);
-
-impl Running {
-    fn enter(&self, call: &NewCall) -> RunningCall<'_> {
-        let orchestration = (call.is_orchestration() && !call.is_nested).then(|| {
-            map! {
-                "fun" => call.function.as_str(),
-                "arg" => call.args.positional.clone(),
-                "kwarg" => call.args.keyword.clone(),
-                "user" => call.user.as_str(),
-                REACTION => !call.cause.is_empty(),
-            }
-        });
-        let (body, is_nested, checkpoint) = (call.body.clone(), call.is_nested, call.checkpoint.clone());
-        let entry = RunningEntry { body, is_nested, orchestration, checkpoint, is_elsewhere: false };
-        self.0.lock().insert(call.jid.clone(), entry);
-        RunningCall(self, call.jid.clone())
-    }
-}
-
-impl RunningCall<'_> {
-    /// Removes the call. Returns whether another member of the cluster goes on with it.
-    fn end(self) -> bool {
-        self.0.0.lock().get(&self.1).is_some_and(|entry| entry.is_elsewhere)
-    }
-}
-
-impl Drop for RunningCall<'_> {
-    fn drop(&mut self) {
-        self.0.0.lock().remove(&self.1);
-    }
-}
-
-/// A call whose `new` event is published.
-struct NewCall {
-    kind: Kind,
-    function: String,
-    args: Args,
-    jid: Jid,
-    tag: String,
-    user: String,
-    /// The fields of all its events.
-    body: Map,
-    /// The fields of its cause.
-    cause: Map,
-    /// Whether it is part of another call.
-    is_nested: bool,
-    /// The progress of a resumed orchestration.
-    checkpoint: Option<Arc<Checkpoint>>,
-}
-
-impl NewCall {
-    fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
-        let (_, prefix) = kind.words();
-        let tag = kind.tag(&jid);
-        let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
-        let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
-        let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
-        let (function, user) = (function.to_owned(), user.to_owned());
-        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false, checkpoint: None }
-    }
-
-    fn is_orchestration(&self) -> bool {
-        self.kind == Kind::Runner && self.function.starts_with(ORCHESTRATIONS)
-    }
-}
-
-/// The caller of a runner or wheel function.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    /// The job id of the call.
-    pub jid: Jid,
-    /// The user.
-    pub user: String,
-    /// The fields of the cause, for events of the call; empty unless it is a reaction.
-    pub cause: Map,
-    /// The thread of the call.
-    pub thread: MayBlock,
-}
-
-impl Caller {
-    /// Adds the cause to an event of the function.
-    pub fn mark(&self, body: &mut Map) {
-        if !self.cause.is_empty() {
-            body.extend(self.cause.clone());
-            body.insert("_jid".into(), (&self.jid).into());
-        }
-    }
 }
 
 /// Returns whether a result is a success. That of an orchestration names its own retcode.

@@ -1,0 +1,88 @@
+//! The calls that are running in this process.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use brine_ids::Jid;
+use brine_value::{Map, map};
+use parking_lot::Mutex;
+
+use super::call::{NewCall, REACTION};
+use crate::jobs::checkpoint::Checkpoint;
+
+/// The calls that are running, by job id.
+#[derive(Default)]
+pub(super) struct Running(Mutex<BTreeMap<Jid, RunningEntry>>);
+
+/// One of them.
+struct RunningEntry {
+    body: Map,
+    /// Whether it is part of another call.
+    is_nested: bool,
+    /// The call of an orchestration on its own.
+    orchestration: Option<Map>,
+    /// The progress of a resumed one.
+    checkpoint: Option<Arc<Checkpoint>>,
+    /// Whether another member of the cluster goes on with it.
+    is_elsewhere: bool,
+}
+
+/// Ends the entry of a running call, also of one that panics.
+pub(super) struct RunningCall<'a>(&'a Running, Jid);
+
+impl Running {
+    /// Returns the bodies of at most `limit` calls, oldest first; without `nested`, of those that are not part of another one.
+    pub fn bodies(&self, nested: bool, limit: usize) -> Vec<Map> {
+        let running = self.0.lock();
+        let shown = running.values().filter(|entry| nested || !entry.is_nested);
+        shown.take(limit).map(|entry| entry.body.clone()).collect()
+    }
+
+    /// Returns whether a call runs.
+    pub fn has(&self, jid: &Jid) -> bool {
+        self.0.lock().contains_key(jid)
+    }
+
+    /// Returns the call of an orchestration that is not part of another call, and the progress that it was resumed with.
+    pub fn orchestration(&self, jid: &Jid) -> Option<(Map, Option<Arc<Checkpoint>>)> {
+        let running = self.0.lock();
+        let entry = running.get(jid)?;
+        Some((entry.orchestration.clone()?, entry.checkpoint.clone()))
+    }
+
+    /// Marks a call as continued elsewhere.
+    pub fn hand_over(&self, jid: &Jid) {
+        if let Some(entry) = self.0.lock().get_mut(jid) {
+            entry.is_elsewhere = true;
+        }
+    }
+
+    pub fn enter(&self, call: &NewCall) -> RunningCall<'_> {
+        let orchestration = (call.is_orchestration() && !call.is_nested).then(|| {
+            map! {
+                "fun" => call.function.as_str(),
+                "arg" => call.args.positional.clone(),
+                "kwarg" => call.args.keyword.clone(),
+                "user" => call.user.as_str(),
+                REACTION => !call.cause.is_empty(),
+            }
+        });
+        let (body, is_nested, checkpoint) = (call.body.clone(), call.is_nested, call.checkpoint.clone());
+        let entry = RunningEntry { body, is_nested, orchestration, checkpoint, is_elsewhere: false };
+        self.0.lock().insert(call.jid.clone(), entry);
+        RunningCall(self, call.jid.clone())
+    }
+}
+
+impl RunningCall<'_> {
+    /// Removes the call. Returns whether another member of the cluster goes on with it.
+    pub fn end(self) -> bool {
+        self.0.0.lock().get(&self.1).is_some_and(|entry| entry.is_elsewhere)
+    }
+}
+
+impl Drop for RunningCall<'_> {
+    fn drop(&mut self) {
+        self.0.0.lock().remove(&self.1);
+    }
+}
