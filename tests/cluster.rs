@@ -353,6 +353,7 @@ async fn a_server_of_three_may_die() {
         let all: Vec<&System> = members.iter().collect();
         until_recorded(&all, 0..round + 1).await;
         servers[round as usize].restart().await;
+        servers[round as usize].until_current().await;
     }
     assert_eq!(recorded(&members[0]).len(), 2, "one reaction each");
 }

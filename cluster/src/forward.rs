@@ -60,7 +60,7 @@ impl Forwarder {
             Ok(events) => events,
             Err(error) => return tracing::error!(%error, "subscribing the cluster failed"),
         };
-        let mut reported: Vec<Place> = Vec::new();
+        let (mut reported, mut led): (Vec<Place>, bool) = (Vec::new(), false);
         let mut sent = events.position().saturating_sub(1);
         self.state.set_forwarded(sent);
         loop {
@@ -75,7 +75,15 @@ impl Forwarder {
                 self.state.set_forwarded(sent);
                 events.commit(sent);
             }
-            self.report(sent, &mut reported).await;
+            let leads = self.state.leads();
+            if led && !leads {
+                // Once more, for the next leader: servers that have just failed may have lost the report before.
+                reported.clear();
+            }
+            if led || leads {
+                self.report(sent, &mut reported).await;
+            }
+            led = leads;
         }
     }
 
@@ -126,12 +134,9 @@ impl Forwarder {
         Item { seq: event.seq(), frame: event.frame().clone(), cause }
     }
 
-    /// Publishes up to which events reactions have been carried out, if this member leads and there are new ones.
+    /// Publishes up to which events the reactor of this leader has carried out reactions, if there are new ones.
     async fn report(&self, sent: u64, reported: &mut Vec<Place>) {
         let own = self.state.member();
-        if !self.state.leads() {
-            return;
-        }
         let handled = {
             let lag = self.bus.lags().into_iter().find(|(name, _)| name == REACTOR).map_or(u64::MAX, |(_, lag)| lag);
             // Events behind these may have led to others that are not published yet.

@@ -43,7 +43,7 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
             Renewed::Held(revision) => {
                 state.heard_servers();
                 if held.replace(revision).is_none() {
-                    beginning = Beginning { acquired: Some(began), ..Beginning::default() };
+                    beginning = Beginning::default();
                 }
                 if beginning.is_over(link, state).await {
                     state.set_lead(Some(began + lease * 9 / 10));
@@ -75,21 +75,26 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
 /// The time between the acquisition of the lease and the leadership.
 #[derive(Default)]
 struct Beginning {
-    acquired: Option<Instant>,
-    /// The last message of the stream when the member asked for it.
+    /// The time since when the servers store messages of this member.
+    stored: Option<Instant>,
+    /// The message up to which this member needs the stream.
     last: Option<u64>,
     is_over: bool,
 }
 
 impl Beginning {
     async fn is_over(&mut self, link: &Link, state: &State) -> bool {
+        if self.is_over {
+            return true;
+        }
+        // What a server says of its stream may be old; what most servers have stored comes after all that they had.
+        if self.stored.is_none() {
+            self.stored = mark(link, state).await.map(|_| Instant::now());
+        }
         // The leader before may have something to report that it could not while the servers were away.
         let may_report = link.settings.lease / 4;
-        if self.is_over || self.acquired.is_none_or(|acquired| acquired.elapsed() < may_report) {
-            return self.is_over;
-        }
-        if self.last.is_none() {
-            self.last = link.last_event().await.ok();
+        if self.last.is_none() && self.stored.is_some_and(|since| since.elapsed() >= may_report) {
+            self.last = mark(link, state).await;
         }
         self.is_over = self.last.is_some_and(|last| state.stream_position() >= last);
         if self.is_over {
@@ -97,6 +102,14 @@ impl Beginning {
         }
         self.is_over
     }
+}
+
+/// Stores a message without events in the stream, and returns its number; `None` if the servers do not answer in time, or
+/// have lost messages that are on this bus, so that the stream has to be read again first.
+async fn mark(link: &Link, state: &State) -> Option<u64> {
+    let before = state.stream_position();
+    let marked = tokio::time::timeout(link.settings.lease / 10, link.mark(state)).await;
+    marked.ok()?.ok().filter(|number| *number > before)
 }
 
 enum Renewed {

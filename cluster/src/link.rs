@@ -11,7 +11,9 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
+use crate::message::Message;
 use crate::settings::Settings;
+use crate::state::State;
 
 /// The timeout of a request to a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -280,6 +282,16 @@ impl Link {
     pub(crate) async fn last_event(&self) -> Result<u64, LinkError> {
         let mut stream = self.resources().await?.events.clone();
         Ok(stream.info().await.map_err(nats)?.state.last_sequence)
+    }
+
+    /// Stores a message without events in the stream, and returns its number.
+    pub(crate) async fn mark(&self, state: &State) -> Result<u64, LinkError> {
+        self.resources().await?;
+        let subject = self.subject(state.member());
+        let message = Message { incarnation: state.incarnation().to_owned(), ..Message::default() };
+        let sealed = self.settings.seal.seal(&subject, &message.pack());
+        let stored = self.context.publish(subject, sealed.into()).await.map_err(nats)?;
+        Ok(stored.await.map_err(nats)?.sequence)
     }
 
     /// Returns the revision of the newest value; 0 for none.

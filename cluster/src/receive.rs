@@ -67,8 +67,13 @@ impl Receiver {
         let last = self.link.last_event().await?;
         let mut position = self.state.stream_position();
         if last < position {
-            tracing::warn!(position, last, "the stream of events has been created anew: reading it from the start");
+            tracing::warn!(
+                position,
+                last,
+                "the servers have lost events, or answer late: reading the stream from the start"
+            );
             position = 0;
+            self.state.reached(position);
         }
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: position + 1 };
         let config = OrderedConfig { deliver_policy, ..OrderedConfig::default() };
@@ -94,7 +99,11 @@ impl Receiver {
         loop {
             let Ok(message) = tokio::time::timeout(STALL, messages.next()).await else {
                 // A consumer whose server has died says nothing for a long time.
-                let was_behind = std::mem::replace(&mut is_behind, self.link.last_event().await? > seen);
+                let last = self.link.last_event().await?;
+                if last < seen {
+                    return Err(nats("the server has fewer events than before"));
+                }
+                let was_behind = std::mem::replace(&mut is_behind, last > seen);
                 if was_behind && is_behind {
                     return Err(nats("the server sends nothing, though it has events"));
                 }

@@ -1,6 +1,7 @@
 //! A NATS server with JetStream on a free port, and members of a cluster on it.
 #![allow(dead_code, missing_docs)]
 
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
@@ -11,6 +12,8 @@ use super::support::{System, free_port, until};
 pub struct Nats {
     directory: tempfile::TempDir,
     pub port: u16,
+    /// The port on which the server says how it is.
+    monitor: u16,
     child: Option<Child>,
     /// Further arguments: its place among several servers.
     arguments: Vec<String>,
@@ -46,7 +49,7 @@ impl Nats {
 
     async fn start_with(arguments: Vec<String>) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let mut nats = Nats { directory, port: free_port(), child: None, arguments };
+        let mut nats = Nats { directory, port: free_port(), monitor: free_port(), child: None, arguments };
         nats.restart().await;
         nats
     }
@@ -54,10 +57,21 @@ impl Nats {
     /// Starts the server again on its data.
     pub async fn restart(&mut self) {
         let mut command = Command::new("nats-server");
-        command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-js", "-sd"]);
+        command.args(["-a", "127.0.0.1", "-p", &self.port.to_string(), "-m", &self.monitor.to_string(), "-js", "-sd"]);
         command.arg(self.directory.path()).args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null());
         self.child = Some(command.spawn().unwrap());
         until("the NATS server listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok()).await;
+    }
+
+    /// Waits until this server has all that the others have stored: only then may another one of them fail.
+    pub async fn until_current(&self) {
+        until("the NATS server has everything", || {
+            let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) else { return false };
+            let mut answer = String::new();
+            let asked = stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n");
+            asked.and_then(|()| stream.read_to_string(&mut answer)).is_ok() && answer.starts_with("HTTP/1.0 200")
+        })
+        .await;
     }
 
     /// Returns everything that the server has stored.
