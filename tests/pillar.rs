@@ -53,6 +53,31 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
     assert!(shown.contains("of-db") && !shown.contains("last"), "{shown}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_asks_for_sources_that_the_master_allows() {
+    let options = "nodegroups: {web: 'web*', db: 'db*'}\non_demand_ext_pillar: [nodegroups, cmd_yaml]\n";
+    let mut system = System::start(options).await;
+    system.write("srv/pillar/top.sls", "base: {'*': [all]}\n");
+    system.write("srv/pillar/all.sls", "own: 1\n");
+    system.start_minion("web1").await;
+    let ext = |entry: &str| {
+        let answer = system.salt_json(&["web1", "pillar.ext", entry, "pillar={over: 2}", "unmask=True"]);
+        answer.get("web1").unwrap().clone()
+    };
+    assert_eq!(ext("{nodegroups: groups}"), map! {"own" => 1, "groups" => list!["web"], "over" => 2}.into());
+    for (entry, error) in [
+        ("{cmd_yaml: id}", "ext_pillar cmd_yaml is not available on demand"),
+        ("{gpg: _}", "ext_pillar gpg is not allowed on demand"),
+    ] {
+        let answer = ext(entry);
+        assert!(answer.get("_errors").unwrap().to_string().contains(error), "{answer}");
+    }
+    // Neither of them is the minion's pillar.
+    assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => map! {"own" => 1}}.into());
+    assert!(!stdout(&system.tool("salt", &["-I", "over:2", "test.ping"])).contains("web1"));
+    assert_eq!(system.salt_json(&["-I", "own:1", "test.ping"]), map! {"web1" => true}.into());
+}
+
 /// Starts a web server that returns the id in the request, until it gets another request.
 fn web_server() -> u16 {
     use std::io::{Read, Write};

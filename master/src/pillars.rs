@@ -27,6 +27,8 @@ pub(crate) struct PillarQuery {
     pub pillarenv: Option<String>,
     /// Merged over the pillar of this request.
     pub pillar_override: Map,
+    /// An entry of `ext_pillar` for this request only.
+    pub ext: Option<Map>,
     /// Whether the cached pillar is dropped first.
     pub clean_cache: bool,
 }
@@ -60,13 +62,16 @@ impl Pillars {
         Pillars { config, source, storage, render, events, host, cache: PillarCache::default() }
     }
 
-    /// Returns a minion's pillar. Stores it with the grains, and publishes the change. Pillar files call runner and wheel
-    /// functions of `master`.
+    /// Returns a minion's pillar. Stores it with the grains, and publishes the change. A pillar with an override or an
+    /// external source of the request is not stored: targets by pillar decide by what is stored. Pillar files call runner
+    /// and wheel functions of `master`.
     pub async fn pillar(self: &Arc<Self>, query: PillarQuery, master: MasterHost) -> Value {
         let (pillars, id) = (Arc::clone(self), query.id.clone());
         let rendered = self.render.run(move |thread| {
             let pillar = pillars.cached_or_rendered(&query, &master(thread));
-            let ticket = pillars.storage.get(thread).minion_data.put(&query.id, query.grains, pillar.clone());
+            let is_plain = query.pillar_override.is_empty() && query.ext.is_none();
+            let stored = is_plain.then(|| pillar.clone());
+            let ticket = pillars.storage.get(thread).minion_data.put(&query.id, query.grains, stored);
             (pillar, ticket)
         });
         // A panic: the minion must not mistake an empty pillar for its own.
@@ -109,7 +114,7 @@ impl Pillars {
     }
 
     fn cached_or_rendered(&self, query: &PillarQuery, master: &Host) -> Map {
-        if !self.config.pillar_cache {
+        if !self.config.pillar_cache || query.ext.is_some() {
             return self.render(query, master);
         }
         if query.clean_cache {
@@ -149,6 +154,7 @@ impl Pillars {
             saltenv: query.saltenv.as_deref(),
             pillarenv: query.pillarenv.as_deref(),
             over: &query.pillar_override,
+            on_demand: query.ext.as_ref(),
             functions: Some(host),
         })
     }
@@ -216,6 +222,8 @@ impl PillarCache {
 
 #[cfg(test)]
 mod tests {
+    use brine_target::Facts;
+
     use super::*;
     use crate::testing::Fixture;
 
@@ -237,13 +245,14 @@ mod tests {
     fn query(grains: Map) -> PillarQuery {
         let id: MinionId = "web1".parse().unwrap();
         let pillar_override = Map::new();
-        PillarQuery { id, grains, saltenv: None, pillarenv: None, pillar_override, clean_cache: false }
+        PillarQuery { id, grains, saltenv: None, pillarenv: None, pillar_override, ext: None, clean_cache: false }
     }
 
     #[tokio::test]
     async fn a_pillar_is_rendered_stored_and_published() {
         let fixture = Fixture::new(&["web1"], |config| {
             config.opts.insert("pillar_roots".into(), map! {"base" => brine_value::list!["/nonexistent"]}.into());
+            config.opts.insert("on_demand_ext_pillar".into(), brine_value::list!["nodegroups"]);
             config.minion_data_cache_events = true;
         });
         let mut events = fixture.subscribe();
@@ -254,12 +263,25 @@ mod tests {
             fixture.events.clone(),
             None,
         ));
-        let asked = PillarQuery { pillar_override: map! {"a" => 1}, ..query(map! {"os" => "Debian"}) };
-        let pillar = pillars.pillar(asked, Arc::new(|_: &MayBlock| Host::new())).await;
-        assert_eq!(pillar.get("a"), Some(&1.into()));
-        let grains = fixture.storage.run(|storage| storage.minion_data.grains("web1")).await.unwrap();
-        assert_eq!(grains, Some(map! {"os" => "Debian"}));
-        assert_eq!(events.recv().await.unwrap().tag(), "minion/refresh/web1");
+        let asked = query(map! {"os" => "Debian"});
+        let changed = PillarQuery { pillar_override: map! {"a" => 1}, ..query(map! {"os" => "Ubuntu"}) };
+        let groups = PillarQuery { ext: Some(map! {"nodegroups" => ""}), ..asked.clone() };
+        for (asked, expected, os) in [
+            (asked, Map::new(), "Debian"),
+            (changed, map! {"a" => 1}, "Ubuntu"),
+            (groups, map! {"nodegroups" => brine_value::list![]}, "Debian"),
+        ] {
+            let pillar = pillars.pillar(asked, Arc::new(|_: &MayBlock| Host::new())).await;
+            assert_eq!(pillar, expected.into());
+            let id = "web1";
+            let stored = fixture.storage.run(move |storage| {
+                let facts = storage.minion_data.facts(id);
+                (facts.grains().cloned(), facts.pillar().cloned())
+            });
+            // What a request asks for beyond the minion's pillar is not what targets decide by.
+            assert_eq!(stored.await.unwrap(), (Some(map! {"os" => os}), Some(Map::new())));
+            assert_eq!(events.recv().await.unwrap().tag(), "minion/refresh/web1");
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Fixture {
     /// Stores the grains of a minion.
     pub async fn set_grains(&self, id: &str, grains: Map) {
         let id: MinionId = id.parse().unwrap();
-        let ticket = self.storage.run(move |storage| storage.minion_data.put(&id, grains, Map::new()));
+        let ticket = self.storage.run(move |storage| storage.minion_data.put(&id, grains, Some(Map::new())));
         ticket.await.unwrap().durable().await.unwrap();
     }
 

@@ -45,7 +45,7 @@ impl Answers {
             }
         };
         match command {
-            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, .. } => {
+            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, ext, .. } => {
                 grains.insert("id".into(), id.into());
                 let grains = Arc::new(grains);
                 let request = PillarRequest {
@@ -54,6 +54,7 @@ impl Answers {
                     saltenv: saltenv.as_deref(),
                     pillarenv: pillarenv.as_deref(),
                     over: &pillar_override,
+                    on_demand: ext.as_ref(),
                     functions: Some(self.functions(Some(&grains))),
                 };
                 self.pillar.render(&request).into()

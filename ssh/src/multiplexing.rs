@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_is_told_from_a_host_that_is_away() {
+    fn a_broken_connection_is_distinguished_from_a_host_that_is_away() {
         for (errors, expected) in [
             ("mux_client_read_packet: read header failed: Broken pipe\n", true),
             ("ssh: connect to host a port 22: Connection refused\n", false),

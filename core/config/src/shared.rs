@@ -91,6 +91,9 @@ macro_rules! shared_options {
         template_output: u64 = 64 << 20,
         /// External pillar sources: a list of one-key mappings of module to arguments.
         ext_pillar: Value = Value::List(Vec::new()),
+        /// The names of the external pillar sources that minions may ask for by `pillar.ext`, with arguments of their own:
+        /// `gpg`, `nodegroups` and custom modules.
+        on_demand_ext_pillar: Vec<String> = ["libvirt", "virtkey"].map(str::to_owned).into(),
         /// Whether pillar files override the external pillar and can read it while they render. By default the
         /// external pillar overrides pillar files.
         ext_pillar_first: bool = false,

@@ -22,6 +22,8 @@ pub enum MinionCommand {
         pillarenv: Option<String>,
         /// Data merged over the pillar.
         pillar_override: Map,
+        /// An entry of `ext_pillar` for this request only: module and arguments, of Salt's `pillar.ext`.
+        ext: Option<Map>,
         /// Whether the master drops its cached pillar and grains of the minion first.
         clean_cache: bool,
     },
@@ -173,6 +175,7 @@ impl MinionCommand {
                 saltenv: optional(map, "saltenv")?,
                 pillarenv: optional(map, "pillarenv")?,
                 pillar_override: optional(map, "pillar_override")?.unwrap_or_default(),
+                ext: optional(map, "ext")?,
                 clean_cache: optional(map, "clean_cache")?.unwrap_or_default(),
             }),
             "_minion_event" => events(map),

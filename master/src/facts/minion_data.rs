@@ -26,8 +26,9 @@ impl MinionData {
         MinionData { store, changing: Mutex::default() }
     }
 
-    /// Stores a minion's grains and pillar. Grains above [`MAX_GRAINS`] are left out: targets cannot match them.
-    pub fn put(&self, id: &MinionId, grains: Map, pillar: Map) -> Ticket {
+    /// Stores a minion's grains and pillar; without one, the stored pillar stays. Grains above [`MAX_GRAINS`] are left out:
+    /// targets cannot match them.
+    pub fn put(&self, id: &MinionId, grains: Map, pillar: Option<Map>) -> Ticket {
         let mut batch = Batch::new();
         let size = msgpack::pack_map(&grains).len();
         let grains = if size <= MAX_GRAINS {
@@ -37,9 +38,13 @@ impl MinionData {
             tracing::warn!(minion = %id, size, "grains not stored: expected at most {MAX_GRAINS} bytes");
             map! {"id" => id}
         };
-        let packed = msgpack::pack_map(&map! {"grains" => grains, "pillar" => pillar});
-        batch.put(MINIONS, id.as_str().as_bytes(), packed);
         let _changing = self.changing.lock();
+        let mut data = map! {"grains" => grains};
+        let stored = || self.read(id.as_str())?.get("pillar")?.as_map().cloned();
+        if let Some(pillar) = pillar.or_else(stored) {
+            data.insert("pillar".into(), pillar.into());
+        }
+        batch.put(MINIONS, id.as_str().as_bytes(), msgpack::pack_map(&data));
         self.store.write(batch)
     }
 

@@ -56,6 +56,15 @@ impl Upstream for MasterUpstream {
         self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
     }
 
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+        if let Some(local) = &self.local {
+            return local.pillar_with(external, over);
+        }
+        let mut load = pillar_load(&self.grains.read(), None, None, over);
+        load.insert("ext".into(), external.clone().into());
+        self.ask_pillar(load)
+    }
+
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         if let Some(local) = &self.local {
             return local.refreshed_pillar(saltenv, pillarenv);

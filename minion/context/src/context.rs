@@ -107,6 +107,8 @@ pub trait Upstream: Send + Sync {
     fn fire_master(&self, event: MasterEvent) -> Result<(), String>;
     /// Returns a freshly rendered pillar, with `override_pillar` merged over it.
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
+    /// Returns a freshly rendered pillar with a further entry of `ext_pillar`, and `override_pillar` merged over it.
+    fn pillar_with(&self, external: &Map, override_pillar: &Map) -> Result<Map, String>;
     /// Returns a pillar rendered anew even if the master caches pillars.
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         self.pillar(saltenv, pillarenv, &Map::new())

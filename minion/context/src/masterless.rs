@@ -119,6 +119,16 @@ impl LocalUpstream {
     }
 }
 
+impl LocalUpstream {
+    fn render(&self, (saltenv, pillarenv): (Option<&str>, Option<&str>), over: &Map, on_demand: Option<&Map>) -> Map {
+        let grains = Arc::clone(&self.grains.read());
+        let minion = self.minion.get().and_then(Weak::upgrade);
+        let functions = minion.map(|minion| host(&minion, "pillar.items"));
+        let id = &self.id;
+        self.pillar.render(&PillarRequest { id, grains: &grains, saltenv, pillarenv, over, on_demand, functions })
+    }
+}
+
 impl Upstream for LocalUpstream {
     fn has_master(&self) -> bool {
         false
@@ -135,10 +145,11 @@ impl Upstream for LocalUpstream {
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        let grains = Arc::clone(&self.grains.read());
-        let minion = self.minion.get().and_then(Weak::upgrade);
-        let functions = minion.map(|minion| host(&minion, "pillar.items"));
-        Ok(self.pillar.render(&PillarRequest { id: &self.id, grains: &grains, saltenv, pillarenv, over, functions }))
+        Ok(self.render((saltenv, pillarenv), over, None))
+    }
+
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+        Ok(self.render((None, None), over, Some(external)))
     }
 }
 

@@ -135,6 +135,10 @@ impl Upstream for Alone {
     fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         Ok(over.clone())
     }
+
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+        Ok(external.iter().chain(over).map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
 }
 
 /// A master that answers requests by a function, and drops events.
@@ -151,6 +155,10 @@ impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F
 
     fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
         Ok(over.clone())
+    }
+
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+        Ok(external.iter().chain(over).map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
     fn ask(&self, load: Map) -> Result<Value, String> {

@@ -64,6 +64,18 @@ impl Ask for Shared {
     }
 }
 
+impl Link {
+    /// Asks for the pillar of a request.
+    fn ask_pillar(&self, mut load: Map) -> Result<Map, String> {
+        let grains = Arc::clone(&self.grains.read());
+        load.extend(map! {"cmd" => "_pillar", "id" => &self.id, "grains" => (*grains).clone()});
+        match Ask::ask(self, load)? {
+            Value::Map(pillar) => Ok(pillar),
+            _ => Err("salt-ssh sent no pillar".to_owned()),
+        }
+    }
+}
+
 impl Upstream for Link {
     fn has_master(&self) -> bool {
         false
@@ -92,19 +104,11 @@ impl Upstream for Link {
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        let grains = Arc::clone(&self.grains.read());
-        let load = map! {
-            "cmd" => "_pillar",
-            "id" => &self.id,
-            "grains" => (*grains).clone(),
-            "saltenv" => saltenv,
-            "pillarenv" => pillarenv,
-            "pillar_override" => over.clone(),
-        };
-        match Ask::ask(self, load)? {
-            Value::Map(pillar) => Ok(pillar),
-            _ => Err("salt-ssh sent no pillar".to_owned()),
-        }
+        self.ask_pillar(map! {"saltenv" => saltenv, "pillarenv" => pillarenv, "pillar_override" => over.clone()})
+    }
+
+    fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
+        self.ask_pillar(map! {"ext" => external.clone(), "pillar_override" => over.clone()})
     }
 }
 

@@ -38,6 +38,10 @@ const MODULES: &[(&str, Module)] = &[
     ("nodegroups", nodegroups),
 ];
 
+/// Those that minions may ask for with arguments of their own: the others take commands, paths or addresses, which would
+/// be a minion's way into the master.
+const ON_DEMAND: [&str; 2] = ["gpg", "nodegroups"];
+
 /// Checks the pillar options before any pillar is rendered, and returns the errors that every pillar would have: state
 /// runs refuse to start with errors. `is_custom` returns whether people's own modules have one of a name.
 pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
@@ -87,7 +91,13 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
 /// Merges the results of all entries of `ext_pillar` over the pillar.
 pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
     let malformed = || "The \"ext_pillar\" option is malformed".to_owned();
-    let Value::List(entries) = shared::ext_pillar(&source.opts) else { return errors.push(malformed()) };
+    let Value::List(mut entries) = shared::ext_pillar(&source.opts) else { return errors.push(malformed()) };
+    if let Some(entry) = request.on_demand {
+        match check_on_demand(&source.opts, entry) {
+            Ok(()) => entries.push(entry.clone().into()),
+            Err(error) => errors.push(error),
+        }
+    }
     let excluded = modules::exclude_ext_pillar(&source.opts);
     source.merging.merge(pillar, request.over.clone());
     for entry in &entries {
@@ -124,6 +134,27 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
             }
         }
     }
+}
+
+/// Checks that minions may ask for an entry.
+fn check_on_demand(opts: &Map, entry: &Map) -> Result<(), String> {
+    let allowed = shared::on_demand_ext_pillar(opts);
+    for name in entry.keys().map(ToString::to_string) {
+        if MODULES.iter().any(|(known, _)| *known == name) && !ON_DEMAND.contains(&name.as_str()) {
+            return Err(format!(
+                "ext_pillar {name} is not available on demand, since it takes commands, paths or addresses: add it to the \
+                 master's option 'ext_pillar'"
+            ));
+        }
+        if !allowed.contains(&name) {
+            return Err(format!(
+                "ext_pillar {name} is not allowed on demand: add it to the master's option 'on_demand_ext_pillar', which \
+                 has {}",
+                allowed.join(", ")
+            ));
+        }
+    }
+    Ok(())
 }
 
 impl Call<'_> {
@@ -227,6 +258,29 @@ fn nodegroups(call: &Call<'_>) -> Result<Map, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn minions_ask_for_what_cannot_harm_the_master() {
+        let opts = brine_value::map! {"on_demand_ext_pillar" => brine_value::list!["gpg", "mine", "git", "cmd_yaml", "file_tree"]};
+        for (entry, error) in [
+            (brine_value::map! {"gpg" => Value::Nil, "mine" => "x"}, None),
+            (brine_value::map! {"nodegroups" => Value::Nil}, Some("ext_pillar nodegroups is not allowed on demand")),
+            (
+                brine_value::map! {"gpg" => Value::Nil, "other" => "x"},
+                Some("ext_pillar other is not allowed on demand"),
+            ),
+            (brine_value::map! {"git" => "main ext::sh"}, Some("ext_pillar git is not available on demand")),
+            (brine_value::map! {"cmd_yaml" => "id"}, Some("ext_pillar cmd_yaml is not available on demand")),
+            (brine_value::map! {"file_tree" => "/"}, Some("ext_pillar file_tree is not available on demand")),
+        ] {
+            let checked = check_on_demand(&opts, &entry).err();
+            let is_expected = match (&checked, error) {
+                (Some(message), Some(expected)) => message.starts_with(expected),
+                (message, expected) => message.is_none() && expected.is_none(),
+            };
+            assert!(is_expected, "{entry:?}: {checked:?}");
+        }
+    }
 
     #[test]
     fn ids_go_into_commands_as_one_argument() {

@@ -68,6 +68,8 @@ pub struct PillarRequest<'a> {
     pub pillarenv: Option<&'a str>,
     /// The override merged over the pillar: `pillar={...}`.
     pub over: &'a Map,
+    /// A further entry of `ext_pillar`, of `pillar.ext`.
+    pub on_demand: Option<&'a Map>,
     /// Template functions beside those of grains and pillar, also for `ext_pillar`.
     pub functions: Option<Host>,
 }

@@ -34,6 +34,7 @@ impl Master {
             saltenv: None,
             pillarenv,
             over,
+            on_demand: None,
             functions: Some(Host::new().with_functions(Commands)),
         })
     }

@@ -23,7 +23,7 @@ pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `pillar`.
 pub static FUNCTIONS: &[Function<Context>] =
-    registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls]);
+    registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls, ext]);
 
 /// The arguments of `pillar.get`.
 #[derive(Args)]
@@ -222,6 +222,23 @@ pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: St
 #[function]
 pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     Ok(anew(context, &kwargs)?.keys().cloned().collect())
+}
+
+/// Compile the pillar with a further entry of `ext_pillar`, which the master has to allow (`on_demand_ext_pillar`), and
+/// return it.
+///
+/// CLI Example:
+///
+///     salt '*' pillar.ext '{nodegroups: _}'
+#[function]
+pub fn ext(
+    context: &Context,
+    external: Map,
+    #[default] pillar: Option<Map>,
+    #[default] unmask: Option<bool>,
+) -> CallResult {
+    let compiled = context.minion.upstream.pillar_with(&external, &pillar.unwrap_or_default());
+    Ok(shown(context, compiled.map_err(CallError::Execution)?.into(), unmask))
 }
 
 /// Returns the pillar in memory, or compiles that of an environment.

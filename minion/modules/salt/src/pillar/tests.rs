@@ -28,6 +28,13 @@ fn values_are_masked_outside_of_templates() {
             Ok(map! {"secret:word" => "xyzzy"}.into()),
         ),
         ("ls", &[], map! {"pillar" => map! {"over" => 1}}, Ok(list!["over"]), Ok(list!["over"])),
+        (
+            "ext",
+            &[],
+            map! {"external" => map! {"groups" => "a"}, "pillar" => map! {"over" => ""}},
+            Ok(map! {"groups" => MASK, "over" => ""}.into()),
+            Ok(map! {"groups" => "a", "over" => ""}.into()),
+        ),
         ("keys", &["secret"], Map::new(), Ok(list!["word", "empty"]), Ok(list!["word", "empty"])),
         (
             "keys",
