@@ -29,6 +29,7 @@ pub(crate) mod saltcheck;
 pub(crate) mod saltutil;
 pub(crate) mod schedule;
 pub(crate) mod sdb;
+pub(crate) mod seed;
 pub(crate) mod slsutil;
 pub(crate) mod sqlite3;
 pub(crate) mod state;
