@@ -38,6 +38,7 @@ pub mod redact;
 mod rooms;
 pub mod runners;
 pub mod schedule;
+pub mod state_beacon;
 pub mod suggest;
 pub mod template_functions;
 pub mod template_host;

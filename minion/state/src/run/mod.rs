@@ -1,6 +1,7 @@
-//! Runs steps in order by their requisites, and collects the results in one mapping. `listeners.rs` runs after the
-//! steps.
+//! Runs steps in order by their requisites, and collects the results in one mapping. `listeners.rs` and `beacons.rs` run
+//! after the steps.
 
+mod beacons;
 mod listeners;
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ pub struct Settings {
     pub max_parallel: usize,
 }
 
-/// Runs the steps in order, then the listeners. Sets the job's retcode: 2 if a state failed or none ran.
+/// Runs the steps in order, then the listeners, and the beacons of states. Sets the job's retcode: 2 if a state failed or none ran.
 ///
 /// # Errors
 ///
@@ -58,7 +59,8 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
             is_elsewhere: false,
         };
         // After a failure that ends the run, listeners still act on the changes before it.
-        let ran = run.steps().and_then(|goes_on| if goes_on { run.listeners() } else { Ok(()) });
+        let ran =
+            run.steps().and_then(|goes_on| if goes_on { run.listeners().and_then(|()| run.beacons()) } else { Ok(()) });
         // Parallel states run to their end also after an error.
         let ended = run.join_all();
         let mut results = Map::new();
@@ -84,7 +86,7 @@ struct Run<'scope, 'a> {
     tried: HashMap<usize, Map>,
     /// The results of chunks by index, in the order in which they ran.
     done: IndexMap<usize, Map>,
-    /// The results of listeners, by tag.
+    /// The results of listeners and beacons, by tag.
     more: Map,
     /// Parallel states.
     parallel: ParallelStates<'scope, 'a>,
@@ -284,7 +286,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             let result = self.tried.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
             if result.and_then(|result| result.get("result")) == Some(&Value::Bool(false)) {
                 let chunk = &self.low.chunks[need.chunk];
-                let name = format!("{}.{}", chunk.told_sls(), chunk.id);
+                let name = format!("{}.{}", chunk.shown_sls(), chunk.id);
                 if !failed.contains(&name) {
                     failed.push(name);
                 }

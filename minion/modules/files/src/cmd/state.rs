@@ -9,7 +9,7 @@ use crate::cmd::{self, CommandArgs};
 
 /// State functions of `cmd`.
 pub static FUNCTIONS: &[Function<StateContext>] =
-    registry!("cmd", [run, script, wait_script, wait, call, wait_call, mod_watch]);
+    registry!("cmd", [run, script, wait_script, wait, watch, call, wait_call, mod_watch]);
 
 /// Run a command. `creates`, `onlyif` and `unless` skip it when nothing is to be done.
 #[function]
@@ -83,6 +83,12 @@ pub fn wait_script(_context: &StateContext, name: String, #[keywords] _kwargs: M
 #[function]
 pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
     Ok(StateReturn::ok(&name, "").into())
+}
+
+/// Run a command only when a watched state has changes, as `wait`.
+#[function]
+pub fn watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    wait(context, name, kwargs)
 }
 
 /// Call a function of a Python file: `state('x').cmd.call(function, ...)` in `#!pydsl`, or `func`, `args` and `kws` in
@@ -283,7 +289,8 @@ mod tests {
             ("cmd.run", map! {"name" => r#"echo '{"changed": false, "comment": "same"}'"#, "stateful" => true}),
             ("cmd.run", map! {"name" => "echo words alone", "stateful" => true}),
             ("cmd.wait", map! {"name" => "echo waited"}),
-            ("cmd.mod_watch", map! {"name" => "echo waited", "sfun" => "wait"}),
+            ("cmd.watch", map! {"name" => "echo waited"}),
+            ("cmd.mod_watch", map! {"name" => "echo waited", "sfun" => "watch"}),
             ("cmd.script", map! {"name" => "salt://s.sh", "args" => "a b"}),
             ("cmd.script", map! {"name" => "other", "source" => "salt://s.sh"}),
             ("cmd.script", map! {"name" => "salt://nope.sh"}),
@@ -304,6 +311,7 @@ mod tests {
         True: same | {}
         False: Failed parsing script output! Stdout must be JSON or a line of name=value pairs. | {"retcode": 0, "stdout": "words alone", "stderr": ""}
         True:  | {}
+        True:  | {}
         True: Command "echo waited" run | {"retcode": 0, "stdout": "waited", "stderr": ""}
         False: Command 'salt://s.sh' run | {"retcode": 3, "stdout": "script a b", "stderr": ""}
         False: Command 'other' run | {"retcode": 3, "stdout": "script", "stderr": ""}
@@ -315,7 +323,7 @@ mod tests {
 
     #[test]
     fn nothing_runs_in_test_mode() {
-        let states = [states().remove(0), states().remove(10)];
+        let states = [states().remove(0), states().remove(11)];
         insta::assert_snapshot!(story(&states, true), @r#"
         None: Command "echo out; echo err >&2; exit 3" would have been executed | {"cmd": "echo out; echo err >&2; exit 3"}
         None: Command 'salt://s.sh' would have been executed | {}

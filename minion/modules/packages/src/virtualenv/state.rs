@@ -10,7 +10,7 @@ use brine_value::{FromValue, Map, Value, map};
 use brine_modules_files::cmd::{self, CommandArgs};
 
 /// State functions of `virtualenv`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed]);
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed, manage]);
 
 /// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`.
 #[function]
@@ -26,6 +26,14 @@ pub fn managed(
         Err(CallError::Execution(error)) => Ok(StateReturn::failed(&name, error).into()),
         done => Ok(done?.into()),
     }
+}
+
+/// Ensure that a virtual environment exists, as `managed`.
+#[function]
+pub fn manage(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
+    let mut kwargs = kwargs;
+    kwargs.insert("name".into(), name.into());
+    context.call.minion.states.call(context, "virtualenv.managed", Args::keyword(kwargs))
 }
 
 /// Returns the Python version of an environment.

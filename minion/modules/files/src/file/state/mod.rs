@@ -6,6 +6,7 @@
 
 mod accumulated;
 pub(crate) mod attributes;
+mod beacon;
 pub(crate) mod cached;
 mod comment;
 mod contents;
@@ -71,7 +72,8 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
         retention_schedule,
         absent,
         exists,
-        missing
+        missing,
+        beacon::mod_beacon
     ]
 );
 

@@ -13,10 +13,11 @@ mod upgrade;
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::compile::Chunk;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, list, map};
 
 use crate::pkg::{Desired, Options, Packages, packages, requested};
 use holds::{hold, unhold};
@@ -33,12 +34,16 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
         held,
         unheld,
         mod_watch,
+        mod_beacon,
         download::downloaded,
         download::group_installed,
         download::patch_installed,
         download::patch_downloaded
     ]
 );
+
+/// The beacon of a state.
+const BEACON: StateBeacon<'_> = StateBeacon { state: "pkg", functions: &["installed", "removed"], module: "pkg" };
 
 /// The arguments of `pkg.installed`.
 #[derive(Args)]
@@ -289,4 +294,16 @@ fn refresh(
         asked.store(true, Relaxed);
     }
     Ok(())
+}
+
+/// Configure a beacon for a state with `beacon: True`, at the end of the run: events for upgrades of its packages.
+#[function]
+pub fn mod_beacon(
+    context: &StateContext,
+    #[args] args: BeaconArgs,
+    #[default] pkgs: Value,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let pkgs = if pkgs.is_nil() { list![args.name.as_str()] } else { pkgs };
+    BEACON.configure(context, &args, map! {"pkgs" => pkgs})
 }

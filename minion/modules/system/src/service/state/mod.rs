@@ -5,6 +5,7 @@ mod masks;
 #[cfg(test)]
 mod tests;
 
+use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
@@ -14,7 +15,10 @@ use crate::service::manager::{How, Services, services};
 
 /// State functions of `service`.
 pub static FUNCTIONS: &[Function<StateContext>] =
-    registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch]);
+    registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch, mod_beacon]);
+
+/// The beacon of a state.
+const BEACON: StateBeacon<'_> = StateBeacon { state: "service", functions: &["running", "dead"], module: "service" };
 
 /// The arguments of `service.running` and `service.dead`.
 #[derive(Args)]
@@ -261,4 +265,16 @@ fn watched(
         StateReturn::failed(name, format!("Failed to {words} the service"))
     };
     Ok(result.with_changes(map! {name => acted}))
+}
+
+/// Configure a beacon for a state with `beacon: True`, at the end of the run: events for starts and stops of the service.
+#[function]
+pub fn mod_beacon(context: &StateContext, #[args] args: BeaconArgs, #[keywords] _kwargs: Map) -> CallResult {
+    let watched = map! {
+        "onchangeonly" => args.option("onchangeonly", true),
+        "delay" => args.option("delay", 0),
+        "emitatstartup" => args.option("emitatstartup", false),
+        "uncleanshutdown" => args.option("uncleanshutdown", Value::Nil),
+    };
+    BEACON.configure(context, &args, map! {"services" => map! {args.name.as_str() => watched}})
 }
