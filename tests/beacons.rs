@@ -154,3 +154,80 @@ async fn functions_and_directories_are_monitored() {
     let (_, data) = events.until("salt/beacon/web1/watchdog/watchdog").await;
     assert_eq!((text(&data, "path"), text(&data, "change")), (path, "created".into()));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn states_configure_beacons_for_what_they_manage() {
+    let mut system = System::start("").await;
+    system.start_minion("web1").await;
+    let path = system.path("conf").display().to_string();
+    system.write(
+        "srv/salt/watched.sls",
+        &format!(
+            "{path}:\n  file.managed:\n    - contents: a\n    - beacon: True\n    - beacon_data: {{interval: 1}}\n\
+             link: {{file.symlink: [{{name: {path}.link}}, {{target: {path}}}, {{beacon: True}}]}}\n"
+        ),
+    );
+    let applied = system.salt_json(&["web1", "state.apply", "watched"]);
+    let states = applied.get("web1").unwrap().as_map().unwrap();
+    let result = |tag: &str| {
+        let state = states.get(tag).unwrap_or_else(|| panic!("{applied}"));
+        (state.get("result").cloned(), state.get("comment").unwrap().to_string())
+    };
+    let name = format!("beacon_inotify_{path}");
+    assert_eq!(
+        result(&format!("file_|-beacon_{path}_|-{path}_|-mod_beacon")),
+        (Some(true.into()), format!("Adding {name} to beacons"))
+    );
+    assert_eq!(
+        result(&format!("file_|-beacon_link_|-{path}.link_|-mod_beacon")),
+        (Some(false.into()), "file.symlink does not work with the beacon state function".to_owned())
+    );
+    let again = system.salt_json(&["web1", "state.apply", "watched"]).to_string();
+    assert!(again.contains(&format!("Job {name} in correct state")), "{again}");
+    let mut events = system.events("salt/beacon/web1/").await;
+    // The first poll watches the file; a change before it is no event.
+    let changes = async {
+        for number in 0.. {
+            std::fs::write(&path, number.to_string()).unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
+    };
+    let wanted = format!("salt/beacon/web1/{name}/*");
+    let (tag, data) = tokio::select! {
+        found = events.until(&wanted) => found,
+        () = changes => unreachable!("changes do not end"),
+    };
+    assert_eq!((text(&data, "path"), text(&data, "change")), (path, "IN_MODIFY".into()), "{tag}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_are_copied_and_moved_to_other_minions() {
+    let mut system = System::start("peer: {web1: [schedule.add]}\n").await;
+    for id in ["web1", "web2"] {
+        system.start_minion(id).await;
+    }
+    let call = |id: &str, words: &[&str]| {
+        let report = system.salt_json(&[&[id], words].concat());
+        report.get(id).unwrap_or(&report).clone()
+    };
+    let jobs = |id: &str| call(id, &["schedule.list", "return_yaml=False"]);
+    for name in ["one", "two"] {
+        let add =
+            ["schedule.add", name, "function=test.echo", "job_args=['a: b']", "seconds=3600", "metadata={x: [1]}"];
+        assert_eq!(call("web1", &add).get("result"), Some(&true.into()));
+    }
+    let before = jobs("web1");
+    let report = call("web1", &["schedule.copy", "one", "web2"]);
+    assert_eq!(report.get("comment"), Some(&"Copied Job one from schedule to minion(s).".into()), "{report}");
+    assert_eq!(report.get("minions"), Some(&brine_value::list!["web2"]));
+    assert_eq!(jobs("web2").get("one"), before.get("one"));
+    // A job of that name is there: it stays here.
+    let report = call("web1", &["schedule.move", "one", "web2"]);
+    assert_eq!(report.get("comment"), Some(&"the following minions return False".into()), "{report}");
+    let report = call("web1", &["schedule.move", "two", "web2"]);
+    assert_eq!(report.get("comment"), Some(&"Moved Job two from schedule.".into()), "{report}");
+    assert_eq!(jobs("web2").get("two"), before.get("two"));
+    assert_eq!((jobs("web1").get("one"), jobs("web1").get("two")), (before.get("one"), None));
+    let report = call("web2", &["schedule.copy", "one", "web1"]);
+    assert_eq!(report.get("comment"), Some(&"no servers answered the published schedule.add command".into()));
+}

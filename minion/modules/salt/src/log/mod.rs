@@ -7,7 +7,7 @@ use brine_value::Value;
 pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `log`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, critical]);
+pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, exception, critical]);
 
 /// Log a message at the debug level. Returns true.
 ///
@@ -51,6 +51,16 @@ pub fn warning(context: &Context, message: Value) -> CallResult {
 pub fn error(context: &Context, message: Value) -> CallResult {
     tracing::error!(jid = context.job.jid, "{message}");
     Ok(true.into())
+}
+
+/// Log a message at the error level, as `error`: there is no exception in a call. Returns true.
+///
+/// CLI Example:
+///
+///     salt '*' log.exception 'message'
+#[function]
+pub fn exception(context: &Context, message: Value) -> CallResult {
+    error(context, message)
 }
 
 /// Log a message at the critical level, which is logged as an error. Returns true.

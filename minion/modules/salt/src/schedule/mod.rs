@@ -3,6 +3,7 @@
 mod item;
 pub(crate) mod state;
 mod switches;
+mod transfer;
 
 use std::time::Duration;
 
@@ -72,7 +73,9 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         switches::postpone_job,
         switches::skip_job,
         show_next_fire_time,
-        job_status
+        job_status,
+        transfer::copy,
+        transfer::move_
     ]
 );
 

@@ -1,5 +1,7 @@
 //! `sys`: names and documentation of functions.
 
+mod schema;
+
 use brine_context::{Context, Room, runners, suggest};
 use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
 use brine_returners::{BACKENDS, Backend, BackendOption};
@@ -21,6 +23,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         list_state_functions,
         list_state_modules,
         state_argspec,
+        schema::state_schema,
         state_doc,
         list_returners,
         list_returner_functions,

@@ -1,6 +1,7 @@
 //! `test`: functions for testing.
 
 mod providers;
+mod reports;
 pub(crate) mod state;
 mod versions;
 
@@ -49,7 +50,11 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         try_,
         not_loaded,
         raise_exception,
-        get_opts
+        get_opts,
+        reports::opts_pkg,
+        reports::module_report,
+        reports::deprecation_warning,
+        reports::tty
     ]
 );
 

@@ -186,6 +186,28 @@ fn parse(text: &str, now: i64) -> Vec<Map> {
     keys
 }
 
+/// Parses the output of `--search-keys`: `pub:KEYID:ALGORITHM:LENGTH:CREATED:EXPIRES:FLAGS`, and `uid:NAME:...` with the
+/// name percent-encoded. `now` are the seconds since 1970.
+pub(super) fn found(text: &str, now: i64) -> Vec<Map> {
+    let mut keys: Vec<Map> = Vec::new();
+    for line in text.lines() {
+        match line.split(':').collect::<Vec<_>>()[..] {
+            ["pub", id, _, length, created, expires, ..] => {
+                let mut key = described(&["pub", "", length, "", id, created, expires], now);
+                key.insert("uids".into(), Vec::<Value>::new().into());
+                keys.push(key);
+            }
+            ["uid", name, ..] => {
+                if let Some(Value::List(uids)) = keys.last_mut().and_then(|key| key.get_mut("uids")) {
+                    uids.push(unescaped(&name.replace('%', "\\x")).into());
+                }
+            }
+            _ => {}
+        }
+    }
+    keys
+}
+
 fn described(fields: &[&str], now: i64) -> Map {
     let field = |at: usize| fields.get(at).copied().unwrap_or_default();
     let day = |seconds: i64| {
@@ -256,6 +278,13 @@ mod tests {
         ] {
             assert_eq!(key.get(name), Some(&value), "{name}");
         }
+        let text = "info:1:1\npub:90B351A93EA6BFE6:1:2048:1795529011::\nuid:A%3A B <a@x>:1795529011::\nuid:\\xff\n";
+        let key = map! {
+            "keyid" => "90B351A93EA6BFE6", "created" => "2026-11-24", "keyLength" => "2048",
+            "uids" => list!["A: B <a@x>", "\u{fffd}"],
+        };
+        assert_eq!(found(text, 0), [key]);
+        assert!(found("uid:x\npub:\n", 0).is_empty());
         assert!(parse("fpr:::\nuid::\nsub:\n", 0).is_empty());
         assert_eq!((unescaped("\\xe4\\x"), unescaped("a\\xzzb")), ("\u{fffd}\\x".to_owned(), "a\\xzzb".to_owned()));
     }

@@ -5,12 +5,14 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Map, Value, map};
+use jiff::Timestamp;
 
-use super::keyring::{Done, HomeArgs, Keyring};
+use super::keyring::{self, Done, HomeArgs, Keyring};
 use super::{checked_names, data, passphrase};
 
 /// Execution functions of `gpg` that move keys.
-pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [import_key, export_key, receive_keys, read_key]);
+pub static FUNCTIONS: &[Function<Context>] =
+    registry!("gpg", [import_key, export_key, search_keys, receive_keys, read_key]);
 
 /// Where keys are received from.
 const KEY_SERVER: &str = "keys.openpgp.org";
@@ -148,6 +150,25 @@ pub fn export_key(context: &Context, #[args] args: ExportArgs) -> CallResult {
         return Ok(if args.bare { false.into() } else { map! {"res" => false}.into() });
     }
     data::finished(text, args.output.as_deref(), args.bare, "Exported key data")
+}
+
+/// Search a server for keys by email address, key id or fingerprint.
+///
+/// CLI Example:
+///
+///     salt '*' gpg.search_keys user@example.com
+#[function]
+pub fn search_keys(
+    context: &Context,
+    text: String,
+    #[default] keyserver: Option<String>,
+    #[args] home: HomeArgs,
+) -> CallResult {
+    let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
+    let text = argument(&text)?;
+    let ring = Keyring::open(context, &home, None)?;
+    let done = ring.run(&["--keyserver", &server, "--with-colons", "--search-keys", &text], None, None)?;
+    Ok(keyring::found(&done.output.stdout, Timestamp::now().as_second()).into_iter().map(Value::from).collect())
 }
 
 /// Receive keys from a server.

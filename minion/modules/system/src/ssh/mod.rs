@@ -3,6 +3,7 @@
 pub mod authorized;
 mod hosts;
 pub mod known;
+mod private;
 pub(crate) mod state;
 
 use std::path::Path;
@@ -32,6 +33,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
         rm_auth_key_from_file,
         host_keys,
         user_keys,
+        private::key_is_encrypted,
         hosts::get_known_host_entries,
         hosts::recv_known_host_entries,
         hosts::check_known_host,

@@ -10,6 +10,7 @@ use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
 
+mod custom;
 pub mod master;
 pub(crate) mod state;
 pub mod tables;
@@ -18,8 +19,10 @@ pub(super) static ROOM: Room =
     Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
 
 /// Execution functions of `status`.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("status", [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version]);
+pub static FUNCTIONS: &[Function<Context>] = registry!(
+    "status",
+    [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version, custom::custom]
+);
 
 /// Return the load averages of the last 1, 5 and 15 minutes.
 ///

@@ -1,0 +1,142 @@
+//! Copies and moves jobs to the schedules of other minions.
+
+use brine_context::Context;
+use brine_function::{Args, CallResult, function};
+use brine_value::{Map, Value, list, map};
+use brine_yaml::Style;
+
+use super::{current, delete, is};
+
+/// Copy a job to the schedule of other minions, which the master has to allow (`peer`, `schedule.add`).
+///
+/// CLI Example:
+///
+///     salt web1 schedule.copy job1 'web*'
+#[function]
+pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
+    if is(&kwargs, "test") {
+        return Ok(report(true, format!("Job: {name} would be copied from schedule.")).into());
+    }
+    send(context, &name, target)
+        .map(|sent| sent.report(format!("Copied Job {name} from schedule to minion(s).")).into())
+}
+
+/// Move a job to the schedule of other minions, which the master has to allow (`peer`, `schedule.add`). It stays here if
+/// one of them does not take it.
+///
+/// CLI Example:
+///
+///     salt web1 schedule.move job1 'web2'
+#[function(name = "move")]
+pub fn move_(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
+    if is(&kwargs, "test") {
+        return Ok(report(true, format!("Job: {name} would be moved from schedule.")).into());
+    }
+    let sent = send(context, &name, target)?;
+    if let Sent::Taken(_) = sent {
+        delete(context, name.clone(), Map::new())?;
+    }
+    Ok(sent.report(format!("Moved Job {name} from schedule.")).into())
+}
+
+/// What became of a job that was sent to others.
+enum Sent {
+    /// There is no such job here.
+    Missing(String),
+    /// No minion has answered.
+    Unanswered,
+    /// These minions have refused it.
+    Refused(Vec<Value>),
+    /// These minions have it.
+    Taken(Vec<Value>),
+}
+
+impl Sent {
+    fn report(self, done: String) -> Map {
+        let (mut report, minions) = match self {
+            Sent::Missing(name) => return report(false, format!("Job {name} does not exist.")),
+            Sent::Unanswered => {
+                return report(true, "no servers answered the published schedule.add command".to_owned());
+            }
+            Sent::Refused(minions) => (report(true, "the following minions return False".to_owned()), minions),
+            Sent::Taken(minions) => (report(true, done), minions),
+        };
+        report.insert("minions".into(), minions.into());
+        report
+    }
+}
+
+fn report(result: bool, comment: String) -> Map {
+    map! {"comment" => comment, "result" => result}
+}
+
+/// Adds a job to the schedule of other minions.
+fn send(context: &Context, name: &str, target: Value) -> Result<Sent, brine_function::CallError> {
+    let mut found = None;
+    for place in ["opts", "pillar"] {
+        let schedule = current(context, Some(place), &Map::new())?;
+        found = found.or_else(|| schedule.get(name).and_then(Value::as_map).cloned());
+    }
+    let Some(job) = found else { return Ok(Sent::Missing(name.to_owned())) };
+    let add = list![target, "schedule.add", arguments(name, &job)];
+    let add = add.as_list().unwrap_or_default().to_vec();
+    let answers = context.call("publish.publish", Args { positional: add, ..Args::default() })?;
+    let answers = answers.as_map().cloned().unwrap_or_default();
+    if answers.is_empty() {
+        return Ok(Sent::Unanswered);
+    }
+    let is_taken = |answer: &Value| answer.get("result").unwrap_or(answer).is_truthy();
+    let refused: Vec<Value> =
+        answers.iter().filter(|(_, answer)| !is_taken(answer)).map(|(minion, _)| minion.clone()).collect();
+    Ok(if refused.is_empty() { Sent::Taken(answers.keys().cloned().collect()) } else { Sent::Refused(refused) })
+}
+
+/// Returns the arguments of `schedule.add` for a job, as words of a command line.
+fn arguments(name: &str, job: &Map) -> Vec<String> {
+    let mut words = vec![format!("name={name}")];
+    for (option, value) in job {
+        let option = match option.to_string().as_str() {
+            "name" => continue,
+            "args" => "job_args".to_owned(),
+            "kwargs" => "job_kwargs".to_owned(),
+            other => other.to_owned(),
+        };
+        words.push(format!("{option}={}", brine_yaml::dump(value, Style::FLOW).trim_end()));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_is_added_with_its_arguments() {
+        let job = map! {
+            "function" => "cmd.run", "name" => "j", "args" => list!["echo 'a: b'"], "kwargs" => map! {"cwd" => "/"},
+            "seconds" => 5, "enabled" => true,
+        };
+        let expected = ["name=j", "function=cmd.run", "job_args=['echo ''a: b''']", "job_kwargs={cwd: /}", "seconds=5"];
+        assert_eq!(arguments("j", &job)[..5], expected);
+        assert_eq!(arguments("j", &job)[5], "enabled=true");
+    }
+
+    #[test]
+    fn a_job_is_taken_refused_or_not_answered() {
+        let minions = || vec!["web1".into()];
+        for (sent, expected) in [
+            (Sent::Missing("j".into()), map! {"comment" => "Job j does not exist.", "result" => false}),
+            (
+                Sent::Unanswered,
+                map! {"comment" => "no servers answered the published schedule.add command", "result" => true},
+            ),
+            (
+                Sent::Refused(minions()),
+                map! {"comment" => "the following minions return False", "result" => true, "minions" => minions()},
+            ),
+            (Sent::Taken(minions()), map! {"comment" => "done", "result" => true, "minions" => minions()}),
+        ] {
+            assert_eq!(sent.report("done".into()), expected);
+        }
+    }
+}
