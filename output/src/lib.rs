@@ -24,7 +24,7 @@ use std::str::FromStr;
 use brine_value::Value;
 
 pub use colour::{Colour, Colours};
-pub use options::{Indent, OutputOptions, StateMode, StateOutput};
+pub use options::{Indent, OutputOptions, StateMode, StateOutput, Tabular};
 
 /// An outputter, by Salt's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

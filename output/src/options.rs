@@ -3,6 +3,7 @@
 use brine_value::{FromValue, Map, Value};
 
 use crate::Colours;
+use crate::highstate::LineFormat;
 use crate::table::TableOptions;
 
 /// The indentation of JSON and YAML (`output_indent`, `--out-indent`).
@@ -77,8 +78,8 @@ pub struct OutputOptions {
     pub state_output_profile: bool,
     /// `state_output_pct`: the summary has percentages.
     pub state_output_pct: bool,
-    /// `state_tabular`: states on one line are a table.
-    pub state_tabular: bool,
+    /// `state_tabular`.
+    pub state_tabular: Tabular,
     /// `state_compress_ids`: several names of one id with one result become one entry.
     pub state_compress_ids: bool,
     /// `state_output_exclude`: results (`True`, `False`, `None`) that the filter mode hides.
@@ -87,6 +88,30 @@ pub struct OutputOptions {
     pub state_output_terse: Vec<String>,
     /// `out.table.*`.
     pub table: TableOptions,
+}
+
+/// `state_tabular`: how states on one line are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tabular {
+    /// As a sentence.
+    Off,
+    /// As a row of a table.
+    Table,
+    /// By a format.
+    Format(LineFormat),
+}
+
+impl Tabular {
+    /// Reads the option: a format that is malformed is the table.
+    fn read(value: &Value) -> Self {
+        match value {
+            Value::Str(format) if format.contains('{') => {
+                LineFormat::parse(format).map_or(Tabular::Table, Tabular::Format)
+            }
+            other if bool::from_value(other).unwrap_or_default() => Tabular::Table,
+            _ => Tabular::Off,
+        }
+    }
 }
 
 impl Default for OutputOptions {
@@ -100,7 +125,7 @@ impl Default for OutputOptions {
             state_output_diff: false,
             state_output_profile: true,
             state_output_pct: false,
-            state_tabular: false,
+            state_tabular: Tabular::Off,
             state_compress_ids: false,
             state_output_exclude: Vec::new(),
             state_output_terse: Vec::new(),
@@ -131,7 +156,7 @@ impl OutputOptions {
             "state_output_diff" => set_bool(&mut self.state_output_diff, value),
             "state_output_profile" => set_bool(&mut self.state_output_profile, value),
             "state_output_pct" => set_bool(&mut self.state_output_pct, value),
-            "state_tabular" => set_bool(&mut self.state_tabular, value),
+            "state_tabular" => self.state_tabular = Tabular::read(value),
             "state_compress_ids" => set_bool(&mut self.state_compress_ids, value),
             // `exclude` and `terse` are keyword arguments of `state.apply` for the filter mode.
             "state_output_exclude" | "exclude" => self.state_output_exclude = results(value),

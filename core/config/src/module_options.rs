@@ -164,8 +164,10 @@ module_options! {
         state_output_profile: "a boolean" bool = "True" true,
         /// The results that `state_output: filter` shows on one line.
         state_output_terse: "a list of True, False and None" Vec<Value> = "[]" Vec::new(),
-        /// Whether the highstate outputter shows terse states as a table.
-        state_tabular: "a boolean" bool = "False" false,
+        /// Whether the highstate outputter shows terse states as a table; or the format of their lines, with the colour,
+        /// name, module, function and result of the state, the end of the colour, and its return by keys as
+        /// `{0}{4:7} {2}.{3} {1}{5} {6[duration]}`.
+        state_tabular: "a boolean or a format" Value = "False" Value::Bool(false),
     }
 }
 

@@ -1,13 +1,16 @@
 //! The outputter of state runs: a block or a line for each state, and a summary for each minion.
 //!
-//! `state` formats one state, `summary` the summary, `compress` merges states of one id, `wrap` wraps warnings.
+//! `state` formats one state, `summary` the summary, `compress` merges states of one id, `wrap` wraps warnings,
+//! `line_format` is the format of `state_tabular`.
 
 mod compress;
+mod line_format;
 mod state;
 mod summary;
 mod wrap;
 
 use brine_value::{Map, Value};
+pub use line_format::LineFormat;
 use state::State;
 use summary::Counts;
 

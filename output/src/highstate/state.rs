@@ -9,7 +9,7 @@ use super::{MARGIN, document, host, wrap};
 use crate::escape::escape_control;
 use crate::text::{hang, lines};
 use crate::{Colour, Colours};
-use crate::{OutputOptions, StateMode, nested};
+use crate::{OutputOptions, StateMode, Tabular, nested};
 
 /// The last column of warnings.
 const WARNINGS_END: usize = 80;
@@ -184,7 +184,11 @@ impl<'a> State<'a> {
             colours.paint(Colour::LightRed, &format!("Warnings:\n{}", escape_control(&warnings)))
         });
         let profile = self.profile(options);
-        if options.state_tabular {
+        if let Tabular::Format(format) = &options.state_tabular {
+            let [name, module, function] = [name, module, function].map(escape_control);
+            return format.format([colours.start(colour), &name, &module, &function, word, colours.end()], self.data);
+        }
+        if options.state_tabular == Tabular::Table {
             let profile = profile.map_or_else(String::new, |(start, duration)| format!("{start} [{duration:>10}] "));
             let line = format!("{profile}{module:>10}.{function:<10} {word:7}   Name: {name}");
             let end = if warnings.is_empty() { "" } else { "\n" };

@@ -157,7 +157,8 @@ fn terse_states_can_be_a_table() {
         "service_|-b_|-b_|-running" => state(2, false, map! {"warnings" => list!["old"]}),
     };
     let terse = StateOutput { mode: StateMode::Terse, by_id: false };
-    let mut options = OutputOptions { state_tabular: true, state_output: terse, ..OutputOptions::default() };
+    let mut options =
+        OutputOptions { state_tabular: crate::Tabular::Table, state_output: terse, ..OutputOptions::default() };
     let lines = |options: &OutputOptions| {
         show(states.clone(), options).lines().skip(1).take(3).map(str::to_owned).collect::<Vec<_>>()
     };
@@ -165,6 +166,10 @@ fn terse_states_can_be_a_table() {
         lines(&options),
         ["10:00:00.000001 [    1.5 ms]       test.nop        Clean     Name: a", "Warnings:", "old",]
     );
+    options.set_all(&map! {"state_tabular" => "{4} {2}.{3} {6[__run_num__]:>3}"});
+    assert_eq!(lines(&options)[..2], ["Clean test.nop   1", "Failed service.running   2"]);
     options.state_output_profile = false;
+    // What is no format is the table.
+    options.set_all(&map! {"state_tabular" => "{9}"});
     assert_eq!(lines(&options)[0], "      test.nop        Clean     Name: a");
 }
