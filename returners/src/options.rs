@@ -96,6 +96,11 @@ impl Options {
         Ok(lifetime.as_secs())
     }
 
+    /// Returns whether old jobs are archived (`archive_jobs`).
+    pub(crate) fn archive_jobs(&self) -> bool {
+        brine_config::opts::master::archive_jobs(&self.opts)
+    }
+
     /// Returns the id of this master or minion.
     pub(crate) fn own_id(&self) -> Option<String> {
         brine_config::opts::master::id(&self.opts)

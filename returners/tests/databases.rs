@@ -5,6 +5,8 @@
 
 mod support;
 
+use std::time::Duration;
+
 use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
@@ -29,6 +31,9 @@ const DOCUMENTS: &[(&str, Check)] = &[
     ("rows have Salt's format", rows_have_salts_format),
     ("the setup upgrades Salt's tables and keeps their rows", setup_upgrades_salts_tables),
 ];
+
+/// The checks of the returner that can archive.
+const ARCHIVE: &[(&str, Check)] = &[DOCUMENTS[0], DOCUMENTS[1], ("old jobs are archived", old_jobs_are_archived)];
 
 /// The checks of the returner with a column for each field.
 const COLUMNS: &[(&str, Check)] = &[
@@ -57,7 +62,7 @@ fn mysql_behaves() {
 
 #[test]
 fn the_returners_of_postgresql_behave() {
-    let returners = [("postgres", DOCUMENTS), ("pgjsonb", DOCUMENTS), ("postgres_local_cache", COLUMNS)];
+    let returners = [("postgres", DOCUMENTS), ("pgjsonb", ARCHIVE), ("postgres_local_cache", COLUMNS)];
     behave(Kind::Postgres, &returners);
 }
 
@@ -249,6 +254,39 @@ fn large_and_odd_values_come_back(name: &str, server: &mut DatabaseServer) {
     let found = returns(&*returner);
     for (id, _, expected) in &values {
         assert!(found[*id].get("return") == Some(expected), "{name}: {id}");
+    }
+}
+
+fn old_jobs_are_archived(name: &str, server: &mut DatabaseServer) {
+    ready(name, server);
+    let mut opts = server.opts(name, &database(name));
+    opts.insert("archive_jobs".into(), true.into());
+    let returner = open(name, &Options::new(&opts, None)).unwrap();
+    let new = format!("29{}", &JID[2..]);
+    for jid in [JID, &new] {
+        returner.save_load(&Load::from_map(map! {"jid" => jid, "fun" => "test.arg"}).unwrap()).unwrap();
+    }
+    returner.save_returns(&[returned("web1", 1), returned("web2", 2)]).unwrap();
+    returner.event_return(&[Event::from_map("old", &Map::new()).unwrap()]).unwrap();
+    for table in ["salt_returns", "salt_events"] {
+        server.client(&database(name), &format!("UPDATE {table} SET alter_time = now() - interval '2 days'"));
+    }
+    returner.event_return(&[Event::from_map("new", &Map::new()).unwrap()]).unwrap();
+    // What is archived already is not archived again.
+    for _ in 0..2 {
+        returner.clean_old_jobs(Duration::from_secs(3600)).unwrap();
+    }
+    let rows = |sql: &str| server.client(&database(name), sql).trim_end().to_owned();
+    for (table, left, archived) in [
+        ("SELECT jid FROM jids", new.as_str(), JID),
+        ("SELECT id FROM salt_returns", "", "web1\nweb2"),
+        ("SELECT tag FROM salt_events", "new", "old"),
+    ] {
+        assert_eq!(
+            (rows(table).as_str(), rows(&format!("{table}_archive ORDER BY 1")).as_str()),
+            (left, archived),
+            "{table}"
+        );
     }
 }
 

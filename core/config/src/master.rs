@@ -66,6 +66,9 @@ shared_options! {
     keep_jobs: u64 = 24,
     /// The number of seconds for which jobs are kept; takes precedence over `keep_jobs`.
     keep_jobs_seconds: Option<u64> = None,
+    /// Whether the returner `pgjsonb` moves old jobs and events to the tables `jids_archive`, `salt_returns_archive` and
+    /// `salt_events_archive` instead of removing them.
+    archive_jobs: bool = false,
     /// Whether jobs are stored.
     job_cache: bool = true,
     /// Whether calls of runner functions are stored as jobs.

@@ -31,7 +31,7 @@ pub(super) struct Layout {
     pub newest_returns: &'static str,
     /// Selects the job ids below a given one that have a return younger than `SECONDS`.
     pub returned_since: &'static str,
-    /// Removes events older than `SECONDS`.
+    /// The condition of events older than `SECONDS`.
     pub old_events: &'static str,
     /// The texts of false and true in the column `success`.
     pub booleans: [&'static str; 2],
@@ -82,7 +82,7 @@ pub(super) static MYSQL: Layout = Layout {
         ON one.`jid` = newest.`jid` AND one.`id` = newest.`id` AND one.`fun` = newest.`fun` ORDER BY one.`alter_time`",
     returned_since: "SELECT DISTINCT `jid` FROM `salt_returns`
         WHERE `jid` < ? AND `alter_time` >= NOW() - INTERVAL SECONDS SECOND ORDER BY `jid`",
-    old_events: "DELETE FROM `salt_events` WHERE `alter_time` < NOW() - INTERVAL SECONDS SECOND",
+    old_events: "`alter_time` < NOW() - INTERVAL SECONDS SECOND",
     booleans: ["0", "1"],
     holds_nul: true,
 };
@@ -145,7 +145,7 @@ macro_rules! postgres {
                 ) newest",
             returned_since: "SELECT DISTINCT jid FROM salt_returns
                 WHERE jid < ? AND alter_time >= now() - interval 'SECONDS seconds' ORDER BY jid",
-    old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
+    old_events: "alter_time < now() - interval 'SECONDS seconds'",
             booleans: ["false", "true"],
             holds_nul: $holds_nul,
         }
@@ -213,7 +213,7 @@ pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
         ) newest",
     returned_since: "SELECT DISTINCT jid FROM salt_returns
         WHERE jid < ? AND added >= now() - interval 'SECONDS seconds' ORDER BY jid",
-    old_events: "DELETE FROM salt_events WHERE alter_time < now() - interval 'SECONDS seconds'",
+    old_events: "alter_time < now() - interval 'SECONDS seconds'",
     booleans: ["false", "true"],
     // In texts of their own, not within JSON.
     holds_nul: false,

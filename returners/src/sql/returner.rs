@@ -23,6 +23,9 @@ const PAGE: usize = 500;
 /// The bytes of parameters from which a statement takes no further row. MariaDB refuses statements over 16 MiB.
 const PAGE_BYTES: usize = 4 << 20;
 
+/// The tables whose old rows `archive_jobs` moves to tables of these names with `_archive`.
+const ARCHIVED: [&str; 3] = ["jids", "salt_returns", "salt_events"];
+
 /// An error of a server or its client.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
@@ -76,6 +79,8 @@ struct Sql {
     address: String,
     /// The id of this master, stored with its events.
     master: String,
+    /// Whether old jobs and events are moved to other tables instead of being removed.
+    archives: bool,
 }
 
 /// Creates a returner; the connection is opened by the first operation.
@@ -86,7 +91,9 @@ pub(super) fn create(
     connect: Connect,
 ) -> Box<dyn Returner> {
     let master = options.own_id().unwrap_or_default();
-    Box::new(Sql { layout, connect, connection: Connection::new(), address, master })
+    // As in Salt, no other returner does.
+    let archives = layout.name == "pgjsonb" && options.archive_jobs();
+    Box::new(Sql { layout, connect, connection: Connection::new(), address, master, archives })
 }
 
 /// Returns `count` groups of placeholders, such as `(?, ?), (?, ?)`.
@@ -145,6 +152,22 @@ impl Sql {
             client.execute(&format!("{into} VALUES {}", groups(group, page.len())), &parameters)?;
         }
         Ok(())
+    }
+
+    /// Removes rows of a table, or moves them to its archive.
+    fn remove(
+        &self,
+        client: &mut dyn Client,
+        table: &str,
+        condition: &str,
+        parameters: &[&str],
+    ) -> Result<(), SqlError> {
+        let delete = format!("DELETE FROM {table} WHERE {condition}");
+        if self.archives && ARCHIVED.contains(&table) {
+            let archive = format!("INSERT INTO {table}_archive SELECT * FROM old");
+            return client.execute(&format!("WITH old AS ({delete} RETURNING *) {archive}"), parameters);
+        }
+        client.execute(&delete, parameters)
     }
 
     fn texts(&self) -> Texts {
@@ -267,13 +290,18 @@ impl Returner for Sql {
         let within = |statement: &str| statement.replace("SECONDS", &older_than.as_secs().to_string());
         let (since, events) = (within(self.layout.returned_since), within(self.layout.old_events));
         self.change(|client| {
+            if self.archives {
+                for table in ARCHIVED {
+                    client.batch(&format!("CREATE TABLE IF NOT EXISTS {table}_archive (LIKE {table})"))?;
+                }
+            }
             let kept: Vec<String> = client.query(&since, &[oldest.as_str()])?.into_iter().flatten().collect();
             for table in ["jids", "salt_returns", "jid_minions"] {
                 for range in between(&kept, oldest.as_str()) {
-                    client.execute(&format!("DELETE FROM {table} WHERE jid > ? AND jid < ?"), &range)?;
+                    self.remove(client, table, "jid > ? AND jid < ?", &range)?;
                 }
             }
-            client.execute(&events, &[])
+            self.remove(client, "salt_events", &events, &[])
         })
     }
 }
