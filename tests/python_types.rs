@@ -175,6 +175,12 @@ async fn jobs_go_through_the_executors_that_they_name() {
     assert_eq!(by("[passing, direct_call]", &["test.echo", "x"]), "x".into());
     assert_eq!(by("[passing, passing]", &["test.echo", "x"]), Value::Nil);
     assert_eq!(by("[any_function]", &["far.away", "1"]), "far: far.away [1]".into());
+    let etc = system.path("m1/etc").display().to_string();
+    let local =
+        ["salt-call", "-c", &etc, "--local", "--out=json", "--module-executors=noted", "--executor-opts={depth: 3}"];
+    let output = support::within_limit(support::BRINE).args(local).args(["test.echo", "x"]).output().unwrap();
+    let expected = noted("x".into(), map! {"depth" => 3}.into());
+    assert_eq!(from_json(&stdout(&output)).unwrap().get("local"), Some(&expected), "{}", stderr(&output));
     for (executors, fun, part) in [
         ("[none]", "test.ping", "Executor 'none' is not available"),
         ("{a: 1}", "test.ping", "Wrong executors specification"),
@@ -454,4 +460,33 @@ async fn types_without_effect_are_named_in_the_log() {
     assert_eq!(system.minion_log("m1").matches("modules in '_log_handlers' have no effect").count(), 1);
     let log = system.master_log();
     assert!(log.contains("modules in '_thorium' have no effect") && !log.contains("'_queues'"), "{log}");
+}
+
+#[test]
+fn salt_call_takes_directories_of_own_modules() {
+    let system = System::new("");
+    system.configure_minion("m1", "");
+    system.write("own/modules/own.py", "def where():\n    return 'mine'\n");
+    system.write(
+        "own/states/own.py",
+        "def done(name):\n    return {'name': name, 'result': True, 'changes': {}, 'comment': __salt__['own.where']()}\n",
+    );
+    let (etc, own) = (system.path("m1/etc"), system.path("own"));
+    let call = |words: &[&str]| {
+        let mut command = support::within_limit(support::BRINE);
+        command.current_dir(&own).args([
+            "salt-call",
+            "--local",
+            "--out=json",
+            "-m",
+            "modules",
+            "--states-dir=states",
+            "-c",
+        ]);
+        let output = command.arg(&etc).args(words).output().unwrap();
+        from_json(&stdout(&output)).unwrap_or_else(|_| panic!("{}", stderr(&output))).get("local").cloned().unwrap()
+    };
+    assert_eq!(call(&["own.where"]), "mine".into());
+    let state = call(&["state.single", "own.done", "x"]);
+    assert_eq!(state.as_map().unwrap()[0].get("comment"), Some(&"mine".into()), "{state}");
 }

@@ -71,6 +71,19 @@ const OPTIONS: &[(&str, &str)] = &[
          --disable-keepalive -l= --log-level= --log-file= --log-file-level=",
     ),
     (
+        "salt-api",
+        "--version -V --versions-report -h --help -c= --config-dir= -d --daemon --pid-file= --disable-keepalive -l= \
+         --log-level= --log-file= --log-file-level=",
+    ),
+    (
+        "salt-cp",
+        "--version -V --versions-report -h --help --saltfile= -c= --config-dir= -t= --timeout= --hard-crash -H --hosts -E \
+         --pcre -L --list -G --grain -P --grain-pcre -N --nodegroup -R --range --delimiter= --out= --output= --out-indent= \
+         --output-indent= --out-file= --output-file= --out-file-append --output-file-append --no-color --no-colour \
+         --force-color --force-colour --state-output= --state_output= --state-verbose= --state_verbose= -C --chunked -n \
+         --no-compression -l= --log-level= --log-file= --log-file-level=",
+    ),
+    (
         "salt-ssh",
         "--version -V --versions-report -h --help --saltfile= -c= --config-dir= --jid= --no-parse= -r --raw --raw-shell \
          --roster= --roster-file= --refresh --refresh-cache --max-procs= --extra-filerefs= -v --verbose -s --static -w \
@@ -123,7 +136,7 @@ fn each_option_of_salts_tools_is_known() {
             tried += 1;
         }
     }
-    assert!(tried > 280, "{tried}");
+    assert!(tried > 330, "{tried}");
 }
 
 /// Options of a Saltfile stand before those of the command line and above the configuration.
@@ -177,7 +190,7 @@ fn options_that_would_change_the_result_are_refused() {
             &["salt-ssh", "--relenv", "*", "test.ping"],
             "salt-ssh: error: option --relenv: the program on a host is this one",
         ),
-        (&["salt-call", "-m", "x", "test.ping"], "salt-call: error: option --module-dirs: Brine does not run Python"),
+        (&["salt-call", "--proxyid", "x", "test.ping"], "salt-call: error: option --proxyid: proxy minions are not"),
         (&["salt-call", "-r", "test.ping"], "salt-call: error: option --resources: Brine's minions have no resources"),
         (&["salt-run", "--jid", "1", "manage.up"], "salt-run: error: '1' is not a valid JID"),
         (

@@ -44,6 +44,18 @@ struct Arguments {
     /// A directory of pillar files, for --local; may be given several times
     #[arg(long, value_name = "DIR", action = ArgAction::Append)]
     pillar_root: Vec<PathBuf>,
+    /// A directory of your own execution modules, in addition; may be given several times
+    #[arg(short, long, value_name = "DIR", action = ArgAction::Append)]
+    module_dirs: Vec<PathBuf>,
+    /// A directory of your own state modules, in addition; may be given several times
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    states_dir: Vec<PathBuf>,
+    /// What calls the function: your own modules in _executors, or direct_call
+    #[arg(long, value_name = "EXECUTORS")]
+    module_executors: Option<String>,
+    /// Options for these executors
+    #[arg(long, value_name = "MAPPING")]
+    executor_opts: Option<String>,
     /// The cache directory of the minion
     #[arg(long, value_name = "DIR")]
     cachedir: Option<PathBuf>,
@@ -116,7 +128,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let local = arguments.local || config.is_local();
     let (minion, outcome) = if local {
         let minion = masterless(config, ROOMS)?;
-        let outcome = call(&minion, &fun, args, &jid);
+        let outcome = call(&minion, &fun, args, &jid, fields(&arguments));
         (minion, outcome)
     } else {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -126,8 +138,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             connected.refresh_pillar().await?;
             let minion = Arc::clone(&connected.minion);
             let (on_thread, name, id) = (Arc::clone(&minion), fun.clone(), jid.clone());
-            let jobs = &connected.pool.executors().jobs;
-            let outcome = jobs.run(move |_| call(&on_thread, &name, args, &id)).await?;
+            let (jobs, fields) = (&connected.pool.executors().jobs, fields(&arguments));
+            let outcome = jobs.run(move |_| call(&on_thread, &name, args, &id, fields)).await?;
             if let (Called::Done(outcome), false) = (&outcome, arguments.no_return_event) {
                 connected.return_once(job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid)).await;
             }
@@ -147,6 +159,11 @@ fn overrides(arguments: &Arguments) -> Map {
     for (option, roots) in [("file_roots", &arguments.file_root), ("pillar_roots", &arguments.pillar_root)] {
         if !roots.is_empty() {
             given.insert(option.into(), map! {"base" => roots.iter().map(absolute).collect::<Value>()}.into());
+        }
+    }
+    for (option, directories) in [("module_dirs", &arguments.module_dirs), ("states_dirs", &arguments.states_dir)] {
+        if !directories.is_empty() {
+            given.insert(option.into(), directories.iter().map(absolute).collect());
         }
     }
     given.extend(arguments.cachedir.as_ref().map(|directory| ("cachedir".into(), absolute(directory))));
@@ -225,7 +242,16 @@ fn job_return(
     load
 }
 
-fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid) -> Called {
+/// Returns the settings of a call that published jobs have as fields.
+fn fields(arguments: &Arguments) -> Map {
+    [("module_executors", &arguments.module_executors), ("executor_opts", &arguments.executor_opts)]
+        .into_iter()
+        .filter_map(|(name, given)| Some((name.into(), arguments::parse_value(given.as_deref()?))))
+        .collect()
+}
+
+/// Calls a function. `fields` are added to the job.
+fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> Called {
     let Some(function) = minion.functions.get(fun) else {
         let module = fun.split('.').next().unwrap_or_default();
         if let Some(message) = minion.custom.failure("modules", module) {
@@ -239,6 +265,7 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid) -> Called {
     };
     let mut job = Job::local(jid, fun, &args);
     job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};
+    job.load.extend(fields);
     let job = Arc::new(job);
     let context = Context::new(Arc::clone(minion), job);
     minion.jobs.lock().insert(context.job.jid.clone(), Arc::clone(&context.job));

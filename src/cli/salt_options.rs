@@ -33,9 +33,6 @@ const fn value(short: Option<char>, names: &'static [&'static str], effect: Effe
 }
 
 const RESOURCES: Effect = Effect::Refused("Brine's minions have no resources");
-const NO_PYTHON: Effect = Effect::Refused("Brine does not run Python modules");
-const EXECUTORS: Effect =
-    Effect::Refused("executors are not supported: functions are called directly (Salt's direct_call)");
 const PROFILING: Effect = Effect::Refused("profiling is not supported");
 const SIGNATURE: Effect = Effect::Refused("the master signs its key by itself: set 'master_sign_pubkey: True'");
 const NO_ROSTER: Effect = Effect::Refused("use salt-ssh -H, which lists the hosts of its roster");
@@ -57,10 +54,6 @@ const SALT: &[SaltOption] = &[
 
 const SALT_CALL: &[SaltOption] = &[
     value(None, &["proxyid"], Effect::Refused("proxy minions are not supported")),
-    value(None, &["module-executors"], EXECUTORS),
-    value(None, &["executor-opts"], EXECUTORS),
-    value(Some('m'), &["module-dirs"], NO_PYTHON),
-    value(None, &["states-dir"], NO_PYTHON),
     // Grains are collected at each start when they are first needed.
     flag(None, &["skip-grains"], Effect::Nothing),
     flag(None, &["refresh-grains-cache"], Effect::Nothing),
@@ -110,12 +103,12 @@ const DAEMON: &[SaltOption] = &[flag(None, &["disable-keepalive"], Effect::Nothi
 /// Returns the options of a Salt tool that Brine does not implement.
 fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     let own: &[&[SaltOption]] = match tool {
-        "salt" => &[COMMON, SALT],
+        "salt" | "salt-cp" => &[COMMON, SALT],
         "salt-call" => &[COMMON, SALT_CALL],
         "salt-run" => &[COMMON, SALT_RUN],
         "salt-key" => &[COMMON, SALT_KEY],
         "salt-ssh" => &[COMMON, SALT_SSH],
-        "salt-master" | "salt-minion" | "salt-syndic" => &[COMMON, DAEMON],
+        "salt-master" | "salt-minion" | "salt-syndic" | "salt-api" => &[COMMON, DAEMON],
         _ => &[],
     };
     own.iter().flat_map(|options| options.iter())
