@@ -138,7 +138,7 @@ pub struct Job {
 impl Job {
     /// A return as it is sent to the master; nothing if it shall not be. The master gives the job its id, unless a
     /// returner has it (`is_returned`) by its own.
-    pub fn told_return(&self, mut load: Map, is_returned: bool) -> Option<Map> {
+    pub fn outgoing_return(&self, mut load: Map, is_returned: bool) -> Option<Map> {
         let word = match self.return_job {
             ReturnJob::No => return None,
             ReturnJob::NoCache => "nocache",

@@ -83,7 +83,7 @@ impl Run {
         if success && !returners.is_empty() {
             store(&returners, &load);
         }
-        job.told_return(load, !returners.is_empty())
+        job.outgoing_return(load, !returners.is_empty())
     }
 }
 

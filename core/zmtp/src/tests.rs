@@ -337,7 +337,7 @@ async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_name_that_does_not_resolve_is_told_from_a_host_that_is_not_there() {
+async fn a_name_that_does_not_resolve_is_distinguished_from_a_host_that_is_not_there() {
     for (host, is_unresolved) in [("no-such-host.invalid", true), ("127.0.0.1", false)] {
         for source in [None, Some("127.0.0.1:0".parse().unwrap())] {
             let opened = Endpoint::Tcp(host.into(), 1).open(source).await;

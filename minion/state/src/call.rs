@@ -114,7 +114,7 @@ impl Caller<'_> {
             if result.get("result") == Some(&Value::Bool(retry.until)) {
                 break;
             }
-            reported += &attempt_told(attempt, &result, &text(&result, "comment"));
+            reported += &attempt_text(attempt, &result, &text(&result, "comment"));
             reported.push('\n');
             let pause = retry.pause();
             spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
@@ -395,7 +395,7 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
 }
 
 /// Describes the result of an attempt on one line.
-pub(super) fn attempt_told(attempt: i64, result: &Map, comment: &str) -> String {
+pub(super) fn attempt_text(attempt: i64, result: &Map, comment: &str) -> String {
     let result = text(result, "result");
     format!("Attempt {attempt}: Returned a result of \"{result}\", with the following comment: \"{comment}\"")
 }

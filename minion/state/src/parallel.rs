@@ -11,7 +11,7 @@ use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-use super::call::{Caller, Clock, Retry, attempt_told, text};
+use super::call::{Caller, Clock, Retry, attempt_text, text};
 
 type Outcome = Result<Map, CallError>;
 
@@ -114,7 +114,7 @@ fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
         next.shift_remove("__parallel__");
         let report = match text(&next, "comment") {
             nothing if nothing.is_empty() => nothing,
-            comment => attempt_told(attempt, &next, &comment),
+            comment => attempt_text(attempt, &next, &comment),
         };
         next.insert("comment".into(), format!("{}\n{report}", text(&result, "comment")).into());
         for key in NEXT {

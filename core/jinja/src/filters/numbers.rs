@@ -43,7 +43,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("sum", sum);
     environment.add_filter("filesizeformat", |value: Given, args: Args| -> Result<String, Error> {
-        Ok(size_told(float(&value)?, Options::new(&args)?.flag(0, "binary", false)))
+        Ok(size_text(float(&value)?, Options::new(&args)?.flag(0, "binary", false)))
     });
 }
 
@@ -114,7 +114,7 @@ fn sum_of(items: &[JinjaValue], start: JinjaValue) -> Result<JinjaValue, Error> 
 }
 
 /// Returns a byte count in human-readable form.
-fn size_told(bytes: f64, binary: bool) -> String {
+fn size_text(bytes: f64, binary: bool) -> String {
     let (base, names) = if binary {
         (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"])
     } else {

@@ -125,7 +125,7 @@ impl Graph {
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
                     requisite.kind.name(),
                     chunks[index].name,
-                    chunks[index].told_sls()
+                    chunks[index].shown_sls()
                 ));
             }
             chunks[index].requisites[number].chunks.clone_from(&named);

@@ -170,7 +170,7 @@ fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<St
 
 /// Converts `module.function: [arguments]` to `module: [arguments, function]`. Anything but a list is left to the
 /// structure check.
-fn split_functions(body: &mut Map, told_of: Option<(&Value, &str)>, errors: &mut Vec<String>) {
+fn split_functions(body: &mut Map, reported_as: Option<(&Value, &str)>, errors: &mut Vec<String>) {
     let mut seen: Vec<String> = Vec::new();
     for key in body.keys().cloned().collect::<Vec<_>>() {
         let name = key.to_string();
@@ -181,7 +181,7 @@ fn split_functions(body: &mut Map, told_of: Option<(&Value, &str)>, errors: &mut
             seen.push(name);
             continue;
         };
-        if let Some((id, sls)) = told_of
+        if let Some((id, sls)) = reported_as
             && seen.iter().any(|have| have == module)
         {
             errors.push(format!("ID '{id}' in SLS '{sls}' contains multiple state declarations of the same type"));

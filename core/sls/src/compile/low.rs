@@ -49,7 +49,7 @@ impl Chunk {
     }
 
     /// Returns the SLS name for messages: inline data has none.
-    pub fn told_sls(&self) -> &str {
+    pub fn shown_sls(&self) -> &str {
         if self.sls.is_empty() { "None" } else { &self.sls }
     }
 

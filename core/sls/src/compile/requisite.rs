@@ -186,7 +186,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
                     "Requisite [{}: {module}] in state [{}] in SLS [{}] must have a string as the value",
                     kind.name(),
                     chunk.name,
-                    chunk.told_sls()
+                    chunk.shown_sls()
                 ));
             }
         }

@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn a_circle_is_told_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
+    fn a_circle_is_reported_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
         let named: Vec<_> = edges.iter().map(|(from, to)| (*from, "require", *to)).collect();
         // A node on a cycle can reach itself.
         let mut reach = [[false; 12]; 12];

@@ -222,7 +222,7 @@ pub fn check_perms(
         "lmode" => mode_text(&before),
     };
     let mut result = ret.as_map().cloned().unwrap_or_default();
-    let told_before = result.get("comment").map(ToString::to_string);
+    let comment_before = result.get("comment").map(ToString::to_string);
     if result.is_empty() {
         result =
             map! {"name" => file.display().to_string(), "changes" => Map::new(), "comment" => "", "result" => true};
@@ -283,7 +283,7 @@ pub fn check_perms(
     } else if test && !changes.is_empty() {
         result.insert("result".into(), Value::Nil);
     }
-    let report: Vec<String> = told_before.into_iter().filter(|text| !text.is_empty()).chain(report).collect();
+    let report: Vec<String> = comment_before.into_iter().filter(|text| !text.is_empty()).chain(report).collect();
     result.insert("comment".into(), report.join("; ").into());
     let mut all = result.get("changes").and_then(Value::as_map).cloned().unwrap_or_default();
     all.extend(changes);

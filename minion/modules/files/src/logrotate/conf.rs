@@ -112,13 +112,13 @@ impl Conf {
     fn describe_within(&self, depth: usize) -> Map {
         let mut report = self.commands.clone();
         if let Some(directory) = self.included().filter(|_| depth > 0) {
-            let mut files_told = Map::new();
+            let mut file_names = Map::new();
             for (name, conf) in included(directory) {
                 let more = conf.describe_within(depth - 1);
-                files_told.insert(name.into(), more.keys().cloned().collect());
+                file_names.insert(name.into(), more.keys().cloned().collect());
                 report.extend(more);
             }
-            report.insert("include files".into(), files_told.into());
+            report.insert("include files".into(), file_names.into());
         }
         for block in &self.blocks {
             report.extend(block.names.iter().map(|name| (name.as_str().into(), block.commands.clone().into())));

@@ -76,7 +76,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn partitions_are_told_from_other_file_systems() {
+    fn partitions_are_distinguished_from_other_file_systems() {
         let types = "nodev\tproc\nnodev\ttmpfs\n\text4\n";
         let mounts = "/dev/sda1 /data\\040two ext4 rw,relatime 0 0\nproc /proc proc rw 0 0\nnone /x ext4 rw 0 0\n\
                       tank /tank zfs rw 0 0\nbad\n";

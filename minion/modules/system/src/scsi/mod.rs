@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_told_in_one_line() {
+    fn failures_are_reported_in_one_line() {
         let grains = || map! {"os_family" => "Debian"};
         let none = context_with(grains(), Scripted::new(""));
         assert_eq!(ls(&none, true).unwrap(), "scsi.ls not available - lsscsi command not found".into());

@@ -187,8 +187,8 @@ impl Control {
         let output = context.run_program(&program).map_err(CallError::execution)?;
         // `status` ends with 3 where a process does not run, which is no error.
         let is_status = words.first() == Some(&"status");
-        let is_told = output.retcode == 0 || is_status || output.stdout.contains("ERROR");
-        Ok(if is_told { output.stdout } else { format!("ERROR: {}", output.stdout) })
+        let is_answer = output.retcode == 0 || is_status || output.stdout.contains("ERROR");
+        Ok(if is_answer { output.stdout } else { format!("ERROR: {}", output.stdout) })
     }
 
     /// Returns the processes with their states and reasons.

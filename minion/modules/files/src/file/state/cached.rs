@@ -131,10 +131,10 @@ pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> Stat
     let Some(copy) = file_cache::found(&context.call.config().cachedir, name, saltenv) else {
         return StateReturn::ok(name, format!("{name} is not cached"));
     };
-    let copy_told = copy.display();
+    let shown_copy = copy.display();
     match std::fs::remove_file(&copy) {
-        Ok(()) => StateReturn::ok(name, format!("{copy_told} was deleted")).with_changes(map! {"deleted" => true}),
-        Err(error) => StateReturn::failed(name, format!("Failed to delete {copy_told}: {error}")),
+        Ok(()) => StateReturn::ok(name, format!("{shown_copy} was deleted")).with_changes(map! {"deleted" => true}),
+        Err(error) => StateReturn::failed(name, format!("Failed to delete {shown_copy}: {error}")),
     }
 }
 
