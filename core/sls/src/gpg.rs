@@ -71,6 +71,15 @@ impl Gpg {
         }
     }
 
+    /// Whether a value has a PGP message, at any depth.
+    pub(crate) fn is_sealed(value: &Value) -> bool {
+        match value {
+            Value::Map(map) => map.values().any(Self::is_sealed),
+            Value::List(items) => items.iter().any(Self::is_sealed),
+            other => other.as_bytes().is_some_and(|text| SEALED.as_ref().is_none_or(|sealed| sealed.is_match(text))),
+        }
+    }
+
     /// Decrypts all PGP messages in a value, at every depth.
     pub fn open(&self, value: &mut Value) -> Result<(), GpgError> {
         match value {

@@ -90,7 +90,12 @@ impl PillarSource {
     }
 
     /// Renders a minion's pillar. It has errors as a list below `_errors`.
+    ///
+    /// PGP messages in the override are left as they are: they are the minion's, which must not have them decrypted by the
+    /// master's key.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
+        let (over, sealed): (Map, Map) = request.over.clone().into_iter().partition(|(_, value)| !Gpg::is_sealed(value));
+        let request = &PillarRequest { over: &over, ..request.clone() };
         let mut errors = Vec::new();
         let mut pillar = Map::new();
         let opts = self.opts_for(request);
@@ -112,6 +117,7 @@ impl PillarSource {
         errors.extend(top_errors);
         self.merging.merge(&mut pillar, request.over.clone());
         self.decrypt(&mut pillar, &mut errors);
+        self.merging.merge(&mut pillar, sealed);
         if !errors.is_empty() {
             tracing::error!(minion = %request.id, ?errors, "a pillar has errors");
             pillar.insert("_errors".into(), errors.into());

@@ -246,20 +246,25 @@ fn file_tree_serves_the_minion_and_its_nodegroups() {
 #[test]
 fn paths_that_fail_to_decrypt_are_named() {
     let text = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
-    let files = [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "c: 1")];
-    let master = |decrypt: Value| {
+    let own = "a:\n  b: |\n    -----BEGIN PGP MESSAGE-----\n\n    x\n    -----END PGP MESSAGE-----";
+    let files = |text| [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", text)];
+    let render = |decrypt: Value, text: &'static str, over: Map| {
         let keys = tempfile::tempdir().unwrap();
         let opts = map! {
             "decrypt_pillar" => decrypt, "gpg_decrypt_must_succeed" => true, "gpg_keydir" => keys.path().to_owned(),
         };
-        Master::new(&files, opts).pillar("m", None, &map! {"a" => map! {"b" => text}})
+        Master::new(&files(text), opts).pillar("m", None, &over)
     };
+    let master = |decrypt: Value| render(decrypt, own, Map::new());
     let report = |pillar: Map| pillar.get("_errors").map(|errors| errors.as_list().unwrap()[0].to_string());
     let error = report(master(list!["a:b"])).unwrap();
     assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
     assert_eq!(report(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
     assert_eq!(report(master(list!["a:c"])), None);
+    // Messages of the minion are not decrypted.
+    let over = map! {"a" => map! {"b" => list![map! {"c" => text}]}};
+    assert_eq!(render(list!["a"], "c: 1", over.clone()), map! {"c" => 1, "a" => over.get("a").cloned()});
 }
 
 #[test]
