@@ -94,7 +94,8 @@ impl PillarSource {
     /// PGP messages in the override are left as they are: they are the minion's, which must not have them decrypted by the
     /// master's key.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
-        let (over, sealed): (Map, Map) = request.over.clone().into_iter().partition(|(_, value)| !Gpg::is_sealed(value));
+        let (over, sealed): (Map, Map) =
+            request.over.clone().into_iter().partition(|(_, value)| !Gpg::is_sealed(value));
         let request = &PillarRequest { over: &over, ..request.clone() };
         let mut errors = Vec::new();
         let mut pillar = Map::new();

@@ -93,7 +93,8 @@ fn send(context: &Context, name: &str, target: Value) -> Result<Sent, brine_func
 
 /// Returns the arguments of `schedule.add` for a job, as words of a command line.
 fn arguments(name: &str, job: &Map) -> Vec<String> {
-    let mut words = vec![format!("name={name}")];
+    let word = |option: &str, value: &Value| format!("{option}={}", brine_yaml::dump(value, Style::FLOW).trim_end());
+    let mut words = vec![word("name", &name.into())];
     for (option, value) in job {
         let option = match option.to_string().as_str() {
             "name" => continue,
@@ -101,7 +102,7 @@ fn arguments(name: &str, job: &Map) -> Vec<String> {
             "kwargs" => "job_kwargs".to_owned(),
             other => other.to_owned(),
         };
-        words.push(format!("{option}={}", brine_yaml::dump(value, Style::FLOW).trim_end()));
+        words.push(word(&option, value));
     }
     words
 }
@@ -116,6 +117,7 @@ mod tests {
             "function" => "cmd.run", "name" => "j", "args" => list!["echo 'a: b'"], "kwargs" => map! {"cwd" => "/"},
             "seconds" => 5, "enabled" => true,
         };
+        assert_eq!(arguments("2 a: b", &Map::new()), ["name='2 a: b'"]);
         let expected = ["name=j", "function=cmd.run", "job_args=['echo ''a: b''']", "job_kwargs={cwd: /}", "seconds=5"];
         assert_eq!(arguments("j", &job)[..5], expected);
         assert_eq!(arguments("j", &job)[5], "enabled=true");
