@@ -66,7 +66,7 @@ impl LineFormat {
                 Piece::Field(field) => match &field.key {
                     Some(key) => field.write(data.get(key.as_str()).unwrap_or(&Value::Nil), &mut line),
                     None => {
-                        field.pad(field.cut(fields.get(field.place).copied().unwrap_or_default()), false, &mut line)
+                        field.pad(field.cut(fields.get(field.place).copied().unwrap_or_default()), false, &mut line);
                     }
                 },
             }
@@ -141,9 +141,8 @@ impl Field {
         let before = match self.align {
             Some('>') => missing,
             Some('^') => missing / 2,
-            Some(_) => 0,
             None if is_number => missing,
-            None => 0,
+            Some(_) | None => 0,
         };
         line.extend(std::iter::repeat_n(self.fill, before));
         line.push_str(text);

@@ -169,16 +169,15 @@ fn write(
     if let Some(id) = &id {
         config.insert("id".into(), id.as_str().into());
     }
-    let pair = match (&keys.priv_key, &keys.pub_key) {
-        (Some(private), Some(public)) => (content(private)?, content(public)?),
-        _ => {
-            let key = PrivateKey::generate(KEY_SIZE).map_err(CallError::execution)?;
-            let public = key.public().to_pem();
-            if keys.approve_key {
-                approve(context, id.as_deref(), &public, &key.public().fingerprint());
-            }
-            (key.to_pem().map_err(CallError::execution)?, public)
+    let pair = if let (Some(private), Some(public)) = (&keys.priv_key, &keys.pub_key) {
+        (content(private)?, content(public)?)
+    } else {
+        let key = PrivateKey::generate(KEY_SIZE).map_err(CallError::execution)?;
+        let public = key.public().to_pem();
+        if keys.approve_key {
+            approve(context, id.as_deref(), &public, &key.public().fingerprint());
         }
+        (key.to_pem().map_err(CallError::execution)?, public)
     };
     let config = brine_yaml::dump(&config.into(), Style::BLOCK);
     for (name, text) in [("minion", &config), ("minion.pem", &pair.0), ("minion.pub", &pair.1)] {
