@@ -27,6 +27,8 @@ use crate::{Local, metrics};
 const RETRY: Duration = Duration::from_millis(200);
 /// The time without a message after which the server is asked whether it has any.
 const STALL: Duration = Duration::from_secs(2);
+/// How often the server is asked again if it names fewer messages than were read.
+const QUESTIONS: usize = 3;
 
 /// The receiving side of a member.
 pub(crate) struct Receiver {
@@ -64,14 +66,10 @@ impl Receiver {
     /// Receives events until the connection fails.
     async fn receive(&self, backoff: &mut Backoff) -> Result<(), LinkError> {
         let resources = self.link.resources().await?;
-        let last = self.link.last_event().await?;
         let mut position = self.state.stream_position();
+        let last = self.last_event(position).await?;
         if last < position {
-            tracing::warn!(
-                position,
-                last,
-                "the servers have lost events, or answer late: reading the stream from the start"
-            );
+            tracing::warn!(position, last, "the servers have lost events: reading the stream from the start");
             position = 0;
             self.state.reached(position);
         }
@@ -86,6 +84,20 @@ impl Receiver {
         }
     }
 
+    /// Returns the number of the last message of the stream. A server that has just started may name an old one: it is
+    /// asked again, before all is read again.
+    async fn last_event(&self, position: u64) -> Result<u64, LinkError> {
+        let mut last = self.link.last_event().await?;
+        for _ in 0..QUESTIONS {
+            if last >= position {
+                break;
+            }
+            tokio::time::sleep(STALL).await;
+            last = self.link.last_event().await?;
+        }
+        Ok(last)
+    }
+
     /// Publishes the events of the stream's messages here, and sends the number of each message.
     async fn read(
         &self,
@@ -95,17 +107,13 @@ impl Receiver {
         backoff: &mut Backoff,
     ) -> Result<(), LinkError> {
         let mut parts: HashMap<String, Parts> = HashMap::new();
-        let (mut seen, mut is_behind) = (position, false);
+        let (mut seen, mut is_other) = (position, false);
         loop {
             let Ok(message) = tokio::time::timeout(STALL, messages.next()).await else {
                 // A consumer whose server has died says nothing for a long time.
-                let last = self.link.last_event().await?;
-                if last < seen {
-                    return Err(nats("the server has fewer events than before"));
-                }
-                let was_behind = std::mem::replace(&mut is_behind, last > seen);
-                if was_behind && is_behind {
-                    return Err(nats("the server sends nothing, though it has events"));
+                let was_other = std::mem::replace(&mut is_other, self.link.last_event().await? != seen);
+                if was_other && is_other {
+                    return Err(nats("the server sends nothing, though it has other events"));
                 }
                 continue;
             };
@@ -113,7 +121,7 @@ impl Receiver {
             let message = message.map_err(nats)?;
             let info = message.info().map_err(nats)?;
             let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
-            (seen, is_behind) = (number, false);
+            (seen, is_other) = (number, false);
             backoff.reset();
             self.take(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
             // An event in parts is read again from its first one.
