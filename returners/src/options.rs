@@ -97,6 +97,7 @@ impl Options {
     }
 
     /// Returns whether old jobs are archived (`archive_jobs`).
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn archive_jobs(&self) -> bool {
         brine_config::opts::master::archive_jobs(&self.opts)
     }

@@ -1,4 +1,5 @@
-//! `lowpkg.info` and `pkg.info_installed`: what dpkg knows about packages.
+//! `lowpkg.info` and `pkg.info_installed`: what dpkg knows about packages; `pkg/rpm/info.rs` is the same of
+//! rpm.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,6 +12,7 @@ use brine_value::{Map, Value};
 use jiff::Timestamp;
 
 use super::{debian, strings};
+use crate::pkg::{packages as manager, rpm_info};
 
 /// The fields of a package with those of dpkg-query, in the order of the result.
 const FIELDS: &[(&str, &str)] = &[
@@ -35,10 +37,14 @@ const FIELDS: &[(&str, &str)] = &[
 /// The line after a package.
 const END: &str = "*/~^\\*";
 
-/// Return what dpkg knows about packages, or about some: version, architecture, maintainer, description, licenses, ...
+/// Return what dpkg or rpm knows about packages, or about some: version, architecture, vendor, description, licenses, ...
 ///
 /// failhard
-///     Whether an unknown package is an error.
+///     With dpkg: whether an unknown package is an error.
+/// attr
+///     With rpm: the attributes, separated by commas.
+/// all_versions
+///     With rpm: whether all installed versions of a package are returned, as a list.
 ///
 /// CLI Example:
 ///
@@ -46,6 +52,9 @@ const END: &str = "*/~^\\*";
 ///     salt '*' lowpkg.info apache2 bash
 #[function]
 pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    if manager(context).is_ok_and(|manager| manager.is_rpm()) {
+        return Ok(rpm_info::described(context, &rpm_info::Asked::read(&packages, &kwargs))?.into());
+    }
     let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
     Ok(described(context, &strings(&packages), failhard)?.into())
 }

@@ -91,6 +91,11 @@ pub trait Database {
 
     /// Returns the files of packages, and errors.
     fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError>;
+
+    /// Whether it is the database of rpm.
+    fn is_rpm(&self) -> bool {
+        false
+    }
 }
 
 /// Packages to upgrade: the named ones, or all.

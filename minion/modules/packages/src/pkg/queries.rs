@@ -9,7 +9,7 @@ use brine_value::{Map, Value, map};
 
 use super::manager::{Details, Installed, Listed, packages};
 use super::options::{Options, is_true};
-use super::rpm::split_arch;
+use super::rpm::{info, split_arch};
 use super::versions::{compare, newer};
 use crate::lowpkg;
 use brine_function::arguments::names;
@@ -237,10 +237,14 @@ pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 }
 
 /// Return what is known about installed packages, or about some: version, architecture, vendor, description, licenses,
-/// ... With dpkg only.
+/// ... With dpkg and rpm.
 ///
 /// failhard
-///     Whether an unknown package is an error.
+///     With dpkg: whether an unknown package is an error.
+/// attr
+///     With rpm: the attributes, separated by commas, such as `version,vendor,size`.
+/// all_versions
+///     With rpm: whether all installed versions of a package are returned, as a list.
 ///
 /// CLI Example:
 ///
@@ -249,6 +253,10 @@ pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 #[function]
 pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] mut kwargs: Map) -> CallResult {
     kwargs.retain(|key, _| !key.as_str().is_some_and(|key| key.starts_with("__")));
+    if packages(context)?.is_rpm() {
+        let described = info::described(context, &info::Asked::read(&args, &kwargs))?;
+        return Ok(described.into_iter().map(|(name, about)| (name, common(about))).collect::<Map>().into());
+    }
     let failhard = kwargs.shift_remove("failhard").is_none_or(|fails| fails.is_truthy());
     if let Some((unknown, _)) = kwargs.first() {
         return Err(CallError::Execution(format!("'{unknown}' is an invalid keyword argument for this function")));
@@ -276,6 +284,21 @@ pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] m
         report.insert(name, renamed.collect::<Map>().into());
     }
     Ok(report.into())
+}
+
+/// Returns what rpm knows about a package, with the names of attributes that all managers have.
+fn common(about: Value) -> Value {
+    match about {
+        Value::List(versions) => versions.into_iter().map(common).collect(),
+        Value::Map(about) => about
+            .into_iter()
+            .map(
+                |(key, value)| if key.as_str() == Some("source_rpm") { ("source".into(), value) } else { (key, value) },
+            )
+            .collect::<Map>()
+            .into(),
+        other => other,
+    }
 }
 
 /// Return the name of a package without its architecture, if that is the host's.

@@ -274,3 +274,34 @@ fn repositories_are_managed() {
     ];
     insta::assert_snapshot!(report.join("\n"));
 }
+
+#[test]
+fn what_rpm_knows_is_returned() {
+    let fields = |name: &str, version: &str, more: &str| {
+        format!("{name}\x1f{version}\x1f1795275166\x1f1795275166\x1fx.src.rpm\x1f{version}-1\x1f{more}\x1f\x1e")
+    };
+    let one = fields("kernel", "6.1", "Two\\n lines");
+    let output =
+        [&one, &fields("kernel", "6.12", "New"), &fields("gpg-pubkey", "1", "Key"), "package no is not installed"];
+    let transcript = format!("$ rpm ...\n| {}", output.concat());
+    let about = |args: Map| {
+        let context = testing::context_with(grains(), Scripted::new(&transcript));
+        let attr = "version,install_date,install_date_time_t,source_rpm,description";
+        let mut keyword = map! {"attr" => attr};
+        keyword.extend(args);
+        let args = Args { positional: vec!["kernel".into(), "no".into()], keyword };
+        to_json(&context.call("pkg.info_installed", args).unwrap())
+    };
+    let of = |version: &str, text: &str| {
+        format!(
+            r#""version": "{version}", "install_date_time_t": 1795275166, "install_date": "2026-11-21T15:32:46Z", "source": "x.src.rpm", "description": "{text}""#
+        )
+    };
+    assert_eq!(about(Map::new()), format!(r#"{{"kernel": {{{}}}}}"#, of("6.12", "New")));
+    let all = about(map! {"all_versions" => true});
+    let (new, old) = (of("6.12", "New"), of("6.1", "Two\\\\n lines"));
+    let expected = format!(r#"{{"kernel": [{{{new}, "edition": "6.12-1"}}, {{{old}, "edition": "6.1-1"}}]}}"#);
+    assert_eq!(all, expected);
+    let unknown = story("$ rpm ...", "pkg.info_installed", map! {"attr" => "nothing"});
+    assert_eq!(unknown.trim(), "ERROR: No valid attributes found.");
+}

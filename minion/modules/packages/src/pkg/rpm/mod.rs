@@ -1,6 +1,7 @@
 //! Code shared by dnf and zypper: rpm packages, and `.repo` files.
 
 pub mod evr;
+pub mod info;
 pub mod repo_files;
 
 use std::cmp::Ordering;
@@ -65,6 +66,10 @@ impl<M: Based> Database for M {
 
     fn files(&self, context: &Context, names: &[String]) -> Result<Files, CallError> {
         files(context, names)
+    }
+
+    fn is_rpm(&self) -> bool {
+        true
     }
 }
 
