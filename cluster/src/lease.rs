@@ -108,7 +108,7 @@ impl Beginning {
 /// have lost messages that are on this bus, so that the stream has to be read again first.
 async fn mark(link: &Link, state: &State) -> Option<u64> {
     let before = state.stream_position();
-    let marked = tokio::time::timeout(link.settings.lease / 10, link.mark(state)).await;
+    let marked = tokio::time::timeout(link.settings.lease / 4, link.mark(state)).await;
     marked.ok()?.ok().filter(|number| *number > before)
 }
 
