@@ -39,6 +39,7 @@ pub(super) static ROOM: Room = Room {
         apt::keys::FUNCTIONS,
         apt::selections::FUNCTIONS,
         apt::upkeep::FUNCTIONS,
+        dnf::groups::FUNCTIONS,
         holds::FUNCTIONS,
         queries::FUNCTIONS,
         repositories::FUNCTIONS,

@@ -1,5 +1,6 @@
 //! dnf, and yum and tdnf: the package managers of the RedHat family.
 
+pub(super) mod groups;
 mod locks;
 mod repositories;
 #[cfg(test)]

@@ -305,3 +305,34 @@ fn what_rpm_knows_is_returned() {
     let unknown = story("$ rpm ...", "pkg.info_installed", map! {"attr" => "nothing"});
     assert_eq!(unknown.trim(), "ERROR: No valid attributes found.");
 }
+
+#[test]
+fn packages_of_groups_are_installed() {
+    let script = TWO.to_owned()
+        + NO_LOCKS
+        + "
+        $ dnf --quiet '--disablerepo=*' --enablerepo=case groupinfo tools
+        | Group: Tools
+        |  Description: Some tools
+        |  Mandatory Packages:
+        |    brine-one
+        |    brine-new
+        |  Default Packages:
+        |    brine-two
+        |    brine-more
+        |  Optional Packages:
+        |    brine-other
+        $ dnf --quiet '--disablerepo=*' --enablerepo=case groupinfo none
+        ! Warning: Group none does not exist.
+        $ dnf ...
+    ";
+    let repo = || map! {"fromrepo" => "case"};
+    let with = |more: Map| repo().into_iter().chain(more).collect::<Map>();
+    insta::assert_snapshot!(story(&script, "pkg.group_diff", with(map! {"name" => "tools"})));
+    insta::assert_snapshot!(story(
+        &script,
+        "pkg.group_install",
+        with(map! {"name" => list!["tools"], "skip" => "brine-more"})
+    ));
+    assert!(story(&script, "pkg.group_info", with(map! {"name" => "none"})).ends_with("Group 'none' not found"));
+}

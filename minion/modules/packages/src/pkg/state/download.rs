@@ -1,4 +1,4 @@
-//! States of downloaded packages, and those of groups and patches, which no supported package manager has.
+//! States of downloaded packages, and those of patches, which no supported package manager has.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
@@ -94,13 +94,6 @@ pub(super) fn download(
     }
     let comment = if done.changes.is_empty() { format!("Packages downloaded: {names}") } else { String::new() };
     Ok(StateReturn::ok(name, comment).with_changes(done.changes))
-}
-
-/// Ensure that a group of packages is installed. No supported package manager has groups: the state fails, as Salt's on
-/// Debian.
-#[function]
-pub fn group_installed(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    Ok(absent(&name, "pkg.group_install not available for this platform"))
 }
 
 /// Ensure that the packages of security advisories are installed. No supported package manager has them: the state

@@ -2,6 +2,7 @@
 //! `upgrade.rs` upgrades them, `holds.rs` holds versions, `download.rs` downloads packages.
 
 mod download;
+mod groups;
 mod holds;
 mod install;
 pub(crate) mod pkgrepo;
@@ -36,7 +37,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
         mod_watch,
         mod_beacon,
         download::downloaded,
-        download::group_installed,
+        groups::group_installed,
         download::patch_installed,
         download::patch_downloaded
     ]
