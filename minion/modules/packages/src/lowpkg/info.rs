@@ -52,7 +52,9 @@ const END: &str = "*/~^\\*";
 ///     salt '*' lowpkg.info apache2 bash
 #[function]
 pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    if manager(context).is_ok_and(|manager| manager.is_rpm()) {
+    if let Ok(manager) = manager(context)
+        && manager.is_rpm()
+    {
         return Ok(rpm_info::described(context, &rpm_info::Asked::read(&packages, &kwargs))?.into());
     }
     let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);

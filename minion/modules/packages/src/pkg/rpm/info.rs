@@ -88,7 +88,7 @@ pub fn described(context: &Context, asked: &Asked) -> Result<Map, CallError> {
         return Err(CallError::Execution("No valid attributes found.".into()));
     }
     let fields = asked.fields();
-    let format: String = fields.iter().map(|(_, field)| format!("{field}{FIELD_END}")).collect();
+    let format: String = fields.iter().flat_map(|(_, field)| field.chars().chain([FIELD_END])).collect();
     let mut words = vec!["rpm".to_owned(), if asked.names.is_empty() { "-qa" } else { "-q" }.to_owned()];
     words.extend(["--queryformat".to_owned(), format!("{format}{PACKAGE_END}")]);
     for name in &asked.names {
@@ -112,8 +112,8 @@ fn package(text: &str, attributes: &[&str]) -> Option<(String, String, Map)> {
     for (attribute, value) in attributes.iter().zip(values) {
         match *attribute {
             // Lines about unknown packages may stand before it.
-            "name" => name = value.lines().last().unwrap_or_default().to_owned(),
-            "edition" => edition = value.to_owned(),
+            "name" => value.lines().last().unwrap_or_default().clone_into(&mut name),
+            "edition" => value.clone_into(&mut edition),
             "build_date" | "install_date" => {
                 about.extend(date(value).map(|date| ((*attribute).into(), date.into())));
             }
