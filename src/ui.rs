@@ -134,6 +134,18 @@ impl Ui {
     }
 }
 
+/// The width of a progress bar, in columns.
+const BAR: usize = 30;
+
+/// Returns a bar of how much is done, with the percentage.
+pub fn bar(done: u64, all: u64) -> String {
+    // Without anything to do, all is done.
+    let of = |width: usize| {
+        (u128::from(done.min(all)) * width as u128).checked_div(all.into()).map_or(width, |part| part as usize)
+    };
+    format!("[{:-<BAR$}] {:>3}%", "#".repeat(of(BAR)), of(100))
+}
+
 /// Prints text and a newline on stdout, with control characters escaped. If stdout has no reader any more, the process
 /// exits without a message.
 pub fn print_plain(text: impl Display) {
@@ -232,6 +244,20 @@ mod tests {
         ui.print_error("really").unwrap();
         assert_eq!(*out.0.lock().unwrap(), b"done\n");
         assert_eq!(*err.0.lock().unwrap(), b"\r\x1b[K1 of 2\r\x1b[K2 of 2\r\x1b[Kreally\n");
+    }
+
+    #[test]
+    fn a_bar_is_full_at_the_end() {
+        for (done, all, expected) in [
+            (0, 3, "[------------------------------]   0%"),
+            (1, 3, "[##########--------------------]  33%"),
+            (999, 1000, "[#############################-]  99%"),
+            (3, 3, "[##############################] 100%"),
+            (5, 3, "[##############################] 100%"),
+            (0, 0, "[##############################] 100%"),
+        ] {
+            assert_eq!(bar(done, all), expected, "{done} of {all}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments, Shower};
 use super::salt::SimpleTargets;
 use super::usage;
-use crate::ui::{print_plain, print_plain_error};
+use crate::ui::{bar, print_plain, print_plain_error};
 use resume::Part;
 use sources::{Entry, Found, small};
 
@@ -241,8 +241,7 @@ impl Copy {
             }
             // A piece behind a missing one would make a wrong file.
             (self.tgt, self.tgt_type) = (Value::List(complete), TargetKind::List.name());
-            let percent = (sent * 100).checked_div(status.len()).unwrap_or(100).min(100);
-            self.shower.progress(&format!("{}: {percent}%", source.display()))?;
+            self.shower.progress(&format!("{} {}", bar(sent, status.len()), source.display()))?;
             append = true;
             if is_last {
                 break;

@@ -36,7 +36,7 @@ pub(super) struct Arguments {
     /// Print the number of minions that returned, failed and did not return
     #[arg(long)]
     pub summary: bool,
-    /// Show the number of returns instead of the returns
+    /// Show a progress bar and a summary instead of the returns
     #[arg(short, long)]
     pub progress: bool,
     /// Run on N random minions of the target that have the function

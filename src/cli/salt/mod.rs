@@ -236,7 +236,7 @@ async fn one_job(
     } else if arguments.show_jid {
         print_plain(format_args!("jid: {jid}"));
     }
-    shown.targeted = published.minions.len() + published.missing.len();
+    shown.expect(published.minions.len() + published.missing.len())?;
     let mut run = Run::of_published(&mut link, &jid, &user(), &published, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {

@@ -11,7 +11,7 @@ use brine_wire::PublishRequest;
 use super::super::common::Shower;
 use super::arguments::Arguments;
 use super::{NOBODY, NOTHING_RETURNED, docs};
-use crate::ui::{print_plain, print_plain_error};
+use crate::ui::{bar, print_plain, print_plain_error};
 
 /// How returns are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -22,7 +22,7 @@ enum Form {
     Together,
     /// As documentation.
     Docs,
-    /// Only their number (`--progress`).
+    /// Only how many there are, as a bar (`--progress`).
     Count,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Shown<'a> {
     shower: Shower,
     form: Form,
     /// The number of minions that are expected to return.
-    pub targeted: usize,
+    targeted: usize,
     returned: Vec<String>,
     silent: Vec<String>,
     failed: Vec<String>,
@@ -62,6 +62,12 @@ impl<'a> Shown<'a> {
             gathered: Map::new(),
             is_state: fun.starts_with("state."),
         }
+    }
+
+    /// Records the number of minions that are expected to return.
+    pub(super) fn expect(&mut self, minions: usize) -> anyhow::Result<()> {
+        self.targeted = minions;
+        if self.form == Form::Count { self.count() } else { Ok(()) }
     }
 
     /// Records a return.
@@ -105,7 +111,8 @@ impl<'a> Shown<'a> {
 
     fn count(&mut self) -> anyhow::Result<()> {
         let ended = self.returned.len() + self.silent.len();
-        self.shower.progress(&format!("{ended} of {} minions have returned", self.targeted))
+        let all = self.targeted;
+        self.shower.progress(&format!("{} {ended} of {all} minions have returned", bar(ended as u64, all as u64)))
     }
 
     /// Shows the remaining output, and returns the exit status.
