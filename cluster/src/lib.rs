@@ -83,13 +83,13 @@ pub trait Local: Send + Sync {
     fn job_published(&self, number: u64);
 
     /// Returns the texts of the publish keys, for Salt's cipher and for AES-256-GCM.
-    fn publish_keys(&self) -> [String; 2];
+    fn publish_keys(&self) -> [String; 3];
 
     /// Changes when this master has rotated its publish keys.
     fn publish_keys_changed(&self) -> watch::Receiver<()>;
 
     /// Replaces the publish keys by those of the cluster, unless they are the same.
-    fn adopt_publish_keys(&self, keys: [String; 2]) -> Pending<'_, ()>;
+    fn adopt_publish_keys(&self, keys: [String; 3]) -> Pending<'_, ()>;
 
     /// Returns the minions that are connected here, packed for [`Local::heard_members`] of the others.
     fn connected_minions(&self) -> Vec<u8>;

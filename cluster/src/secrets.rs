@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brine_system::files;
-use brine_value::{Value, map, msgpack};
+use brine_value::{Map, Value, msgpack};
 
 use crate::Local;
 use crate::link::{Link, LinkError, nats};
@@ -81,7 +81,7 @@ async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
     let mut last = None;
     loop {
         match link.get(KEY_PAIR).await {
-            Ok(entry) => return Ok(entry.and_then(|entry| entry.value).and_then(|packed| unpack_pair(&packed))),
+            Ok(entry) => return Ok(entry.and_then(|entry| entry.value).and_then(|packed| unpack(&packed))),
             Err(error @ (LinkError::Sealed(_) | LinkError::File(_) | LinkError::Servers(_))) => return Err(error),
             Err(error) => {
                 if last.replace(error.to_string()).is_none() {
@@ -96,7 +96,7 @@ async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
 /// Makes a key pair the shared one; returns the one that already is.
 async fn offer(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
     let resources = link.resources().await?;
-    let sealed = link.encrypt(KEY_PAIR, &pack_pair(pair));
+    let sealed = link.encrypt(KEY_PAIR, &pack(pair));
     if resources.values.create(KEY_PAIR, sealed).await.is_ok() {
         return Ok(None);
     }
@@ -119,12 +119,12 @@ fn adopt(pki_dir: &Path, own: Option<&str>, shared: &[String; 2]) -> Result<(), 
 
 /// Makes the publish keys of this master those of the cluster.
 pub(crate) async fn share_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
-    link.put(PUBLISH_KEYS, &pack_pair(&local.publish_keys())).await
+    link.put(PUBLISH_KEYS, &pack(&local.publish_keys())).await
 }
 
 /// Adopts the publish keys of the cluster.
 pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: Option<&[u8]>) {
-    if let Some(keys) = packed.and_then(unpack_pair) {
+    if let Some(keys) = packed.and_then(unpack) {
         local.adopt_publish_keys(keys).await;
     }
 }
@@ -132,7 +132,7 @@ pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: Option<&[u8]>)
 /// Adopts the publish keys of the cluster before the master serves, or makes its own the cluster's.
 pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
     let resources = link.resources().await?;
-    let sealed = link.encrypt(PUBLISH_KEYS, &pack_pair(&local.publish_keys()));
+    let sealed = link.encrypt(PUBLISH_KEYS, &pack(&local.publish_keys()));
     if resources.values.create(PUBLISH_KEYS, sealed).await.is_ok() {
         return Ok(());
     }
@@ -145,14 +145,19 @@ pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result
     Ok(())
 }
 
-fn pack_pair([first, second]: &[String; 2]) -> Vec<u8> {
-    msgpack::pack_map(&map! {"first" => first.as_str(), "second" => second.as_str()})
+/// The names of texts that are stored together.
+const PLACES: [&str; 3] = ["first", "second", "third"];
+
+fn pack<const N: usize>(texts: &[String; N]) -> Vec<u8> {
+    let fields: Map = PLACES.iter().zip(texts).map(|(name, text)| ((*name).into(), text.into())).collect();
+    msgpack::pack_map(&fields)
 }
 
-fn unpack_pair(packed: &[u8]) -> Option<[String; 2]> {
+fn unpack<const N: usize>(packed: &[u8]) -> Option<[String; N]> {
     let fields = msgpack::unpack_map(packed).ok()?;
-    let text = |name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
-    Some([text("first")?, text("second")?])
+    let texts: Option<Vec<String>> =
+        PLACES.iter().take(N).map(|name| fields.get(*name).and_then(Value::as_str).map(str::to_owned)).collect();
+    texts?.try_into().ok()
 }
 
 #[cfg(test)]
@@ -169,6 +174,6 @@ mod tests {
         adopt(directory.path(), Some("private\n"), &shared).unwrap();
         let error = adopt(directory.path(), Some("other"), &shared).unwrap_err().to_string();
         assert!(error.contains("master.pem differs from the key pair of the cluster"), "{error}");
-        assert_eq!(unpack_pair(&pack_pair(&shared)), Some(shared));
+        assert_eq!(unpack(&pack(&shared)), Some(shared));
     }
 }

@@ -8,7 +8,7 @@ use aes::cipher::block_padding::Pkcs7;
 use aes::cipher::{BlockModeDecrypt, BlockModeEncrypt, InnerIvInit, KeyInit};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use super::CryptError;
 use super::token::{NONCE_LENGTH, constant_time_eq, random_bytes};
@@ -27,17 +27,38 @@ pub(super) struct Crypticle {
     mac: Hmac<Sha256>,
 }
 
+/// Returns a key of HMAC-SHA256 as a block of the hash: a shorter key is padded with zeros.
+fn padded(key: &[u8]) -> [u8; 64] {
+    let mut block = [0; 64];
+    block[..key.len()].copy_from_slice(key);
+    block
+}
+
 impl Crypticle {
     pub(super) fn generate() -> Self {
         Self::new(random_bytes())
     }
 
+    /// Derives a key from a secret and what it is for, by HMAC-SHA256 with a counter.
+    pub(super) fn derived(secret: &[u8], parts: &[&[u8]]) -> Self {
+        let mut key = [0; AES_KEY + HMAC_KEY];
+        for (counter, block) in (1_u8..).zip(key.chunks_mut(MAC)) {
+            // A digest has the size of HMAC's key.
+            let mut mac = Hmac::<Sha256>::new(&padded(&Sha256::digest(secret)).into());
+            mac.update(&[counter]);
+            for part in parts {
+                mac.update(&(part.len() as u64).to_be_bytes());
+                mac.update(part);
+            }
+            let digest = mac.finalize().into_bytes();
+            block.copy_from_slice(&digest[..block.len()]);
+        }
+        Self::new(key)
+    }
+
     fn new(key: [u8; AES_KEY + HMAC_KEY]) -> Self {
-        // HMAC pads a key that is shorter than a block of its hash with zeros.
-        let mut block = [0; 64];
-        block[..HMAC_KEY].copy_from_slice(&key[AES_KEY..]);
         let aes: [u8; AES_KEY] = std::array::from_fn(|i| key[i]);
-        Crypticle { key, aes: Aes192::new(&aes.into()), mac: Hmac::new(&block.into()) }
+        Crypticle { key, aes: Aes192::new(&aes.into()), mac: Hmac::new(&padded(&key[AES_KEY..]).into()) }
     }
 
     pub(super) fn from_key_text(text: &str) -> Result<Self, CryptError> {

@@ -26,6 +26,12 @@ impl Session {
         })
     }
 
+    /// Derives a key of Salt's cipher from a secret and what it is for: the same for the same, and as good as random without
+    /// the secret.
+    pub fn derived(secret: &[u8], parts: &[&[u8]]) -> Self {
+        Session(Key::Crypticle(Crypticle::derived(secret, parts)))
+    }
+
     /// Decodes a key written by [`Session::key_text`] or by Salt. The format identifies the cipher.
     pub fn from_key_text(text: &str) -> Result<Self, CryptError> {
         match Gcm::from_key_text(text) {

@@ -10,19 +10,21 @@ use std::time::Duration;
 
 use brine_config::MasterConfig;
 use brine_crypt::{Cipher, CryptError, PublicKey};
+use brine_ids::MinionId;
 use brine_runtime::executors::{Blocking, Executor};
 use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict, deferral};
 use brine_zmtp::Peer;
+use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use crate::events::Events;
-use crate::keys::Decision;
+use crate::keys::{Decision, KeyState};
 use crate::metrics;
 use crate::storage::Storage;
 use identity::Identity;
 use rate_limit::AuthLimit;
-use sessions::Sessions;
+use sessions::{Opened, Sessions};
 use turns::Turns;
 
 /// The secrets for the admission of minions.
@@ -70,6 +72,22 @@ impl Admission {
     /// Returns the session keys of minions.
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.secrets.sessions
+    }
+
+    /// Decrypts a request of a minion that has authenticated with another member of the cluster: a load balancer gives each
+    /// connection of Salt's minions to another one. `None` without a cluster, if the address asks too often, or if the
+    /// request is not that of an accepted key.
+    pub async fn open_shared(&self, peer: &Peer, id: &MinionId, sealed: Bytes) -> Option<Opened> {
+        let sessions = self.sessions();
+        if !sessions.are_shared() || !self.ciphers.contains(&Cipher::AesCbcHmac) {
+            return None;
+        }
+        self.limit.admit(&peer.address).await.ok()?;
+        let minion = id.clone();
+        let known = self.storage.run(move |storage| storage.keys.get(KeyState::Accepted, &minion)).await;
+        let public_key = PublicKey::from_pem(&known.ok()?.ok()??).ok()?;
+        let (sessions, id) = (Arc::clone(sessions), id.clone());
+        self.crypto.run(move |_| sessions.open_shared(&id, Arc::new(public_key), &sealed)).await.ok()?.ok()
     }
 
     /// Answers an `_auth` request with a packed, signed reply.

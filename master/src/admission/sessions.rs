@@ -1,7 +1,7 @@
 //! Session keys of minions, publish keys for each cipher, and their rotation.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use brine_crypt::{
@@ -92,6 +92,9 @@ pub struct PublishKeys {
     pub cbc: Session,
     /// For minions that use AES-256-GCM.
     pub gcm: Session,
+    /// Never sent to minions: the keys of sessions with Salt's cipher are derived from it, so that every member of a cluster
+    /// knows them.
+    pub seed: Session,
     /// The master's signatures of both, once they are made.
     signatures: Arc<[OnceLock<Vec<u8>>; 2]>,
 }
@@ -101,8 +104,21 @@ impl PublishKeys {
         PublishKeys {
             cbc: Session::generate(Cipher::AesCbcHmac),
             gcm: Session::generate(Cipher::Aes256Gcm),
+            seed: Session::generate(Cipher::Aes256Gcm),
             signatures: Arc::default(),
         }
+    }
+
+    /// Returns the keys that the members of a cluster share.
+    #[cfg(feature = "cluster")]
+    pub fn of_cluster(cbc: Session, gcm: Session, seed: Session) -> Self {
+        PublishKeys { cbc, gcm, seed, signatures: Arc::default() }
+    }
+
+    /// Returns the session with Salt's cipher of a minion that holds a key.
+    fn session_of(&self, id: &MinionId, public_key: &PublicKey) -> Session {
+        let parts = [b"session", id.as_str().as_bytes(), public_key.to_pem().as_bytes()].map(<[u8]>::to_vec);
+        Session::derived(self.seed.key_text().as_bytes(), &parts.each_ref().map(Vec::as_slice))
     }
 
     /// Returns the master's signature of a key, the same for all minions. `sign` creates it on first use.
@@ -132,6 +148,8 @@ pub struct Sessions {
     publish: RwLock<PublishKeys>,
     serial: AtomicU64,
     rotated: watch::Sender<()>,
+    /// Whether other members of a cluster have the same keys.
+    shared: AtomicBool,
 }
 
 impl Default for Sessions {
@@ -149,11 +167,12 @@ impl Sessions {
             publish: RwLock::new(PublishKeys::generate()),
             serial: AtomicU64::new(now_micros()),
             rotated: watch::Sender::new(()),
+            shared: AtomicBool::new(false),
         }
     }
 
-    /// Begins a session of an authenticated minion. With Salt's cipher its processes share one until keys are rotated; with
-    /// AES-256-GCM each has its own, as each numbers its requests.
+    /// Begins a session of an authenticated minion. With Salt's cipher its processes share one until keys are rotated, in a
+    /// cluster with all members; with AES-256-GCM each has its own, as each numbers its requests.
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
         let mut minions = self.minions.lock();
         let sessions = minions.entry(id.clone()).or_default();
@@ -163,7 +182,10 @@ impl Sessions {
         {
             return known.session.clone();
         }
-        let session = Session::generate(cipher);
+        let session = match cipher {
+            Cipher::AesCbcHmac if self.are_shared() => self.publish.read().session_of(id, &public_key),
+            _ => Session::generate(cipher),
+        };
         let number = self.begun.fetch_add(1, Ordering::Relaxed);
         let window = ReplayWindow::default();
         let begun = session.clone();
@@ -215,13 +237,40 @@ impl Sessions {
 
     /// Replaces the keys of the publish stream by those of the cluster. Returns whether they differ.
     #[cfg(feature = "cluster")]
-    pub fn adopt(&self, cbc: Session, gcm: Session) -> bool {
+    pub fn adopt(&self, keys: PublishKeys) -> bool {
         let known = self.publish_keys();
-        if known.cbc.key_text() == cbc.key_text() && known.gcm.key_text() == gcm.key_text() {
+        self.shared.store(true, Ordering::Relaxed);
+        let pairs = [(&known.cbc, &keys.cbc), (&known.gcm, &keys.gcm), (&known.seed, &keys.seed)];
+        if pairs.iter().all(|(known, new)| known.key_text() == new.key_text()) {
             return false;
         }
-        self.replace(PublishKeys { cbc, gcm, signatures: Arc::default() });
+        self.replace(keys);
         true
+    }
+
+    /// Returns the keys of the publish stream, for the other members of the cluster.
+    #[cfg(feature = "cluster")]
+    pub fn share(&self) -> PublishKeys {
+        self.shared.store(true, Ordering::Relaxed);
+        self.publish_keys()
+    }
+
+    /// Whether other members of a cluster have the same keys.
+    pub fn are_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
+    /// Decrypts a request as [`open`](Self::open), of a minion that has authenticated with another member of the cluster.
+    pub fn open_shared(
+        &self,
+        id: &MinionId,
+        public_key: Arc<PublicKey>,
+        sealed: &[u8],
+    ) -> Result<Opened, SessionError> {
+        let session = self.publish.read().session_of(id, &public_key);
+        session.open(sealed, None, &purpose::request(id))?;
+        self.begin(id, public_key, Cipher::AesCbcHmac);
+        self.open(id, sealed)
     }
 
     fn replace(&self, keys: PublishKeys) {
@@ -362,6 +411,29 @@ mod tests {
         assert!(matches!(sessions.open(&web1, &request), Err(SessionError::Replay)));
         let unnumbered = seal(&session, &web1, map! {"cmd" => "x"});
         assert!(matches!(sessions.open(&web1, &unnumbered), Err(SessionError::Replay)));
+    }
+
+    #[cfg(feature = "cluster")]
+    #[test]
+    fn members_of_a_cluster_open_requests_of_each_others_sessions() {
+        let (here, there, web1, key) = (Sessions::new(), Sessions::new(), id("web1"), Arc::new(KEY.public()));
+        there.adopt(here.share());
+        assert!(here.are_shared() && there.are_shared() && !Sessions::new().are_shared());
+        let session = here.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
+        let request = seal(&session, &web1, map! {"cmd" => "x"});
+        assert!(matches!(there.open(&web1, &request), Err(SessionError::NoSession)));
+        // It is decrypted: what is missing is the token.
+        assert!(matches!(there.open_shared(&web1, Arc::clone(&key), &request), Err(SessionError::BadToken)));
+        let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
+        for (id, key) in [(id("web2"), Arc::clone(&key)), (web1.clone(), other)] {
+            assert!(matches!(there.open_shared(&id, key, &request), Err(SessionError::Crypt(_))), "{id}");
+        }
+        let gcm = here.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
+        let request = seal(&gcm, &web1, map! {"cmd" => "x", "serial" => 1});
+        assert!(matches!(there.open_shared(&web1, Arc::clone(&key), &request), Err(SessionError::Crypt(_))));
+        // After a rotation the keys are others.
+        here.rotate();
+        assert_ne!(here.begin(&web1, key, Cipher::AesCbcHmac).key_text(), session.key_text());
     }
 
     #[test]

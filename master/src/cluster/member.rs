@@ -19,7 +19,7 @@ use super::keys::Keys;
 use super::{OPTION, OptionalGate, OptionalShared};
 use crate::StartError;
 use crate::admission::identity::Identity;
-use crate::admission::sessions::Sessions;
+use crate::admission::sessions::{PublishKeys, Sessions};
 use crate::facts::Facts;
 use crate::jobs::Jobs;
 use crate::keys::KeyStore;
@@ -111,24 +111,26 @@ impl Local for OfMaster {
         self.jobs.job_published(number);
     }
 
-    fn publish_keys(&self) -> [String; 2] {
-        let keys = self.sessions.publish_keys();
-        [keys.cbc.key_text(), keys.gcm.key_text()]
+    fn publish_keys(&self) -> [String; 3] {
+        let keys = self.sessions.share();
+        [keys.cbc, keys.gcm, keys.seed].map(|key| key.key_text())
     }
 
     fn publish_keys_changed(&self) -> watch::Receiver<()> {
         self.sessions.rotated()
     }
 
-    fn adopt_publish_keys(&self, [cbc, gcm]: [String; 2]) -> Pending<'_, ()> {
+    fn adopt_publish_keys(&self, [cbc, gcm, seed]: [String; 3]) -> Pending<'_, ()> {
         Box::pin(async move {
             let read = |text: &str, cipher| {
                 Session::from_key_text(text).ok().filter(|session: &Session| session.cipher() == cipher)
             };
-            let (Some(cbc), Some(gcm)) = (read(&cbc, Cipher::AesCbcHmac), read(&gcm, Cipher::Aes256Gcm)) else {
+            let (Some(cbc), Some(gcm), Some(seed)) =
+                (read(&cbc, Cipher::AesCbcHmac), read(&gcm, Cipher::Aes256Gcm), read(&seed, Cipher::Aes256Gcm))
+            else {
                 return tracing::error!("the publish keys of the cluster are invalid");
             };
-            self.jobs.stream.adopt_keys(cbc, gcm).await;
+            self.jobs.stream.adopt_keys(PublishKeys::of_cluster(cbc, gcm, seed)).await;
         })
     }
 

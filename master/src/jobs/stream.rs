@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_config::MasterConfig;
-#[cfg(feature = "cluster")]
-use brine_crypt::Session;
 use brine_crypt::{Cipher, CryptError, SignatureAlgorithm};
 use brine_ids::Jid;
 use brine_runtime::executors::Executor;
@@ -114,8 +112,8 @@ impl PublishStream {
 
     /// Replaces the publish keys by those of the cluster, with the same notice.
     #[cfg(feature = "cluster")]
-    pub async fn adopt_keys(self: &Arc<Self>, cbc: Session, gcm: Session) {
-        if self.sessions.adopt(cbc, gcm) {
+    pub async fn adopt_keys(self: &Arc<Self>, keys: PublishKeys) {
+        if self.sessions.adopt(keys) {
             self.notify_of_keys().await;
         }
     }

@@ -96,11 +96,15 @@ impl Handler for RequestHandler {
                 return Some(refuse(&peer, Some(&id), &WireError::OldVersion(version)));
             }
             Envelope::Sealed { id, load, encryption, signature, .. } => {
-                let (sessions, minion) = (Arc::clone(services.admission.sessions()), id.clone());
+                let (sessions, minion, sealed) = (Arc::clone(services.admission.sessions()), id.clone(), load.clone());
                 let mut opened =
-                    match decode(&services.executors.crypto, load.len(), move || sessions.open(&minion, &load)).await {
+                    match decode(&services.executors.crypto, load.len(), move || sessions.open(&minion, &sealed)).await
+                    {
                         Some(Ok(opened)) => opened,
-                        Some(Err(error)) => return Some(refuse(&peer, Some(&id), &error)),
+                        Some(Err(error)) => match Box::pin(services.admission.open_shared(&peer, &id, load)).await {
+                            Some(opened) => opened,
+                            None => return Some(refuse(&peer, Some(&id), &error)),
+                        },
                         None => return self.refuse(&peer),
                     };
                 peer.authenticate();
