@@ -63,8 +63,8 @@ impl Pillars {
     }
 
     /// Returns a minion's pillar. Stores it with the grains, and publishes the change. A pillar with an override or an
-    /// external source of the request is not stored: targets by pillar decide by what is stored. Pillar files call runner
-    /// and wheel functions of `master`.
+    /// external source of the request is not stored: targets by pillar match the stored one. Pillar files call runner and
+    /// wheel functions of `master`.
     pub async fn pillar(self: &Arc<Self>, query: PillarQuery, master: MasterHost) -> Value {
         let (pillars, id) = (Arc::clone(self), query.id.clone());
         let rendered = self.render.run(move |thread| {

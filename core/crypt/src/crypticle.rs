@@ -39,7 +39,7 @@ impl Crypticle {
         Self::new(random_bytes())
     }
 
-    /// Derives a key from a secret and what it is for, by HMAC-SHA256 with a counter.
+    /// Derives a key from a secret and its context by HMAC-SHA256 with a counter.
     pub(super) fn derived(secret: &[u8], parts: &[&[u8]]) -> Self {
         let mut key = [0; AES_KEY + HMAC_KEY];
         for (counter, block) in (1_u8..).zip(key.chunks_mut(MAC)) {

@@ -422,7 +422,7 @@ mod tests {
         let session = here.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
         let request = seal(&session, &web1, map! {"cmd" => "x"});
         assert!(matches!(there.open(&web1, &request), Err(SessionError::NoSession)));
-        // It is decrypted: what is missing is the token.
+        // The request is decrypted; its token is missing.
         assert!(matches!(there.open_shared(&web1, Arc::clone(&key), &request), Err(SessionError::BadToken)));
         let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
         for (id, key) in [(id("web2"), Arc::clone(&key)), (web1.clone(), other)] {

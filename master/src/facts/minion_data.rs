@@ -38,13 +38,19 @@ impl MinionData {
             tracing::warn!(minion = %id, size, "grains not stored: expected at most {MAX_GRAINS} bytes");
             map! {"id" => id}
         };
-        let _changing = self.changing.lock();
-        let mut data = map! {"grains" => grains};
-        let stored = || self.read(id.as_str())?.get("pillar")?.as_map().cloned();
-        if let Some(pillar) = pillar.or_else(stored) {
-            data.insert("pillar".into(), pillar.into());
-        }
-        batch.put(MINIONS, id.as_str().as_bytes(), msgpack::pack_map(&data));
+        let packed = |grains: Map, pillar: Option<Map>| {
+            let mut data = map! {"grains" => grains};
+            data.extend(pillar.map(|pillar| ("pillar".into(), pillar.into())));
+            msgpack::pack_map(&data)
+        };
+        let (row, _changing) = if pillar.is_some() {
+            (packed(grains, pillar), self.changing.lock())
+        } else {
+            let changing = self.changing.lock();
+            let stored = self.read(id.as_str()).and_then(|data| data.get("pillar")?.as_map().cloned());
+            (packed(grains, stored), changing)
+        };
+        batch.put(MINIONS, id.as_str().as_bytes(), row);
         self.store.write(batch)
     }
 

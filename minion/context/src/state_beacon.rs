@@ -1,4 +1,4 @@
-//! The beacons that states configure for what they manage, by their argument `beacon`.
+//! Beacons of states: the argument `beacon` of a state configures a beacon for its file, package or service.
 
 use brine_function::{Args, CallResult};
 use brine_value::{Map, Value, map};

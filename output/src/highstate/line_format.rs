@@ -33,7 +33,7 @@ const DATA: usize = 6;
 const MAX_WIDTH: usize = 1000;
 
 impl LineFormat {
-    /// Parses a format; `None` if it is malformed, or names what is not there.
+    /// Parses a format. Returns `None` if it is malformed or has an unknown field.
     pub fn parse(text: &str) -> Option<Self> {
         let (mut pieces, mut rest, mut numbered) = (Vec::new(), text, 0);
         let mut literal = String::new();

@@ -1,5 +1,5 @@
-//! Beacons of states: states with `beacon` run `mod_beacon` once at the end, which configures a beacon for what they
-//! manage.
+//! Beacons of states: `mod_beacon` of each state with the argument `beacon` runs once at the end, and configures a beacon
+//! for the object of the state.
 
 use brine_function::CallError;
 

@@ -236,8 +236,8 @@ pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
     Ok(map! {"errors" => errors, "packages" => found}.into())
 }
 
-/// Return what is known about installed packages, or about some: version, architecture, vendor, description, licenses,
-/// ... With dpkg and rpm.
+/// Return the attributes of all or some installed packages, such as version, architecture, vendor, description and
+/// licenses. Available with dpkg and rpm.
 ///
 /// failhard
 ///     With dpkg: whether an unknown package is an error.

@@ -129,7 +129,7 @@ pub fn mkconfig(
 ) -> CallResult {
     let directory = match tmp {
         Some(directory) => PathBuf::from(directory),
-        None => call(context, "temp.dir", Args::default())?.to_string().into(),
+        None => context.call("temp.dir", Args::default())?.to_string().into(),
     };
     write(context, &directory, id_, config, &keys)?;
     let path = |name: &str| directory.join(name);
@@ -228,7 +228,7 @@ fn run_bootstrap(context: &Context, root: &Path, prepared: &Path) -> Result<bool
     let script = inside(root, &copy_bootstrap(context, prepared)?);
     let line = format!("sh {} -c {}", quote(&script), quote(&inside(root, prepared)));
     let args = Args::positional([root.to_string_lossy().as_ref().into(), line.into()]);
-    let ran = call(context, "cmd.run_chroot", args)?;
+    let ran = context.call("cmd.run_chroot", args)?;
     let is_done = ran.get("retcode") == Some(&0.into());
     if !is_done {
         let output = ran.get("stderr").map(ToString::to_string);
@@ -252,7 +252,7 @@ fn prepare_resolver(root: &Path) -> Result<(), CallError> {
 
 /// Copies the bootstrap script into a directory, and returns its path.
 fn copy_bootstrap(context: &Context, directory: &Path) -> Result<PathBuf, CallError> {
-    let script = call(context, "config.gather_bootstrap_script", Args::default())?.to_string();
+    let script = context.call("config.gather_bootstrap_script", Args::default())?.to_string();
     let name = Path::new(&script).file_name().ok_or_else(|| CallError::Execution(format!("{script} is not a file")))?;
     let copy = directory.join(name);
     files::write_atomic(&copy, &read(Path::new(&script))?, 0o700).map_err(CallError::execution)?;
@@ -264,7 +264,7 @@ fn private_directory(context: &Context, root: &Path) -> Result<PathBuf, CallErro
     let parent = below(root, "/tmp")?;
     fs::create_dir_all(&parent).map_err(failed("create", &parent))?;
     let keyword = map! {"parent" => parent, "prefix" => "seed-"};
-    Ok(call(context, "temp.dir", Args { keyword, ..Args::default() })?.to_string().into())
+    Ok(context.call("temp.dir", Args { keyword, ..Args::default() })?.to_string().into())
 }
 
 /// Returns a path below a root directory, which may be the image of somebody else: a link that leads out of it is an error.
@@ -288,10 +288,6 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> C
     move |error| CallError::execution(files::FileError::at(action, path)(error))
 }
 
-fn call(context: &Context, function: &str, args: Args) -> CallResult {
-    context.call(function, args)
-}
-
 /// A root directory: a directory as it is, or a mounted device or image.
 enum Mounted {
     Directory(PathBuf),
@@ -299,7 +295,7 @@ enum Mounted {
 }
 
 impl Mounted {
-    /// Mounts what is no directory.
+    /// Mounts a device or an image; a directory stays as it is.
     fn mount(context: &Context, path: &Path, partition: Option<&str>) -> Result<Self, String> {
         if path.is_dir() {
             return Ok(Mounted::Directory(path.to_owned()));
@@ -310,14 +306,14 @@ impl Mounted {
                 .into());
         }
         let text = |result: CallResult| result.map(|value| value.to_string()).map_err(CallError::message);
-        let directory = text(call(context, "temp.dir", Args::default()))?;
+        let directory = text(context.call("temp.dir", Args::default()))?;
         let keyword = if path.is_file() {
             map! {"opts" => "loop"}
         } else {
             Map::new()
         };
         let positional = vec![directory.as_str().into(), path.to_owned().into()];
-        match call(context, "mount.mount", Args { positional, keyword }) {
+        match context.call("mount.mount", Args { positional, keyword }) {
             Ok(Value::Bool(true)) => Ok(Mounted::FileSystem(directory.into())),
             other => {
                 // It is empty: nothing is mounted there.
@@ -335,7 +331,7 @@ impl Mounted {
 
     fn unmount(self, context: &Context) -> Result<(), CallError> {
         let Mounted::FileSystem(directory) = self else { return Ok(()) };
-        let done = call(context, "mount.umount", Args::positional([directory.clone().into()]))?;
+        let done = context.call("mount.umount", Args::positional([directory.clone().into()]))?;
         if done != true.into() {
             return Err(CallError::Execution(format!("{} could not be unmounted: {done}", directory.display())));
         }

@@ -36,9 +36,14 @@ struct Group {
     members: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
+/// Whether the package manager of this host has groups: dnf and yum do.
+pub fn are_available(context: &Context) -> bool {
+    packages(context).is_ok_and(|manager| manager.is_rpm() && context.os_family() != "Suse")
+}
+
 /// Returns the program of this host, if its package manager has groups.
 fn program(context: &Context) -> Result<Program, CallError> {
-    if packages(context)?.is_rpm() && context.os_family() != "Suse" {
+    if are_available(context) {
         return Program::of_host(context);
     }
     Err(CallError::Execution("groups of packages are available with dnf and yum only".into()))

@@ -45,7 +45,7 @@ const EDITION: (&str, &str) = ("edition", "%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELE
 const FIELD_END: char = '\x1f';
 const PACKAGE_END: char = '\x1e';
 
-/// What is asked about packages.
+/// A query about packages.
 #[derive(Debug, Clone, Default)]
 pub struct Asked {
     /// The names; none for all.

@@ -4,6 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
+use crate::pkg::dnf::groups;
 use crate::pkg::{Desired, Operation, Options, install, packages, trouble};
 
 /// Ensure that the mandatory and default packages of a group are installed. With dnf and yum.
@@ -17,10 +18,10 @@ pub fn group_installed(
     #[default] include: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let packages = match packages(&context.call) {
-        Ok(packages) if packages.is_rpm() && context.call.os_family() != "Suse" => packages,
-        _ => return Ok(StateReturn::failed(&name, "pkg.group_install not available for this platform").into()),
-    };
+    if !groups::are_available(&context.call) {
+        return Ok(StateReturn::failed(&name, "pkg.group_install not available for this platform").into());
+    }
+    let packages = packages(&context.call)?;
     let list = |option: &str, value: &Value| match value {
         Value::Nil => Ok(Vec::new()),
         Value::List(items) => Ok(items.iter().map(ToString::to_string).collect::<Vec<String>>()),
