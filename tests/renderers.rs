@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use brine_value::json::from_json;
-use brine_value::{Value, list, map};
+use brine_value::{Value, list, map, msgpack};
 use tempfile::TempDir;
 
 /// A masterless minion with a tree of files, whose Python has the packages of the renderers.
@@ -239,6 +239,7 @@ fn packages_of_python_render_templates_and_data() {
             "<r xmlns:py=\"http://genshi.edgewall.org/\" py:attrs=\"{'a': grains['role']}\">${1 + 1}</r>",
         ),
         ("tree/cheetah.tmpl", "#for $i in [1, 2]\n$i $grains['role']\n#end for\n"),
+        ("tree/wempy.tmpl", "{{for i in [1, 2]:}}{{=i}} {{=grains['role']}}\n{{pass}}"),
         ("tree/data.sls", "#!hjson\n{\n  a: text without quotes\n  b: [1, 2]\n}\n"),
         ("tree/mixed.sls", "#!jinja|hjson\n{a: {{ 1 + 1 }}\n}\n"),
         ("tree/undefined.sls", "#!mako|yaml\na: ${nothing}\n"),
@@ -247,6 +248,7 @@ fn packages_of_python_render_templates_and_data() {
             "tree/files.sls",
             "ROOT/genshi:\n  file.managed: [{source: 'salt://genshi.xml'}, {template: genshi}]\n\
              ROOT/cheetah:\n  file.managed: [{source: 'salt://cheetah.tmpl'}, {template: cheetah}]\n\
+             ROOT/wempy:\n  file.managed: [{source: 'salt://wempy.tmpl'}, {template: wempy}]\n\
              ROOT/mako:\n  file.managed: [{contents: '${more}'}, {template: mako}, {context: {more: given}}]\n",
         ),
         ("pillar/top.sls", "base:\n  '*': [web]\n"),
@@ -261,7 +263,12 @@ fn packages_of_python_render_templates_and_data() {
     let compared = "string={{ pillar['from_mako'] == 'web' }}";
     assert_eq!(minion.call(&["slsutil.renderer", compared]), true.into());
     minion.call(&["state.sls", "files"]);
-    for (file, text) in [("genshi", "<r a=\"web\">2</r>"), ("cheetah", "1 web\n2 web\n"), ("mako", "given")] {
+    for (file, text) in [
+        ("genshi", "<r a=\"web\">2</r>"),
+        ("cheetah", "1 web\n2 web\n"),
+        ("wempy", "1 web\n2 web\n"),
+        ("mako", "given"),
+    ] {
         let made = std::fs::read_to_string(minion.0.path().join(file)).unwrap();
         assert_eq!(made.trim_end(), text.trim_end(), "{file}");
     }
@@ -269,6 +276,24 @@ fn packages_of_python_render_templates_and_data() {
         let error = minion.error(&["state.sls", file]);
         assert!(error.contains(part), "{error}");
     }
+}
+
+#[test]
+fn msgpack_declares_states_and_pillar() {
+    let minion = Minion::new(&[("pillar/top.sls", "base:\n  '*': [packed]\n")]);
+    for (file, data) in [
+        ("tree/packed.sls", map! {"id" => map! {"test.nop" => list![map! {"name" => "packed"}]}}),
+        ("pillar/packed.sls", map! {"key" => "gr\u{fc}n"}),
+    ] {
+        let path = minion.0.path().join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, [b"#!msgpack\n", &msgpack::pack(&data.into())[..]].concat()).unwrap();
+    }
+    let results = minion.call(&["state.sls", "packed"]);
+    let names: Vec<_> = results.as_map().unwrap().values().map(|result| result.get("name").cloned()).collect();
+    assert_eq!(names, [Some("packed".into())]);
+    assert_eq!(minion.call(&["slsutil.renderer", "string={{ pillar['key'] == 'gr\u{fc}n' }}"]), true.into());
+    assert_eq!(minion.rendered("packed.sls").get("id").map(Value::is_truthy), Some(true));
 }
 
 #[test]

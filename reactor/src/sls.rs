@@ -155,9 +155,9 @@ impl SlsCache {
         if let Some(known) = self.known(path, &stamp) {
             return Ok(known);
         }
-        let text = std::fs::read_to_string(path).map_err(failed)?;
+        let source = std::fs::read(path).map_err(failed)?;
         let directory = Path::new(path).parent().map(Path::to_owned).unwrap_or_default();
-        self.compile(path, &text, "base", Some(directory), stamp)
+        self.compile(path, &source, "base", Some(directory), stamp)
     }
 
     fn served(&self, path: &str, rest: &str) -> Result<Arc<Source>, SlsError> {
@@ -172,7 +172,7 @@ impl SlsCache {
         if let Some(known) = self.known(path, &stamp) {
             return Ok(known);
         }
-        self.compile(path, &text, saltenv, None, stamp)
+        self.compile(path, text.as_bytes(), saltenv, None, stamp)
     }
 
     fn known(&self, path: &str, stamp: &Stamp) -> Option<Arc<Source>> {
@@ -183,15 +183,15 @@ impl SlsCache {
     fn compile(
         &self,
         path: &str,
-        text: &str,
+        source: &[u8],
         saltenv: &str,
         directory: Option<PathBuf>,
         stamp: Stamp,
     ) -> Result<Arc<Source>, SlsError> {
         let sls = if self.strict {
-            Sls::compile_guarded(path, text, &self.renderer, VARIABLES)
+            Sls::compile_guarded(path, source, &self.renderer, VARIABLES)
         } else {
-            Sls::compile(path, text, &self.renderer)
+            Sls::compile(path, source, &self.renderer)
         };
         let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error: Box::new(error) })?;
         let directory = if let Some(directory) = directory {

@@ -134,6 +134,12 @@ pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
     Ok(())
 }
 
+/// Reads a whole file.
+pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, FileError> {
+    let path = path.as_ref();
+    fs::read(path).map_err(FileError::at("read", path))
+}
+
 /// Reads a whole file as UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> Result<String, FileError> {
     let path = path.as_ref();

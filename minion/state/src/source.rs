@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use brine_config::opts::{master, shared};
 use brine_context::Context;
-use brine_context::files::read_text;
 use brine_context::redact::Redactor;
 use brine_context::template_host::{MinionHost, pillar_tree};
 use brine_function::CallError;
@@ -110,7 +109,7 @@ impl Source {
 
     /// Renders one file; `None` if it does not exist.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
-        let Some(source) = read_text(&*self.context.minion.files, path, saltenv)? else { return Ok(None) };
+        let Some(source) = self.context.minion.files.read(path, saltenv)? else { return Ok(None) };
         let compiled =
             Sls::compile_sharing(&self.imports, path, &source, &self.renderer).map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
@@ -146,8 +145,8 @@ impl Source {
         }
     }
 
-    /// Renders a string as an SLS.
-    pub fn render_text(&self, text: &str, saltenv: &str) -> Result<Value, String> {
+    /// Renders the content of an SLS.
+    pub fn render_text(&self, text: impl AsRef<[u8]>, saltenv: &str) -> Result<Value, String> {
         let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer);
         let compiled = compiled.map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));

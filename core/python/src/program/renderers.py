@@ -128,6 +128,20 @@ def cheetah(_loader, source, space, _path):
     return str(Template(source=source, searchList=[space]))
 
 
+def wempy(_loader, source, space, _path):
+    """Renders a Wempy template.
+
+    The package's own `render` replaces `sys.stdout`, which all calls share; its code runs here with a writer of its own.
+    """
+    needs("wemplate.wemplate", "Wempy")
+    from wemplate.wemplate import TemplateParser  # pylint: disable=import-outside-toplevel,import-error
+
+    written = []
+    space = dict(space, brine_write=lambda value: written.append(str(value)))
+    exec(str(TemplateParser(source, writer="brine_write")), space)  # pylint: disable=exec-used
+    return "".join(written)
+
+
 def hjson(_loader, source, _space, _path):
     """Reads Hjson."""
     needs("hjson", "hjson")
@@ -147,7 +161,7 @@ def needs(module, package):
 
 BUILT_IN = {
     "py": py, "pyobjects": pyobjects, "pydsl": pydsl, "mako": mako, "genshi": genshi, "cheetah": cheetah,
-    "hjson": hjson,
+    "wempy": wempy, "hjson": hjson,
 }
 # Their data may have functions, for `cmd.call`.
 PROGRAMS = ("py", "pyobjects", "pydsl")

@@ -200,7 +200,7 @@ impl<'a> Tree<'a> {
     /// Renders a file from the first root of the environment that has it.
     pub fn file(&self, relative: &str, sls: &str, environment: &str, defaults: &Map) -> Result<Option<Value>, String> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
-        let source = files::read_to_string(&file).map_err(|error| error.to_string())?;
+        let source = files::read(&file).map_err(|error| error.to_string())?;
         let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
             .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg)).with_settings(Arc::clone(&self.settings));

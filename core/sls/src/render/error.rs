@@ -12,6 +12,9 @@ pub enum RenderError {
     /// An unknown renderer.
     #[error("The renderer \"{0}\" is not available")]
     NotAvailable(String),
+    /// A source that is not UTF-8.
+    #[error("{0} is not UTF-8 text")]
+    NotText(String),
     /// The error of a file in another language.
     #[error("{0}")]
     Hosted(String),
@@ -64,7 +67,7 @@ impl RenderError {
     /// Returns the line of the error, in the template or in the rendered text.
     pub fn line(&self) -> Option<usize> {
         match self {
-            RenderError::NotAvailable(_) => Some(1),
+            RenderError::NotAvailable(_) | RenderError::NotText(_) => Some(1),
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use brine_config::opts::master;
 use brine_jinja::{Blocks, Context, Host, HostedFile, ImportCache, JinjaError, SourceLines, Template, Variables};
-use brine_value::{Map, Value, json, map};
+use brine_value::{Map, Value, json, map, msgpack};
 use brine_yaml::untrusted::Words;
 use brine_yaml::{GuardedError, Located};
 
@@ -55,7 +55,8 @@ pub struct Sls {
     /// The names of all renderers, in errors.
     pipe: String,
     template: Option<Template>,
-    source: String,
+    /// A string, or bytes for a renderer that takes them.
+    source: Value,
     /// The steps after the template.
     steps: Vec<Step>,
     imports: ImportCache,
@@ -65,7 +66,11 @@ pub struct Sls {
 
 impl Sls {
     /// Compiles an SLS. `name` is its name in errors, `default` the pipe for files that do not declare one.
-    pub fn compile(name: &str, source: &str, default: &str) -> Result<Self, RenderError> {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Sls::compile_sharing`].
+    pub fn compile(name: &str, source: impl AsRef<[u8]>, default: &str) -> Result<Self, RenderError> {
         Self::compile_sharing(&ImportCache::new(), name, source, default)
     }
 
@@ -73,14 +78,16 @@ impl Sls {
     ///
     /// # Errors
     ///
-    /// A pipe that is not available, or a syntax error.
+    /// A pipe that is not available, a syntax error, or a source that is not UTF-8 and whose first renderer reads text.
     pub fn compile_sharing(
         imports: &ImportCache,
         name: &str,
-        source: &str,
+        source: impl AsRef<[u8]>,
         default: &str,
     ) -> Result<Self, RenderError> {
-        Self::compile_with(imports, name, source, default, |text| Template::compile_sharing(imports, name, text))
+        Self::compile_with(imports, name, source.as_ref(), default, |text| {
+            Template::compile_sharing(imports, name, text)
+        })
     }
 
     /// Compiles an SLS for [`Sls::render_guarded`].
@@ -88,14 +95,19 @@ impl Sls {
     /// # Errors
     ///
     /// Those of [`Sls::compile_sharing`], or a pipe through which untrusted text could change the data.
-    pub fn compile_guarded(name: &str, source: &str, default: &str, variables: Variables) -> Result<Self, RenderError> {
+    pub fn compile_guarded(
+        name: &str,
+        source: impl AsRef<[u8]>,
+        default: &str,
+        variables: Variables,
+    ) -> Result<Self, RenderError> {
         let compile = |text: &str| Template::compile_guarded(name, text, variables);
-        let sls = Self::compile_with(&ImportCache::new(), name, source, default, compile)?;
-        // A program gets untrusted text as data; a text from a template of another kind is parsed again.
+        let sls = Self::compile_with(&ImportCache::new(), name, source.as_ref(), default, compile)?;
+        // A program gets untrusted text as data, msgpack none; a text from a template of another kind is parsed again.
+        let is_data = |step: &Step| step.is_program() || step.renderer == Renderer::Msgpack;
         match &sls.steps[..] {
-            steps if !sls.is_composite() || steps.len() == 1 && sls.template.is_none() && steps[0].is_program() => {
-                Ok(sls)
-            }
+            [step] if sls.template.is_none() && is_data(step) => Ok(sls),
+            _ if !sls.is_composite() => Ok(sls),
             _ => Err(RenderError::Data { message: UNTRUSTED.to_owned(), line: 1 }),
         }
     }
@@ -103,21 +115,26 @@ impl Sls {
     fn compile_with(
         imports: &ImportCache,
         name: &str,
-        source: &str,
+        source: &[u8],
         default: &str,
         compile: impl FnOnce(&str) -> Result<Template, JinjaError>,
     ) -> Result<Self, RenderError> {
-        let (pipe, skip) = pipe::of(source, default);
+        let declared = pipe::declared(source);
+        let pipe = declared.unwrap_or(default);
         let not_available = || RenderError::NotAvailable(pipe.to_owned());
         let mut steps = pipe::steps(pipe).ok_or_else(not_available)?;
-        // The line of the pipe becomes an empty one, so that line numbers match the file.
-        let text = if skip {
-            format!("\n{}", source.split_once('\n').map_or("", |(_, rest)| rest))
+        let first_is = |renderer| steps.first().is_some_and(|step| step.renderer == renderer);
+        let is_template = first_is(Renderer::Jinja);
+        let source: Value = if first_is(Renderer::Msgpack) {
+            let line = declared.and_then(|_| source.iter().position(|byte| *byte == b'\n').map(|end| end + 1));
+            source[line.unwrap_or_default()..].to_vec().into()
         } else {
-            source.to_owned()
+            let text = std::str::from_utf8(source).map_err(|_| RenderError::NotText(name.to_owned()))?;
+            // The line of the pipe becomes an empty one, so that line numbers match the file.
+            let rest = declared.map(|_| text.split_once('\n').map_or("", |(_, rest)| rest));
+            rest.map_or_else(|| text.into(), |rest| format!("\n{rest}").into())
         };
-        let is_template = steps.first().is_some_and(|step| step.renderer == Renderer::Jinja);
-        let template = is_template.then(|| compile(&text)).transpose()?;
+        let template = is_template.then(|| compile(source.as_str().unwrap_or_default())).transpose()?;
         if is_template {
             steps.remove(0);
         }
@@ -129,7 +146,7 @@ impl Sls {
         }
         let (gpg, settings, imports) = (Arc::default(), Arc::default(), imports.clone());
         let (name, pipe) = (name.to_owned(), pipe.to_owned());
-        Ok(Sls { name, pipe, template, source: text, steps, imports, gpg, settings })
+        Ok(Sls { name, pipe, template, source, steps, imports, gpg, settings })
     }
 
     /// Sets the keys for the renderer `gpg`.
@@ -155,7 +172,14 @@ impl Sls {
 
     /// Returns whether the pipe is more than a template whose text is parsed.
     fn is_composite(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step.renderer, Renderer::Hosted | Renderer::Stateconf))
+        self.steps
+            .iter()
+            .any(|step| matches!(step.renderer, Renderer::Hosted | Renderer::Stateconf | Renderer::Msgpack))
+    }
+
+    /// The source of a pipe that begins with a renderer of text.
+    fn text(&self) -> &str {
+        self.source.as_str().unwrap_or_default()
     }
 
     /// Renders a file with renderers of the host or `stateconf` in its pipe; `None` for other files.
@@ -165,10 +189,10 @@ impl Sls {
     pub fn render_composite(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
         self.is_composite().then(|| {
             let source = match &self.template {
-                Some(template) => template.render(context, host)?,
+                Some(template) => template.render(context, host)?.into(),
                 None => self.source.clone(),
             };
-            self.steps.iter().try_fold(source.into(), |value, step| self.step_of(step, value, context, host))
+            self.steps.iter().try_fold(source, |value, step| self.step_of(step, value, context, host))
         })
     }
 
@@ -226,7 +250,7 @@ impl Sls {
         }
         match &self.template {
             Some(template) => template.render_mapped(context, host).map_err(Into::into),
-            None => Ok((self.source.clone(), SourceLines::default())),
+            None => Ok((self.text().to_owned(), SourceLines::default())),
         }
     }
 
@@ -235,8 +259,8 @@ impl Sls {
         if self.is_composite() {
             return None;
         }
-        let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.source.contains(tag));
-        (!has_tags).then_some(&self.source)
+        let has_tags = self.template.is_some() && ["{{", "{%", "{#"].iter().any(|tag| self.text().contains(tag));
+        (!has_tags).then(|| self.text())
     }
 
     /// Renders the template to text.
@@ -322,16 +346,28 @@ impl Sls {
             self.gpg.open(&mut value)?;
             return Ok(value);
         }
+        let data = |(message, line)| RenderError::Data { message, line };
+        if step == Renderer::Msgpack {
+            return match &value {
+                Value::Bytes(bytes) if bytes.is_empty() => Ok(Value::Nil),
+                Value::Bytes(bytes) => msgpack::unpack(bytes).map_err(|error| data((error.to_string(), 1))),
+                _ => Ok(value),
+            };
+        }
         // Data of an earlier step is not parsed again.
         let Value::Str(text) = &value else { return Ok(value) };
-        let data = |(message, line)| RenderError::Data { message, line };
         match step {
             Renderer::Yaml => brine_yaml::load(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             Renderer::Yamlex => brine_yaml::load_extended(text).map_err(|error| RenderError::Yaml(Box::new(error))),
             Renderer::Json | Renderer::Toml if text.trim().is_empty() => Ok(Value::Nil),
             Renderer::Json => json::from_json(text).map_err(|error| data((error.to_string(), error.line()))),
             Renderer::Toml => toml::load(text).map_err(data),
-            Renderer::Jinja | Renderer::Text | Renderer::Gpg | Renderer::Hosted | Renderer::Stateconf => Ok(value),
+            Renderer::Jinja
+            | Renderer::Text
+            | Renderer::Gpg
+            | Renderer::Hosted
+            | Renderer::Stateconf
+            | Renderer::Msgpack => Ok(value),
         }
     }
 }

@@ -15,6 +15,8 @@ pub enum Renderer {
     Json,
     /// String to data.
     Toml,
+    /// Bytes to data.
+    Msgpack,
     /// The string itself is the data.
     Text,
     /// Decrypts PGP messages in strings or data.
@@ -34,12 +36,14 @@ pub const RENDERERS: &[(&str, Renderer, &str)] = &[
     ("jinja", Renderer::Jinja, "Render a Jinja template to a text."),
     ("json", Renderer::Json, "Read JSON."),
     ("mako", Renderer::Hosted, "Render a Mako template to a text, with the Python package Mako."),
+    ("msgpack", Renderer::Msgpack, "Read msgpack."),
     ("py", Renderer::Hosted, "Call the function run() of a Python source, which returns the data."),
     ("pydsl", Renderer::Hosted, "Run a Python source that declares states by calls of state()."),
     ("pyobjects", Renderer::Hosted, "Run a Python source that declares states as objects."),
     ("stateconf", Renderer::Stateconf, "Render states with settings, local ids and an order of their own."),
     ("text", Renderer::Text, "Take the text as it is."),
     ("toml", Renderer::Toml, "Read TOML."),
+    ("wempy", Renderer::Hosted, "Render a Wempy template to a text, with the Python package Wempy."),
     ("yaml", Renderer::Yaml, "Read YAML."),
     (
         "yamlex",
@@ -71,13 +75,11 @@ impl Step {
     }
 }
 
-/// Returns the pipe of a source, and whether its first line declares it.
-pub(super) fn of<'a>(source: &'a str, default: &'a str) -> (&'a str, bool) {
-    let first = source.lines().next().unwrap_or_default();
-    match first.strip_prefix("#!") {
-        Some(pipe) if !pipe.starts_with('/') => (pipe.trim(), true),
-        _ => (default, false),
-    }
+/// Returns the pipe that the first line of a source declares; `None` for a source without such a line.
+pub(super) fn declared(source: &[u8]) -> Option<&str> {
+    let first = source.split(|byte| *byte == b'\n').next()?;
+    let pipe = std::str::from_utf8(first.strip_prefix(b"#!")?).ok()?;
+    (!pipe.starts_with('/')).then(|| pipe.trim())
 }
 
 /// Returns the steps of a pipe; `None` for one with an empty step.

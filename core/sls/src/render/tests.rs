@@ -46,6 +46,31 @@ fn a_source_goes_through_its_pipe() {
 }
 
 #[test]
+fn msgpack_is_read_from_bytes() {
+    let data: Value = map! {"a" => list![1, "b"]}.into();
+    let packed = msgpack::pack(&data);
+    let render = |pipe: &str, rest: &[u8]| {
+        let source = [pipe.as_bytes(), b"\n", rest].concat();
+        Sls::compile("t.sls", source, "jinja|yaml")?.render(&Context::new("base"), &Host::new())
+    };
+    assert_eq!(render("#!msgpack", &packed), Ok(data.clone()));
+    assert_eq!(render("#!msgpack|gpg", &packed), Ok(data.clone()));
+    assert_eq!(render("#!msgpack", b""), Ok(Value::Nil));
+    assert_eq!(Sls::compile("t", &packed, "msgpack").unwrap().render(&Context::new("base"), &Host::new()), Ok(data));
+    assert!(
+        Sls::compile_guarded("t", [b"#!msgpack\n", &packed[..]].concat(), "jinja|yaml", Variables::default()).is_ok()
+    );
+    for (pipe, bytes, message) in [
+        ("#!yaml", &packed[..], "t.sls is not UTF-8 text"),
+        ("#!jinja|yaml", &packed, "t.sls is not UTF-8 text"),
+        ("#!msgpack", &packed[..4], "msgpack ends early at byte 4; line 1"),
+        ("#!msgpack", b"\x81\xa1a\xdd\xff\xff\xff\xff", "msgpack ends early at byte 8; line 1"),
+    ] {
+        assert_eq!(render(pipe, bytes).unwrap_err().to_string(), message, "{pipe}");
+    }
+}
+
+#[test]
 fn errors_have_lines() {
     for (source, line, message) in [
         ("a: 1\nb: {{ y }}", 2, "Jinja variable 'y' is undefined"),

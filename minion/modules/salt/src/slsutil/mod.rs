@@ -302,10 +302,10 @@ pub fn renderer(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let given = |text: &String| !text.is_empty();
-    let text = match (path.filter(given), string.filter(given)) {
+    let source = match (path.filter(given), string.filter(given)) {
         (Some(_), Some(_)) => return Err(CallError::Execution("Must not pass both path and string.".into())),
         (None, None) => return Err(CallError::Execution("Must pass path or string.".into())),
-        (None, Some(text)) => text,
+        (None, Some(text)) => text.into_bytes(),
         (Some(path), None) => {
             let content = match path.strip_prefix("salt://") {
                 Some(name) => context.minion.files.read(name, &saltenv).map_err(CallError::Execution)?,
@@ -316,18 +316,20 @@ pub fn renderer(
             };
             // For an empty or missing file, Salt only logs a message.
             let Some(content) = content.filter(|content| !content.is_empty()) else { return Ok(Map::new().into()) };
-            String::from_utf8(content).map_err(CallError::execution)?
+            content
         }
     };
-    let source = brine_state::Source::new(context, context.pillar());
+    let renderers = brine_state::Source::new(context, context.pillar());
     if default_renderer == "jinja" {
-        return source
+        let text = String::from_utf8(source).map_err(CallError::execution)?;
+        return renderers
             .render_template("string", &text, &Map::new(), &saltenv)
             .map(Value::from)
             .map_err(CallError::Execution);
     }
-    let text = if text.starts_with("#!") { text } else { format!("#!{default_renderer}\n{text}") };
-    source.render_text(&text, &saltenv).map_err(CallError::Execution)
+    let pipe = format!("#!{default_renderer}\n").into_bytes();
+    let source = if source.starts_with(b"#!") { source } else { [pipe, source].concat() };
+    renderers.render_text(&source, &saltenv).map_err(CallError::Execution)
 }
 
 /// Paths under `salt://`.
