@@ -91,10 +91,7 @@ const SALT_SSH: &[SaltOption] = &[
     flag(None, &["relenv"], NO_PACKAGE),
     value(None, &["python2-bin"], NO_PACKAGE),
     value(None, &["python3-bin"], NO_PACKAGE),
-    flag(None, &["pre-flight"], Effect::Refused("scripts before a call are not supported: run them with salt-ssh -r")),
     flag(None, &["update-roster"], Effect::Refused("rosters are not changed: add the host to the roster file")),
-    value(None, &["scan-ports"], Effect::Refused("the roster 'scan' is not supported")),
-    value(None, &["scan-timeout"], Effect::Refused("the roster 'scan' is not supported")),
 ];
 
 // The init system restarts daemons.

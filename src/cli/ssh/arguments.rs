@@ -1,9 +1,9 @@
 //! The command line of `salt-ssh`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use brine_config::MasterConfig;
+use brine_runtime::seconds;
 use brine_ssh::Options;
 use brine_ssh::roster::RosterOptions;
 use brine_value::{Map, Value};
@@ -32,6 +32,12 @@ pub(super) struct Arguments {
     /// The number of hosts at the same time
     #[arg(long, value_name = "N")]
     pub max_procs: Option<usize>,
+    /// The ports that the roster scan tries, separated by commas (default: ssh_scan_ports)
+    #[arg(long, value_name = "PORTS")]
+    pub scan_ports: Option<String>,
+    /// The seconds that each port has to answer (default: ssh_scan_timeout)
+    #[arg(long, value_name = "SECONDS")]
+    pub scan_timeout: Option<f64>,
     /// The target is an expression of the range server (range_server)
     #[arg(short = 'R', long)]
     pub range: bool,
@@ -164,8 +170,8 @@ impl Arguments {
             domain: config.roster_domain.clone(),
             known_hosts: config.ssh_known_hosts_file.clone(),
             scan: (
-                scan_ports(&config.ssh_scan_ports),
-                Duration::from_secs_f64(config.ssh_scan_timeout.clamp(0.001, 60.0)),
+                scan_ports(&self.scan_ports.as_deref().map_or_else(|| config.ssh_scan_ports.clone(), Value::from)),
+                seconds::within(0.001..=60.0, self.scan_timeout.unwrap_or(config.ssh_scan_timeout)),
             ),
             range_server: config.range_server.clone(),
             cached: std::collections::HashMap::new(),
