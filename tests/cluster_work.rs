@@ -191,6 +191,37 @@ async fn an_orchestration_goes_on_on_another_member() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_orchestration_with_large_results_goes_on_too() {
+    let nats = Nats::start().await;
+    let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
+    members[1].start_minion("web1").await;
+    let (lines, go_on) = (members[0].path("lines"), members[0].path("go_on"));
+    let step = |name: &str, command: &str| {
+        format!(
+            "{name}:\n  salt.function:\n    - name: cmd.run\n    - tgt: web1\n    - arg: ['{command}; echo {name} >> {}']\n",
+            lines.display()
+        )
+    };
+    let large = "head -c 600000 /dev/zero | tr \"\\0\" x";
+    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done", go_on.display());
+    let sls = [step("first", large), step("second", large), step("third", &wait), step("fourth", large)].concat();
+    for member in &members {
+        member.write("srv/salt/steps.sls", &sls);
+    }
+    until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
+    let jid = start(&members[0], &["state.orchestrate", "steps"]);
+    let log = || members[1].minion_log("web1").matches("job received").count();
+    until("the third state runs", || lines.exists() && log() >= 3).await;
+    members[0].kill_master();
+    until("the other member goes on", || members[1].master_log().contains("orchestration taken over")).await;
+    std::fs::write(&go_on, "").unwrap();
+    for end in ends(&mut members, &jid).await {
+        assert_eq!(end.get("success"), Some(&true.into()), "{end:?}");
+    }
+    assert_eq!(std::fs::read_to_string(&lines).unwrap(), "first\nsecond\nthird\nfourth\n", "each state has run once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupted_call_fails_once_on_all_members() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;

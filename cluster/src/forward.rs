@@ -112,7 +112,7 @@ impl Forwarder {
         let Some((jid, id)) = return_of(event) else { return };
         let Some(whole) = self.local.large_return(jid, id).await else { return };
         let mut backoff = Backoff::default();
-        while let Err(error) = self.shared.put_return(jid, id, &whole).await {
+        while let Err(error) = self.shared.put_large(jid, id, &whole).await {
             if !is_outage(&error) {
                 tracing::warn!(jid, minion = id, %error, "a large return stays on this master");
                 break;

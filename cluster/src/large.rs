@@ -1,4 +1,5 @@
-//! Returns that exceed the size of an event: whole on the servers, in parts, so that every member's job cache has them.
+//! What exceeds the size of a message, whole on the servers in parts: returns, so that every member's job cache has them, and
+//! the state of work that a successor goes on with.
 
 use brine_digest::Digest;
 use brine_event::Event;
@@ -9,7 +10,7 @@ use crate::message::ROOM;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
 
-/// The maximum number of parts: a return has at most 1 GiB.
+/// The maximum number of parts, which are 1 GiB.
 const PARTS: u64 = 2048;
 
 /// Returns the job and the minion of a return.
@@ -32,26 +33,32 @@ pub(crate) fn is_large(event: &Event) -> bool {
 }
 
 impl Shared {
-    fn return_subject(&self, jid: &str, id: &str, part: u64) -> String {
-        format!("brine.{}.returns.{}.{}.{part}", self.link.settings.name, token(jid), token(id))
+    fn subject_of(&self, owner: &str) -> String {
+        format!("brine.{}.returns.{}", self.link.settings.name, token(owner))
     }
 
-    /// Stores a whole return on the servers. The first part, which names the others, is the last one to be written.
+    fn part_subject(&self, owner: &str, name: &str, part: u64) -> String {
+        format!("{}.{}.{part}", self.subject_of(owner), token(name))
+    }
+
+    /// Stores something large on the servers until `history` has passed or others need the room: the return of the minion
+    /// `name` in the job `owner`, or one of the states of some work. The first part, which describes the others, is the last
+    /// one to be written.
     ///
     /// # Errors
-    /// The servers do not answer, or the return is too large.
-    pub(crate) async fn put_return(&self, jid: &str, id: &str, whole: &[u8]) -> Result<(), SharedError> {
+    /// The servers do not answer, or it is too large.
+    pub async fn put_large(&self, owner: &str, name: &str, whole: &[u8]) -> Result<(), SharedError> {
         let parts: Vec<&[u8]> = whole.chunks(ROOM).collect();
         let count = parts.len() as u64;
         if count > PARTS {
-            return Err(SharedError::TooLarge(whole.len()));
+            return Err(SharedError::TooLarge { size: whole.len(), limit: PARTS as usize * ROOM });
         }
         self.link.resources().await?;
         let form = map! {"parts" => count, "digest" => Value::Bytes(Digest::Sha256.of(whole))};
         let head = msgpack::pack_map(&form);
         let numbered = parts.into_iter().zip(1..).chain([(&head[..], 0)]);
         for (part, number) in numbered {
-            let subject = self.return_subject(jid, id, number);
+            let subject = self.part_subject(owner, name, number);
             let sealed = self.link.settings.seal.seal(&subject, part);
             let stored = self.link.context().publish(subject, sealed.into()).await;
             stored.map_err(|error| self.away(error))?.await.map_err(|error| self.away(error))?;
@@ -59,26 +66,36 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns a whole return; `None` if the servers do not have it, or not any more.
+    /// Returns something large; `None` if the servers do not have it, or not any more.
     ///
     /// # Errors
     /// The servers do not answer.
-    pub(crate) async fn get_return(&self, jid: &str, id: &str) -> Result<Option<Vec<u8>>, SharedError> {
-        let Some(head) = self.return_part(jid, id, 0).await? else { return Ok(None) };
+    pub async fn get_large(&self, owner: &str, name: &str) -> Result<Option<Vec<u8>>, SharedError> {
+        let Some(head) = self.part(owner, name, 0).await? else { return Ok(None) };
         let form = msgpack::unpack_map(&head).unwrap_or_default();
         let count = form.get("parts").and_then(u64::from_value).unwrap_or_default().min(PARTS);
         let mut whole = Vec::new();
         for number in 1..=count {
-            let Some(part) = self.return_part(jid, id, number).await? else { return Ok(None) };
+            let Some(part) = self.part(owner, name, number).await? else { return Ok(None) };
             whole.extend(part);
         }
         let expected = form.get("digest").and_then(Value::as_bytes).map(<[u8]>::to_vec);
         Ok((Some(Digest::Sha256.of(&whole)) == expected).then_some(whole))
     }
 
-    async fn return_part(&self, jid: &str, id: &str, part: u64) -> Result<Option<Vec<u8>>, SharedError> {
+    /// Removes all that is stored for an owner.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub async fn remove_large(&self, owner: &str) -> Result<(), SharedError> {
+        let resources = self.link.resources().await?;
+        let purged = resources.returns.purge().filter(format!("{}.>", self.subject_of(owner))).await;
+        purged.map(drop).map_err(|error| self.away(error))
+    }
+
+    async fn part(&self, owner: &str, name: &str, part: u64) -> Result<Option<Vec<u8>>, SharedError> {
         use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
-        let (resources, subject) = (self.link.resources().await?, self.return_subject(jid, id, part));
+        let (resources, subject) = (self.link.resources().await?, self.part_subject(owner, name, part));
         let message = match resources.returns.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => message,
             Err(error) if error.kind() == NoMessageFound => return Ok(None),
@@ -87,7 +104,7 @@ impl Shared {
         let opened = self.link.settings.seal.open(&subject, &message.payload).ok();
         if opened.is_none() {
             metrics::VALUES_REFUSED.add(1);
-            tracing::error!(jid, minion = id, "a part of a large return is refused: it is not of this cluster");
+            tracing::error!(owner, name, "a part of something large is refused: it is not of this cluster");
         }
         Ok(opened)
     }

@@ -76,7 +76,7 @@ impl Shared {
         self.link.resources().await?;
         for item in items {
             if item.len() > ROOM {
-                return Err(SharedError::TooLarge(item.len()));
+                return Err(SharedError::TooLarge { size: item.len(), limit: ROOM });
             }
             let sealed = self.link.settings.seal.seal(&subject, &item);
             let stored = self.link.context().publish(subject.clone(), sealed.into()).await;

@@ -221,7 +221,7 @@ impl Receiver {
         }
         let Some((jid, id)) = return_of(&event) else { return true };
         let whole = loop {
-            match self.shared.get_return(jid, id).await {
+            match self.shared.get_large(jid, id).await {
                 Ok(whole) => break whole,
                 Err(error) if is_outage(&error) => tokio::time::sleep(RETRY).await,
                 Err(_) => break None,

@@ -44,7 +44,7 @@ impl RuleGate {
             }
             match self.shared.replace(KEY, &self.pack(&state)).await {
                 Ok(()) => is_large = false,
-                Err(error @ SharedError::TooLarge(_)) => {
+                Err(error @ SharedError::TooLarge { .. }) => {
                     if !std::mem::replace(&mut is_large, true) {
                         tracing::warn!(%error, "the state of rules has no successor: a new leader counts anew");
                         // Not from a state of long ago.

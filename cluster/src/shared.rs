@@ -29,8 +29,13 @@ pub enum SharedError {
     #[error("another master of the cluster has changed it")]
     Changed,
     /// The value is too large.
-    #[error("it is too large for the cluster: expected at most {VALUE} bytes, got {0}")]
-    TooLarge(usize),
+    #[error("it is too large for the cluster: expected at most {limit} bytes, got {size}")]
+    TooLarge {
+        /// Its size in bytes.
+        size: usize,
+        /// The maximum size in bytes.
+        limit: usize,
+    },
     /// Another member holds the lock.
     #[error("another master of the cluster is using it: try again")]
     Locked,
@@ -133,7 +138,7 @@ impl Shared {
     /// The servers do not answer, the value is too large, or another member has changed it.
     pub async fn put(&self, key: &str, value: &[u8], revision: u64) -> Result<u64, SharedError> {
         if value.len() > VALUE {
-            return Err(SharedError::TooLarge(value.len()));
+            return Err(SharedError::TooLarge { size: value.len(), limit: VALUE });
         }
         let resources = self.link.resources().await?;
         match resources.work.update(key, self.link.encrypt(key, value), revision).await {
@@ -149,7 +154,7 @@ impl Shared {
     /// The servers do not answer, or the value is too large.
     pub async fn replace(&self, key: &str, value: &[u8]) -> Result<(), SharedError> {
         if value.len() > VALUE {
-            return Err(SharedError::TooLarge(value.len()));
+            return Err(SharedError::TooLarge { size: value.len(), limit: VALUE });
         }
         let resources = self.link.resources().await?;
         resources.work.put(key, self.link.encrypt(key, value)).await.map(drop).map_err(|error| self.away(error))

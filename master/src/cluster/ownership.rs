@@ -1,7 +1,7 @@
 //! Work of a cluster that one process owns, and another one goes on with when its owner dies: batches, orchestrations.
 //!
 //! The state of the work is a value of the cluster. The owner replaces it as it advances, under the condition that nobody
-//! else has: a former owner that was cut off does nothing more.
+//! else has: a former owner that was cut off does nothing more. A large state is stored beside that value, which names it.
 
 use std::sync::Arc;
 
@@ -10,8 +10,10 @@ use brine_value::{Map, Value, map, msgpack};
 
 use super::{Members, Shared, SharedError};
 
-/// The maximum size of a state, in bytes: less than that of a value of the cluster.
-const STATE: usize = 880 << 10;
+/// The maximum size of a state within the value, in bytes: less than that of a value of the cluster.
+const WITHIN: usize = 880 << 10;
+/// The maximum size of a state, in bytes: it is written whole each time.
+const STATE: usize = 32 << 20;
 
 /// The ownership of some work.
 pub(crate) struct Ownership {
@@ -20,6 +22,9 @@ pub(crate) struct Ownership {
     /// Distinguishes the processes of one member.
     process: String,
     revision: u64,
+    /// Which of the two places for a large state has the stored one: a death while the other is written leaves it whole.
+    is_second: bool,
+    has_large: bool,
 }
 
 /// Work as the cluster has it.
@@ -28,7 +33,8 @@ pub(crate) struct Owned {
     pub member: String,
     pub process: String,
     pub revision: u64,
-    pub state: Map,
+    /// `None` if the servers have lost it: large ones have to make room for later ones.
+    pub state: Option<Map>,
 }
 
 /// The outcome of storing a state.
@@ -42,16 +48,18 @@ pub(crate) enum Held {
     TooLarge,
 }
 
-fn pack(member: &str, process: &str, state: &Map) -> Vec<u8> {
-    msgpack::pack_map(&map! {"member" => member, "process" => process, "state" => state.clone()})
+/// Packs a value with a state, or with the name of a large one.
+fn pack(member: &str, process: &str, state: impl Into<Value>) -> Vec<u8> {
+    msgpack::pack_map(&map! {"member" => member, "process" => process, "state" => state.into()})
 }
 
-fn unpack(packed: &[u8], revision: u64) -> Option<Owned> {
+/// Returns the work without its state, and that state or its name.
+fn unpack(packed: &[u8], revision: u64) -> Option<(Owned, Value)> {
     let mut fields: Map = msgpack::unpack_map(packed).ok()?;
     let text = |fields: &Map, name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
     let (member, process) = (text(&fields, "member")?, text(&fields, "process")?);
-    let Some(Value::Map(state)) = fields.shift_remove("state") else { return None };
-    Some(Owned { member, process, revision, state })
+    let state = fields.shift_remove("state").filter(|state| matches!(state, Value::Map(_) | Value::Str(_)))?;
+    Some((Owned { member, process, revision, state: None }, state))
 }
 
 impl Owned {
@@ -60,12 +68,24 @@ impl Owned {
     /// # Errors
     /// The cluster does not answer.
     pub async fn read(shared: &Shared, key: &str) -> Result<Option<Self>, SharedError> {
+        let Some((owned, state)) = Self::without_state(shared, key).await? else { return Ok(None) };
+        let state = match state {
+            Value::Map(state) => Some(state),
+            name => {
+                let whole = shared.get_large(key, &name.to_string()).await?;
+                whole.and_then(|whole| msgpack::unpack_map(&whole).ok())
+            }
+        };
+        Ok(Some(Owned { state, ..owned }))
+    }
+
+    async fn without_state(shared: &Shared, key: &str) -> Result<Option<(Self, Value)>, SharedError> {
         let Some(stored) = shared.get(key).await? else { return Ok(None) };
-        let owned = unpack(&stored.value, stored.revision);
-        if owned.is_none() {
+        let found = unpack(&stored.value, stored.revision);
+        if found.is_none() {
             tracing::error!(key, "work of the cluster has an unknown form: is another master newer?");
         }
-        Ok(owned)
+        Ok(found)
     }
 
     /// Returns whether this member goes on with the work: its owner was an earlier process of this member, or is dead while this
@@ -103,29 +123,44 @@ impl Ownership {
         state: &Map,
         revision: u64,
     ) -> Result<Option<Self>, SharedError> {
-        match shared.put(key, &pack(shared.member(), process, state), revision).await {
-            Ok(revision) => {
-                let (shared, key, process) = (Arc::clone(shared), key.to_owned(), process.to_owned());
-                Ok(Some(Ownership { shared, key, process, revision }))
-            }
+        let (shared, key, process) = (Arc::clone(shared), key.to_owned(), process.to_owned());
+        let mut ownership = Ownership { shared, key, process, revision, is_second: false, has_large: false };
+        match ownership.store(state).await {
+            Ok(()) => Ok(Some(ownership)),
             Err(SharedError::Changed) if revision > 0 => Ok(None),
             Err(error) => Err(error),
         }
     }
 
+    /// Stores a state, if nobody else has changed the value.
+    async fn store(&mut self, state: &Map) -> Result<(), SharedError> {
+        let within = pack(self.shared.member(), &self.process, state.clone());
+        self.revision = if within.len() <= WITHIN {
+            self.shared.put(&self.key, &within, self.revision).await?
+        } else {
+            let whole = msgpack::pack_map(state);
+            if whole.len() > STATE {
+                return Err(SharedError::TooLarge { size: whole.len(), limit: STATE });
+            }
+            let is_second = !self.is_second;
+            let name = format!("{} {}", self.process, u8::from(is_second));
+            self.has_large = true;
+            self.shared.put_large(&self.key, &name, &whole).await?;
+            let named = pack(self.shared.member(), &self.process, name);
+            let revision = self.shared.put(&self.key, &named, self.revision).await?;
+            self.is_second = is_second;
+            revision
+        };
+        Ok(())
+    }
+
     /// Stores a state. Waits while the cluster does not answer: without it nobody knows who goes on.
     pub async fn hold(&mut self, state: &Map) -> Held {
-        let packed = pack(self.shared.member(), &self.process, state);
-        if packed.len() > STATE {
-            return Held::TooLarge;
-        }
         let (mut backoff, mut was_away) = (Backoff::default(), false);
         loop {
-            let error = match self.shared.put(&self.key, &packed, self.revision).await {
-                Ok(revision) => {
-                    self.revision = revision;
-                    return Held::Own;
-                }
+            let error = match self.store(state).await {
+                Ok(()) => return Held::Own,
+                Err(SharedError::TooLarge { .. }) => return Held::TooLarge,
                 // An earlier attempt may have succeeded without an answer.
                 Err(SharedError::Changed) => match self.current().await {
                     Ok(Some(revision)) => {
@@ -147,7 +182,7 @@ impl Ownership {
 
     /// Returns the revision of the work in the cluster, if this process owns it.
     async fn current(&self) -> Result<Option<u64>, SharedError> {
-        let found = Owned::read(&self.shared, &self.key).await?;
+        let found = Owned::without_state(&self.shared, &self.key).await?.map(|(owned, _)| owned);
         let own = |owned: &Owned| owned.member == self.shared.member() && owned.process == self.process;
         Ok(found.filter(own).map(|owned| owned.revision))
     }
@@ -158,7 +193,7 @@ impl Ownership {
         let mut revision = self.revision;
         loop {
             if let Ok(true) = self.shared.remove(revision).await {
-                return;
+                break;
             }
             match self.current().await {
                 Ok(Some(current)) => revision = current,
@@ -166,6 +201,11 @@ impl Ownership {
                 Err(_) => {}
             }
             backoff.wait().await;
+        }
+        if self.has_large
+            && let Err(error) = self.shared.remove_large(&self.key).await
+        {
+            tracing::debug!(key = self.key, %error, "a large state stays on the servers until it is old");
         }
     }
 }
@@ -177,10 +217,17 @@ mod tests {
     #[test]
     fn work_is_read_back_and_garbage_is_none() {
         let state = map! {"a" => 1};
-        let packed = pack("m1", "p", &state);
-        let expected = Owned { member: "m1".into(), process: "p".into(), revision: 7, state };
-        assert_eq!(unpack(&packed, 7), Some(expected));
-        for junk in [&b""[..], b"junk", &packed[..packed.len() - 1], &msgpack::pack_map(&map! {"member" => "m1"})] {
+        let packed = pack("m1", "p", state.clone());
+        let owned = || Owned { member: "m1".into(), process: "p".into(), revision: 7, state: None };
+        assert_eq!(unpack(&packed, 7), Some((owned(), state.into())));
+        assert_eq!(unpack(&pack("m1", "p", "p 1"), 7), Some((owned(), "p 1".into())));
+        for junk in [
+            &b""[..],
+            b"junk",
+            &packed[..packed.len() - 1],
+            &pack("m1", "p", 1),
+            &msgpack::pack_map(&map! {"member" => "m1"}),
+        ] {
             assert_eq!(unpack(junk, 7), None);
         }
     }

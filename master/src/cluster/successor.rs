@@ -96,17 +96,18 @@ impl Successor {
             if !owned.is_due(&self.shared, process, members) {
                 continue;
             }
-            let call = owned.state.get(checkpoint::CALL).and_then(Value::as_map).cloned().unwrap_or_default();
+            let Owned { member: from, revision, state, .. } = owned;
+            let Some(state) = checkpoint::progress(state) else {
+                self.shared.remove(revision).await?;
+                continue;
+            };
+            let call = state.get(checkpoint::CALL).and_then(Value::as_map).cloned().unwrap_or_default();
             if call.get(REACTION).is_some_and(Value::is_truthy) {
                 // The reactor repeats it, with the same job id.
                 continue;
             }
-            if owned.state.get(checkpoint::TOO_LARGE).is_some() {
-                self.shared.remove(owned.revision).await?;
-                continue;
-            }
-            let from = owned.member.clone();
-            let Some(checkpoint) = Checkpoint::adopt(&self.shared, &key, process, owned).await? else { continue };
+            let adopted = Checkpoint::adopt(&self.shared, &key, process, state, revision).await?;
+            let Some(checkpoint) = adopted else { continue };
             tracing::info!(%jid, from, "orchestration taken over");
             if !self.calls.resume(jid.clone(), &call, checkpoint) {
                 tracing::error!(%jid, "an orchestration of the cluster has an unknown form: is another master newer?");
@@ -145,7 +146,7 @@ impl Successor {
         let jid = call.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok());
         let Some(jid) = jid else { return Ok(false) };
         let owned = Owned::read(&self.shared, &checkpoint::key(&jid)).await?;
-        Ok(owned.is_some_and(|owned| owned.state.get(checkpoint::TOO_LARGE).is_none()))
+        Ok(owned.and_then(|owned| checkpoint::progress(owned.state)).is_some())
     }
 
     /// Appends the items of the queues that this master had before it joined.

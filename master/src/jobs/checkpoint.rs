@@ -22,7 +22,7 @@ pub(crate) const PREFIX: &str = "orchestration.";
 pub(crate) const CALL: &str = "call";
 const RESULTS: &str = "results";
 const JOBS: &str = "jobs";
-pub(crate) const TOO_LARGE: &str = "too_large";
+const TOO_LARGE: &str = "too_large";
 
 /// The progress of an orchestration that runs in this process.
 pub(crate) struct Checkpoint {
@@ -42,6 +42,11 @@ pub(crate) struct Checkpoint {
 /// Returns the key of an orchestration.
 pub(crate) fn key(jid: &Jid) -> String {
     format!("{PREFIX}{jid}")
+}
+
+/// Returns the progress that a state has; `None` if it was too large or the servers have lost it.
+pub(crate) fn progress(state: Option<Map>) -> Option<Map> {
+    state.filter(|state| !state.contains_key(TOO_LARGE))
 }
 
 /// Returns the name of a request among the jobs of an orchestration; several states may have the same request.
@@ -77,10 +82,11 @@ impl Checkpoint {
             tracing::warn!(%jid, %error, "the progress of an orchestration cannot be read");
             None
         });
-        if let Some(owned) = found {
-            return Self::adopt(shared, &key, &jobs.process, owned).await.ok().flatten();
-        }
         let state = map! {CALL => call, RESULTS => map! {}, JOBS => map! {}};
+        if let Some(owned) = found {
+            let state = progress(owned.state).unwrap_or(state);
+            return Self::adopt(shared, &key, &jobs.process, state, owned.revision).await.ok().flatten();
+        }
         let ownership = Ownership::begin(shared, &key, &jobs.process, &state).await?;
         Some(Self::new(Some((ownership, state.clone())), &state))
     }
@@ -93,9 +99,9 @@ impl Checkpoint {
         shared: &Arc<Shared>,
         key: &str,
         process: &str,
-        owned: Owned,
+        state: Map,
+        revision: u64,
     ) -> Result<Option<Self>, SharedError> {
-        let Owned { state, revision, .. } = owned;
         let taken = Ownership::take(shared, key, process, &state, revision).await?;
         Ok(taken.map(|ownership| Self::new(Some((ownership, state.clone())), &state)))
     }

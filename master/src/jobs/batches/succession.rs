@@ -19,8 +19,9 @@ pub(super) fn key(jid: &str) -> String {
 
 /// Returns the batch that the cluster has under a key.
 fn state_of(key: &str, owned: &Owned) -> Option<State> {
-    let state = State::from_map(&owned.state).filter(|state| key.strip_prefix(PREFIX) == Some(state.jid.as_str()));
-    if state.is_none() {
+    let state = owned.state.as_ref().and_then(State::from_map);
+    let state = state.filter(|state| key.strip_prefix(PREFIX) == Some(state.jid.as_str()));
+    if state.is_none() && owned.state.is_some() {
         tracing::error!(key, "a batch of the cluster has an unknown form: is another master newer?");
     }
     state
@@ -64,6 +65,13 @@ impl Jobs {
             let Some(owned) = Owned::read(shared, &key).await? else { continue };
             if !owned.is_due(shared, &self.process, members) {
                 continue;
+            }
+            if owned.state.is_none() && shared.remove(owned.revision).await? {
+                tracing::error!(
+                    jid,
+                    from = owned.member,
+                    "the servers have lost a large batch: nobody goes on with it"
+                );
             }
             let Some(mut state) = state_of(&key, &owned) else { continue };
             state.is_shared = true;
@@ -120,10 +128,10 @@ mod tests {
         let wanted = BatchRequest { request, size: "1".into(), failhard: false, wait: 0.0, timeout: 5 };
         let state = State::new(&Jid::new(), wanted, vec!["a".into(), "b".into()], 1);
         let key = key(state.jid.as_str());
-        let mut owned = Owned { member: "m1".into(), process: "p".into(), revision: 1, state: state.to_map() };
+        let mut owned = Owned { member: "m1".into(), process: "p".into(), revision: 1, state: Some(state.to_map()) };
         assert_eq!(state_of(&key, &owned), Some(state));
         assert_eq!(state_of("batch.20261120235852025555", &owned), None, "of another job");
-        owned.state = map! {"jid" => "x"};
+        owned.state = Some(map! {"jid" => "x"});
         assert_eq!(state_of(&key, &owned), None);
     }
 }
