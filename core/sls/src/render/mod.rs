@@ -125,14 +125,14 @@ impl Sls {
         let mut steps = pipe::steps(pipe).ok_or_else(not_available)?;
         let first_is = |renderer| steps.first().is_some_and(|step| step.renderer == renderer);
         let is_template = first_is(Renderer::Jinja);
+        let after_line = || source.iter().position(|byte| *byte == b'\n').map_or(&[][..], |end| &source[end + 1..]);
+        let body = declared.map_or(source, |_| after_line());
         let source: Value = if first_is(Renderer::Msgpack) {
-            let line = declared.and_then(|_| source.iter().position(|byte| *byte == b'\n').map(|end| end + 1));
-            source[line.unwrap_or_default()..].to_vec().into()
+            body.to_vec().into()
         } else {
-            let text = std::str::from_utf8(source).map_err(|_| RenderError::NotText(name.to_owned()))?;
+            let text = std::str::from_utf8(body).map_err(|_| RenderError::NotText(name.to_owned()))?;
             // The line of the pipe becomes an empty one, so that line numbers match the file.
-            let rest = declared.map(|_| text.split_once('\n').map_or("", |(_, rest)| rest));
-            rest.map_or_else(|| text.into(), |rest| format!("\n{rest}").into())
+            declared.map_or_else(|| text.into(), |_| format!("\n{text}").into())
         };
         let template = is_template.then(|| compile(source.as_str().unwrap_or_default())).transpose()?;
         if is_template {

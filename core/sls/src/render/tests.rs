@@ -56,6 +56,8 @@ fn msgpack_is_read_from_bytes() {
     assert_eq!(render("#!msgpack", &packed), Ok(data.clone()));
     assert_eq!(render("#!msgpack|gpg", &packed), Ok(data.clone()));
     assert_eq!(render("#!msgpack", b""), Ok(Value::Nil));
+    let bare = Sls::compile("t", "#!msgpack", "jinja|yaml").unwrap();
+    assert_eq!(bare.render(&Context::new("base"), &Host::new()), Ok(Value::Nil), "no line follows");
     assert_eq!(Sls::compile("t", &packed, "msgpack").unwrap().render(&Context::new("base"), &Host::new()), Ok(data));
     assert!(
         Sls::compile_guarded("t", [b"#!msgpack\n", &packed[..]].concat(), "jinja|yaml", Variables::default()).is_ok()
