@@ -91,6 +91,8 @@ pub(crate) enum SharedError {
     Away(String),
     #[error("another master of the cluster has changed it")]
     Changed,
+    #[error("it is too large for the cluster: expected at most {limit} bytes, got {size}")]
+    TooLarge { size: usize, limit: usize },
 }
 
 /// A lock of the cluster: there is none.
@@ -137,6 +139,18 @@ impl Shared {
     }
 
     pub async fn remove(&self, _: u64) -> Result<bool, SharedError> {
+        match *self {}
+    }
+
+    pub async fn put_large(&self, _: &str, _: &str, _: &[u8]) -> Result<(), SharedError> {
+        match *self {}
+    }
+
+    pub async fn get_large(&self, _: &str, _: &str) -> Result<Option<Vec<u8>>, SharedError> {
+        match *self {}
+    }
+
+    pub async fn remove_large(&self, _: &str) -> Result<(), SharedError> {
         match *self {}
     }
 
