@@ -91,7 +91,6 @@ const SALT_SSH: &[SaltOption] = &[
     flag(None, &["relenv"], NO_PACKAGE),
     value(None, &["python2-bin"], NO_PACKAGE),
     value(None, &["python3-bin"], NO_PACKAGE),
-    flag(None, &["update-roster"], Effect::Refused("rosters are not changed: add the host to the roster file")),
 ];
 
 // The init system restarts daemons.

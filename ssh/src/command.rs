@@ -112,9 +112,10 @@ fn directory(host: &Host) -> String {
 }
 
 /// Returns the line that starts the program for its machine on the host. If there is none, it prints `TOKEN MACHINE SYSTEM
-/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`, with `gzip` as a fourth word if it can
-/// decompress that, and reads the number of bytes that follow in [`SIZE`] bytes, and them. It prints `TOKEN READY` when it starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these
-/// lines from what the login prints.
+/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`, with the name of what it can decompress with
+/// as a fourth word, and reads the number of bytes that follow in [`SIZE`] bytes, and them. It prints `TOKEN READY` when it
+/// starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these lines from what the login
+/// prints.
 ///
 /// Once its hash is verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
 /// that time, so the whole file is read again only if they differ.
@@ -139,12 +140,13 @@ pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -
          w() {{ if [ \"$1\" != unknown ]; then echo \"$1\" > \"$v\"; fi; }}; \
          k() {{ n=$(c); [ \"$(h \"$f\")\" = $x ] && w \"$n\"; }}; \
          if [ ! -x \"$f\" ] || {{ [ \"$(c)\" != \"$(cat \"$v\" 2>/dev/null)\" ] && ! k; }}; then \
-         g=$(command -v gzip >/dev/null && echo gzip); echo \"{token} NEED $m $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
-         t=$(mktemp \"$d/new.XXXXXX\") && head -c \"$n\" | if [ \"$g\" ]; then gzip -dc; else cat; fi > \"$t\" && \
+         g=; for p in {compressors}; do if command -v $p >/dev/null; then g=$p; break; fi; done; echo \"{token} NEED $m $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
+         t=$(mktemp \"$d/new.XXXXXX\") && head -c \"$n\" | if [ \"$g\" ]; then $g -dc; else cat; fi > \"$t\" && \
          [ \"$(h \"$t\")\" = $x ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" && w \"$(c)\" || \
          {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
          echo \"{token} READY\"; {exec}{sudo}\"$f\" {command}{errors}{end}",
         command = brine_ssh_host::COMMAND,
+        compressors = programs.compressors().iter().map(|one| one.name()).collect::<Vec<_>>().join(" "),
         terminal = plain_terminal(host),
         directory = directory(host),
         sudo = sudo(host),

@@ -4,6 +4,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::command::SIZE;
+use crate::program::Compressor;
 use crate::session::{Caller, Failure, NOISE};
 
 impl Caller {
@@ -37,13 +38,16 @@ impl Caller {
         }
     }
 
-    /// Sends the program: the number of bytes, and them. `host` is its system, machine and `gzip` if it has that.
+    /// Sends the program: the number of bytes, and them. `host` is its system and machine, and what it decompresses with if it
+    /// can.
     async fn push(&self, host: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
-        let (machine, has_gzip) = host.strip_suffix(" gzip").map_or((host, false), |machine| (machine, true));
+        let split = host.rsplit_once(' ').and_then(|(machine, name)| Some((machine, Compressor::of_name(name)?)));
+        let (machine, compressor) = split.map_or((host, None), |(machine, compressor)| (machine, Some(compressor)));
         let program = self.programs.of(machine).map_err(Failure::Host)?;
-        if has_gzip {
-            let bytes = program.compressed().await?;
-            tracing::debug!(bytes = bytes.len(), "pushing the compressed program");
+        if let Some(compressor) = compressor {
+            let bytes = program.compressed(compressor).await;
+            let bytes = bytes.map_err(|error| Failure::Host(format!("compressing the program failed: {error}")))?;
+            tracing::debug!(bytes = bytes.len(), by = compressor.name(), "pushing the compressed program");
             stdin.write_all(size_field(bytes.len() as u64).as_bytes()).await?;
             stdin.write_all(&bytes).await?;
         } else {

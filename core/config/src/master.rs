@@ -284,9 +284,9 @@ shared_options! {
     ssh_known_hosts_file: PathBuf = "/etc/ssh/ssh_known_hosts".into(),
     /// The host and port of the range server, for the roster `range` and the targets of `salt-ssh -R`.
     range_server: String = "range:80".into(),
-    /// The TCP ports of the roster `scan`: a number, or several with commas or as a list.
+    /// The TCP ports of the rosters `scan` and `clustershell`: a number, or several with commas or as a list.
     ssh_scan_ports: Value = Value::Int(22),
-    /// The number of seconds that a port of the roster `scan` has to answer.
+    /// The number of seconds that a port of the rosters `scan` and `clustershell` has to answer.
     ssh_scan_timeout: f64 = 0.01,
     /// Fields of all hosts of a roster that do not have them.
     roster_defaults: Map = Map::new(),
@@ -322,6 +322,8 @@ shared_options! {
     ssh_minion_opts: Map = Map::new(),
     /// Whether the program and its cache are removed from the host after each run.
     ssh_wipe: bool = false,
+    /// Whether `salt-ssh` adds a host that its target names to the roster file, if it is not there.
+    ssh_update_roster: bool = false,
     /// Whether the script `ssh_pre_flight` of a host is run although the host has the program's directory.
     ssh_run_pre_flight: bool = false,
     /// The log file of `salt-ssh`; `''` for none.

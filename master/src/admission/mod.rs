@@ -1,6 +1,7 @@
 //! Admission: minions authenticate with their keys and get session keys; local tools show the root key.
 
 pub(crate) mod identity;
+pub(crate) mod publish_keys;
 mod rate_limit;
 pub(crate) mod sessions;
 mod turns;

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::admission::identity::Identity;
-use crate::admission::sessions::{PublishKeys, Sessions};
+use crate::admission::publish_keys::PublishKeys;
+use crate::admission::sessions::Sessions;
 use crate::events::Events;
 
 /// The shortest time between two rotations of the keys: all minions authenticate again after each, and a program that

@@ -16,14 +16,14 @@ use super::super::usage;
 /// Call functions and apply states on hosts by ssh, without minions and without a running master.
 #[derive(Parser, Debug)]
 #[command(
-    after_help = "Examples:\n  salt-ssh '*' test.ping                      all hosts of the roster /etc/salt/roster\n  salt-ssh 'web*' state.apply nginx test=True what a state would change\n  salt-ssh -i 'web*' grains.item os           accept keys of new hosts\n  salt-ssh -r web1 'uptime'                   a command of the host's shell\n  salt-ssh --askpass --key-deploy web1 test.ping  install the own key first"
+    after_help = "Examples:\n  salt-ssh '*' test.ping                      all hosts of the roster /etc/salt/roster\n  salt-ssh 'web*' state.apply nginx test=True what a state would change\n  salt-ssh -i 'web*' grains.item os           accept keys of new hosts\n  salt-ssh -r web1 'uptime'                   a command of the host's shell\n  salt-ssh --askpass --key-deploy web1 test.ping  install the own key first\n  salt-ssh admin@192.0.2.7 test.ping          a host that is in no roster"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(super) struct Arguments {
     /// Run a command of the host's shell instead of a function
     #[arg(short, long, visible_alias = "raw-shell")]
     pub raw: bool,
-    /// The kind of roster: flat, ansible, cache, dir, range, scan, sshconfig, sshknownhosts
+    /// The kind of roster: flat, ansible, cache, clustershell, dir, range, scan, sshconfig, sshknownhosts
     #[arg(long, value_name = "NAME")]
     pub roster: Option<String>,
     /// The roster file (default: roster beside the master's configuration)
@@ -32,7 +32,7 @@ pub(super) struct Arguments {
     /// The number of hosts at the same time
     #[arg(long, value_name = "N")]
     pub max_procs: Option<usize>,
-    /// The ports that the roster scan tries, separated by commas (default: ssh_scan_ports)
+    /// The ports that the rosters scan and clustershell try, separated by commas (default: ssh_scan_ports)
     #[arg(long, value_name = "PORTS")]
     pub scan_ports: Option<String>,
     /// The seconds that each port has to answer (default: ssh_scan_timeout)
@@ -41,6 +41,9 @@ pub(super) struct Arguments {
     /// The target is an expression of the range server (range_server)
     #[arg(short = 'R', long)]
     pub range: bool,
+    /// Add the host that the target names to the roster file, if it is not there
+    #[arg(long)]
+    pub update_roster: bool,
     /// Show the job id
     #[arg(short, long)]
     pub verbose: bool,

@@ -16,7 +16,8 @@ use brine_function::Args;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
-use brine_ssh::roster::{self, Host, RosterOptions};
+use brine_ssh::roster::direct::{self, Found};
+use brine_ssh::roster::{Host, RosterOptions};
 use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Programs, Regular, Reply};
 use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
@@ -91,7 +92,16 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     } else {
         arguments.target.read(&target)
     };
-    let mut hosts = roster::hosts(&options, &tgt, kind.parse()?, &answers.functions(None))?;
+    let functions = answers.functions(None);
+    let mut hosts = match direct::hosts(&options, &tgt, kind.parse()?, &functions)? {
+        Found::Known(hosts) => hosts,
+        Found::New(id, host) => {
+            if arguments.update_roster || config.ssh_update_roster {
+                direct::add(&options, &id, &host, &functions)?;
+            }
+            IndexMap::from([(id, *host)])
+        }
+    };
     if arguments.hosts {
         hosts.keys().for_each(|id| print_plain(format_args!("{id}: {}", hosts[id].host)));
         return Ok(ExitCode::SUCCESS);

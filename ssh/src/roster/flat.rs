@@ -28,12 +28,21 @@ pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fi
 
 /// Renders a file of a roster.
 pub(super) fn render(options: &RosterOptions, path: &Path, functions: &Functions) -> Result<Value, RosterError> {
-    let source = read(path)?;
+    render_source(options, path, &read(path)?, functions)
+}
+
+/// Renders the text of a file of a roster.
+pub(super) fn render_source(
+    options: &RosterOptions,
+    path: &Path,
+    source: &str,
+    functions: &Functions,
+) -> Result<Value, RosterError> {
     let variables = map! {"opts" => options.opts.clone(), "saltenv" => "base"};
     let name = path.display().to_string();
     let renderer = brine_config::opts::shared::renderer(&options.opts);
     let context =
         RenderContext { name: &name, saltenv: "base", renderer: &renderer, variables: &variables, host: functions };
-    render_sls(&source, &context)
+    render_sls(source, &context)
         .map_err(|error| RosterError::Invalid { path: path.to_owned(), reason: error.to_string() })
 }

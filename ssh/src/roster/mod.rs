@@ -1,11 +1,14 @@
 //! Which hosts there are and how they are reached: rosters, and the hosts of a target.
 //!
-//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range.rs` and `scan.rs` are the
-//! sources, one a roster of Salt; `custom.rs` asks people's own modules (`_roster`).
+//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range.rs`, `scan.rs` and
+//! `clustershell.rs` are the sources, one a roster of Salt; `custom.rs` asks people's own modules (`_roster`). `direct.rs`
+//! owns targets that name a host which need not be in a roster.
 
 mod ansible;
 mod cache;
+mod clustershell;
 mod custom;
+pub mod direct;
 mod directory;
 mod flat;
 mod known_hosts;
@@ -19,6 +22,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use brine_host::programs::System;
 use brine_ids::MinionId;
 use brine_jinja::Host as Functions;
 use brine_target::{Facts, Target, TargetError, TargetKind};
@@ -46,8 +50,8 @@ pub enum RosterError {
     },
     /// There is no such roster.
     #[error(
-        "the roster '{0}' is not supported: use flat, ansible, cache, dir, range, scan, sshconfig, sshknownhosts or a \
-         module of yours in _roster (--roster)"
+        "the roster '{0}' is not supported: use flat, ansible, cache, clustershell, dir, range, scan, sshconfig, \
+         sshknownhosts or a module of yours in _roster (--roster)"
     )]
     Unknown(String),
     /// The target is invalid.
@@ -145,7 +149,7 @@ pub struct RosterOptions {
     pub domain: String,
     /// The file of the roster `sshknownhosts`.
     pub known_hosts: PathBuf,
-    /// The ports of the roster `scan`, and the time that each has to answer.
+    /// The ports that the rosters `scan` and `clustershell` try, and the time that each has to answer.
     pub scan: (Vec<u16>, Duration),
     /// The address of the range server.
     pub range_server: String,
@@ -177,6 +181,10 @@ pub fn hosts(
         "scan" => {
             let found = scan::hosts(tgt, &options.scan.0, options.scan.1);
             return parsed(options, found, |_, _| true);
+        }
+        "clustershell" => {
+            let scan = (options.scan.0.as_slice(), options.scan.1);
+            return parsed(options, clustershell::hosts(&System, tgt, kind, scan)?, |_, _| true);
         }
         "range" => {
             let found = range::hosts(&options.range_server, tgt, kind)?;

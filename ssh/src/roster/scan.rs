@@ -24,28 +24,39 @@ pub(super) fn hosts(tgt: &Value, ports: &[u16], timeout: Duration) -> Fields {
     let mut addresses: Vec<IpAddr> = words.iter().flat_map(|word| addresses(word)).take(ADDRESSES).collect();
     addresses.sort();
     addresses.dedup();
-    let (waiting, found) = (Mutex::new(addresses.into_iter()), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..PARALLEL {
-            scope.spawn(|| {
-                loop {
-                    let next = waiting.lock().next();
-                    let Some(address) = next else { return };
-                    let is_open =
-                        |port: &&u16| TcpStream::connect_timeout(&SocketAddr::new(address, **port), timeout).is_ok();
-                    if let Some(port) = ports.iter().find(is_open) {
-                        found.lock().push((address, *port));
-                    }
-                }
-            });
-        }
-    });
-    let mut found = found.into_inner();
+    let mut found = listening(addresses, |address| Some(*address), ports, timeout);
     found.sort();
     let fields = |(address, port): (IpAddr, u16)| {
         (address.to_string(), map! {"host" => address.to_string(), "port" => i64::from(port)})
     };
     found.into_iter().map(fields).collect()
+}
+
+/// Returns the hosts that listen, each with the first of the ports that answers within the timeout. Blocks.
+pub(super) fn listening<H: Send>(
+    hosts: Vec<H>,
+    address: impl Fn(&H) -> Option<IpAddr> + Sync,
+    ports: &[u16],
+    timeout: Duration,
+) -> Vec<(H, u16)> {
+    let (waiting, found) = (Mutex::new(hosts.into_iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..PARALLEL {
+            scope.spawn(|| {
+                loop {
+                    let next = waiting.lock().next();
+                    let Some(host) = next else { return };
+                    let Some(address) = address(&host) else { continue };
+                    let is_open =
+                        |port: &&u16| TcpStream::connect_timeout(&SocketAddr::new(address, **port), timeout).is_ok();
+                    if let Some(port) = ports.iter().find(is_open) {
+                        found.lock().push((host, *port));
+                    }
+                }
+            });
+        }
+    });
+    found.into_inner()
 }
 
 /// Returns the addresses of a word: none if it is neither an address nor a network.

@@ -1,0 +1,170 @@
+//! The roster `clustershell`: the target is a node set of ClusterShell, such as `web[1-40],@db`, expanded by its own program
+//! `nodeset`, which knows the node groups of the machine.
+
+use std::net::{IpAddr, ToSocketAddrs};
+use std::time::Duration;
+
+use brine_host::process::Children;
+use brine_host::programs::{Programs, program};
+use brine_target::TargetKind;
+use brine_value::{Value, map};
+use tokio_util::sync::CancellationToken;
+
+use super::{Fields, RosterError, scan};
+
+/// The program of ClusterShell.
+const NODESET: &str = "nodeset";
+/// How long it may take: sources of node groups may be commands.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// The maximum size of its list, in bytes.
+const MAX_LIST: usize = 16 << 20;
+/// The maximum number of hosts.
+const MAX_HOSTS: usize = 100_000;
+/// What combines node sets.
+const OPERATORS: &[char] = &[',', '!', '&', '^', ' '];
+
+/// Returns the fields of the hosts of a node set. As in Salt, a host has the first of the ports that answers, and otherwise
+/// those of the defaults; unlike there, it keeps its name, by which `ssh` knows its key.
+pub(super) fn hosts(
+    programs: &dyn Programs,
+    tgt: &Value,
+    kind: TargetKind,
+    (ports, timeout): (&[u16], Duration),
+) -> Result<Fields, RosterError> {
+    if !matches!(kind, TargetKind::Glob | TargetKind::List) {
+        let message = "the roster 'clustershell' takes a node set of ClusterShell as target, not a target of type";
+        return Err(RosterError::Program(format!("{message} {kind}")));
+    }
+    let set = match tgt {
+        Value::List(sets) => sets.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+        other => other.to_string(),
+    };
+    let names = expanded(programs, &set)?;
+    let mut found: Fields = names.iter().map(|name| (name.clone(), map! {"host" => name.as_str()})).collect();
+    let address = |name: &String| -> Option<IpAddr> {
+        (name.as_str(), 0).to_socket_addrs().ok().and_then(|mut all| all.next()).map(|one| one.ip())
+    };
+    for (name, port) in scan::listening(names, address, ports, timeout) {
+        if let Some(fields) = found.get_mut(&name) {
+            fields.insert("port".into(), i64::from(port).into());
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the names of a node set.
+fn expanded(programs: &dyn Programs, set: &str) -> Result<Vec<String>, RosterError> {
+    let failed = |reason: &str| RosterError::Program(format!("the node set '{}': {reason}", set.escape_debug()));
+    // ClusterShell puts names of groups into commands of a shell.
+    if !set.chars().all(|c| c.is_alphanumeric() || "-_.:@[]/*?%~".contains(c) || OPERATORS.contains(&c)) {
+        return Err(failed("it has a character that no node set has"));
+    }
+    let too_many = format!("it has more than {MAX_HOSTS} hosts");
+    if size(set) > MAX_HOSTS as u64 {
+        return Err(failed(&too_many));
+    }
+    let words = [NODESET, "-e", "-S", "\n", "--", set].map(str::to_owned);
+    let mut command = program(&words, &[]);
+    (command.timeout, command.output_limit) = (Some(TIMEOUT), Some(MAX_LIST));
+    let output = programs.run(&command, &Children::default(), &CancellationToken::new()).map_err(|error| {
+        RosterError::Program(format!("the roster 'clustershell' needs the program {NODESET} of ClusterShell: {error}"))
+    })?;
+    if output.timed_out {
+        return Err(failed(&format!("{NODESET} has not ended within {} seconds", TIMEOUT.as_secs())));
+    }
+    if output.retcode != 0 {
+        return Err(failed(output.stderr.lines().last().unwrap_or("it is invalid").trim()));
+    }
+    let names: Vec<String> = output.stdout.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if names.len() > MAX_HOSTS { Err(failed(&too_many)) } else { Ok(names) }
+}
+
+/// Returns how many names the ranges of a node set stand for, at most: ClusterShell holds them all in memory.
+fn size(set: &str) -> u64 {
+    let (mut sum, mut product, mut ranges) = (0_u64, 1_u64, None::<String>);
+    for c in set.chars() {
+        match (&mut ranges, c) {
+            (None, '[') => ranges = Some(String::new()),
+            (Some(inner), ']') => {
+                product = product.saturating_mul(inner.split(',').map(range_size).fold(0, u64::saturating_add));
+                ranges = None;
+            }
+            (Some(inner), c) => inner.push(c),
+            (None, c) if OPERATORS.contains(&c) => (sum, product) = (sum.saturating_add(product), 1),
+            (None, _) => {}
+        }
+    }
+    sum.saturating_add(product)
+}
+
+/// Returns the size of `7`, `1-40` or `0-40/2`; 1 for what is no range, which ClusterShell refuses.
+fn range_size(range: &str) -> u64 {
+    let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
+    let Some((from, to)) = bounds.split_once('-') else { return 1 };
+    // Numbers beyond 64 bits are too large in any case.
+    let number = |text: &str| text.trim().parse::<u64>().unwrap_or(u64::MAX);
+    let from = from.trim().parse().unwrap_or_default();
+    (number(to).saturating_sub(from) / number(step).max(1)).saturating_add(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use brine_testing::Scripted;
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_node_set_is_known_before_it_is_expanded() {
+        for (set, expected) in [
+            ("web1", 1),
+            ("web[1-40]", 40),
+            ("web[01-10,20,30-34/2]", 14),
+            ("rack[1-10]node[1-20]", 200),
+            ("a[1-10],b[1-10]!c[1-5] d", 26),
+            ("web[1-99999999999999999999]", u64::MAX),
+            ("a[1-4294967296]b[1-4294967296]", u64::MAX),
+            ("a[1-10/0]", 10),
+            ("@db", 1),
+        ] {
+            assert_eq!(size(set), expected, "{set}");
+        }
+    }
+
+    #[test]
+    fn hosts_are_those_of_the_node_set_with_the_first_port_that_answers() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let programs = Scripted::new(
+            "$ nodeset -e -S ...
+             | 127.0.0.1
+             | 127.0.0.2",
+        );
+        let found = hosts(&*programs, &"@all".into(), TargetKind::Glob, (&[1, port], Duration::from_secs(5))).unwrap();
+        let expected = [map! {"host" => "127.0.0.1", "port" => i64::from(port)}, map! {"host" => "127.0.0.2"}];
+        assert_eq!(found.into_values().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_is_no_node_set_or_too_large_never_reaches_the_program() {
+        let programs = Scripted::new("");
+        for (tgt, kind, part) in [
+            ("web[1-200000]", TargetKind::Glob, "more than 100000 hosts"),
+            ("@a;id", TargetKind::Glob, "a character that no node set has"),
+            ("$(id)", TargetKind::Glob, "a character that no node set has"),
+            ("web1", TargetKind::Grain, "takes a node set"),
+        ] {
+            let error = hosts(&*programs, &tgt.into(), kind, (&[22], Duration::from_secs(1))).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        let refusing = Scripted::new(
+            "$ nodeset -e -S ...
+             ! usage: nodeset
+             ! nodeset: parse error
+             = 1",
+        );
+        let error = hosts(&*refusing, &"web[".into(), TargetKind::Glob, (&[22], Duration::from_secs(1))).unwrap_err();
+        assert_eq!(error.to_string(), "the node set 'web[': nodeset: parse error");
+    }
+}
