@@ -117,7 +117,8 @@ fn directory(host: &Host) -> String {
 /// starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these lines from what the login
 /// prints.
 ///
-/// Once its hash is verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
+/// The hash is that of `openssl`, which uses the instructions of the processor for it, or otherwise of `sha256sum`. Once it is
+/// verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
 /// that time, so the whole file is read again only if they differ.
 pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -> String {
     let machines = programs.hashes().map(|(machine, hash)| format!("{}) x={hash};;", quote(machine)));
@@ -135,7 +136,7 @@ pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -
          case \"$m\" in {machines} *) echo \"{token} MACHINE $m\"; exit 77;; esac; d={directory}; f=\"$d/brine-$x\"; \
          mkdir -p \"$d\" 2>/dev/null && [ ! -L \"$d\" ] && [ -O \"$d\" ] && chmod {mode} \"$d\" || \
          {{ echo \"{token} ERROR the directory $d cannot be written to or belongs to another user: set thin_dir in the roster\"; exit 77; }}; \
-         h() {{ sha256sum \"$1\" 2>/dev/null | cut -d' ' -f1; }}; \
+         h() {{ {{ openssl dgst -sha256 -r \"$1\" 2>/dev/null || sha256sum \"$1\" 2>/dev/null; }} | cut -d' ' -f1; }}; \
          c() {{ stat -c 'file %i %s %z' \"$f\" 2>/dev/null || echo unknown; }}; v=\"$f.verified\"; \
          w() {{ if [ \"$1\" != unknown ]; then echo \"$1\" > \"$v\"; fi; }}; \
          k() {{ n=$(c); [ \"$(h \"$f\")\" = $x ] && w \"$n\"; }}; \
@@ -143,7 +144,7 @@ pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -
          g=; for p in {compressors}; do if command -v $p >/dev/null; then g=$p; break; fi; done; echo \"{token} NEED $m $g\"; n=$(dd bs=1 count={SIZE} 2>/dev/null); \
          t=$(mktemp \"$d/new.XXXXXX\") && head -c \"$n\" | if [ \"$g\" ]; then $g -dc; else cat; fi > \"$t\" && \
          [ \"$(h \"$t\")\" = $x ] && chmod {mode} \"$t\" && mv -f \"$t\" \"$f\" && w \"$(c)\" || \
-         {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and sha256sum?\"; exit 77; }}; fi; \
+         {{ rm -f \"$t\"; echo \"{token} ERROR the program did not arrive whole in $d: is there space, and openssl or sha256sum?\"; exit 77; }}; fi; \
          echo \"{token} READY\"; {exec}{sudo}\"$f\" {command}{errors}{end}",
         command = brine_ssh_host::COMMAND,
         compressors = programs.compressors().iter().map(|one| one.name()).collect::<Vec<_>>().join(" "),

@@ -57,6 +57,22 @@ pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(),
     rename(&write_beside(path, bytes, mode, false)?, path)
 }
 
+/// As [`write_soon`] for a file that does not exist, in half of its time: then the result is `true`, otherwise the file is left
+/// unchanged. Others may read a part of it while it is written, and a process that dies leaves that part. The mode is less the
+/// umask.
+pub fn create_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
+    let path = path.as_ref();
+    let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(false),
+        Err(error) => return Err(FileError::at("write", path)(error)),
+    };
+    file.write_all(bytes).map(|()| true).map_err(|error| {
+        let _ = fs::remove_file(path);
+        FileError::at("write", path)(error)
+    })
+}
+
 fn rename(temporary: &Path, path: &Path) -> Result<(), FileError> {
     fs::rename(temporary, path).map_err(|error| {
         let _ = fs::remove_file(temporary);
@@ -216,6 +232,20 @@ mod tests {
             assert_eq!((read_to_string(&path).unwrap().as_str(), mode(&path)), (content, expected));
         }
         assert_eq!(names(directory.path()), ["key.pem"]);
+    }
+
+    #[test]
+    fn only_a_file_that_does_not_exist_is_created() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        assert!(create_soon(&path, b"one", 0o600).unwrap());
+        assert!(!create_soon(&path, b"two", 0o600).unwrap());
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"one".to_vec(), 0o600));
+        // Links are not written through.
+        let (link, target) = (directory.path().join("link"), directory.path().join("target"));
+        symlink(&target, &link).unwrap();
+        assert!(!create_soon(&link, b"one", 0o600).unwrap() && !target.exists());
+        assert!(create_soon(directory.path().join("none/file"), b"one", 0o600).is_err());
     }
 
     #[test]

@@ -60,8 +60,8 @@ impl Admission {
         secrets: Secrets,
     ) -> Self {
         let limit = AuthLimit::new(config.auth_rate_limit);
-        // Twice as many as compute at a time: the others read keys.
-        let turns = Turns::new(2 * std::thread::available_parallelism().map_or(2, usize::from));
+        // One more than can compute at a time: it reads its key.
+        let turns = Turns::new(1 + std::thread::available_parallelism().map_or(2, usize::from));
         Admission { config, ciphers, storage, crypto, events, secrets, limit, turns }
     }
 
@@ -103,7 +103,7 @@ impl Admission {
             tracing::warn!(peer = %peer.address, minion = ?request.id.as_str(), "authentication refused: the address exceeds auth_rate_limit");
             return clear(map! {"ret" => false}.into());
         }
-        let _turn = match self.turns.take(understands).await {
+        let turn = match self.turns.take(understands).await {
             Ok(turn) => turn,
             Err(after) => return deferred(&request, after),
         };
@@ -113,62 +113,68 @@ impl Admission {
             self.publish_auth(&request, false, "error", None).await;
             return clear(map! {"ret" => false}.into());
         };
-        let public_key = Arc::new(public_key);
-        let (config, id, key) = (Arc::clone(&self.config), request.id.clone(), Arc::clone(&public_key));
-        let grains = request.autosign_grains.clone();
-        let decided = self.storage.run(move |storage| storage.keys.decide(&config, &id, &key, &grains)).await;
-        let decision = match decided {
-            Ok(Ok(decision)) => decision,
-            Ok(Err(error)) => {
-                tracing::error!(minion = %request.id, %error, "reading or storing a key failed");
-                Decision::Reject
+        let (public_key, request) = (Arc::new(public_key), Arc::new(request));
+        let work = (Arc::clone(self), Arc::clone(&request), Arc::clone(&public_key));
+        // In one piece: each handover to another thread would cost a tenth of the signature.
+        let answered = self.storage.run(move |storage| {
+            let (admission, request, public_key) = work;
+            let decision = admission.decide(storage, &request, &public_key);
+            (decision, admission.answer(decision, &request, &binding, &public_key))
+        });
+        let (decision, reply) = match answered.await {
+            Ok((decision, Ok(reply))) => (decision, reply),
+            Ok((decision, Err(error))) => {
+                tracing::error!(minion = %request.id, %error, "answering an authentication failed");
+                (decision, clear(map! {"ret" => false}.into()))
             }
             Err(error) => {
-                tracing::error!(minion = %request.id, %error, "reading or storing a key failed");
-                Decision::Reject
+                tracing::error!(minion = %request.id, %error, "answering an authentication failed");
+                (Decision::Reject, clear(map! {"ret" => false}.into()))
             }
         };
-        let act = decision.act();
-        let verdict = match decision {
-            Decision::Accept => None,
-            Decision::Pend => Some(Verdict::Pending),
-            Decision::Reject | Decision::Denied => Some(Verdict::Rejected),
-            Decision::Full => Some(Verdict::Full),
-        };
-        if verdict.is_none() {
+        drop(turn);
+        if decision == Decision::Accept {
             // The minion's requests come on other connections.
             peer.remember_address();
         }
-        self.publish_auth(&request, decision.result(), act, Some(&public_key)).await;
-        let admission = Arc::clone(self);
-        let reply = move || match verdict {
-            Some(verdict) => {
-                metrics::AUTHENTICATIONS_REFUSED.add(1);
-                tracing::info!(minion = %request.id, act, "minion not authenticated");
-                admission.sign_reply(&request, &binding, &AuthReply::Refused(verdict))
-            }
-            None => {
-                if let Some(cipher) = admission.choose_cipher(&request.ciphers) {
-                    admission.accept(&request, &binding, public_key, cipher)
-                } else {
-                    metrics::AUTHENTICATIONS_REFUSED.add(1);
-                    let minion = &request.id;
-                    tracing::warn!(%minion, "authentication refused: the minion offers no cipher that `ciphers` allows");
-                    admission.sign_reply(&request, &binding, &AuthReply::Refused(Verdict::NoCipher))
-                }
-            }
+        self.publish_auth(&request, decision.result(), decision.act(), Some(&public_key)).await;
+        reply
+    }
+
+    /// Decides about a minion. Blocks on the disk.
+    fn decide(&self, storage: &Storage, request: &AuthRequest, public_key: &PublicKey) -> Decision {
+        let decided = storage.keys.decide(&self.config, &request.id, public_key, &request.autosign_grains);
+        decided.unwrap_or_else(|error| {
+            tracing::error!(minion = %request.id, %error, "reading or storing a key failed");
+            Decision::Reject
+        })
+    }
+
+    /// Returns the signed reply to a minion. Computes for about as long as an RSA signature takes.
+    fn answer(
+        &self,
+        decision: Decision,
+        request: &AuthRequest,
+        binding: &Binding,
+        public_key: &Arc<PublicKey>,
+    ) -> Result<Vec<u8>, CryptError> {
+        let verdict = match decision {
+            Decision::Accept => match self.choose_cipher(&request.ciphers) {
+                Some(cipher) => return self.accept(request, binding, Arc::clone(public_key), cipher),
+                None => Verdict::NoCipher,
+            },
+            Decision::Pend => Verdict::Pending,
+            Decision::Reject | Decision::Denied => Verdict::Rejected,
+            Decision::Full => Verdict::Full,
         };
-        match self.crypto.run(move |_| reply()).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(error)) => {
-                tracing::error!(%error, "answering an authentication failed");
-                clear(map! {"ret" => false}.into())
-            }
-            Err(error) => {
-                tracing::error!(%error, "answering an authentication failed");
-                clear(map! {"ret" => false}.into())
-            }
+        metrics::AUTHENTICATIONS_REFUSED.add(1);
+        let minion = &request.id;
+        if verdict == Verdict::NoCipher {
+            tracing::warn!(%minion, "authentication refused: the minion offers no cipher that `ciphers` allows");
+        } else {
+            tracing::info!(%minion, act = decision.act(), "minion not authenticated");
         }
+        self.sign_reply(request, binding, &AuthReply::Refused(verdict))
     }
 
     fn accept(

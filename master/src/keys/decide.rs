@@ -60,7 +60,9 @@ impl KeyStore {
         // Of two simultaneous requests for a new id only one may win.
         let _deciding = self.deciding(id);
         let pem = key.to_pem();
-        let current = self.current(id)?.and_then(|(state, stored)| match is_same(&stored, &pem, key) {
+        let stored = self.current(id)?;
+        let is_first = stored.is_none();
+        let current = stored.and_then(|(state, stored)| match is_same(&stored, &pem, key) {
             // Also for an invalid key file: the operator has rejected the id.
             None if state == KeyState::Rejected => Some((state, false)),
             same => Some((state, same?)),
@@ -108,7 +110,11 @@ impl KeyStore {
         } else {
             // No flush: after a power failure the rule accepts the key again.
             let flush = decision == Decision::Accept && !config.auto_accept && !config.open_mode;
-            self.store(id, state, &pem, flush)?;
+            if is_first && !flush {
+                self.store_first(id, state, &pem)?;
+            } else {
+                self.store(id, state, &pem, flush)?;
+            }
         }
         if decision == Decision::Denied {
             tracing::error!(minion = %id, "key denied: the minion shows another key than the known one, which may be an attack");

@@ -317,6 +317,16 @@ impl KeyStore {
         Ok(self.leave_only(state, id)?)
     }
 
+    /// Stores the first key of an id, which a power failure or the end of this process may lose: a part of a key counts as
+    /// none.
+    fn store_first(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
+        // Another process may have been faster, or a part of a key may be there.
+        if files::create_soon(self.path(state, id), pem.as_bytes(), 0o644)? {
+            return Ok(());
+        }
+        self.store(id, state, pem, false)
+    }
+
     /// Moves a key from one state to another.
     fn move_key(&self, id: &MinionId, from: KeyState, to: KeyState) -> Result<(), KeyError> {
         let from = self.path(from, id);
