@@ -396,7 +396,7 @@ def ssh_part(found):
         rows.append([what, number(salt[key]), number(brine[key]), number(salt[key] / brine[key]), asked])
     return f"""\
 Measured by `benches/vs_salt/run ssh`, Salt {RELEASE} and Brine in one run: {found["hosts"]} roster entries of one \
-`sshd` on this host, with the default of 25 connections at a time. Each has a directory of its own, into which Brine pushes a program of {found["program"] / 1e6:.0f} MB. Brine's later calls \
+`sshd` on this host, with the default of 25 connections at a time. Each has a directory of its own, into which Brine pushes a program of {found["program"] / 1e6:.0f} MB, compressed by `zstd`. Brine's later calls \
 use the connections of the first one (`ssh_control_persist`).
 
 {doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}"""

@@ -212,7 +212,6 @@ impl Master {
             Arc::clone(&config),
             ciphers,
             storage.clone(),
-            executors.crypto.clone(),
             events.clone(),
             Secrets { identity, sessions },
         ));

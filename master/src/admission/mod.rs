@@ -28,6 +28,9 @@ use rate_limit::AuthLimit;
 use sessions::{Opened, Sessions};
 use turns::Turns;
 
+/// The number of authentications, and of requests of minions of other members, that wait for a thread.
+const QUEUE: usize = 1024;
+
 /// The secrets for the admission of minions.
 pub(crate) struct Secrets {
     /// The master's own keys.
@@ -42,7 +45,9 @@ pub(crate) struct Admission {
     /// The allowed ciphers.
     ciphers: Arc<[Cipher]>,
     storage: Blocking<Storage>,
-    crypto: Executor,
+    /// Reads keys and computes: few threads, as each that AWS-LC has used holds memory, and not those that encrypt publishes, as
+    /// the disk may hang.
+    executor: Executor,
     events: Events,
     secrets: Secrets,
     limit: AuthLimit,
@@ -55,14 +60,14 @@ impl Admission {
         config: Arc<MasterConfig>,
         ciphers: Arc<[Cipher]>,
         storage: Blocking<Storage>,
-        crypto: Executor,
         events: Events,
         secrets: Secrets,
     ) -> Self {
         let limit = AuthLimit::new(config.auth_rate_limit);
         // One more than can compute at a time: it reads its key.
-        let turns = Turns::new(1 + std::thread::available_parallelism().map_or(2, usize::from));
-        Admission { config, ciphers, storage, crypto, events, secrets, limit, turns }
+        let at_once = 1 + std::thread::available_parallelism().map_or(2, usize::from);
+        let (executor, turns) = (Executor::new("admission", at_once, QUEUE), Turns::new(at_once));
+        Admission { config, ciphers, storage, executor, events, secrets, limit, turns }
     }
 
     /// Returns the master's own keys.
@@ -88,7 +93,7 @@ impl Admission {
         let known = self.storage.run(move |storage| storage.keys.get(KeyState::Accepted, &minion)).await;
         let public_key = PublicKey::from_pem(&known.ok()?.ok()??).ok()?;
         let (sessions, id) = (Arc::clone(sessions), id.clone());
-        self.crypto.run(move |_| sessions.open_shared(&id, Arc::new(public_key), &sealed)).await.ok()?.ok()
+        self.executor.run(move |_| sessions.open_shared(&id, Arc::new(public_key), &sealed)).await.ok()?.ok()
     }
 
     /// Answers an `_auth` request with a packed, signed reply.
@@ -116,9 +121,9 @@ impl Admission {
         let (public_key, request) = (Arc::new(public_key), Arc::new(request));
         let work = (Arc::clone(self), Arc::clone(&request), Arc::clone(&public_key));
         // In one piece: each handover to another thread would cost a tenth of the signature.
-        let answered = self.storage.run(move |storage| {
+        let answered = self.executor.run(move |block| {
             let (admission, request, public_key) = work;
-            let decision = admission.decide(storage, &request, &public_key);
+            let decision = admission.decide(admission.storage.get(block), &request, &public_key);
             (decision, admission.answer(decision, &request, &binding, &public_key))
         });
         let (decision, reply) = match answered.await {
@@ -272,7 +277,6 @@ mod tests {
             Arc::clone(&fixture.config),
             crate::ciphers(&fixture.config.ciphers).unwrap().into(),
             fixture.storage.clone(),
-            fixture.executors.crypto.clone(),
             fixture.events.clone(),
             secrets,
         ))
