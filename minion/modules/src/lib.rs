@@ -1,6 +1,6 @@
-//! Salt's modules. They are in five crates, so that a change to one compiles little else: `databases`, `files`
-//! (files and commands), `packages`, `system` (accounts, services, disks, network) and `salt` (the minion itself, its data and
-//! jobs). Each has a directory for each module: `mod.rs` has the execution functions, `state.rs` or `state/` the state
+//! Salt's modules. They are in seven crates, so that a change to one compiles little else: `databases`, `files`
+//! (files and commands), `network`, `packages`, `security` (keys, certificates, access control), `system` (accounts, services,
+//! disks) and `salt` (the minion itself, its data and jobs). Each has a directory for each module: `mod.rs` has the execution functions, `state.rs` or `state/` the state
 //! functions; backends, tests and transcripts are in the same directory.
 //!
 //! A new module is a directory with a `ROOM`, and its line in the `lib.rs` of its crate.
@@ -13,8 +13,10 @@ pub use brine_modules_salt::{is_success, mine_result, sync_types};
 pub static ROOMS: Rooms = Rooms(&[
     brine_modules_databases::ROOMS,
     brine_modules_files::ROOMS,
+    brine_modules_network::ROOMS,
     brine_modules_packages::ROOMS,
     brine_modules_salt::ROOMS,
+    brine_modules_security::ROOMS,
     brine_modules_system::ROOMS,
 ]);
 

@@ -25,14 +25,14 @@ use brine_schedule::Schedule;
 use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 
-pub use scripted::{Scripted, answers, use_programs};
+pub use scripted::{Applied, Scripted, answers, applied, debian, use_programs};
 
 /// Defines the functions of this crate for minions with these rooms.
 #[macro_export]
 macro_rules! with_rooms {
     ($rooms:expr) => {
         #[allow(unused_imports)]
-        pub use $crate::{Alone, Answering, Scripted, answers, context_of};
+        pub use $crate::{Alone, Answering, Applied, Scripted, answers, context_of};
 
         use std::sync::Arc;
 
@@ -61,6 +61,14 @@ macro_rules! with_rooms {
         #[allow(dead_code)]
         pub fn context_with(grains: Map, programs: Arc<Scripted>) -> Context {
             context_of($crate::use_programs(minion(&[]), grains, programs))
+        }
+
+        /// Calls a state function on a minion with Debian whose programs answer as in a transcript.
+        #[allow(dead_code)]
+        pub fn applied(function: &str, keyword: Map, test: bool, transcript: &str) -> Applied {
+            let programs = Scripted::new(transcript);
+            let call = context_with($crate::debian(), programs.clone());
+            $crate::applied(&call, &programs, function, keyword, test)
         }
 
         /// Returns the context of a state function.

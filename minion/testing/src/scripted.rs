@@ -8,7 +8,7 @@ use brine_function::Args;
 use brine_host::process::{Children, Output, ProcessError, Program};
 use brine_host::programs::Programs;
 use brine_value::json::to_json;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
@@ -90,6 +90,35 @@ pub fn use_programs(mut minion: Arc<Minion>, grains: Map, programs: Arc<Scripted
         own.programs = programs;
     }
     minion
+}
+
+/// The result of a state function, and the commands that it has run.
+pub struct Applied {
+    /// The result: success, failure or `None` in test mode.
+    pub result: Option<bool>,
+    /// The comment.
+    pub comment: String,
+    /// The changes.
+    pub changes: Value,
+    /// The commands, one per line.
+    pub ran: String,
+}
+
+/// Returns the grains of a minion on Debian.
+pub fn debian() -> Map {
+    map! {"os" => "Debian", "os_family" => "Debian", "kernel" => "Linux"}
+}
+
+/// Calls a state function in this context, whose programs are `programs`.
+pub fn applied(call: &Context, programs: &Scripted, function: &str, keyword: Map, test: bool) -> Applied {
+    let context = crate::state_context(test, call.clone());
+    let report = call.minion.states.call(&context, function, Args { keyword, ..Args::default() }).unwrap();
+    Applied {
+        result: report.get("result").and_then(Value::as_bool),
+        comment: report.get("comment").unwrap().to_string(),
+        changes: report.get("changes").cloned().unwrap(),
+        ran: programs.ran(),
+    }
 }
 
 /// Returns the results of functions, one per line.

@@ -1,4 +1,4 @@
-//! Execution and state functions of a host: accounts, services, disks, network, one directory a Salt module.
+//! Execution and state functions of a host: accounts, services, disks, one directory a Salt module.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -9,30 +9,19 @@ pub(crate) mod cryptdev;
 pub(crate) mod devinfo;
 pub(crate) mod devmap;
 pub(crate) mod disk;
-pub(crate) mod dnsutil;
-pub(crate) mod ethtool;
 pub(crate) mod extfs;
-pub(crate) mod firewall;
-pub(crate) mod firewalld;
-pub(crate) mod gpg;
 pub(crate) mod group;
 pub(crate) mod incron;
-pub(crate) mod ip;
-pub(crate) mod iptables;
 pub(crate) mod keyboard;
 pub(crate) mod kmod;
 pub(crate) mod locale;
 pub(crate) mod locate;
 pub(crate) mod lvm;
 pub(crate) mod mount;
-pub(crate) mod network;
-pub(crate) mod pam;
 pub(crate) mod ps;
 pub(crate) mod scsi;
-pub(crate) mod selinux;
 pub(crate) mod service;
 pub(crate) mod shadow;
-pub(crate) mod ssh;
 pub(crate) mod status;
 pub(crate) mod supervisord;
 pub(crate) mod sysctl;
@@ -42,7 +31,6 @@ pub(crate) mod system;
 pub(crate) mod timezone;
 pub(crate) mod udev;
 pub mod user;
-pub(crate) mod x509;
 pub(crate) mod xfs;
 
 #[cfg(test)]

@@ -1,0 +1,19 @@
+//! Execution and state functions of the network: interfaces, firewalls, names, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod dnsutil;
+pub(crate) mod ethtool;
+pub(crate) mod firewall;
+pub(crate) mod firewalld;
+pub(crate) mod ip;
+pub(crate) mod iptables;
+pub(crate) mod network;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));

@@ -1,0 +1,17 @@
+//! Execution and state functions of keys, certificates and access control, one directory a Salt module.
+
+#![warn(clippy::self_named_module_files)]
+
+pub(crate) mod gpg;
+pub(crate) mod pam;
+pub(crate) mod selinux;
+pub(crate) mod ssh;
+pub(crate) mod x509;
+
+#[cfg(test)]
+mod testing;
+
+use brine_context::Room;
+
+// `pub static ROOMS: &[&Room]`
+include!(concat!(env!("OUT_DIR"), "/rooms.rs"));
