@@ -112,8 +112,8 @@ fn directory(host: &Host) -> String {
 }
 
 /// Returns the line that starts the program for its machine on the host. If there is none, it prints `TOKEN MACHINE SYSTEM
-/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE`, with the name of what it can decompress with
-/// as a fourth word, and reads the number of bytes that follow in [`SIZE`] bytes, and them. It prints `TOKEN READY` when it
+/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE` and, as the last word, the name of its program
+/// for decompression if it has one; then it reads the size of the program in [`SIZE`] bytes, and the program. It prints `TOKEN READY` when it
 /// starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these lines from what the login
 /// prints.
 ///

@@ -38,8 +38,8 @@ impl Caller {
         }
     }
 
-    /// Sends the program: the number of bytes, and them. `host` is its system and machine, and what it decompresses with if it
-    /// can.
+    /// Sends the number of bytes and then the program. `host` is the system and machine of the host, followed by the name of its
+    /// program for decompression if it has one.
     async fn push(&self, host: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
         let split = host.rsplit_once(' ').and_then(|(machine, name)| Some((machine, Compressor::of_name(name)?)));
         let (machine, compressor) = split.map_or((host, None), |(machine, compressor)| (machine, Some(compressor)));

@@ -27,6 +27,9 @@ pub(crate) enum Compressor {
 }
 
 impl Compressor {
+    /// All, the best first.
+    const ALL: [Compressor; 2] = [Compressor::Zstd, Compressor::Gzip];
+
     /// Returns the name of the program that decompresses with `-dc`.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -37,7 +40,7 @@ impl Compressor {
 
     /// Parses [`Compressor::name`].
     pub(crate) fn of_name(name: &str) -> Option<Self> {
-        [Compressor::Zstd, Compressor::Gzip].into_iter().find(|one| one.name() == name)
+        Self::ALL.into_iter().find(|one| one.name() == name)
     }
 }
 
@@ -77,8 +80,7 @@ impl Programs {
             entry.insert(Program::read(own)?);
         }
         let has_zstd = brine_system::processes::find(Path::new(Compressor::Zstd.name())).is_some();
-        let compressors = [Compressor::Zstd, Compressor::Gzip];
-        let compressors = compressors.into_iter().filter(|one| has_zstd || *one != Compressor::Zstd).collect();
+        let compressors = Compressor::ALL.into_iter().filter(|one| has_zstd || *one != Compressor::Zstd).collect();
         Ok(Programs { directory: directory.to_owned(), compressors, by_machine })
     }
 

@@ -45,8 +45,8 @@ pub(crate) struct Admission {
     /// The allowed ciphers.
     ciphers: Arc<[Cipher]>,
     storage: Blocking<Storage>,
-    /// Reads keys and computes: few threads, as each that AWS-LC has used holds memory, and not those that encrypt publishes, as
-    /// the disk may hang.
+    /// Reads keys and signs replies. It has few threads, as AWS-LC keeps memory for each, and shares none with the encryption of
+    /// publishes, which a hanging disk must not stop.
     executor: Executor,
     events: Events,
     secrets: Secrets,

@@ -1,9 +1,9 @@
 //! Turns of authentications: some at a time; Brine minions beyond a short queue get a time to try again.
 //!
 //! After a rotation of the keys or a restart of the master the whole fleet authenticates at once. Each authentication takes
-//! RSA operations, so only as many run at a time as keep the processors busy. A minion
-//! whose turn would come later than its timeout would ask again, and the work for it be in vain: it gets a slot of its own
-//! instead, one after the other at the rate at which authentications end.
+//! RSA operations, so only as many run at a time as keep the processors busy. A minion whose turn would come later than its
+//! timeout would ask again, and the work for it be in vain: it gets a slot of its own instead, one after the other at the rate
+//! at which authentications end.
 
 use std::time::{Duration, Instant};
 

@@ -10,7 +10,7 @@ use brine_target::TargetKind;
 use brine_value::{Value, map};
 use tokio_util::sync::CancellationToken;
 
-use super::{Fields, RosterError, scan};
+use super::{Fields, MAX_HOSTS, RosterError, scan};
 
 /// The program of ClusterShell.
 const NODESET: &str = "nodeset";
@@ -18,8 +18,6 @@ const NODESET: &str = "nodeset";
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum size of its list, in bytes.
 const MAX_LIST: usize = 16 << 20;
-/// The maximum number of hosts.
-const MAX_HOSTS: usize = 100_000;
 /// What combines node sets.
 const OPERATORS: &[char] = &[',', '!', '&', '^', ' '];
 
@@ -29,7 +27,7 @@ pub(super) fn hosts(
     programs: &dyn Programs,
     tgt: &Value,
     kind: TargetKind,
-    (ports, timeout): (&[u16], Duration),
+    (ports, timeout): &(Vec<u16>, Duration),
 ) -> Result<Fields, RosterError> {
     if !matches!(kind, TargetKind::Glob | TargetKind::List) {
         let message = "the roster 'clustershell' takes a node set of ClusterShell as target, not a target of type";
@@ -44,7 +42,7 @@ pub(super) fn hosts(
     let address = |name: &String| -> Option<IpAddr> {
         (name.as_str(), 0).to_socket_addrs().ok().and_then(|mut all| all.next()).map(|one| one.ip())
     };
-    for (name, port) in scan::listening(names, address, ports, timeout) {
+    for (name, port) in scan::listening(names, address, ports, *timeout) {
         if let Some(fields) = found.get_mut(&name) {
             fields.insert("port".into(), i64::from(port).into());
         }
@@ -97,7 +95,7 @@ fn size(set: &str) -> u64 {
     sum.saturating_add(product)
 }
 
-/// Returns the size of `7`, `1-40` or `0-40/2`; 1 for what is no range, which ClusterShell refuses.
+/// Returns the number of integers in a range such as `7`, `1-40` or `0-40/2`, and 1 for other text, which ClusterShell refuses.
 fn range_size(range: &str) -> u64 {
     let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
     let Some((from, to)) = bounds.split_once('-') else { return 1 };
@@ -141,7 +139,8 @@ mod tests {
              | 127.0.0.1
              | 127.0.0.2",
         );
-        let found = hosts(&*programs, &"@all".into(), TargetKind::Glob, (&[1, port], Duration::from_secs(5))).unwrap();
+        let found =
+            hosts(&*programs, &"@all".into(), TargetKind::Glob, &(vec![1, port], Duration::from_secs(5))).unwrap();
         let expected = [map! {"host" => "127.0.0.1", "port" => i64::from(port)}, map! {"host" => "127.0.0.2"}];
         assert_eq!(found.into_values().collect::<Vec<_>>(), expected);
     }
@@ -155,7 +154,7 @@ mod tests {
             ("$(id)", TargetKind::Glob, "a character that no node set has"),
             ("web1", TargetKind::Grain, "takes a node set"),
         ] {
-            let error = hosts(&*programs, &tgt.into(), kind, (&[22], Duration::from_secs(1))).unwrap_err();
+            let error = hosts(&*programs, &tgt.into(), kind, &(vec![22], Duration::from_secs(1))).unwrap_err();
             assert!(error.to_string().contains(part), "{error}");
         }
         let refusing = Scripted::new(
@@ -164,7 +163,8 @@ mod tests {
              ! nodeset: parse error
              = 1",
         );
-        let error = hosts(&*refusing, &"web[".into(), TargetKind::Glob, (&[22], Duration::from_secs(1))).unwrap_err();
+        let error =
+            hosts(&*refusing, &"web[".into(), TargetKind::Glob, &(vec![22], Duration::from_secs(1))).unwrap_err();
         assert_eq!(error.to_string(), "the node set 'web[': nodeset: parse error");
     }
 }

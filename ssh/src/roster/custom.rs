@@ -6,10 +6,7 @@ use brine_jinja::{CustomCall, Host as Functions};
 use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 
-use super::{Fields, RosterError, RosterOptions};
-
-/// The most hosts that a module may return.
-const MOST_HOSTS: usize = 100_000;
+use super::{Fields, MAX_HOSTS, RosterError, RosterOptions};
 
 /// Returns the fields of the hosts of a target.
 pub(super) fn hosts(
@@ -30,8 +27,8 @@ pub(super) fn hosts(
         Value::Nil => Map::new(),
         other => return Err(failed(format!("its result is invalid: expected a mapping, got {}", other.type_name()))),
     };
-    if found.len() > MOST_HOSTS {
-        return Err(failed(format!("it returned {} hosts, the limit is {MOST_HOSTS}", found.len())));
+    if found.len() > MAX_HOSTS {
+        return Err(failed(format!("it returned {} hosts, the limit is {MAX_HOSTS}", found.len())));
     }
     found
         .into_iter()

@@ -58,24 +58,24 @@ pub fn hosts(
     let Some(named) = Named::parse(tgt, kind).filter(|_| ROSTERS.contains(&options.roster.as_str())) else {
         return super::hosts(options, tgt, kind, functions).map(Found::Known);
     };
-    let all = match super::hosts(options, &"*".into(), TargetKind::Glob, functions) {
+    let known = |tgt: &Value| match super::hosts(options, tgt, kind, functions) {
         // A host of its own needs no roster.
-        Err(RosterError::File { path, .. }) if !path.exists() && resolves(named.name) => IndexMap::new(),
-        all => all?,
+        Err(RosterError::File { path, .. }) if !path.exists() && resolves(named.name) => Ok(IndexMap::new()),
+        known => known,
     };
-    let exact = all.iter().find(|(id, _)| Some(id.as_str()) == tgt.as_str());
-    if let Some((id, host)) = exact {
-        return Ok(Found::Known(IndexMap::from([(id.clone(), host.clone())])));
+    let found = known(tgt)?;
+    if !found.is_empty() {
+        return Ok(Found::Known(found));
     }
     let invalid = |reason: String| RosterError::Program(format!("the target '{tgt}' is invalid: {reason}"));
     let same = |(id, host): &(MinionId, Host)| id.as_str() == named.name || host.host == named.name;
-    if let Some((id, mut known)) = all.into_iter().find(same) {
+    if let Some((id, mut host)) = known(&"*".into())?.into_iter().find(same) {
         if let Some(user) = named.user {
             // The password of the roster is that of another user.
-            (known.user, known.passwd) = (Some(user.to_owned()), options.passwd.clone());
+            (host.user, host.passwd) = (Some(user.to_owned()), options.passwd.clone());
         }
-        let known = checked(id.as_str(), known).map_err(invalid)?;
-        return Ok(Found::Known(IndexMap::from([(id, known)])));
+        let host = checked(id.as_str(), host).map_err(invalid)?;
+        return Ok(Found::Known(IndexMap::from([(id, host)])));
     }
     if !resolves(named.name) {
         return Ok(Found::Known(IndexMap::new()));

@@ -111,6 +111,9 @@ pub struct Host {
     pub pre_flight_args: Vec<String>,
 }
 
+/// The maximum number of hosts that another program, a server or a module may return.
+const MAX_HOSTS: usize = 100_000;
+
 /// Options that Brine has no use for: their purpose is that of Salt's own program on the host.
 const UNUSED: &[&str] = &["shim_dir", "winrm", "hashed"];
 
@@ -183,17 +186,10 @@ pub fn hosts(
             return parsed(options, found, |_, _| true);
         }
         "clustershell" => {
-            let scan = (options.scan.0.as_slice(), options.scan.1);
-            return parsed(options, clustershell::hosts(&System, tgt, kind, scan)?, |_, _| true);
+            return listed(options, clustershell::hosts(&System, tgt, kind, &options.scan)?, "ClusterShell");
         }
         "range" => {
-            let found = range::hosts(&options.range_server, tgt, kind)?;
-            return parsed(options, found, |_, _| true).map_err(|error| match error {
-                RosterError::Invalid { reason, .. } => {
-                    RosterError::Program(format!("the list of the range server is invalid: {reason}"))
-                }
-                other => other,
-            });
+            return listed(options, range::hosts(&options.range_server, tgt, kind)?, "the range server");
         }
         // It has already matched the target.
         other => {
@@ -207,6 +203,16 @@ pub fn hosts(
     }
     let target = Target::parse(kind, tgt.clone(), ":", &options.nodegroups)?;
     parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
+}
+
+/// Parses the hosts that `source` has listed for the target, without a file of its own.
+fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexMap<MinionId, Host>, RosterError> {
+    parsed(options, found, |_, _| true).map_err(|error| match error {
+        RosterError::Invalid { reason, .. } => {
+            RosterError::Program(format!("the list of {source} is invalid: {reason}"))
+        }
+        other => other,
+    })
 }
 
 /// Parses the fields of hosts, and returns the hosts that match.

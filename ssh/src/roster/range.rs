@@ -8,7 +8,7 @@ use brine_host::web;
 use brine_target::TargetKind;
 use brine_value::{Value, map, percent_encoded_path};
 
-use super::{Fields, RosterError};
+use super::{Fields, MAX_HOSTS, RosterError};
 
 /// The timeout of the request.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -16,8 +16,6 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_EXPRESSION: usize = 7500;
 /// The maximum size of a list of hosts, in bytes.
 const MAX_LIST: u64 = 16 << 20;
-/// The maximum number of hosts.
-const MAX_HOSTS: usize = 100_000;
 
 /// Returns the fields of the hosts of an expression. As in Salt, `-R` and a target without a type mean the same.
 pub(super) fn hosts(server: &str, tgt: &Value, kind: TargetKind) -> Result<Fields, RosterError> {
