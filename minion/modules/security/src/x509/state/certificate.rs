@@ -9,7 +9,7 @@ use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, Built, get, with_short_names};
 use crate::x509::create::{CERTIFICATE_DAYS, new_certificate};
 use crate::x509::encode::{self, Pkcs12};
-use crate::x509::source::{Reach, execution, failed, read_file};
+use crate::x509::source::{Reach, execution, failed};
 use crate::x509::{in_days, policy};
 
 /// The days before the end at which a certificate is renewed by default, until Salt 3009.
@@ -77,31 +77,26 @@ fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, C
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
-    let (mut changes, mut current, mut built) = (Map::new(), None, None);
-    let mut replaced = before.replaces_link;
-    if !before.replaces_link && before.path.is_file() {
-        match Certificate::load(&read_file(&before.path)?, args.pkcs12_passphrase.as_deref()) {
-            Ok(loaded) => {
-                let wanted = wanted(managed.context, args, &kwargs)?;
-                changes.extend(compared(&loaded, &wanted, args, &kwargs, encoding)?);
-                (current, built) = (Some(loaded.certificate), Some(wanted));
-            }
-            Err(X509Error::WrongPassword) => _ = changes.insert("pkcs12_passphrase".into(), true.into()),
-            Err(X509Error::Unreadable(_)) => replaced = true,
-            Err(error) => return Err(failed(error)),
-        }
-    } else if !before.replaces_link {
-        changes.insert("created".into(), args.name.as_str().into());
-    }
-    if replaced {
-        changes.insert("replaced".into(), args.name.as_str().into());
-    }
+    let load = |bytes: &[u8]| match Certificate::load(bytes, args.pkcs12_passphrase.as_deref()) {
+        Err(X509Error::WrongPassword) => Ok(None),
+        loaded => loaded.map(Some),
+    };
+    let (changes, current) = managed.compared(&before, load, |loaded, changes| {
+        let Some(loaded) = loaded else {
+            changes.insert("pkcs12_passphrase".into(), true.into());
+            return Ok(None);
+        };
+        let wanted = wanted(managed.context, args, &kwargs)?;
+        changes.extend(compared(&loaded, &wanted, args, &kwargs, encoding)?);
+        Ok(Some((loaded.certificate, wanted)))
+    })?;
+    let current = current.flatten();
     let only_form = changes.keys().all(|key| FORM.iter().any(|form| key.as_str() == Some(form)));
     let exists = current.is_some();
     managed.finish(before, changes, exists, move || {
         let context = &managed.context.call;
-        let (certificate, key) = if let Some(certificate) = current.filter(|_| only_form) {
-            (certificate, built.and_then(|built| built.private_key))
+        let (certificate, key) = if let Some((certificate, built)) = current.filter(|_| only_form) {
+            (certificate, built.private_key)
         } else {
             let (server, policy) = (args.ca_server.as_deref(), args.signing_policy.as_deref());
             new_certificate(context, server, policy, kwargs, encoding)?

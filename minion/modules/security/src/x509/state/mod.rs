@@ -14,8 +14,9 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, list, map};
+use brine_x509::X509Error;
 
-use super::source::execution;
+use super::source::{execution, failed, read_file};
 use super::{no_others, pems};
 
 /// State functions of `x509`.
@@ -176,6 +177,30 @@ impl Managed<'_> {
             }
         }
         Ok(Ok(Before { tried, path, replaces_link }))
+    }
+
+    /// Compares the file with what the state describes: the changes, and what `compare` returns of a file that can be read.
+    fn compared<L, T>(
+        &self,
+        before: &Before,
+        load: impl FnOnce(&[u8]) -> Result<L, X509Error>,
+        compare: impl FnOnce(L, &mut Map) -> Result<T, CallError>,
+    ) -> Result<(Map, Option<T>), CallError> {
+        let (mut changes, mut current) = (Map::new(), None);
+        let mut replaced = before.replaces_link;
+        if !before.replaces_link && before.path.is_file() {
+            match load(&read_file(&before.path)?) {
+                Ok(loaded) => current = Some(compare(loaded, &mut changes)?),
+                Err(X509Error::Unreadable(_)) => replaced = true,
+                Err(error) => return Err(failed(error)),
+            }
+        } else if !before.replaces_link {
+            changes.insert("created".into(), self.name.into());
+        }
+        if replaced {
+            changes.insert("replaced".into(), self.name.into());
+        }
+        Ok((changes, current))
     }
 
     /// Makes the changes, unless there are none or in test mode. `exists`: whether there is one that is created anew.

@@ -3,12 +3,12 @@
 use brine_context::{StateContext, StateReturn};
 use brine_function::{CallError, CallResult, function};
 use brine_value::{Map, Value};
-use brine_x509::{Request, X509Error, changes as extension_changes};
+use brine_x509::{Request, changes as extension_changes};
 
 use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, with_short_names};
 use crate::x509::encode::is_pem;
-use crate::x509::source::{failed, read_file};
+use crate::x509::source::failed;
 
 /// Ensure that a file has a certificate signing request as described.
 ///
@@ -45,38 +45,25 @@ fn state(managed: &Managed<'_>, args: &Map, encoding: &str) -> Result<StateRetur
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
-    let (mut changes, mut current) = (Map::new(), None);
-    let mut replaced = before.replaces_link;
-    if !before.replaces_link && before.path.is_file() {
-        match Request::load(&read_file(&before.path)?) {
-            Ok((request, was_text)) => {
-                let (plan, key, digest) = build::request(args)?;
-                if request.digest().is_some_and(|current| current != digest) {
-                    changes.insert("digest".into(), build::text(args, "digest").into());
-                }
-                if was_text != as_text {
-                    changes.insert("encoding".into(), encoding.into());
-                }
-                if request.public_key().map_err(failed)? != key.public().map_err(failed)? {
-                    changes.insert("private_key".into(), true.into());
-                }
-                if request.subject != plan.subject {
-                    changes.insert("subject_name".into(), plan.subject.show().into());
-                }
-                if let Some(differences) = extension_changes(&request.extensions, &plan.extensions) {
-                    changes.insert("extensions".into(), differences.into());
-                }
-                current = Some(request);
-            }
-            Err(X509Error::Unreadable(_)) => replaced = true,
-            Err(error) => return Err(failed(error)),
+    let (changes, current) = managed.compared(&before, Request::load, |(request, was_text), changes| {
+        let (plan, key, digest) = build::request(args)?;
+        if request.digest().is_some_and(|current| current != digest) {
+            changes.insert("digest".into(), build::text(args, "digest").into());
         }
-    } else if !before.replaces_link {
-        changes.insert("created".into(), managed.name.into());
-    }
-    if replaced {
-        changes.insert("replaced".into(), managed.name.into());
-    }
+        if was_text != as_text {
+            changes.insert("encoding".into(), encoding.into());
+        }
+        if request.public_key().map_err(failed)? != key.public().map_err(failed)? {
+            changes.insert("private_key".into(), true.into());
+        }
+        if request.subject != plan.subject {
+            changes.insert("subject_name".into(), plan.subject.show().into());
+        }
+        if let Some(differences) = extension_changes(&request.extensions, &plan.extensions) {
+            changes.insert("extensions".into(), differences.into());
+        }
+        Ok(request)
+    })?;
     let only_form = changes.keys().all(|key| key.as_str() == Some("encoding"));
     let exists = current.is_some();
     managed.finish(before, changes, exists, move || {

@@ -4,14 +4,14 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 use brine_x509::{
-    PrivateKey, RevocationList, RevocationPlan, X509Error, changes as extension_changes, digest, entry_changes, named,
+    PrivateKey, RevocationList, RevocationPlan, changes as extension_changes, digest, entry_changes, named,
 };
 
 use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, ListArgs};
 use crate::x509::create::LIST_DAYS;
 use crate::x509::encode::is_pem;
-use crate::x509::source::{failed, read_file};
+use crate::x509::source::failed;
 use crate::x509::{in_days, no_others};
 
 /// The days before the next list is due at which a list is renewed by default, until Salt 3009.
@@ -95,38 +95,25 @@ fn state(managed: &Managed<'_>, args: &CrlArgs) -> Result<StateReturn, CallError
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
-    let (mut changes, mut current) = (Map::new(), None);
-    let mut replaced = before.replaces_link;
-    if !before.replaces_link && before.path.is_file() {
-        match RevocationList::load(&read_file(&before.path)?) {
-            Ok((mut list, was_text)) => {
-                if list.digest().is_some_and(|current| current != hash) {
-                    changes.insert("digest".into(), args.digest.as_str().into());
-                }
-                if was_text != as_text {
-                    changes.insert("encoding".into(), args.encoding.as_str().into());
-                }
-                let is_due = list.next_update.is_some_and(|next| next < in_days(args.days_remaining));
-                if args.days_remaining != 0 && is_due {
-                    changes.insert("expiration".into(), true.into());
-                }
-                let last = list.number();
-                if counts {
-                    // The number of the last list is no difference.
-                    list.extensions.retain(|one| Some(&one.oid[..]) != named(NUMBER).map(|known| known.oid));
-                }
-                changes.extend(compared(&list, args, &extensions)?);
-                current = Some((list, last));
-            }
-            Err(X509Error::Unreadable(_)) => replaced = true,
-            Err(error) => return Err(failed(error)),
+    let (changes, current) = managed.compared(&before, RevocationList::load, |(mut list, was_text), changes| {
+        if list.digest().is_some_and(|current| current != hash) {
+            changes.insert("digest".into(), args.digest.as_str().into());
         }
-    } else if !before.replaces_link {
-        changes.insert("created".into(), managed.name.into());
-    }
-    if replaced {
-        changes.insert("replaced".into(), managed.name.into());
-    }
+        if was_text != as_text {
+            changes.insert("encoding".into(), args.encoding.as_str().into());
+        }
+        let is_due = list.next_update.is_some_and(|next| next < in_days(args.days_remaining));
+        if args.days_remaining != 0 && is_due {
+            changes.insert("expiration".into(), true.into());
+        }
+        let last = list.number();
+        if counts {
+            // The number of the last list is no difference.
+            list.extensions.retain(|one| Some(&one.oid[..]) != named(NUMBER).map(|known| known.oid));
+        }
+        changes.extend(compared(&list, args, &extensions)?);
+        Ok((list, last))
+    })?;
     let only_form = changes.keys().all(|key| key.as_str() == Some("encoding"));
     let exists = current.is_some();
     managed.finish(before, changes, exists, move || {
