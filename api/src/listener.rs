@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use brine_config::{MasterConfig, RestConfig};
 use brine_runtime::supervisor::Background;
+use futures::future::BoxFuture;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -112,7 +113,12 @@ pub struct Server {
 
 impl Server {
     /// Starts the API for the master of this configuration. `key_file` has the key that authorizes local tools.
-    pub async fn start(config: &MasterConfig, key_file: PathBuf) -> Result<Self, StartError> {
+    pub fn start(config: &MasterConfig, key_file: PathBuf) -> BoxFuture<'_, Result<Self, StartError>> {
+        // Boxed, because the code of a future is compiled by the crate that polls it.
+        Box::pin(Self::start_tasks(config, key_file))
+    }
+
+    async fn start_tasks(config: &MasterConfig, key_file: PathBuf) -> Result<Self, StartError> {
         brine_check::report(crate::check(config)).map_err(StartError::Refused)?;
         let (options, _) = RestConfig::new(config)?;
         let tls = tls::load(config, &options)?;

@@ -75,6 +75,7 @@ use brine_runtime::executors::{Blocking, Executors};
 use brine_runtime::supervisor::{Background, Supervisor};
 use brine_system::files::{self, FileError};
 use brine_zmtp::{Bounds, Limits, Publisher, Router, TransportError};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 pub use brine_auth::{FIND_JOB, LIST_FUNCTIONS, PING};
@@ -151,7 +152,15 @@ pub struct Master {
 
 impl Master {
     /// Starts a master. It serves when this returns. `functions` are the execution functions in its templates.
-    pub async fn start(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
+    pub fn start(
+        config: MasterConfig,
+        functions: Option<Arc<dyn HostFunctions>>,
+    ) -> BoxFuture<'static, Result<Self, StartError>> {
+        // Boxed, because the code of a future is compiled by the crate that polls it.
+        Box::pin(Self::start_parts(config, functions))
+    }
+
+    async fn start_parts(config: MasterConfig, functions: Option<Arc<dyn HostFunctions>>) -> Result<Self, StartError> {
         metrics::register();
         let config = Arc::new(config);
         let executors = Executors::new(config.runner_threads);

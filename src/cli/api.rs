@@ -7,6 +7,7 @@ use brine_api::Server;
 
 use super::daemon::{DaemonCommand, Signals};
 use super::privileges::{self, Owned};
+use super::runtime;
 
 const NAME: &str = "salt-api";
 const COMMAND: DaemonCommand = DaemonCommand {
@@ -44,8 +45,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     brine_api::metrics::register();
     let key_file = brine_master::root_key_path(&config.cachedir, config.user.as_deref());
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(async {
+    let runtime = runtime::multi_thread(None)?;
+    runtime::block_on(&runtime, async {
         let server = Server::start(&config, key_file).await?;
         // Before the PID file invites signals.
         let mut signals = Signals::install()?;

@@ -18,6 +18,7 @@ use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
 
 use super::common::CallOptions;
+use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
@@ -131,8 +132,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let outcome = call(&minion, &fun, args, &jid, fields(&arguments));
         (minion, outcome)
     } else {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
+        let runtime = runtime::current_thread()?;
+        runtime::block_on(&runtime, async {
             let connected = Connected::open(config).await?;
             connected.join_once().await?;
             connected.refresh_pillar().await?;

@@ -11,6 +11,7 @@ use brine_zmtp::TransportError;
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::host::OwnHost;
 use super::privileges;
+use super::runtime;
 use crate::ui::print_plain_error;
 
 const NAME: &str = "salt-master";
@@ -61,8 +62,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.detach(NAME, &words, &paths)? {
         return Ok(status);
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    let runtime = runtime::multi_thread(None)?;
+    let result = runtime::block_on(&runtime, async {
         let pid_file = config.pidfile.clone();
         let host = Arc::new(OwnHost::new(&config));
         let master = match Master::start(config, Some(host)).await {

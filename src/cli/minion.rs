@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
+use super::runtime;
 
 const NAME: &str = "salt-minion";
 const COMMAND: DaemonCommand = DaemonCommand {
@@ -40,8 +41,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     daemon::log_panics();
     brine_agent::report(&config)?;
     // One thread serves the sockets; jobs run on an executor.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    let runtime = runtime::current_thread()?;
+    let result = runtime::block_on(&runtime, async {
         // Before the PID file invites signals.
         let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;

@@ -20,6 +20,7 @@ mod minion;
 mod own_outputters;
 mod privileges;
 mod run;
+mod runtime;
 mod salt;
 mod salt_options;
 mod saltfile;

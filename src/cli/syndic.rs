@@ -8,6 +8,7 @@ use brine_syndic::Settings;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
 use super::privileges;
+use super::runtime;
 
 const NAME: &str = "salt-syndic";
 const COMMAND: DaemonCommand = DaemonCommand {
@@ -49,8 +50,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(status);
     }
     daemon::log_panics();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    let runtime = runtime::current_thread()?;
+    let result = runtime::block_on(&runtime, async {
         // Before the PID file invites signals.
         let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;

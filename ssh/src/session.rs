@@ -9,6 +9,7 @@ use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
 use brine_ssh_host::frame;
 use brine_value::{FromValue, Map, Value, map};
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
@@ -116,7 +117,12 @@ impl From<std::io::Error> for Failure {
 
 impl Caller {
     /// Calls one host.
-    pub async fn call(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
+    pub fn call<'a>(&'a self, id: &'a MinionId, host: &'a Host, call: &'a Call) -> BoxFuture<'a, Reply> {
+        // Boxed, because the code of a future is compiled by the crate that polls it.
+        Box::pin(self.call_again_if_lost(id, host, call))
+    }
+
+    async fn call_again_if_lost(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
         if let Call::Raw(command) = call {
             return self.run(host, &command::raw(host, command), &[]).await;
         }

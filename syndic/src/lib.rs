@@ -30,6 +30,7 @@ use std::time::Duration;
 use brine_client::MasterClient;
 use brine_runtime::executors::Executors;
 use brine_runtime::supervisor::Supervisor;
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use self::settings::{Settings, SyndicError};
@@ -45,7 +46,12 @@ const THREADS: usize = 2;
 ///
 /// # Errors
 /// Keys or directories that cannot be used, and the end of a task that it cannot be without.
-pub async fn run(settings: Settings, shutdown: CancellationToken) -> Result<(), SyndicError> {
+pub fn run(settings: Settings, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), SyndicError>> {
+    // Boxed, because the code of a future is compiled by the crate that polls it.
+    Box::pin(run_tasks(settings, shutdown))
+}
+
+async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<(), SyndicError> {
     metrics::register();
     let settings = Arc::new(settings);
     let executors = Executors::new(THREADS);

@@ -15,10 +15,12 @@
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_metrics::Child;
+use futures::future::BoxFuture;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
@@ -42,6 +44,8 @@ impl MayBlock {
 
     /// Blocks on a future.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
+        // One copy of tokio's code for each type of output, not for each future.
+        let future: Pin<&mut dyn Future<Output = F::Output>> = pin!(future);
         self.runtime.block_on(future)
     }
 }
@@ -198,9 +202,20 @@ impl Executor {
         &self,
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<R, ExecutorError> {
-        let room = Arc::clone(&self.0.room).acquire_owned().await;
-        let room = room.map_err(|_| ExecutorError::Stopped(self.0.name))?;
-        self.submit(room, work)?.await.map_err(|_| self.lost())
+        let result = Arc::new(Mutex::new(None));
+        let place = Arc::clone(&result);
+        // Erased, because this would otherwise be compiled for each piece of work.
+        self.run_work(Box::new(move |may_block| *place.lock() = Some(work(may_block)))).await?;
+        let result = result.lock().take();
+        result.ok_or_else(|| self.lost())
+    }
+
+    fn run_work(&self, work: Work) -> BoxFuture<'_, Result<(), ExecutorError>> {
+        Box::pin(async move {
+            let room = Arc::clone(&self.0.room).acquire_owned().await;
+            let room = room.map_err(|_| ExecutorError::Stopped(self.0.name))?;
+            self.submit(room, work)?.await.map_err(|_| self.lost())
+        })
     }
 
     /// Whether all threads are busy, so that new work is queued.
@@ -252,12 +267,16 @@ impl Executor {
         work: impl FnOnce(&MayBlock) -> R + Send + 'static,
     ) -> Result<oneshot::Receiver<R>, ExecutorError> {
         let (done, result) = oneshot::channel();
-        let work: Work = Box::new(move |may_block| {
+        self.queue(Box::new(move |may_block| {
             // Held until the work is done, even if it panics.
             let _room = room;
             // The caller may have been cancelled.
             _ = done.send(work(may_block));
-        });
+        }))?;
+        Ok(result)
+    }
+
+    fn queue(&self, work: Work) -> Result<(), ExecutorError> {
         let mut state = self.0.state.lock();
         if state.stopped {
             return Err(ExecutorError::Stopped(self.0.name));
@@ -266,7 +285,7 @@ impl Executor {
         if state.queue.len() <= state.idle {
             drop(state);
             self.0.arrived.notify_one();
-            return Ok(result);
+            return Ok(());
         }
         if state.threads < self.0.threads {
             let pool = Arc::clone(&self.0);
@@ -282,7 +301,7 @@ impl Executor {
                 Err(error) => tracing::error!(executor = self.0.name, %error, "starting a thread failed"),
             }
         }
-        Ok(result)
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,6 +22,9 @@ const HEALTHY: Duration = Duration::from_secs(60);
 
 /// The minimum time for each task to stop, even if others have used up the total.
 const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Tasks are boxed, because the code of their supervision would otherwise be compiled for each of them.
+type Task = BoxFuture<'static, ()>;
 
 struct Part {
     name: String,
@@ -59,8 +63,12 @@ impl Supervisor {
         name: impl Into<String>,
         make: impl FnOnce(CancellationToken) -> F,
     ) {
-        let (name, shutdown, failed) = (name.into(), CancellationToken::new(), self.failed.clone());
-        let (run, watched, stopping) = (make(shutdown.clone()), name.clone(), shutdown.clone());
+        let shutdown = CancellationToken::new();
+        self.watch(name.into(), Box::pin(make(shutdown.clone())), shutdown);
+    }
+
+    fn watch(&mut self, name: String, run: Task, shutdown: CancellationToken) {
+        let (watched, stopping, failed) = (name.clone(), shutdown.clone(), self.failed.clone());
         let task = tokio::spawn(async move {
             if !ended_in_order(&watched, run, &stopping).await {
                 failed.cancel();
@@ -75,7 +83,11 @@ impl Supervisor {
         name: impl Into<String>,
         make: impl Fn(CancellationToken) -> F + Send + 'static,
     ) {
-        let (name, shutdown) = (name.into(), CancellationToken::new());
+        self.watch_restarting(name.into(), Box::new(move |shutdown| Box::pin(make(shutdown))));
+    }
+
+    fn watch_restarting(&mut self, name: String, make: Box<dyn Fn(CancellationToken) -> Task + Send>) {
+        let shutdown = CancellationToken::new();
         let (watched, stopping) = (name.clone(), shutdown.clone());
         let task = tokio::spawn(async move {
             let mut backoff = Backoff::default();
@@ -119,6 +131,7 @@ impl Supervisor {
 /// Spawns a task that ends when its owner is dropped, such as the reader of a connection. A panic is logged and
 /// counted.
 pub fn spawn(name: &'static str, run: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    let run: Task = Box::pin(run);
     tokio::spawn(async move {
         if AssertUnwindSafe(run).catch_unwind().await.is_err() {
             report_panic(name);
@@ -141,7 +154,7 @@ pub struct Background {
 impl Background {
     /// Spawns a task that ends by itself. A panic is logged and counted.
     pub fn spawn(&self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
-        let stopped = self.stopped.clone();
+        let (stopped, run): (_, Task) = (self.stopped.clone(), Box::pin(run));
         self.tasks.spawn(async move {
             tokio::select! {
                 ended = AssertUnwindSafe(run).catch_unwind() => {
@@ -175,7 +188,7 @@ impl Background {
 }
 
 /// Runs a task to its end. Returns whether its end was requested.
-async fn ended_in_order(name: &str, run: impl Future<Output = ()>, shutdown: &CancellationToken) -> bool {
+async fn ended_in_order(name: &str, run: Task, shutdown: &CancellationToken) -> bool {
     let panicked = AssertUnwindSafe(run).catch_unwind().await.is_err();
     if !panicked && shutdown.is_cancelled() {
         return true;

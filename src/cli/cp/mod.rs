@@ -26,6 +26,7 @@ use flate2::write::GzEncoder;
 
 use super::client::{ClientError, MasterClient, user};
 use super::common::{CommonOptions, OutputArguments, Shower};
+use super::runtime;
 use super::salt::SimpleTargets;
 use super::usage;
 use crate::ui::{bar, print_plain, print_plain_error};
@@ -107,8 +108,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         TargetKind::List => target.split([',', ' ']).filter(|id| !id.is_empty()).collect(),
         _ => Value::from(target.as_str()),
     };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(async {
+    let runtime = runtime::current_thread()?;
+    let result = runtime::block_on(&runtime, async {
         let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(config.timeout);
         let [timeout, gather] = [timeout, config.gather_job_timeout].map(Duration::from_secs);
         let times = Times { timeout, gather, find_job: FIND_JOB };

@@ -26,6 +26,7 @@ use brine_zmtp::{Endpoint, Push, TransportError};
 
 use super::common::Shower;
 use super::privileges;
+use super::runtime;
 use super::usage;
 use crate::ui::{ColourChoice, Ui, print_plain, print_plain_error};
 
@@ -220,7 +221,7 @@ fn is_confirmed(act: Act) -> anyhow::Result<bool> {
 }
 
 fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::current_thread()?;
     let push = async {
         let mut push = Push::connect(endpoint).await?;
         for (tag, body) in events {
@@ -229,7 +230,7 @@ fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {
         push.flush().await?;
         anyhow::Ok(())
     };
-    runtime.block_on(async {
+    runtime::block_on(&runtime, async {
         let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: EVENTS_TIMEOUT };
         tokio::time::timeout(EVENTS_TIMEOUT, push).await.map_err(timed_out)?
     })

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::super::client::{ClientError, MasterClient};
 use super::super::common::Shower;
+use super::super::runtime;
 use super::arguments::{Arguments, Task};
 use super::{announce, is_confirmed, no_match};
 use crate::ui::print_plain;
@@ -24,8 +25,8 @@ struct Remote {
 
 /// Runs a task through the master, with the credentials of the command line.
 pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let client = runtime.block_on(arguments.credentials.client(config))?;
+    let runtime = runtime::current_thread()?;
+    let client = runtime::block_on(&runtime, arguments.credentials.client(config))?;
     let mut remote = Remote { runtime, client, shower: arguments.output.shower(&config.opts)? };
     let shown = match task {
         Task::List(states) => remote.list(states)?,
@@ -42,7 +43,7 @@ pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> a
 
 impl Remote {
     fn ask(&self, fun: &str, keyword: Map) -> Result<Value, ClientError> {
-        self.runtime.block_on(self.client.ask_wheel(fun, Args::keyword(keyword)))
+        runtime::block_on(&self.runtime, self.client.ask_wheel(fun, Args::keyword(keyword)))
     }
 
     fn list(&self, states: &[KeyState]) -> Result<Value, ClientError> {

@@ -7,6 +7,7 @@ use brine_value::{Map, Value};
 
 use super::super::client::{ClientError, MasterClient};
 use super::super::common::Shower;
+use super::super::runtime;
 use super::super::usage::docstring;
 use super::{Arguments, failed};
 use crate::ui::{print_plain, print_plain_error};
@@ -14,9 +15,9 @@ use crate::ui::{print_plain, print_plain_error};
 /// Prints the documentation of the given functions; none is a failure.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.call.common.start_with_master(&Map::new())?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = runtime::current_thread()?;
     let wanted = arguments.words.first();
-    let asked = runtime.block_on(async {
+    let asked = runtime::block_on(&runtime, async {
         let client = arguments.credentials.client(&config).await?;
         let docs = client.ask_runner("doc.runner", Args::positional(wanted.map(Value::from))).await?;
         let near = match wanted {

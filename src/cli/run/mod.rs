@@ -18,6 +18,7 @@ use super::client::{ClientError, user};
 use super::common::CallOptions;
 use super::credentials::Credentials;
 use super::privileges;
+use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 use progress::Progress;
@@ -105,12 +106,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     args.keyword.extend(since.map(|point| ("since".into(), Value::from(point))));
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
     let mut shower = arguments.call.output.shower(&config.opts)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let client = match runtime.block_on(arguments.credentials.client(&config)) {
+    let runtime = runtime::current_thread()?;
+    let client = match runtime::block_on(&runtime, arguments.credentials.client(&config)) {
         Ok(client) => client,
         Err(error) => return failed(error.into()),
     };
-    let answer = runtime.block_on(async {
+    let answer = runtime::block_on(&runtime, async {
         if fun == "state.event" {
             let colours = arguments.call.output.colours(&config.opts);
             return state_event::run(&client, args, follows, colours).await.map(|()| None);
@@ -170,7 +171,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain_error(keywords.lines().next().unwrap_or_default());
         }
         if is_unknown || keywords.is_some() {
-            runtime.block_on(docs::instead(&client, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
+            runtime::block_on(&runtime, docs::instead(&client, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
         } else if !arguments.quiet {
             print_plain(&text);
         }

@@ -32,6 +32,7 @@ use shown::Shown;
 
 use super::client::{ClientError, user};
 use super::common::Shower;
+use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
 
@@ -77,8 +78,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         print_plain(format_args!("Node group {group} unavailable in {}", file.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let result = runtime.block_on(dispatch(&config, arguments, request, shower));
+    let runtime = runtime::current_thread()?;
+    let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, shower));
     match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {

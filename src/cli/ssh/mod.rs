@@ -31,6 +31,7 @@ use self::arguments::Arguments;
 use super::client;
 use super::common::Shower;
 use super::host::OwnHost;
+use super::runtime;
 use super::salt::wire_args;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -81,10 +82,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         (None, true) => Some(rpassword::prompt_password("Password: ")?),
         (None, false) => None,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime::multi_thread(Some(2))?;
     let mut options = arguments.roster_options(&config, password, arguments.common.config_file("roster"));
     if options.roster == "cache" {
-        options.cached = runtime.block_on(cached(&config))?;
+        options.cached = runtime::block_on(&runtime, cached(&config))?;
     }
     let answers = Arc::new(Answers::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
     let (tgt, kind) = if arguments.range {
@@ -131,7 +132,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let run = Run { config: &config, jid, call, caller, user: client::user(), at_once: arguments.at_once(&config) };
     let shower = arguments.output.shower(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
-    let status = runtime.block_on(run.show(hosts, key, arguments.fixed, shower));
+    let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, shower));
     drop(within);
     // A request that still blocks must not keep the tool.
     runtime.shutdown_background();

@@ -15,6 +15,7 @@ use clap::CommandFactory;
 use tokio::sync::Semaphore;
 
 use super::super::host::OwnHost;
+use super::super::runtime;
 use super::super::usage;
 use super::arguments::Arguments;
 use super::{NAME, Run, USAGE, cached, caller, shown};
@@ -37,10 +38,10 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
     let arguments: Arguments = usage::parse(NAME, USAGE, Arguments::command(), Vec::new())
         .map_err(|_| anyhow::anyhow!("salt-ssh has no defaults"))?;
     let default_roster = opts::modules::conf_file(&config.opts).with_file_name("roster");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = runtime::multi_thread(Some(2))?;
     let mut options = arguments.roster_options(config, None, default_roster);
     if options.roster == "cache" {
-        options.cached = runtime.block_on(cached(config))?;
+        options.cached = runtime::block_on(&runtime, cached(config))?;
     }
     let answers = Arc::new(Answers::open(Arc::clone(config), host)?);
     let hosts = roster::hosts(&options, &call.tgt, call.tgt_type.parse()?, &answers.functions(None))?;
@@ -84,7 +85,7 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
         returns.insert(id.as_str().into(), returned.into());
         Ok(())
     });
-    let called = runtime.block_on(async { tokio::time::timeout(LONGEST, called).await });
+    let called = runtime::block_on(&runtime, async { tokio::time::timeout(LONGEST, called).await });
     drop(within);
     runtime.shutdown_background();
     called.with_context(|| format!("hosts have not answered within {} hours", LONGEST.as_secs() / 3600))??;

@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::log_format::{self, LineFormat};
+use super::runtime;
 use super::usage;
 use crate::ui::{ColourChoice, Ui};
 
@@ -77,8 +78,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     super::logging::start((tracing::level_filters::LevelFilter::WARN, format), None)?;
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
     let directory = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let done = runtime.block_on(swarm(&arguments, directory.as_ref().unwrap_or(&own)));
+    let runtime = runtime::multi_thread(None)?;
+    let done = runtime::block_on(&runtime, swarm(&arguments, directory.as_ref().unwrap_or(&own)));
     if directory.is_none() {
         // It exists unless the start failed.
         _ = std::fs::remove_dir_all(&own);

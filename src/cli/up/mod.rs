@@ -21,7 +21,7 @@ use report::Report;
 use system::System;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{stdout_reader, usage};
+use super::{runtime, stdout_reader, usage};
 use crate::ui::{CLOSED_PIPE_STATUS, ColourChoice, Ui};
 
 const NAME: &str = "brine up";
@@ -67,8 +67,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let directory = std::path::absolute(&arguments.dir)?;
     std::fs::create_dir_all(&directory).with_context(|| format!("creating {} failed", directory.display()))?;
     let _lock = lock(&directory)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(show(&arguments, &directory))
+    let runtime = runtime::current_thread()?;
+    runtime::block_on(&runtime, show(&arguments, &directory))
 }
 
 /// Locks the directory, so that it has one running system. The lock ends with the process.

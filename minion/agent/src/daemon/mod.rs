@@ -27,7 +27,7 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use brine_wire::Publication;
 use brine_zmtp::TransportError;
-use futures::future::try_join_all;
+use futures::future::{BoxFuture, try_join_all};
 use tokio_util::sync::CancellationToken;
 
 pub use self::connected::Connected;
@@ -82,7 +82,12 @@ pub enum MinionError {
 }
 
 /// Runs a minion until `shutdown`.
-pub async fn run(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
+pub fn run(config: MinionConfig, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), MinionError>> {
+    // Boxed, because the code of a future is compiled by the crate that polls it.
+    Box::pin(run_tasks(config, shutdown))
+}
+
+async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
     metrics::register();
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let all = Connected::open_all(config, bus.clone()).await?;
