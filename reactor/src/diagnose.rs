@@ -6,11 +6,11 @@ use std::sync::Arc;
 use brine_bus::Bus;
 use brine_event::Event;
 
+use crate::Reactor;
 use crate::event_loop::{ERROR_TAG, SUBSCRIBER};
 use crate::nearest::nearest;
 use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};
-use crate::{Dispatch, Reactor};
 
 /// The reason why an event has no reaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Note {
     }
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Returns the recorded skips of an event.
     pub(crate) fn skips(&self, seq: u64) -> Vec<Note> {
         let note = |skip: Skip| {

@@ -1,9 +1,9 @@
 //! The trait that carries reactions out, and the cause that is recorded with each.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use brine_value::{Map, map};
+use futures::future::BoxFuture;
 
 use crate::reaction::Reaction;
 use crate::recovery::PriorDispatch;
@@ -86,9 +86,5 @@ pub trait Dispatch: Send + Sync + 'static {
 
     /// Carries out a reaction: publishes the job, or calls the function and waits for its end. A reaction with
     /// `cause.prior` was dispatched before the restart and must not run twice.
-    fn dispatch(
-        &self,
-        reaction: Reaction,
-        cause: Cause,
-    ) -> impl Future<Output = Result<Dispatched, DispatchError>> + Send;
+    fn dispatch(&self, reaction: Reaction, cause: Cause) -> BoxFuture<'_, Result<Dispatched, DispatchError>>;
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use brine_value::{Map, Value, map};
 
+use crate::Reactor;
 use crate::plan::{Binding, Subject};
-use crate::{Dispatch, Reactor};
 
 /// The error of a dry run of one file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum DryRunError {
     File(String),
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Returns the matching entries, each file as rendered, the reactions in order, and the errors. Functions that the
     /// templates call are called.
     pub fn dry_run(&self, tag: &str, data: Map) -> Value {

@@ -13,9 +13,11 @@ use brine_bus::{Bus, Filter, Start, Subscription};
 use brine_event::Event;
 use brine_runtime::supervisor;
 use brine_value::map;
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use crate::Reactor;
 use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::gate::{Admission, Gate};
@@ -27,7 +29,6 @@ use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};
 use crate::work::Work;
 use crate::worker_queue::{Bounds, GiveUpCause, Handler, Outcome, WorkerQueue};
-use crate::{Dispatch, Reactor};
 use brine_rules::excerpt;
 
 /// The tag of the reactor's error events.
@@ -47,13 +48,13 @@ const BEHIND: u64 = 10;
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
 /// Processes the works of the reactor's queue.
-struct Processor<D> {
-    reactor: Arc<Reactor<D>>,
+struct Processor {
+    reactor: Arc<Reactor>,
     bus: Bus,
     stop: CancellationToken,
 }
 
-impl<D: Dispatch> Handler for Processor<D> {
+impl Handler for Processor {
     type Work = Work;
 
     fn seq(work: &Work) -> u64 {
@@ -90,7 +91,7 @@ impl Debounced {
     }
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Subscribes the reactor to the bus. Events published from then on have their reactions, also after a crash.
     pub fn subscribe(bus: &Bus) -> Result<Subscription, StoreError> {
         bus.subscribe(Filter::All, Start::Durable(SUBSCRIBER.into()))
@@ -98,7 +99,12 @@ impl<D: Dispatch> Reactor<D> {
 
     /// Processes events until `shutdown`, or until the bus closes. Returns within two seconds of `shutdown`; open work is
     /// repeated after the next start.
-    pub async fn run(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
+    pub fn run(self: Arc<Self>, bus: Bus, events: Subscription, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
+        // Boxed, because the code of a future is compiled by the crate that polls it.
+        Box::pin(self.run_until(bus, events, shutdown))
+    }
+
+    async fn run_until(self: Arc<Self>, bus: Bus, mut events: Subscription, shutdown: CancellationToken) {
         let from = events.position();
         tokio::select! {
             () = self.recover(&bus, from) => {}
@@ -156,11 +162,11 @@ async fn sleep(time: Option<Duration>) {
     }
 }
 
-struct EventLoop<D: Dispatch> {
-    reactor: Arc<Reactor<D>>,
+struct EventLoop {
+    reactor: Arc<Reactor>,
     bus: Bus,
     progress: Arc<Mutex<Progress>>,
-    queue: WorkerQueue<Processor<D>>,
+    queue: WorkerQueue<Processor>,
     debounced: Debounced,
     /// Whether no events are read because too much work is open.
     is_paused: bool,
@@ -172,7 +178,7 @@ struct EventLoop<D: Dispatch> {
     rules_term: u64,
 }
 
-impl<D: Dispatch> EventLoop<D> {
+impl EventLoop {
     /// Reads events and fires timers until the bus closes. Cancel-safe: open work stays open.
     async fn read(&mut self, events: &mut Subscription) {
         self.queue_pending_firings().await;

@@ -9,9 +9,9 @@ use brine_ids::Jid;
 use brine_runtime::executors::MayBlock;
 use brine_value::{FromValue, Value, msgpack};
 
+use crate::Reactor;
 use crate::diagnose::Note;
 use crate::history::{Outcome, ReactionRecord, Returns, event_at, reaction_of, stamp};
-use crate::{Dispatch, Reactor};
 
 /// The number of events read at once.
 const PAGE: usize = 4096;
@@ -42,7 +42,7 @@ pub enum ExplainError {
     Unreadable(String),
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Returns the tree around an event's sequence number or a job id, as text: its causes, its consequences, and skipped
     /// reactions. Reads the journal, so it needs a thread that may block.
     pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {

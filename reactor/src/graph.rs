@@ -7,9 +7,9 @@ use brine_event::Event;
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
 
+use crate::Reactor;
 use crate::explain::{Around, ExplainError, Node};
 use crate::history::{Outcome, ReactionRecord, stamp};
-use crate::{Dispatch, Reactor};
 
 /// The maximum number of listed returns of a job; failed and missing minions come first.
 const RETURNS: usize = 200;
@@ -18,7 +18,7 @@ const STATES: usize = 20;
 /// The maximum length of a text in characters.
 const TEXT: usize = 500;
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Returns the graph around an event's sequence number or a job id: `asked`, its sequence number; `cut`, whether
     /// consequences are left out; and `nodes`, each with the place of its `parent` in the list. Reads the journal, so it
     /// needs a thread that may block.

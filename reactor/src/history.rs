@@ -10,11 +10,11 @@ use brine_runtime::executors::MayBlock;
 use brine_text::glob::fnmatch;
 use brine_value::{FromValue, Map, Value, map};
 
+use crate::Reactor;
 use crate::diagnose::Note;
 use crate::event_loop::ERROR_TAG;
 use crate::failed_states::{FAILED_STATES, FailedState, failed_states};
 use crate::routing_fields::FROM;
-use crate::{Dispatch, Reactor};
 
 /// The number of events examined at once.
 const PAGE: u64 = 4096;
@@ -166,7 +166,7 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, ReactionRecord)> {
     Some((cause, ReactionRecord { seq, entry: text("_entry"), file: text("_sls"), reaction, jid, started, outcome }))
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Returns the newest events with reactions or skipped reactions, newest first: each with entries, files, reactions, job
     /// ids, results and times. A tag in the filter includes events that no entry matches. Reads the journal, so it needs a
     /// thread that may block.

@@ -117,9 +117,9 @@ pub struct Options {
 }
 
 /// A reactor. [`Reactor::run`] processes events.
-pub struct Reactor<D> {
+pub struct Reactor {
     options: Options,
-    dispatch: D,
+    dispatch: Box<dyn Dispatch>,
     planner: plan::Planner,
     entries: RwLock<Arc<Entries>>,
     leader: AtomicBool,
@@ -132,19 +132,19 @@ pub struct Reactor<D> {
     clock: clock::Clock,
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Creates a reactor with these entries.
     ///
     /// # Errors
     /// The dead letters cannot be read from the store.
-    pub fn new(entries: Entries, options: Options, dispatch: D) -> Result<Arc<Self>, StoreError> {
-        Self::with_clock(entries, options, dispatch, clock::Clock::system())
+    pub fn new(entries: Entries, options: Options, dispatch: impl Dispatch) -> Result<Arc<Self>, StoreError> {
+        Self::with_clock(entries, options, Box::new(dispatch), clock::Clock::system())
     }
 
     fn with_clock(
         entries: Entries,
         options: Options,
-        dispatch: D,
+        dispatch: Box<dyn Dispatch>,
         clock: clock::Clock,
     ) -> Result<Arc<Self>, StoreError> {
         Ok(Arc::new(Reactor {

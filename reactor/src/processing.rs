@@ -20,7 +20,7 @@ use crate::routing_fields::RoutingFields;
 use crate::skipped::{Reason, Skip};
 use crate::work::{Outstanding, Work};
 use crate::worker_queue::{GiveUpCause, Outcome};
-use crate::{Cause, Dispatch, Dispatched, Reactor};
+use crate::{Cause, Dispatched, Reactor};
 use brine_rules::excerpt;
 
 /// The timeout of the removal of a retried dead letter.
@@ -44,7 +44,7 @@ struct Cancelled;
 /// The result of one reaction. An error is its message: the reaction is a dead letter.
 type StepResult = Result<Result<(), String>, Cancelled>;
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Reads from the journal which reactions were dispatched before the restart.
     pub(crate) async fn recover(&self, bus: &Bus, from: u64) {
         let last = bus.last_seq();

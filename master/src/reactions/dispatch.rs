@@ -6,6 +6,7 @@ use brine_function::Args;
 use brine_reactor::{Cause, Dispatch, DispatchError, Dispatched, LocalReaction, Reaction};
 use brine_value::Value;
 use brine_wire::PublishRequest;
+use futures::future::BoxFuture;
 
 use super::USER;
 use crate::jobs::{Jobs, PublishError};
@@ -41,17 +42,19 @@ impl Dispatch for MasterDispatch {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
-        if cause.prior.as_ref().is_some_and(|prior| prior.ended) {
-            metrics::REACTIONS_KNOWN.add(1);
-            return Ok(Dispatched::Done);
-        }
-        match reaction {
-            Reaction::Local(local) => self.publish(local, &cause).await,
-            Reaction::Runner { fun, args } => self.call(Kind::Runner, &fun, args, &cause).await,
-            Reaction::Wheel { fun, args } => self.call(Kind::Wheel, &fun, args, &cause).await,
-            Reaction::Caller { .. } => self.check(&reaction).map(|()| Dispatched::Done),
-        }
+    fn dispatch(&self, reaction: Reaction, cause: Cause) -> BoxFuture<'_, Result<Dispatched, DispatchError>> {
+        Box::pin(async move {
+            if cause.prior.as_ref().is_some_and(|prior| prior.ended) {
+                metrics::REACTIONS_KNOWN.add(1);
+                return Ok(Dispatched::Done);
+            }
+            match reaction {
+                Reaction::Local(local) => self.publish(local, &cause).await,
+                Reaction::Runner { fun, args } => self.call(Kind::Runner, &fun, args, &cause).await,
+                Reaction::Wheel { fun, args } => self.call(Kind::Wheel, &fun, args, &cause).await,
+                Reaction::Caller { .. } => self.check(&reaction).map(|()| Dispatched::Done),
+            }
+        })
     }
 }
 

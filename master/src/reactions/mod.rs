@@ -27,11 +27,11 @@ pub(crate) const USER: &str = "Reactor";
 
 /// A handle of the running reactor. Its task alone owns it, so that the master's parts are dropped with it.
 #[derive(Default)]
-pub(crate) struct ReactorHandle(OnceLock<Weak<Reactor<MasterDispatch>>>);
+pub(crate) struct ReactorHandle(OnceLock<Weak<Reactor>>);
 
 impl ReactorHandle {
     /// Returns the reactor, while it runs.
-    pub fn get(&self) -> Option<Arc<Reactor<MasterDispatch>>> {
+    pub fn get(&self) -> Option<Arc<Reactor>> {
         self.0.get().and_then(Weak::upgrade)
     }
 }
@@ -97,7 +97,7 @@ pub(crate) async fn start(
         disk: services.executors.disk.clone(),
         gate,
     };
-    let events = Reactor::<MasterDispatch>::subscribe(&services.bus)?;
+    let events = Reactor::subscribe(&services.bus)?;
     let dispatch = MasterDispatch { jobs: Arc::clone(&services.jobs), calls: Arc::clone(calls) };
     let files = config.reactor_rules.clone();
     let opened = services.executors.render.run(move |_| -> Result<_, StoreError> {

@@ -12,7 +12,6 @@ use brine_reactor::{Entries, Reactor};
 use brine_value::{Map, Value, map};
 use tokio_util::sync::CancellationToken;
 
-use super::MasterDispatch;
 use crate::runner_calls::Services;
 
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -82,7 +81,7 @@ impl Watched {
 }
 
 /// Polls the files until `shutdown`.
-pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor<MasterDispatch>>, shutdown: CancellationToken) {
+pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdown: CancellationToken) {
     let (directory, started) = (services.config.config_dir.clone(), services.config.opts.clone());
     // Fails only when the runtime ends, as the polls below do.
     let watched = services.executors.disk.run(move |_| Watched::new(directory, started)).await;
@@ -137,7 +136,7 @@ fn report_files(entries: &Entries, config: &MasterConfig) {
 }
 
 /// Reloads rules over time.
-async fn reload_rules(services: &Services, reactor: &Arc<Reactor<MasterDispatch>>, files: Vec<String>) {
+async fn reload_rules(services: &Services, reactor: &Arc<Reactor>, files: Vec<String>) {
     let reactor = Arc::clone(reactor);
     let errors = match services.executors.disk.run(move |_| reactor.set_rules(&files)).await {
         Ok(Ok(errors)) => errors,

@@ -7,7 +7,6 @@ use brine_reactor::{HistoryFilter, Reactor};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
-use crate::reactions::MasterDispatch;
 
 /// Runner functions of `reactor`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
@@ -252,7 +251,7 @@ pub(super) fn event_for(
     Ok((tag, data))
 }
 
-pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor<MasterDispatch>>, CallError> {
+pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor>, CallError> {
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 
@@ -262,13 +261,7 @@ fn tell(context: &RunnerContext, what: &str, body: &Map) {
 }
 
 /// Returns the result of a change to the entries.
-fn managed(
-    context: &RunnerContext,
-    reactor: &Reactor<MasterDispatch>,
-    what: &str,
-    status: bool,
-    comment: &str,
-) -> Value {
+fn managed(context: &RunnerContext, reactor: &Reactor, what: &str, status: bool, comment: &str) -> Value {
     let result = map! {"status" => status, "comment" => comment};
     let body = map! {"reactors" => Value::from(&*reactor.entries()), "result" => result.clone()};
     tell(context, what, &body);

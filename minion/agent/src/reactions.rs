@@ -13,6 +13,7 @@ use brine_jinja::{Host, InThread};
 use brine_reactor::{
     Cause, DETACH, Dispatch, DispatchError, Dispatched, Entries, EntryError, Options, Reaction, Reactor,
 };
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::Leader;
@@ -27,7 +28,7 @@ const MAX_DEPTH: u64 = 16;
 
 /// A prepared reactor, not yet started.
 pub(crate) struct Prepared {
-    reactor: Arc<Reactor<CallerDispatch>>,
+    reactor: Arc<Reactor>,
     events: Subscription,
     bus: Bus,
 }
@@ -67,7 +68,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         disk: pool.executors().disk.clone(),
     };
     // There is no store: both can only fail with one.
-    let started = Reactor::<CallerDispatch>::subscribe(bus).and_then(|events| {
+    let started = Reactor::subscribe(bus).and_then(|events| {
         let dispatch = CallerDispatch { leader: leader.clone(), pool: Arc::clone(pool) };
         Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
     });
@@ -99,24 +100,30 @@ impl Dispatch for CallerDispatch {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
-        self.check(&reaction)?;
-        let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
-        let (minion, name) = (self.leader.minion(), fun.clone());
-        let called = self.pool.start(&name, move || {
-            let context = context(&minion, &fun, &args, Some(&cause));
-            jobs::call(&context, &fun, args)
-        });
-        let outcome = match called {
-            Ok(running) => running.result().await,
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
-            Ok(outcome) => Err(DispatchError::permanent(outcome.value.to_string())),
-            Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => Err(DispatchError::transient(error.to_string())),
-            Err(error) => Err(DispatchError::permanent(format!("The minion function caused an exception: {error}"))),
-        }
+    fn dispatch(&self, reaction: Reaction, cause: Cause) -> BoxFuture<'_, Result<Dispatched, DispatchError>> {
+        Box::pin(async move {
+            self.check(&reaction)?;
+            let Reaction::Caller { fun, args } = reaction else { return Ok(Dispatched::Done) };
+            let (minion, name) = (self.leader.minion(), fun.clone());
+            let called = self.pool.start(&name, move || {
+                let context = context(&minion, &fun, &args, Some(&cause));
+                jobs::call(&context, &fun, args)
+            });
+            let outcome = match called {
+                Ok(running) => running.result().await,
+                Err(error) => Err(error),
+            };
+            match outcome {
+                Ok(outcome) if outcome.success && outcome.retcode == 0 => Ok(Dispatched::Done),
+                Ok(outcome) => Err(DispatchError::permanent(outcome.value.to_string())),
+                Err(error @ (PoolError::Full(_) | PoolError::Stopping)) => {
+                    Err(DispatchError::transient(error.to_string()))
+                }
+                Err(error) => {
+                    Err(DispatchError::permanent(format!("The minion function caused an exception: {error}")))
+                }
+            }
+        })
     }
 }
 

@@ -18,13 +18,13 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
+use crate::Reactor;
 use crate::clock::Clock;
 use crate::plan::Binding;
 use crate::progress::Progress;
 use crate::routing_fields::RoutingFields;
 use crate::store_retry;
 use crate::work::Work;
-use crate::{Dispatch, Reactor};
 use succession::Succession;
 
 /// The state of the rules.
@@ -277,7 +277,7 @@ fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
     Some(work)
 }
 
-impl<D: Dispatch> Reactor<D> {
+impl Reactor {
     /// Replaces the rules over time by those of these files (paths, globs of paths, `salt://` paths). Returns the errors of
     /// invalid files and rules, which are left out.
     pub fn set_rules(&self, files: &[String]) -> Result<Vec<String>, StoreError> {

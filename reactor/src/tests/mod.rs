@@ -11,6 +11,7 @@ use brine_function::{Args, CallError};
 use brine_jinja::{Files, Functions, Host};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::{Map, Value, list, map};
+use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -65,22 +66,24 @@ impl Dispatch for Recorder {
         }
     }
 
-    async fn dispatch(&self, reaction: Reaction, cause: Cause) -> Result<Dispatched, DispatchError> {
-        self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::permanent("gone"))?;
-        if reaction.fun() == "test.block" {
-            self.gate.pass();
-        }
-        let mut failing = self.failing.lock();
-        match failing.get_mut(reaction.fun()) {
-            Some((left, error)) if *left > 0 => {
-                *left -= 1;
-                Err(error.clone())
+    fn dispatch(&self, reaction: Reaction, cause: Cause) -> BoxFuture<'_, Result<Dispatched, DispatchError>> {
+        Box::pin(async move {
+            self.sent.send((reaction.clone(), cause)).map_err(|_| DispatchError::permanent("gone"))?;
+            if reaction.fun() == "test.block" {
+                self.gate.pass();
             }
-            _ if matches!(&reaction, Reaction::Local(local) if local.tgt == "nobody".into()) => {
-                Ok(Dispatched::NoMinion { target: "target 'nobody' (glob)".to_owned() })
+            let mut failing = self.failing.lock();
+            match failing.get_mut(reaction.fun()) {
+                Some((left, error)) if *left > 0 => {
+                    *left -= 1;
+                    Err(error.clone())
+                }
+                _ if matches!(&reaction, Reaction::Local(local) if local.tgt == "nobody".into()) => {
+                    Ok(Dispatched::NoMinion { target: "target 'nobody' (glob)".to_owned() })
+                }
+                _ => Ok(Dispatched::Done),
             }
-            _ => Ok(Dispatched::Done),
-        }
+        })
     }
 }
 
@@ -116,7 +119,7 @@ struct Running {
     bus: Bus,
     store: Store,
     gate: Gate,
-    reactor: Arc<Reactor<Recorder>>,
+    reactor: Arc<Reactor>,
     failing: Failing,
     reactions: mpsc::UnboundedReceiver<(Reaction, Cause)>,
     shutdown: CancellationToken,
@@ -180,7 +183,7 @@ fn start_on(bus: Bus, store: Store, directory: &Path, opts: &Map, change: impl F
     let failing = Failing::default();
     let dispatch = Recorder { sent, failing: Arc::clone(&failing), gate: gate.clone() };
     let reactor = Reactor::new(Entries::from_opts(opts).unwrap(), options, dispatch).unwrap();
-    let events = Reactor::<Recorder>::subscribe(&bus).unwrap();
+    let events = Reactor::subscribe(&bus).unwrap();
     let shutdown = CancellationToken::new();
     let task = tokio::spawn(Arc::clone(&reactor).run(bus.clone(), events, shutdown.clone()));
     Running { bus, store, gate, reactor, failing, reactions, shutdown, task }
