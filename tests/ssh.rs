@@ -6,29 +6,10 @@ mod sshd;
 mod support;
 
 use std::path::PathBuf;
-use std::process::{Output, Stdio};
 
 use brine_value::{Value, json};
-use sshd::{Sshd, user};
-use support::{BRINE, System, stderr, stdout, within_limit};
-
-/// Runs `salt-ssh` without checking keys of hosts, with shared connections of its own.
-fn ssh(system: &System, words: &[&str]) -> Output {
-    within_limit(BRINE)
-        .args(["salt-ssh", "-c", &system.etc(), "--no-host-keys"])
-        .args(words)
-        .env("XDG_RUNTIME_DIR", system.path("."))
-        .stdin(Stdio::null())
-        .output()
-        .unwrap()
-}
-
-/// Runs `salt-ssh` and returns the results by host.
-fn ssh_json(system: &System, words: &[&str]) -> Value {
-    let output = ssh(system, &[&["--static", "--out=json"], words].concat());
-    let text = stdout(&output);
-    json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
-}
+use sshd::{Sshd, ssh, ssh_json, user};
+use support::{BRINE, System, stderr, stdout};
 
 /// Returns the program on the hosts.
 fn program(system: &System) -> PathBuf {
@@ -325,63 +306,6 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     );
     let found = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
     assert_eq!(found, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_target_may_be_a_node_set_or_a_host_that_is_in_no_roster() {
-    let system = System::new("");
-    let sshd = Sshd::start(&system, "sshd", "", "").await;
-    let (key, port, user) = (sshd.key.display(), sshd.port, user());
-    let thin = system.path("thin").display().to_string();
-    system.write(
-        "etc/master.d/ssh.conf",
-        &format!(
-            "ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"
-        ),
-    );
-    // The real program of ClusterShell, and a group of nodes that it knows.
-    let python = PathBuf::from(std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run"));
-    let path = format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap());
-    system.write(
-        "clustershell/groups.conf",
-        "[Main]\ndefault: local\n[local]\nmap: test $GROUP = both && echo '127.0.0.[1-2]'\nlist: echo both\n",
-    );
-    let nodes = |words: &[&str]| {
-        let mut command = within_limit(BRINE);
-        command.args(["salt-ssh", "-c", &system.etc(), "--no-host-keys", "--roster", "clustershell"]).args(words);
-        command.env("PATH", &path).env("CLUSTERSHELL_CFGDIR", system.path("clustershell"));
-        command.env("XDG_RUNTIME_DIR", system.path(".")).stdin(Stdio::null()).output().unwrap()
-    };
-    for (tgt, expected) in [
-        ("127.0.0.[1-3,6-8/2]", "127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.6 127.0.0.8"),
-        ("@both", "127.0.0.1 127.0.0.2"),
-        ("@both!127.0.0.2", "127.0.0.1"),
-    ] {
-        let output = nodes(&["-H", tgt]);
-        let listed = stdout(&output);
-        let ids: Vec<&str> = listed.lines().map(|line| line.split(':').next().unwrap()).collect();
-        assert_eq!(ids.join(" "), expected, "{}", stderr(&output));
-    }
-    let called = stdout(&nodes(&["--user", &user, "127.0.0.1", "test.ping"]));
-    assert_eq!(called, "127.0.0.1:\n    True\n");
-    for (tgt, message) in [("127.0.0.[1-", "the node set '127.0.0.[1-'"), ("@none", "the node set '@none'")] {
-        let output = nodes(&[tgt, "test.ping"]);
-        assert!(!output.status.success() && stderr(&output).contains(message), "{}", stderr(&output));
-    }
-    // A host of its own, without a roster.
-    system.write(
-        "etc/master.d/ssh.conf",
-        &format!("ssh_port: {port}\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"),
-    );
-    let target = format!("{user}@127.0.0.1");
-    assert_eq!(ssh_json(&system, &[&target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
-    assert!(!system.path("etc/roster").exists());
-    assert_eq!(ssh_json(&system, &["--update-roster", &target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
-    let roster = std::fs::read_to_string(system.path("etc/roster")).unwrap();
-    assert_eq!(roster, format!("'127.0.0.1':\n  host: '127.0.0.1'\n  user: '{user}'\n"));
-    // It is one of the roster now, which is not changed again.
-    assert_eq!(ssh_json(&system, &["--update-roster", "*", "test.ping"]).get("127.0.0.1"), Some(&true.into()));
-    assert_eq!(std::fs::read_to_string(system.path("etc/roster")).unwrap(), roster);
 }
 
 /// A host that sends what it likes.

@@ -2,9 +2,11 @@
 #![allow(dead_code, missing_docs)]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
-use super::support::{System, free_port, until};
+use brine_value::{Value, json};
+
+use super::support::{BRINE, System, free_port, stderr, stdout, until, within_limit};
 
 pub struct Sshd {
     child: Child,
@@ -88,4 +90,22 @@ impl Drop for Sshd {
             eprintln!("--- sshd\n{}", std::fs::read_to_string(&self.log).unwrap_or_default());
         }
     }
+}
+
+/// Runs `salt-ssh` without checking keys of hosts, with shared connections of its own.
+pub fn ssh(system: &System, words: &[&str]) -> Output {
+    within_limit(BRINE)
+        .args(["salt-ssh", "-c", &system.etc(), "--no-host-keys"])
+        .args(words)
+        .env("XDG_RUNTIME_DIR", system.path("."))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// Runs `salt-ssh` and returns the results by host.
+pub fn ssh_json(system: &System, words: &[&str]) -> Value {
+    let output = ssh(system, &[&["--static", "--out=json"], words].concat());
+    let text = stdout(&output);
+    json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)))
 }

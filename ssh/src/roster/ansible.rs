@@ -1,11 +1,21 @@
 //! The roster `ansible`: an inventory of Ansible, read by its own program `ansible-inventory`, which knows all forms.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::time::Duration;
 
+use brine_host::process::Children;
+use brine_host::programs::{Programs, program};
 use brine_value::{Map, Value, json, map};
+use tokio_util::sync::CancellationToken;
 
 use super::{Fields, RosterError};
+
+/// The program of Ansible.
+const INVENTORY: &str = "ansible-inventory";
+/// How long it may take: inventories may be programs that ask a cloud.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// The maximum size of its output, in bytes.
+const MAX_LIST: usize = 256 << 20;
 
 /// The variables of an inventory, and the fields that they become.
 const FIELDS: &[(&str, &str)] = &[
@@ -23,19 +33,24 @@ const FIELDS: &[(&str, &str)] = &[
 ];
 
 /// Returns the fields of all hosts of an inventory.
-pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
-    let mut command = Command::new("ansible-inventory");
-    command.arg("-i").arg(path).arg("--list").stdin(Stdio::null());
-    let output = command.output().map_err(|error| {
-        RosterError::Program(format!("the roster 'ansible' needs the program ansible-inventory: {error}"))
+pub(super) fn hosts(programs: &dyn Programs, path: &Path) -> Result<Fields, RosterError> {
+    let failed = |reason: &str| RosterError::Program(format!("{INVENTORY} failed for {}: {reason}", path.display()));
+    let words = [INVENTORY, "-i", &path.to_string_lossy(), "--list"].map(str::to_owned);
+    let mut command = program(&words, &[]);
+    (command.timeout, command.output_limit) = (Some(TIMEOUT), Some(MAX_LIST));
+    let output = programs.run(&command, &Children::default(), &CancellationToken::new()).map_err(|error| {
+        RosterError::Program(format!("the roster 'ansible' needs the program {INVENTORY}: {error}"))
     })?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let read = json::from_json(&text).ok().and_then(|value| value.as_map().cloned());
-    let Some(all) = read.filter(|_| output.status.success()) else {
-        let reason = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-        return Err(RosterError::Program(format!("ansible-inventory failed for {}: {reason}", path.display())));
-    };
-    Ok(of_inventory(&all))
+    if output.timed_out {
+        return Err(failed(&format!("it has not ended within {} seconds", TIMEOUT.as_secs())));
+    }
+    if output.retcode != 0 {
+        return Err(failed(output.stderr.trim()));
+    }
+    match json::from_json(&output.stdout).ok().as_ref().and_then(Value::as_map) {
+        Some(all) => Ok(of_inventory(all)),
+        None => Err(failed(&format!("its output is no inventory, or exceeds {} MB", MAX_LIST >> 20))),
+    }
 }
 
 fn of_inventory(all: &Map) -> Fields {
@@ -56,15 +71,39 @@ fn of_inventory(all: &Map) -> Fields {
 
 #[cfg(test)]
 mod tests {
+    use brine_testing::Scripted;
+
     use super::*;
 
     #[test]
     fn variables_of_an_inventory_become_fields() {
-        let text = r#"{"_meta": {"hostvars": {"web1": {"ansible_host": "10.0.0.1", "ansible_port": 2222, "x": 1}}},
-            "all": {"children": ["web"]}, "web": {"hosts": ["web1", "web2"]}}"#;
-        let all = json::from_json(text).unwrap();
-        let found = of_inventory(all.as_map().unwrap());
+        let programs = Scripted::new(
+            r#"$ ansible-inventory -i hosts --list
+             | {"_meta": {"hostvars": {"web1": {"ansible_host": "10.0.0.1", "ansible_port": 2222, "x": 1}}},
+             | "all": {"children": ["web"]}, "web": {"hosts": ["web1", "web2"]}}"#,
+        );
+        let found = hosts(&*programs, Path::new("hosts")).unwrap();
         assert_eq!(found["web1"], map! {"host" => "10.0.0.1", "port" => 2222});
         assert_eq!(found["web2"], map! {"host" => "web2"});
+    }
+
+    #[test]
+    fn an_inventory_that_cannot_be_read_is_an_error() {
+        for (transcript, message) in [
+            (
+                "$ ansible-inventory -i hosts --list
+                 ! ERROR! it cannot be parsed
+                 = 1",
+                "ansible-inventory failed for hosts: ERROR! it cannot be parsed",
+            ),
+            (
+                "$ ansible-inventory -i hosts --list
+                 | {\"_meta\": {",
+                "ansible-inventory failed for hosts: its output is no inventory, or exceeds 256 MB",
+            ),
+        ] {
+            let error = hosts(&*Scripted::new(transcript), Path::new("hosts")).unwrap_err();
+            assert_eq!(error.to_string(), message);
+        }
     }
 }

@@ -175,7 +175,7 @@ pub fn hosts(
 ) -> Result<IndexMap<MinionId, Host>, RosterError> {
     let found = match options.roster.as_str() {
         "flat" => flat::hosts(options, functions)?,
-        "ansible" => ansible::hosts(&options.file)?,
+        "ansible" => ansible::hosts(&System, &options.file)?,
         "sshconfig" => ssh_config::hosts(&options.file)?,
         "cache" => cache::hosts(&options.cached),
         "dir" => directory::hosts(options, tgt.as_str().filter(|_| kind == TargetKind::Glob), functions)?,

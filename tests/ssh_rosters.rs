@@ -1,0 +1,138 @@
+//! The rosters that ask programs of others or the network, with the real programs and a real `sshd`.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "support/sshd.rs"]
+mod sshd;
+mod support;
+
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use sshd::{Sshd, ssh, ssh_json, user};
+use support::{BRINE, System, stderr, stdout, within_limit};
+
+/// Returns the `PATH` with the programs of the tests' Python.
+fn path() -> String {
+    let python = PathBuf::from(std::env::var("BRINE_TEST_PYTHON").expect("run the tests by tests/run"));
+    format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_may_be_a_node_set_of_clustershell() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let (key, port, user) = (sshd.key.display(), sshd.port, user());
+    let thin = system.path("thin").display().to_string();
+    system.write(
+        "etc/master.d/ssh.conf",
+        &format!(
+            "ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"
+        ),
+    );
+    // The real program, and a group of nodes that it knows.
+    let path = path();
+    system.write(
+        "clustershell/groups.conf",
+        "[Main]\ndefault: local\n[local]\nmap: test $GROUP = both && echo '127.0.0.[1-2]'\nlist: echo both\n",
+    );
+    let nodes = |words: &[&str]| {
+        let mut command = within_limit(BRINE);
+        command.args(["salt-ssh", "-c", &system.etc(), "--no-host-keys", "--roster", "clustershell"]).args(words);
+        command.env("PATH", &path).env("CLUSTERSHELL_CFGDIR", system.path("clustershell"));
+        command.env("XDG_RUNTIME_DIR", system.path(".")).stdin(Stdio::null()).output().unwrap()
+    };
+    for (tgt, expected) in [
+        ("127.0.0.[1-3,6-8/2]", "127.0.0.1 127.0.0.2 127.0.0.3 127.0.0.6 127.0.0.8"),
+        ("@both", "127.0.0.1 127.0.0.2"),
+        ("@both!127.0.0.2", "127.0.0.1"),
+    ] {
+        let output = nodes(&["-H", tgt]);
+        let listed = stdout(&output);
+        let ids: Vec<&str> = listed.lines().map(|line| line.split(':').next().unwrap()).collect();
+        assert_eq!(ids.join(" "), expected, "{}", stderr(&output));
+    }
+    let called = stdout(&nodes(&["--user", &user, "127.0.0.1", "test.ping"]));
+    assert_eq!(called, "127.0.0.1:\n    True\n");
+    for (tgt, message) in [("127.0.0.[1-", "the node set '127.0.0.[1-'"), ("@none", "the node set '@none'")] {
+        let output = nodes(&[tgt, "test.ping"]);
+        assert!(!output.status.success() && stderr(&output).contains(message), "{}", stderr(&output));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_may_be_those_of_an_inventory_of_ansible() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    system
+        .write("etc/master.d/ssh.conf", &format!("roster_defaults: {{thin_dir: {}}}\n", system.path("thin").display()));
+    let inventory = system.write(
+        "inventory.yml",
+        &format!(
+            "web:\n  hosts:\n    web[1:2]: {{}}\n  vars: {{ansible_host: 127.0.0.1, ansible_port: {}, ansible_user: {}, \
+             ansible_ssh_private_key_file: {}}}\ndb:\n  hosts:\n    db1: {{}}\n",
+            sshd.port,
+            user(),
+            sshd.key.display()
+        ),
+    );
+    let call = |inventory: &str, words: &[&str]| {
+        let mut command = within_limit(BRINE);
+        command.args(["salt-ssh", "-c", &system.etc(), "--no-host-keys", "--roster", "ansible"]);
+        command.args(["--roster-file", inventory]).args(words);
+        // Its files are those of this test.
+        command.env("PATH", path()).env("HOME", system.path(".")).env("XDG_RUNTIME_DIR", system.path("."));
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    let inventory = inventory.display().to_string();
+    let called = call(&inventory, &["--static", "web*", "test.ping"]);
+    assert_eq!(stdout(&called), "web1:\n    True\nweb2:\n    True\n", "{}", stderr(&called));
+    let listed = stdout(&call(&inventory, &["-H", "*"]));
+    let ids: Vec<&str> = listed.lines().map(|line| line.split(':').next().unwrap()).collect();
+    assert_eq!(ids, ["db1", "web1", "web2"]);
+    let broken = system.write("broken.yml", "web: [").display().to_string();
+    let output = call(&broken, &["*", "test.ping"]);
+    assert!(!output.status.success(), "{}", stdout(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_may_be_those_that_answer_on_a_port() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let thin = system.path("thin").display().to_string();
+    system.write(
+        "etc/master.d/ssh.conf",
+        &format!("roster_defaults: {{priv: {}, user: {}, thin_dir: {thin}}}\n", sshd.key.display(), user()),
+    );
+    let scan = |ports: &str, target: &str| {
+        ssh(
+            &system,
+            &["--roster", "scan", "--scan-ports", ports, "--scan-timeout", "5", "--static", target, "test.ping"],
+        )
+    };
+    // The server listens on the first of these addresses only.
+    let found = scan(&format!("1,{}", sshd.port), "127.0.0.0/30");
+    assert_eq!(stdout(&found), "127.0.0.1:\n    True\n", "{}", stderr(&found));
+    let none = scan("1", "127.0.0.1");
+    assert!(!none.status.success() && !stdout(&none).contains("True"), "{}{}", stdout(&none), stderr(&none));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_may_be_a_host_that_is_in_no_roster() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "", "").await;
+    let (key, port, user) = (sshd.key.display(), sshd.port, user());
+    let thin = system.path("thin").display().to_string();
+    system.write(
+        "etc/master.d/ssh.conf",
+        &format!("ssh_port: {port}\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"),
+    );
+    let target = format!("{user}@127.0.0.1");
+    assert_eq!(ssh_json(&system, &[&target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
+    assert!(!system.path("etc/roster").exists());
+    assert_eq!(ssh_json(&system, &["--update-roster", &target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
+    let roster = std::fs::read_to_string(system.path("etc/roster")).unwrap();
+    assert_eq!(roster, format!("'127.0.0.1':\n  host: '127.0.0.1'\n  user: '{user}'\n"));
+    // It is one of the roster now, which is not changed again.
+    assert_eq!(ssh_json(&system, &["--update-roster", "*", "test.ping"]).get("127.0.0.1"), Some(&true.into()));
+    assert_eq!(std::fs::read_to_string(system.path("etc/roster")).unwrap(), roster);
+}
