@@ -7,6 +7,7 @@ import pathlib
 import resource
 import signal
 import subprocess
+import threading
 import time
 
 import results
@@ -18,6 +19,8 @@ LARGE = 9000
 PINGS = 3
 # By then a master has given back what a burst has left.
 SETTLED = 15  # seconds
+# How long minions may take to answer a master that was restarted.
+LONGEST = 300  # seconds
 
 
 def swarm(system, brine, minions, prefix):
@@ -61,8 +64,16 @@ def processor(root):
     return total / os.sysconf("SC_CLK_TCK")
 
 
+def connected(port):
+    """The number of connections to a port of this host."""
+    own, established = f":{port:04X}", "01"
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return sum(1 for line in lines if line.split()[1].endswith(own) and line.split()[3] == established)
+
+
 def restart(system, minions):
-    """Kills the master and starts it again: the seconds until all minions have answered, and its processor time."""
+    """Kills the master and starts it again: the seconds until all minions are connected and until all have answered, and
+    its processor time."""
     master = system.running.pop(0)
     os.killpg(master.pid, signal.SIGKILL)
     master.wait()
@@ -71,6 +82,16 @@ def restart(system, minions):
     # It is the first one again.
     master = system.running.pop()
     system.running.insert(0, master)
+    reached = []
+
+    def watch():
+        while not reached and time.time() - began < LONGEST:
+            if connected(system.publish) >= minions:
+                reached.append(time.time() - began)
+            time.sleep(0.2)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
     words = system.command("salt", "*", "test.ping", "--static", "--out=json", "-t", "2")
     while True:
         done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -80,8 +101,9 @@ def restart(system, minions):
             answered = 0
         took = time.time() - began
         if answered == minions:
-            return {"restart": took, "restart_processor": processor(master.pid)}
-        if took > 300:
+            watching.join()
+            return {"reconnect": reached[0], "restart": took, "restart_processor": processor(master.pid)}
+        if took > LONGEST:
             raise SystemExit(f"{answered} of {minions} answered after the restart\n{system.logs()}")
 
 

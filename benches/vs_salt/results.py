@@ -112,6 +112,7 @@ def fleet_part(found):
         ("ping", "`salt '*' test.ping`, s"),
         ("memory", "master right after the pings, MB PSS"),
         ("settled", "master 15 s later, MB PSS"),
+        ("reconnect", "restarted master until all minions were connected, s"),
         ("restart", "restarted master until all minions answered a ping, s"),
         ("restart_processor", "... CPU time of the master, s"),
     ]:
