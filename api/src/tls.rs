@@ -33,7 +33,7 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
         .collect::<Result<_, _>>()
         .map_err(|error| failed(&error))?;
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| failed(&error))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = brine_tls::provider();
     let tls = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))

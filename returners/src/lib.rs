@@ -8,7 +8,6 @@
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
 
 mod amqp;
-mod authorities;
 mod carbon;
 mod chat;
 mod connection;

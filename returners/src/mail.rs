@@ -7,7 +7,7 @@ use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsPar
 use lettre::{Message, SmtpTransport, Transport};
 
 use crate::connection::TIMEOUT;
-use crate::{Options, ReturnerError, authorities};
+use crate::{Options, ReturnerError};
 
 /// The names of a returner's options.
 pub(crate) struct Names {
@@ -56,7 +56,7 @@ impl Mailer {
             let mut tls = TlsParameters::builder(host.clone());
             if let Some(path) = options.ca_bundle()? {
                 tls = tls.certificate_store(CertificateStore::None);
-                for certificate in authorities::certificates(Some(&path)).map_err(|error| failed(&error))? {
+                for certificate in brine_tls::authorities(Some(&path)).map_err(|error| failed(&error))? {
                     let certificate = Certificate::from_der(certificate.to_vec()).map_err(|error| failed(&error))?;
                     tls = tls.add_root_certificate(certificate);
                 }

@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use super::NAME;
 use crate::connection::TIMEOUT;
-use crate::{Options, Returner, ReturnerError, authorities, encoding};
+use crate::{Options, Returner, ReturnerError, encoding};
 
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
@@ -78,8 +78,8 @@ impl Amqp {
     }
 
     fn tls(&self) -> Result<TlsAdaptor, String> {
-        let roots = authorities::roots(self.authorities.as_deref())?;
-        let config = ClientConfig::builder_with_provider(authorities::provider())
+        let roots = brine_tls::roots(self.authorities.as_deref()).map_err(|error| error.to_string())?;
+        let config = ClientConfig::builder_with_provider(brine_tls::provider())
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?
             .with_root_certificates(roots)

@@ -13,7 +13,7 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use ureq::{Agent, Error};
 
 use crate::connection::TIMEOUT;
-use crate::{Options, ReturnerError, authorities};
+use crate::{Options, ReturnerError};
 
 /// The timeout of a request with its reply.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -85,7 +85,7 @@ impl Http {
             .http_status_as_error(false);
         if url.starts_with("https://") {
             let file = trust.authorities.map_or_else(|| options.ca_bundle(), |path| Ok(Some(path)))?;
-            let trusted = authorities::certificates(file.as_deref()).map_err(invalid)?;
+            let trusted = brine_tls::authorities(file.as_deref()).map_err(|error| invalid(error.to_string()))?;
             let roots = match &trusted[..] {
                 [] => RootCerts::WebPki,
                 some => {
@@ -94,7 +94,7 @@ impl Http {
                 }
             };
             let tls = TlsConfig::builder()
-                .unversioned_rustls_crypto_provider(authorities::provider())
+                .unversioned_rustls_crypto_provider(brine_tls::provider())
                 .root_certs(roots)
                 .disable_verification(trust.anyone);
             config = config.tls_config(tls.build());

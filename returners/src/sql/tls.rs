@@ -8,26 +8,15 @@ use std::task::{Context, Poll};
 
 use ::postgres::config::SslMode;
 use ::postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use brine_tls::{Verified, Verifier};
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::{Connect, TlsConnector};
 
-use crate::{Options, ReturnerError, authorities};
-
-/// What is verified of a server's certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Verified {
-    /// Nothing: the connection is encrypted, and whoever answers is trusted.
-    Nothing,
-    /// That a trusted authority has signed it.
-    Authority,
-    /// That, and that it names the host.
-    Host,
-}
+use crate::{Options, ReturnerError};
 
 /// The TLS settings of a connection.
 pub(super) struct Tls {
@@ -52,14 +41,14 @@ pub(super) fn of(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> 
             return Err(invalid("sslmode", format!("'{other}' is invalid: {reason}")));
         }
     };
-    let provider = authorities::provider();
+    let provider = brine_tls::provider();
     let revoked = text("sslcrl")?;
     // Reading the host's authorities takes milliseconds, and a minion opens its returners for each return.
     let roots = if verified == Verified::Nothing && root.is_none() && revoked.is_none() {
         RootCertStore::empty()
     } else {
-        let roots = authorities::roots(root.as_deref().map(Path::new));
-        roots.map_err(|reason| invalid("sslrootcert", reason))?
+        let roots = brine_tls::roots(root.as_deref().map(Path::new));
+        roots.map_err(|error| invalid("sslrootcert", error.to_string()))?
     };
     let mut verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
     if let Some(path) = revoked {
@@ -73,13 +62,9 @@ pub(super) fn of(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> 
         Err(_) if verified == Verified::Nothing => None,
         Err(error) => return Err(invalid("sslrootcert", error.to_string())),
     };
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions();
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| invalid("sslmode", error.to_string()))?;
-    let builder = builder.dangerous().with_custom_certificate_verifier(Arc::new(Verifier {
-        verified,
-        verifier,
-        algorithms: provider.signature_verification_algorithms,
-    }));
+    let builder = builder.dangerous().with_custom_certificate_verifier(Verifier::new(verified, verifier));
     let config = match (text("sslcert")?, text("sslkey")?) {
         (None, None) => builder.with_no_client_auth(),
         (Some(certificate), Some(key)) => {
@@ -166,59 +151,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(context)
-    }
-}
-
-/// Verifies as much of a certificate as the mode asks for.
-#[derive(Debug)]
-struct Verifier {
-    verified: Verified,
-    verifier: Option<Arc<WebPkiServerVerifier>>,
-    algorithms: rustls::crypto::WebPkiSupportedAlgorithms,
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        chain: &[CertificateDer<'_>],
-        host: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        let verifier = match (&self.verifier, self.verified) {
-            (_, Verified::Nothing) => return Ok(ServerCertVerified::assertion()),
-            (Some(verifier), _) => verifier,
-            (None, _) => return Err(rustls::Error::General("there is no trusted authority".to_owned())),
-        };
-        match verifier.verify_server_cert(certificate, chain, host, ocsp, now) {
-            Err(rustls::Error::InvalidCertificate(
-                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if self.verified == Verified::Authority => Ok(ServerCertVerified::assertion()),
-            result => result,
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, &self.algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.algorithms.supported_schemes()
     }
 }
 

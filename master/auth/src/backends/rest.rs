@@ -46,7 +46,7 @@ impl Rest {
             let trusted = tls::authorities(self.ca_bundle.as_deref())?;
             let trusted = trusted.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
             let tls = TlsConfig::builder()
-                .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+                .unversioned_rustls_crypto_provider(brine_tls::provider())
                 .root_certs(RootCerts::Specific(Arc::new(trusted)));
             config = config.tls_config(tls.build());
         }

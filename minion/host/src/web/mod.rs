@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::Agent;
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// The maximum size of a response, in bytes: it is held in memory.
 pub const MAX_BODY: u64 = 1 << 30;
@@ -56,7 +56,7 @@ pub enum WebError {
 /// Creates a client with these settings.
 pub fn agent(options: &Options) -> Result<Agent, WebError> {
     let tls = TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        .unversioned_rustls_crypto_provider(brine_tls::provider())
         .root_certs(roots(options)?)
         .disable_verification(options.trust_anyone)
         .build();
@@ -175,31 +175,13 @@ pub fn redacted(text: &str) -> String {
 }
 
 fn roots(options: &Options) -> Result<RootCerts, WebError> {
-    let Some(path) = &options.ca_bundle else { return Ok(host_roots()) };
-    let wrong = |reason: String| WebError::Bundle { path: path.clone(), reason };
-    let text = std::fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let mut found = Vec::new();
-    for item in parse_pem(&text) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
-            found.push(certificate);
-        }
-    }
+    let found = brine_tls::authorities(options.ca_bundle.as_deref())
+        .map_err(|error| WebError::Bundle { path: error.path, reason: error.reason })?;
     if found.is_empty() {
-        return Err(wrong("it contains none".into()));
+        return Ok(RootCerts::WebPki);
     }
-    Ok(RootCerts::Specific(Arc::new(found)))
-}
-
-fn host_roots() -> RootCerts {
-    let loaded = rustls_native_certs::load_native_certs();
-    for error in &loaded.errors {
-        tracing::debug!(%error, "certificate authorities of this host cannot be read");
-    }
-    if loaded.certs.is_empty() {
-        return RootCerts::WebPki;
-    }
-    let owned = loaded.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
-    RootCerts::Specific(Arc::new(owned.collect()))
+    let owned = found.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    Ok(RootCerts::Specific(Arc::new(owned.collect())))
 }
 
 #[cfg(test)]
@@ -219,9 +201,9 @@ mod tests {
     fn sealed_server() -> SocketAddr {
         let certificates = CertificateDer::pem_slice_iter(SERVER).collect::<Result<_, _>>().unwrap();
         let key = PrivateKeyDer::from_pem_slice(SERVER).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config =
-            rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+        let config = rustls::ServerConfig::builder_with_provider(brine_tls::provider())
+            .with_safe_default_protocol_versions()
+            .unwrap();
         let config = Arc::new(config.with_no_client_auth().with_single_cert(certificates, key).unwrap());
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -280,15 +262,6 @@ mod tests {
             let report =
                 agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
             assert!(report.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{report}");
-        }
-    }
-
-    #[test]
-    fn the_hosts_authorities_are_trusted() {
-        let there = rustls_native_certs::load_native_certs().certs.len();
-        match host_roots() {
-            RootCerts::Specific(found) => assert_eq!(found.len(), there),
-            _ => assert_eq!(there, 0),
         }
     }
 }

@@ -1,0 +1,89 @@
+//! TLS: its cryptography, trusted certificate authorities, and the verification of servers.
+
+mod verifier;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+
+pub use verifier::{Verified, Verifier};
+
+/// The error of reading trusted certificates.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("reading {} failed: {reason}", path.display())]
+pub struct AuthoritiesError {
+    /// The path of the PEM file.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Returns the cryptography of all TLS connections, AWS-LC.
+#[must_use]
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// Reads the certificates of the authorities in a PEM file, or else of those that this host trusts, which may have none.
+///
+/// # Errors
+/// The file cannot be read, or has no certificates.
+pub fn authorities(file: Option<&Path>) -> Result<Vec<CertificateDer<'static>>, AuthoritiesError> {
+    let Some(path) = file else { return Ok(of_host()) };
+    let failed = |reason: String| AuthoritiesError { path: path.to_owned(), reason };
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match read {
+        Ok(found) if found.is_empty() => Err(failed("it has no certificates".to_owned())),
+        Ok(found) => Ok(found),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn of_host() -> Vec<CertificateDer<'static>> {
+    let loaded = rustls_native_certs::load_native_certs();
+    for error in &loaded.errors {
+        tracing::debug!(%error, "certificate authorities of this host cannot be read");
+    }
+    loaded.certs
+}
+
+/// Returns the [`authorities`] as roots of trust. Certificates that no chain can end in are left out.
+///
+/// # Errors
+/// As for [`authorities`].
+pub fn roots(file: Option<&Path>) -> Result<RootCertStore, AuthoritiesError> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(authorities(file)?);
+    Ok(roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_of_a_file_are_read_and_what_is_none_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path
+        };
+        let certificate = rcgen::generate_simple_self_signed(["one".to_owned()]).unwrap().cert;
+        let bundle = write("bundle.pem", &certificate.pem().repeat(2));
+        assert_eq!(authorities(Some(&bundle)).unwrap(), vec![certificate.der().clone(); 2]);
+        for (path, reason) in [
+            (write("none.pem", "no certificate\n"), "it has no certificates"),
+            (write("cut.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n"), "section end"),
+            (directory.path().join("missing.pem"), "No such file"),
+        ] {
+            let error = authorities(Some(&path)).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("reading {} failed: ", path.display())), "{error}");
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+}
