@@ -116,8 +116,8 @@ pub struct Function<C: 'static> {
     pub module: &'static str,
     /// The name within the module, such as `ping`.
     pub name: &'static str,
-    /// Documentation, line by line.
-    pub doc: &'static [&'static str],
+    /// Documentation; empty for none.
+    pub doc: &'static str,
     /// The parameters in order.
     pub params: &'static [Param],
     /// The outputter of the result, such as `highstate`.
@@ -238,16 +238,15 @@ impl<C> Function<C> {
 
     /// Returns the documentation as one string: description, arguments, examples.
     pub fn docstring(&self) -> String {
-        let text = unindented(self.doc).collect::<Vec<_>>().join("\n");
         let documented = self.params.iter().filter(|param| !param.doc.is_empty());
         let arguments: Vec<String> = documented.map(Param::docstring).collect();
         if arguments.is_empty() {
-            return text;
+            return self.doc.to_owned();
         }
         let arguments = arguments.join("\n\n");
-        match text.split_once("\n\nCLI Example") {
+        match self.doc.split_once("\n\nCLI Example") {
             Some((about, examples)) => format!("{about}\n\n{arguments}\n\nCLI Example{examples}"),
-            None => format!("{text}\n\n{arguments}"),
+            None => format!("{}\n\n{arguments}", self.doc),
         }
     }
 
@@ -289,14 +288,9 @@ impl Param {
     /// Returns the documentation formatted as that of Salt's functions.
     fn docstring(&self) -> String {
         let lines =
-            unindented(self.doc).map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
+            self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
         format!("{}{}", self.name, lines.collect::<String>())
     }
-}
-
-/// Removes the leading blank that `///` leaves from lines of documentation.
-fn unindented(doc: &[&'static str]) -> impl Iterator<Item = &'static str> {
-    doc.iter().map(|line| line.strip_prefix(' ').unwrap_or(line))
 }
 
 /// Functions that are found while the program runs, such as people's own modules. They take precedence over functions

@@ -13,32 +13,28 @@ pub struct Param {
     pub kind: ParamKind,
     /// The expected type, such as `a mapping`.
     pub expected: &'static str,
-    /// Documentation, line by line.
-    pub doc: &'static [&'static str],
+    /// Documentation; empty for none.
+    pub doc: &'static str,
 }
 
 impl Param {
     /// Returns a required parameter.
-    pub const fn required<T: FromValue>(name: &'static str, doc: &'static [&'static str]) -> Self {
+    pub const fn required<T: FromValue>(name: &'static str, doc: &'static str) -> Self {
         Param { name, kind: ParamKind::Required, expected: T::EXPECTED, doc }
     }
 
     /// Returns an optional parameter.
-    pub const fn optional<T: FromValue>(
-        name: &'static str,
-        default: fn() -> Value,
-        doc: &'static [&'static str],
-    ) -> Self {
+    pub const fn optional<T: FromValue>(name: &'static str, default: fn() -> Value, doc: &'static str) -> Self {
         Param { name, kind: ParamKind::Optional(default), expected: T::EXPECTED, doc }
     }
 
     /// Returns `*args`.
-    pub const fn rest(name: &'static str, doc: &'static [&'static str]) -> Self {
+    pub const fn rest(name: &'static str, doc: &'static str) -> Self {
         Param { name, kind: ParamKind::Rest, expected: "anything", doc }
     }
 
     /// Returns `**kwargs`.
-    pub const fn keywords(name: &'static str, doc: &'static [&'static str]) -> Self {
+    pub const fn keywords(name: &'static str, doc: &'static str) -> Self {
         Param { name, kind: ParamKind::Keywords, expected: "anything", doc }
     }
 }
@@ -95,7 +91,7 @@ pub const fn count(parts: &[&[Param]]) -> usize {
 /// Fails to compile where named parameters do not come first, then at most one `*args` and at most one `**kwargs`.
 #[doc(hidden)]
 pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
-    let mut all = [Param { name: "", kind: ParamKind::Required, expected: "", doc: &[] }; N];
+    let mut all = [Param { name: "", kind: ParamKind::Required, expected: "", doc: "" }; N];
     let (mut next, mut i) = (0, 0);
     while i < parts.len() {
         let mut k = 0;

@@ -27,7 +27,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let constant = constant(&function);
     let name = options.name.map_or_else(|| function.unraw().to_string(), |name| name.value());
     let out = options.out.map_or_else(|| quote!(None), |out| quote!(Some(#out)));
-    let doc = parameter::doc(&item.attrs);
+    let doc = parameter::doc(&item.attrs)?;
 
     let mut inputs = item.sig.inputs.iter_mut();
     let context = context(inputs.next(), &function)?;
@@ -50,7 +50,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
         #head: #runtime::Function<#context> = #runtime::Function {
             module: "",
             name: #name,
-            doc: &[#(#doc),*],
+            doc: #doc,
             params: #params,
             out: ::core::option::Option::#out,
             code: |of_call, bound| #function(of_call, #(#values),*),

@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::ext::IdentExt;
-use syn::{Attribute, Error, Expr, Ident, Meta, Result, Type};
+use syn::{Attribute, Error, Expr, ExprLit, Ident, Lit, Meta, Result, Type};
 
 use crate::runtime;
 
@@ -12,7 +12,7 @@ pub struct Parameter {
     name: String,
     ty: Type,
     kind: Kind,
-    doc: Vec<Expr>,
+    doc: String,
 }
 
 /// How a parameter takes values.
@@ -57,7 +57,7 @@ impl Parameter {
             name: name.unraw().to_string(),
             ty: ty.clone(),
             kind: kind.unwrap_or(Kind::Required),
-            doc: doc(attributes),
+            doc: doc(attributes)?,
         })
     }
 
@@ -65,7 +65,6 @@ impl Parameter {
     fn descriptions(&self) -> TokenStream {
         let Parameter { name, ty, kind, doc } = self;
         let runtime = runtime();
-        let doc = quote!(&[#(#doc),*]);
         let description = match kind {
             Kind::Group => return quote!(<#ty as #runtime::Arguments>::PARAMS),
             Kind::Required => quote!(#runtime::Param::required::<#ty>(#name, #doc)),
@@ -114,15 +113,25 @@ pub fn descriptions(parameters: &[Parameter]) -> TokenStream {
     }
 }
 
-/// Returns the lines of the documentation comments among these attributes.
-pub fn doc(attributes: &[Attribute]) -> Vec<Expr> {
-    let lines = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
-    lines
-        .filter_map(|attribute| match &attribute.meta {
-            Meta::NameValue(pair) => Some(pair.value.clone()),
-            _ => None,
-        })
-        .collect()
+/// Returns the text of the documentation comments among these attributes, without the blank that `///` leaves in front of
+/// each line. One text, because each part of a constant costs the start of every program.
+pub fn doc(attributes: &[Attribute]) -> Result<String> {
+    let comments = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
+    let lines = comments.filter_map(|attribute| match &attribute.meta {
+        Meta::NameValue(pair) => Some(text(&pair.value)),
+        _ => None,
+    });
+    let lines: Vec<String> = lines.collect::<Result<_>>()?;
+    Ok(lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>().join("\n"))
+}
+
+fn text(value: &Expr) -> Result<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.value()),
+        // A comment that a macro passes on.
+        Expr::Group(group) => text(&group.expr),
+        other => Err(Error::new_spanned(other, "the documentation of a function is written as a comment")),
+    }
 }
 
 /// Whether this attribute must be removed from a parameter before compilation.

@@ -61,7 +61,7 @@ fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) 
     let list = |key: &str| about.get(key).and_then(Value::as_list).unwrap_or_default();
     let (names, defaults) = (list("args"), list("defaults"));
     let required = names.len().saturating_sub(defaults.len());
-    let param = |name: &str, kind| Param { name: leaked(name), kind, expected: "anything", doc: &[] };
+    let param = |name: &str, kind| Param { name: leaked(name), kind, expected: "anything", doc: "" };
     let mut params = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let kind = match index.checked_sub(required).and_then(|index| defaults.get(index)) {
@@ -76,12 +76,10 @@ fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) 
     if about.get("kwargs").is_some_and(Value::is_truthy) {
         params.push(param("kwargs", ParamKind::Keywords));
     }
-    // A space in front, as `///` leaves one.
-    let doc: Vec<&'static str> = text("doc").lines().map(|line| leaked(&format!(" {line}"))).collect();
     Function {
         module: leaked(module),
         name: leaked(name),
-        doc: doc.leak(),
+        doc: leaked(&text("doc").lines().collect::<Vec<_>>().join("\n")),
         params: params.leak(),
         out: Some(text("out")).filter(|out| !out.is_empty()).map(leaked),
         code,
