@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_metrics::Child;
-use futures::future::BoxFuture;
 use parking_lot::{Condvar, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
@@ -204,18 +203,20 @@ impl Executor {
     ) -> Result<R, ExecutorError> {
         let result = Arc::new(Mutex::new(None));
         let place = Arc::clone(&result);
-        // Erased, because this would otherwise be compiled for each piece of work.
-        self.run_work(Box::new(move |may_block| *place.lock() = Some(work(may_block)))).await?;
+        // Beside the work, so that the code of queueing and waiting is compiled once, not for each type of result.
+        let work: Work = Box::new(move |may_block| {
+            let value = work(may_block);
+            *place.lock() = Some(value);
+        });
+        self.run_work(work).await?;
         let result = result.lock().take();
         result.ok_or_else(|| self.lost())
     }
 
-    fn run_work(&self, work: Work) -> BoxFuture<'_, Result<(), ExecutorError>> {
-        Box::pin(async move {
-            let room = Arc::clone(&self.0.room).acquire_owned().await;
-            let room = room.map_err(|_| ExecutorError::Stopped(self.0.name))?;
-            self.submit(room, work)?.await.map_err(|_| self.lost())
-        })
+    async fn run_work(&self, work: Work) -> Result<(), ExecutorError> {
+        let room = Arc::clone(&self.0.room).acquire_owned().await;
+        let room = room.map_err(|_| ExecutorError::Stopped(self.0.name))?;
+        self.submit(room, work)?.await.map_err(|_| self.lost())
     }
 
     /// Whether all threads are busy, so that new work is queued.
