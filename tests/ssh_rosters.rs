@@ -17,18 +17,19 @@ fn path() -> String {
     format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_target_may_be_a_node_set_of_clustershell() {
+/// Starts a server, with settings of `salt-ssh` for its port, and its key for all hosts.
+async fn started(settings: impl FnOnce(u16) -> String) -> (System, Sshd) {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
-    let (key, port, user) = (sshd.key.display(), sshd.port, user());
-    let thin = system.path("thin").display().to_string();
-    system.write(
-        "etc/master.d/ssh.conf",
-        &format!(
-            "ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"
-        ),
-    );
+    let (key, thin) = (sshd.key.display(), system.path("thin"));
+    let hosts = format!("roster_defaults: {{priv: {key}, thin_dir: {}}}\n", thin.display());
+    system.write("etc/master.d/ssh.conf", &(settings(sshd.port) + &hosts));
+    (system, sshd)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_may_be_a_node_set_of_clustershell() {
+    let (system, _sshd) = started(|port| format!("ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\n")).await;
     // The real program, and a group of nodes that it knows.
     let path = path();
     system.write(
@@ -51,7 +52,7 @@ async fn a_target_may_be_a_node_set_of_clustershell() {
         let ids: Vec<&str> = listed.lines().map(|line| line.split(':').next().unwrap()).collect();
         assert_eq!(ids.join(" "), expected, "{}", stderr(&output));
     }
-    let called = stdout(&nodes(&["--user", &user, "127.0.0.1", "test.ping"]));
+    let called = stdout(&nodes(&["--user", &user(), "127.0.0.1", "test.ping"]));
     assert_eq!(called, "127.0.0.1:\n    True\n");
     for (tgt, message) in [("127.0.0.[1-", "the node set '127.0.0.[1-'"), ("@none", "the node set '@none'")] {
         let output = nodes(&[tgt, "test.ping"]);
@@ -96,18 +97,11 @@ async fn hosts_may_be_those_of_an_inventory_of_ansible() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hosts_may_be_those_that_answer_on_a_port() {
-    let system = System::new("");
-    let sshd = Sshd::start(&system, "sshd", "", "").await;
-    let thin = system.path("thin").display().to_string();
-    system.write(
-        "etc/master.d/ssh.conf",
-        &format!("roster_defaults: {{priv: {}, user: {}, thin_dir: {thin}}}\n", sshd.key.display(), user()),
-    );
+    let (system, sshd) = started(|_| String::new()).await;
+    let user = user();
     let scan = |ports: &str, target: &str| {
-        ssh(
-            &system,
-            &["--roster", "scan", "--scan-ports", ports, "--scan-timeout", "5", "--static", target, "test.ping"],
-        )
+        let roster = ["--roster", "scan", "--scan-ports", ports, "--scan-timeout", "5", "--user", &user];
+        ssh(&system, &[&roster[..], &["--static", target, "test.ping"]].concat())
     };
     // The server listens on the first of these addresses only.
     let found = scan(&format!("1,{}", sshd.port), "127.0.0.0/30");
@@ -118,14 +112,8 @@ async fn hosts_may_be_those_that_answer_on_a_port() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_may_be_a_host_that_is_in_no_roster() {
-    let system = System::new("");
-    let sshd = Sshd::start(&system, "sshd", "", "").await;
-    let (key, port, user) = (sshd.key.display(), sshd.port, user());
-    let thin = system.path("thin").display().to_string();
-    system.write(
-        "etc/master.d/ssh.conf",
-        &format!("ssh_port: {port}\nroster_defaults: {{priv: {key}, thin_dir: {thin}}}\n"),
-    );
+    let (system, _sshd) = started(|port| format!("ssh_port: {port}\n")).await;
+    let user = user();
     let target = format!("{user}@127.0.0.1");
     assert_eq!(ssh_json(&system, &[&target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
     assert!(!system.path("etc/roster").exists());

@@ -18,7 +18,7 @@ pub use verifier::{Verified, Verifier};
 pub struct AuthoritiesError {
     /// The path of the PEM file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The cause.
     pub reason: String,
 }
 
@@ -28,7 +28,7 @@ pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// Reads the certificates of the authorities in a PEM file, or else of those that this host trusts, which may have none.
+/// Reads trusted certificates from a PEM file, or by default from the trust store of this host, which may be empty.
 ///
 /// # Errors
 /// The file cannot be read, or has no certificates.
@@ -64,6 +64,11 @@ pub fn roots(file: Option<&Path>) -> Result<RootCertStore, AuthoritiesError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_hosts_authorities_are_trusted() {
+        assert_eq!(authorities(None).unwrap(), rustls_native_certs::load_native_certs().certs);
+    }
 
     #[test]
     fn authorities_of_a_file_are_read_and_what_is_none_is_an_error() {

@@ -1,4 +1,4 @@
-//! How much of a server's certificate is verified.
+//! The verification of servers' certificates.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 
 use crate::provider;
 
-/// What is verified of a server's certificate.
+/// The extent to which a server's certificate is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verified {
     /// Nothing: the connection is encrypted, and whoever answers is trusted.

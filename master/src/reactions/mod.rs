@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use crate::StartError;
 use crate::facts::Facts;
 use crate::runner_calls::RunnerCalls;
-pub(crate) use dispatch::MasterDispatch;
+use dispatch::MasterDispatch;
 pub(crate) use template_functions::template_host;
 
 /// The user of reactions in events.

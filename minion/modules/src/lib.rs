@@ -1,7 +1,8 @@
 //! Salt's modules. They are in seven crates, so that a change to one compiles little else: `databases`, `files`
-//! (files and commands), `network`, `packages`, `security` (keys, certificates, access control), `system` (accounts, services,
-//! disks) and `salt` (the minion itself, its data and jobs). Each has a directory for each module: `mod.rs` has the execution functions, `state.rs` or `state/` the state
-//! functions; backends, tests and transcripts are in the same directory.
+//! (files and commands), `network`, `packages`, `security` (keys, certificates, access control), `system` (accounts,
+//! services, disks) and `salt` (the minion itself, its data and jobs). Each has a directory for each module: `mod.rs` has
+//! the execution functions, `state.rs` or `state/` the state functions; backends, tests and transcripts are in the same
+//! directory.
 //!
 //! A new module is a directory with a `ROOM`, and its line in the `lib.rs` of its crate.
 

@@ -111,7 +111,7 @@ pub struct Host {
     pub pre_flight_args: Vec<String>,
 }
 
-/// The maximum number of hosts that another program, a server or a module may return.
+/// The maximum number of hosts that another program, a server or a module may return for a target.
 const MAX_HOSTS: usize = 100_000;
 
 /// Options that Brine has no use for: their purpose is that of Salt's own program on the host.

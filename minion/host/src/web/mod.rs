@@ -264,4 +264,12 @@ mod tests {
             assert!(report.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{report}");
         }
     }
+    #[test]
+    fn the_hosts_authorities_are_trusted() {
+        let there = brine_tls::authorities(None).unwrap().len();
+        match roots(&Options::default()).unwrap() {
+            RootCerts::Specific(found) => assert_eq!(found.len(), there),
+            _ => assert_eq!(there, 0),
+        }
+    }
 }
