@@ -9,6 +9,7 @@ use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use ureq::tls::{Certificate, RootCerts};
 
 pub use verifier::{Verified, Verifier};
 
@@ -49,6 +50,16 @@ fn of_host() -> Vec<CertificateDer<'static>> {
         tracing::debug!(%error, "certificate authorities of this host cannot be read");
     }
     loaded.certs
+}
+
+/// Returns trusted certificates in the form of the HTTP client: Mozilla's if there are none.
+#[must_use]
+pub fn root_certs(trusted: &[CertificateDer<'_>]) -> RootCerts {
+    if trusted.is_empty() {
+        return RootCerts::WebPki;
+    }
+    let owned = trusted.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
+    RootCerts::Specific(Arc::new(owned.collect()))
 }
 
 /// Returns the [`authorities`] as roots of trust. Certificates that no chain can end in are left out.

@@ -3,13 +3,12 @@
 //!
 //! It blocks, as returners do. Neither paths nor queries are in its errors: they contain tokens of some services.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_value::{Value, json};
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 use ureq::{Agent, Error};
 
 use crate::connection::TIMEOUT;
@@ -86,16 +85,9 @@ impl Http {
         if url.starts_with("https://") {
             let file = trust.authorities.map_or_else(|| options.ca_bundle(), |path| Ok(Some(path)))?;
             let trusted = brine_tls::authorities(file.as_deref()).map_err(|error| invalid(error.to_string()))?;
-            let roots = match &trusted[..] {
-                [] => RootCerts::WebPki,
-                some => {
-                    let owned = some.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
-                    RootCerts::Specific(Arc::new(owned.collect()))
-                }
-            };
             let tls = TlsConfig::builder()
                 .unversioned_rustls_crypto_provider(brine_tls::provider())
-                .root_certs(roots)
+                .root_certs(brine_tls::root_certs(&trusted))
                 .disable_verification(trust.anyone);
             config = config.tls_config(tls.build());
         }

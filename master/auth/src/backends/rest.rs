@@ -3,12 +3,11 @@
 //! which are merged with those of the configuration.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use brine_value::{Map, Value, json};
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::TlsConfig;
 
 use super::{Backend, BackendError, Proven, tls};
 
@@ -44,10 +43,9 @@ impl Rest {
             .proxy(None);
         if self.url.starts_with("https://") {
             let trusted = tls::authorities(self.ca_bundle.as_deref())?;
-            let trusted = trusted.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
             let tls = TlsConfig::builder()
                 .unversioned_rustls_crypto_provider(brine_tls::provider())
-                .root_certs(RootCerts::Specific(Arc::new(trusted)));
+                .root_certs(brine_tls::root_certs(&trusted));
             config = config.tls_config(tls.build());
         }
         Ok(config.build().into())

@@ -4,11 +4,10 @@
 //! uses Mozilla's list (webpki).
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use ureq::Agent;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{RootCerts, TlsConfig};
 
 /// The maximum size of a response, in bytes: it is held in memory.
 pub const MAX_BODY: u64 = 1 << 30;
@@ -177,17 +176,14 @@ pub fn redacted(text: &str) -> String {
 fn roots(options: &Options) -> Result<RootCerts, WebError> {
     let found = brine_tls::authorities(options.ca_bundle.as_deref())
         .map_err(|error| WebError::Bundle { path: error.path, reason: error.reason })?;
-    if found.is_empty() {
-        return Ok(RootCerts::WebPki);
-    }
-    let owned = found.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
-    Ok(RootCerts::Specific(Arc::new(owned.collect())))
+    Ok(brine_tls::root_certs(&found))
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpListener};
+    use std::sync::Arc;
 
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
