@@ -46,6 +46,32 @@ fn runner_functions_of_the_master_are_named() {
 }
 
 #[test]
+fn grains_are_collected_only_for_calls_that_read_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display();
+    // A mistake that is logged when the grains are collected.
+    std::fs::write(directory.path().join("grains"), "not a mapping\n").unwrap();
+    let warned = |words: &[&str], pillar: &str| {
+        let roots = format!("pillar_roots: {{base: [{root}/{pillar}]}}\n");
+        std::fs::write(directory.path().join("minion"), format!("id: m1\nroot_dir: {root}\n{roots}")).unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
+        let done = command.args(["salt-call", "--local", "-c"]).arg(directory.path()).args(words).output().unwrap();
+        assert!(done.status.success(), "{words:?}: {done:?}");
+        String::from_utf8_lossy(&done.stderr).matches("the grains file holds a str").count()
+    };
+    std::fs::create_dir(directory.path().join("pillar")).unwrap();
+    std::fs::write(directory.path().join("pillar/top.sls"), "base: {}\n").unwrap();
+    for (words, pillar, times) in [
+        (&["test.ping"][..], "none", 0),
+        (&["pillar.items"], "none", 0),
+        (&["grains.get", "os"], "none", 1),
+        (&["test.ping"], "pillar", 1),
+    ] {
+        assert_eq!(warned(words, pillar), times, "{words:?} with {pillar}");
+    }
+}
+
+#[test]
 fn tests_of_states_are_found_and_run() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display();

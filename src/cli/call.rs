@@ -205,8 +205,11 @@ fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
     load.insert("success".into(), true.into());
     let names = arguments.r#return.iter().flat_map(|names| names.split(','));
     let names: Vec<&str> = names.map(str::trim).filter(|name| !name.is_empty()).collect();
+    if names.is_empty() {
+        return;
+    }
     let Ok(one) = Return::from_map(load) else { return };
-    let grains = Arc::clone(&minion.grains.read());
+    let grains = minion.grains.get();
     let options = brine_returners::Options::new(&minion.config.opts, None).with_grains(grains);
     for name in names {
         let returned = brine_returners::open(name, &options).and_then(|returner| returner.returner(&one));

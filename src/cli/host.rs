@@ -244,7 +244,7 @@ impl HostFunctions for OwnHost {
 
     fn grains(&self) -> Arc<Map> {
         match self.0.minion() {
-            Ok(minion) => Arc::clone(&minion.grains.read()),
+            Ok(minion) => minion.grains.get(),
             Err(error) => {
                 tracing::error!(error, "collecting the grains of the master's host failed");
                 Arc::default()

@@ -4,11 +4,11 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_context::masterless::LocalUpstream;
-use brine_context::{MasterEvent, Upstream};
+use brine_context::{Grains, MasterEvent, Upstream};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 use brine_zmtp::Endpoint;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use crate::channel::Channel;
@@ -25,7 +25,7 @@ pub struct MasterUpstream {
     pub id: MinionId,
     pub channel: Arc<Channel>,
     pub runtime: Handle,
-    pub grains: Arc<RwLock<Arc<Map>>>,
+    pub grains: Arc<Grains>,
     /// Whether the Salt master of a session is of a version that masks the pillar, once known.
     pub masks: Mutex<Option<(u64, bool)>>,
     /// The other masters.
@@ -53,14 +53,14 @@ impl Upstream for MasterUpstream {
         if let Some(local) = &self.local {
             return local.pillar(saltenv, pillarenv, over);
         }
-        self.ask_pillar(pillar_load(&self.grains.read(), saltenv, pillarenv, over))
+        self.ask_pillar(pillar_load(&self.grains.get(), saltenv, pillarenv, over))
     }
 
     fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
         if let Some(local) = &self.local {
             return local.pillar_with(external, over);
         }
-        let mut load = pillar_load(&self.grains.read(), None, None, over);
+        let mut load = pillar_load(&self.grains.get(), None, None, over);
         load.insert("ext".into(), external.clone().into());
         self.ask_pillar(load)
     }
@@ -69,7 +69,7 @@ impl Upstream for MasterUpstream {
         if let Some(local) = &self.local {
             return local.refreshed_pillar(saltenv, pillarenv);
         }
-        let mut load = pillar_load(&self.grains.read(), saltenv, pillarenv, &Map::new());
+        let mut load = pillar_load(&self.grains.get(), saltenv, pillarenv, &Map::new());
         load.insert("clean_cache".into(), true.into());
         self.ask_pillar(load)
     }

@@ -60,7 +60,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         user: "Reactor",
         renderer: config.renderer.clone(),
         opts: Arc::new(config.opts.clone()),
-        grains: Arc::new(move || Arc::clone(&of_grains.minion().grains.read())),
+        grains: Arc::new(move || of_grains.minion().grains.get()),
         host: template_host(context(minion, "reactor", &Args::default(), None)),
         group_size: Arc::new(|_| Box::pin(async { None })),
         store: None,

@@ -70,7 +70,7 @@ impl Spool {
         // As in Salt, people's own ones take precedence.
         let names = split(names).filter(|name| !store_by_own(minion, name, &load));
         let (mut later, now): (Vec<&str>, Vec<&str>) = names.partition(|name| self.waits(name));
-        let grains = Arc::clone(&minion.grains.read());
+        let grains = minion.grains.get();
         later.extend(try_store_in(now, &minion.config.opts, &grains, &load));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
         for name in later {
@@ -134,7 +134,7 @@ fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
 /// Stores a return that has waited.
 async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: Map) -> Verdict {
     let stored = disk.run(move |_| {
-        let grains = Arc::clone(&minion.grains.read());
+        let grains = minion.grains.get();
         store(name, &minion.config.opts, &grains, &load)
     });
     match stored.await {

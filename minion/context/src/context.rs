@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::beacons::Configured;
 use crate::custom::{self, CustomModules};
 use crate::local_bus::LocalBus;
-use crate::{Rooms, StateContext, schedule};
+use crate::{Grains, Rooms, StateContext, schedule};
 
 /// The option and the pillar key with the functions of the mine.
 pub const MINE_FUNCTIONS: &str = "mine_functions";
@@ -145,8 +145,8 @@ pub struct Minion {
     pub id: String,
     /// The configuration.
     pub config: Arc<MinionConfig>,
-    /// The grains. Pillar requests share them.
-    pub grains: Arc<RwLock<Arc<Map>>>,
+    /// The grains.
+    pub grains: Arc<Grains>,
     /// The pillar as last rendered.
     pub pillar: RwLock<Arc<Map>>,
     /// Files under `salt://`.
@@ -189,7 +189,7 @@ impl Minion {
         id: &MinionId,
         config: &Arc<MinionConfig>,
         rooms: Rooms,
-        grains: Arc<RwLock<Arc<Map>>>,
+        grains: Arc<Grains>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
         bus: Option<Bus>,
@@ -205,7 +205,7 @@ impl Minion {
         &self,
         id: &MinionId,
         config: &Arc<MinionConfig>,
-        grains: Arc<RwLock<Arc<Map>>>,
+        grains: Arc<Grains>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
         bus: Option<Bus>,
@@ -219,7 +219,7 @@ impl Minion {
         id: &MinionId,
         config: &Arc<MinionConfig>,
         Shared { rooms, beacons, schedule, jobs }: Shared,
-        grains: Arc<RwLock<Arc<Map>>>,
+        grains: Arc<Grains>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
         bus: Option<Bus>,
@@ -266,8 +266,7 @@ impl Minion {
     /// Adds the grains of people's own modules, if there are any. Blocks while Python runs them.
     pub fn add_custom_grains(self: &Arc<Self>) {
         if !self.custom.files("grains").is_empty() {
-            let grains = Arc::new(self.collect_grains());
-            *self.grains.write() = grains;
+            self.grains.set(self.collect_grains());
         }
     }
 
@@ -414,7 +413,7 @@ impl Context {
 
     /// Returns the current grains.
     pub fn grains(&self) -> Arc<Map> {
-        self.own_grains.clone().unwrap_or_else(|| Arc::clone(&self.minion.grains.read()))
+        self.own_grains.clone().unwrap_or_else(|| self.minion.grains.get())
     }
 
     /// Returns the OS family, such as `Debian`; an empty string if it is unknown.

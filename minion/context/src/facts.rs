@@ -28,7 +28,7 @@ impl OwnFacts {
     pub fn of_minion(minion: &Minion) -> Self {
         OwnFacts {
             id: minion.id.clone(),
-            grains: Arc::clone(&minion.grains.read()),
+            grains: minion.grains.get(),
             pillar: Arc::clone(&minion.pillar.read()),
             custom: Arc::clone(&minion.custom),
             context: None,

@@ -7,6 +7,7 @@
 //! | [`runners`] | the runner functions of this program, by name |
 //! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
 //! | [`custom`] | people's own modules in Python |
+//! | `grains` | the grains, collected when they are first read: [`Grains`] |
 //! | `identity` | the id of a minion |
 //! | [`programs`] | running of programs in a job |
 //! | [`jobs`] | function calls in a job; the running jobs of this host |
@@ -29,6 +30,7 @@ mod executors;
 mod facts;
 pub mod files;
 mod function;
+mod grains;
 mod identity;
 pub mod jobs;
 pub mod local_bus;
@@ -46,5 +48,6 @@ pub mod template_host;
 pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion, Upstream};
 pub use facts::OwnFacts;
 pub use function::{StateContext, StateReturn};
+pub use grains::Grains;
 pub use identity::{MASTER_KEY, SetupError, minion_id};
 pub use rooms::{Aggregate, Room, Rooms};

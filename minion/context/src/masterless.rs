@@ -13,11 +13,10 @@ use brine_sls::master_tops;
 use brine_sls::pillar::{PillarRequest, PillarSource};
 use brine_value::Map;
 use indexmap::IndexMap;
-use parking_lot::RwLock;
 
 use crate::files::LocalFiles;
 use crate::template_host::MinionHost;
-use crate::{Context, Job, MasterEvent, Minion, Rooms, SetupError, Upstream, minion_id};
+use crate::{Context, Grains, Job, MasterEvent, Minion, Rooms, SetupError, Upstream, minion_id};
 
 /// Creates a minion that works without a master: `salt-call --local`.
 pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
@@ -32,8 +31,12 @@ pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>,
     let id = minion_id(&config)?;
     let mut config = config;
     config.make_local();
-    let grains = grains::collect(&config, id.as_str());
-    let minion = with_grains(config, rooms, Arc::new(RwLock::new(Arc::new(grains))))?;
+    let config = Arc::new(config);
+    let unread = {
+        let config = Arc::clone(&config);
+        Grains::unread(move || grains::collect(&config, id.as_str()))
+    };
+    let minion = with_grains(config, rooms, Arc::new(unread))?;
     minion.add_custom_grains();
     Ok(minion)
 }
@@ -43,7 +46,7 @@ pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError
     let config = minion.config.with_file(path)?;
     let grains = Arc::clone(&minion.grains);
     if config.file_client == "local" {
-        return with_grains(config, minion.rooms, grains);
+        return with_grains(Arc::new(config), minion.rooms, grains);
     }
     let (id, files, upstream) = (minion_id(&config)?, Arc::clone(&minion.files), Arc::clone(&minion.upstream));
     Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, files, upstream, None))
@@ -64,9 +67,8 @@ pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -
     Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, Arc::new(files), upstream, None))
 }
 
-fn with_grains(config: MinionConfig, rooms: Rooms, grains: Arc<RwLock<Arc<Map>>>) -> Result<Arc<Minion>, SetupError> {
+fn with_grains(config: Arc<MinionConfig>, rooms: Rooms, grains: Arc<Grains>) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
-    let config = Arc::new(config);
     let Local { files, upstream } = Local::open(&config, &id, &grains)?;
     let shared = Arc::clone(&upstream) as Arc<dyn Upstream>;
     let minion = Minion::new(&id, &config, rooms, grains, files, shared, None);
@@ -87,7 +89,7 @@ impl Local {
     ///
     /// # Errors
     /// File server backends that cannot be used.
-    pub fn open(config: &Arc<MinionConfig>, id: &MinionId, grains: &Arc<RwLock<Arc<Map>>>) -> Result<Self, SetupError> {
+    pub fn open(config: &Arc<MinionConfig>, id: &MinionId, grains: &Arc<Grains>) -> Result<Self, SetupError> {
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
         let options = brine_fileserver::Options {
             ignore_globs: config.file_ignore_glob.clone(),
@@ -107,7 +109,7 @@ impl Local {
 pub struct LocalUpstream {
     id: MinionId,
     pillar: PillarSource,
-    grains: Arc<RwLock<Arc<Map>>>,
+    grains: Arc<Grains>,
     /// The minion whose functions pillar files can call.
     minion: OnceLock<Weak<Minion>>,
 }
@@ -121,7 +123,10 @@ impl LocalUpstream {
 
 impl LocalUpstream {
     fn render(&self, (saltenv, pillarenv): (Option<&str>, Option<&str>), over: &Map, on_demand: Option<&Map>) -> Map {
-        let grains = Arc::clone(&self.grains.read());
+        if over.is_empty() && on_demand.is_none() && !self.pillar.has_sources() {
+            return Map::new();
+        }
+        let grains = self.grains.get();
         let minion = self.minion.get().and_then(Weak::upgrade);
         let functions = minion.map(|minion| host(&minion, "pillar.items"));
         let id = &self.id;

@@ -17,7 +17,7 @@ use brine_bus::SocketNames;
 use brine_config::MinionConfig;
 use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
-use brine_context::{Context, FileClient, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
+use brine_context::{Context, FileClient, Grains, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
 use brine_function::{Args, Registry};
 use brine_host::programs::System;
 use brine_ids::Jid;
@@ -183,9 +183,7 @@ pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>
         id: "test-minion".into(),
         custom: CustomModules::new(&config, PathBuf::new(), Weak::new()),
         config,
-        grains: Arc::new(RwLock::new(Arc::new(
-            map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"},
-        ))),
+        grains: Arc::new(Grains::from(map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"})),
         pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),
         files: Arc::new(Files(files)),
         upstream,

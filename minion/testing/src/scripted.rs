@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_context::{Context, Minion};
+use brine_context::{Context, Grains, Minion};
 use brine_function::Args;
 use brine_host::process::{Children, Output, ProcessError, Program};
 use brine_host::programs::Programs;
 use brine_value::json::to_json;
 use brine_value::{Map, Value, map};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 /// Programs that output the next answer of a transcript for each command; the last answer is repeated.
@@ -86,7 +86,7 @@ impl Programs for Scripted {
 /// Sets the grains and programs of a minion that is not shared yet.
 pub fn use_programs(mut minion: Arc<Minion>, grains: Map, programs: Arc<Scripted>) -> Arc<Minion> {
     if let Some(own) = Arc::get_mut(&mut minion) {
-        own.grains = Arc::new(RwLock::new(Arc::new(grains)));
+        own.grains = Arc::new(Grains::from(grains));
         own.programs = programs;
     }
     minion

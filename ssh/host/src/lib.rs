@@ -16,12 +16,12 @@ use std::sync::Arc;
 
 use brine_agent::master_files::{Ask, MasterFiles};
 use brine_config::MinionConfig;
-use brine_context::{Context, Job, MasterEvent, Minion, Upstream, jobs, minion_id};
+use brine_context::{Context, Grains, Job, MasterEvent, Minion, Upstream, jobs, minion_id};
 use brine_function::{Args, CallError};
 use brine_host::grains;
 use brine_ids::{Jid, MinionId};
 use brine_value::{Map, Value, map};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::frame::text;
 
@@ -35,7 +35,7 @@ struct Link {
     /// One request at a time.
     streams: Mutex<(BufReader<File>, File)>,
     id: MinionId,
-    grains: Arc<RwLock<Arc<Map>>>,
+    grains: Arc<Grains>,
 }
 
 impl Ask for Link {
@@ -67,7 +67,7 @@ impl Ask for Shared {
 impl Link {
     /// Asks for the pillar of a request.
     fn ask_pillar(&self, mut load: Map) -> Result<Map, String> {
-        let grains = Arc::clone(&self.grains.read());
+        let grains = self.grains.get();
         load.extend(map! {"cmd" => "_pillar", "id" => &self.id, "grains" => (*grains).clone()});
         match Ask::ask(self, load)? {
             Value::Map(pillar) => Ok(pillar),
@@ -162,7 +162,7 @@ fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Min
     if let Some(Value::Map(more)) = request.get("grains") {
         found.extend(more.clone());
     }
-    let grains = Arc::new(RwLock::new(Arc::new(found)));
+    let grains = Arc::new(Grains::from(found));
     let link = Arc::new(Link { streams: Mutex::new((input, output)), id: id.clone(), grains: Arc::clone(&grains) });
     let files = Arc::new(MasterFiles::of(Arc::new(Shared(Arc::clone(&link)))));
     let config = Arc::new(config);

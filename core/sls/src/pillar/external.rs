@@ -88,6 +88,11 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
     errors
 }
 
+/// Whether there is any entry of `ext_pillar`, or a mistake in it.
+pub(super) fn is_configured(opts: &Map) -> bool {
+    shared::ext_pillar(opts).as_list().is_none_or(|entries| !entries.is_empty())
+}
+
 /// Merges the results of all entries of `ext_pillar` over the pillar.
 pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar: &mut Map, errors: &mut Vec<String>) {
     let malformed = || "The \"ext_pillar\" option is malformed".to_owned();

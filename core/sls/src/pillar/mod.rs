@@ -89,6 +89,12 @@ impl PillarSource {
         }
     }
 
+    /// Whether any pillar can be other than empty: there is a top file, or an external source.
+    pub fn has_sources(&self) -> bool {
+        let has_top = |directories: &Vec<_>| tree::find_in(directories, &self.state_top).is_some();
+        external::is_configured(&self.opts) || self.roots.values().any(has_top)
+    }
+
     /// Renders a minion's pillar. It has errors as a list below `_errors`.
     ///
     /// PGP messages in the override are left as they are: they are the minion's, which must not have them decrypted by the

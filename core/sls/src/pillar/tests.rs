@@ -44,6 +44,26 @@ impl Master {
     }
 }
 
+#[test]
+fn a_pillar_without_sources_is_known_to_be_empty() {
+    let nothing: &[(&str, &str)] = &[];
+    for (files, opts, has_sources) in [
+        (nothing, map! {}, false),
+        (&[("base/web.sls", "a: 1")], map! {}, false),
+        (&[("base/top.sls", "base: {}")], map! {}, true),
+        (&[("dev/top.sls", "")], map! {}, true),
+        (&[("base/start.sls", "")], map! {"state_top" => "start.sls"}, true),
+        (nothing, map! {"ext_pillar" => list![]}, false),
+        (nothing, map! {"ext_pillar" => list![map! {"nodegroups" => Value::Nil}]}, true),
+        (nothing, map! {"ext_pillar" => "a mistake"}, true),
+    ] {
+        let master = Master::new(files, opts);
+        let source = PillarSource::new(Arc::new(master.opts.clone()));
+        assert_eq!(source.has_sources(), has_sources, "{files:?} {:?}", master.opts);
+        assert!(has_sources || master.of("web1").is_empty(), "{files:?}");
+    }
+}
+
 /// Commands that print their arguments.
 struct Commands;
 

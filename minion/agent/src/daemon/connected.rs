@@ -8,12 +8,12 @@ use std::time::Duration;
 use brine_bus::Bus;
 use brine_config::MinionConfig;
 use brine_context::masterless::Local;
-use brine_context::{FileClient, MasterEvent, Minion, minion_id};
+use brine_context::{FileClient, Grains, MasterEvent, Minion, minion_id};
 use brine_host::grains;
 use brine_ids::MinionId;
 use brine_runtime::backoff::Backoff;
 use brine_value::{Map, Value, map};
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
@@ -141,7 +141,7 @@ impl Connected {
         let master = Address { host, port };
         let grains = match first {
             Some(first) => {
-                let mut grains = (**first.minion.grains.read()).clone();
+                let mut grains = (*first.minion.grains.get()).clone();
                 grains.insert("master".into(), master.host.as_str().into());
                 grains
             }
@@ -150,7 +150,7 @@ impl Connected {
         let crypto = pool.executors().crypto.clone();
         let channel = Channel::to(id.clone(), Arc::clone(&config), &master, crypto)?;
         let channel = Arc::new(channel.showing(&grains));
-        let grains = Arc::new(RwLock::new(Arc::new(grains)));
+        let grains = Arc::new(Grains::from(grains));
         let runtime = Handle::current();
         let local = config.is_local().then(|| Local::open(&config, &id, &grains)).transpose()?;
         let files: Arc<dyn FileClient> = match &local {
@@ -250,7 +250,7 @@ impl Connected {
 
     /// Requests the pillar.
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
-        let grains = Arc::clone(&self.minion.grains.read());
+        let grains = self.minion.grains.get();
         let config = &self.minion.config;
         if config.is_local() {
             return self.render_pillar().await;
@@ -294,7 +294,7 @@ impl Connected {
                 if let Some(master) = self.master() {
                     grains.insert("master".into(), master.host.into());
                 }
-                *self.minion.grains.write() = Arc::new(grains);
+                self.minion.grains.set(grains);
             }
             Err(error) => tracing::error!(%error, "refreshing grains failed"),
         }

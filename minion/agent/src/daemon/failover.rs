@@ -72,8 +72,7 @@ impl Connected {
     /// Changes to a master; there is no session until the minion joins it.
     pub(super) async fn move_to(&self, master: &Address) {
         self.channel.move_to(master).await;
-        let mut grains = self.minion.grains.write();
-        Arc::make_mut(&mut grains).insert("master".into(), master.host.as_str().into());
+        self.minion.grains.set_one("master", master.host.as_str());
     }
 
     /// Checks at an interval that the master answers. Returns when it does not; never without an interval.
@@ -117,7 +116,7 @@ impl Connected {
         let (master, executors) = (master.clone(), self.pool.executors());
         let crypto = executors.crypto.clone();
         let channel = executors.disk.run(move |_| Channel::to(id, config, &master, crypto)).await??;
-        let grains = Arc::clone(&self.minion.grains.read());
+        let grains = self.minion.grains.get();
         Ok(Arc::new(channel.showing(&grains)).authenticate().await?)
     }
 

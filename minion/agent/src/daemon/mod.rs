@@ -346,7 +346,7 @@ async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
     for tag in legacy.into_iter().chain([format!("salt/minion/{id}/start")]) {
         let mut load = MasterEvent::new(&tag, format!("Minion {id} started at {now}")).request(id.as_str());
         if !config.start_event_grains.is_empty() {
-            let grains = Arc::clone(&connected.minion.grains.read());
+            let grains = connected.minion.grains.get();
             let wanted = config.start_event_grains.iter();
             let reported: Map =
                 wanted.filter_map(|name| Some((name.into(), grains.get(name.as_str())?.clone()))).collect();

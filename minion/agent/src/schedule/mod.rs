@@ -69,7 +69,7 @@ pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>,
 
 /// Calls a function with the schedule, and with the data of this minion that it needs.
 fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
-    let (pillar, grains) = (Arc::clone(&minion.pillar.read()), Arc::clone(&minion.grains.read()));
+    let (pillar, grains) = (Arc::clone(&minion.pillar.read()), minion.grains.get());
     let running = |name: &str| {
         let is = |job: &&Arc<Job>| job.load.get("schedule").and_then(Value::as_str) == Some(name);
         minion.jobs.lock().values().filter(is).count() as u64

@@ -3,7 +3,6 @@
 pub(crate) mod state;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use brine_context::{Context, Room};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -395,6 +394,6 @@ fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallEr
         all.shift_remove(gone);
     }
     all.extend(own);
-    *context.minion.grains.write() = Arc::new(all);
+    context.minion.grains.set(all);
     Ok(())
 }

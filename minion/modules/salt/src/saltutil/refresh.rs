@@ -1,7 +1,6 @@
 //! `saltutil`: refreshes pillar and grains, and clears caches.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use brine_context::Context;
@@ -85,7 +84,7 @@ pub fn refresh_grains(
     #[default(true)] refresh_pillar: bool,
     #[default(false)] clean_pillar_cache: bool,
 ) -> CallResult {
-    *context.minion.grains.write() = Arc::new(context.minion.collect_grains());
+    context.minion.grains.set(context.minion.collect_grains());
     notify_daemon(context, "grains_refresh");
     if refresh_pillar {
         return self::refresh_pillar(context, false, 0.0, clean_pillar_cache);
@@ -228,6 +227,8 @@ fn remove(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use brine_config::MinionConfig;
     use brine_function::Args;
     use brine_value::map;

@@ -359,7 +359,7 @@ impl<'a> Source<'a> {
             self.context.minion.custom.refresh();
         }
         if grains {
-            *self.context.minion.grains.write() = self.context.minion.collect_grains().into();
+            self.context.minion.grains.set(self.context.minion.collect_grains());
             super::refresh::notify_daemon(self.context, "grains_refresh");
         } else if self.is_changed {
             super::refresh::notify_daemon(self.context, "module_refresh");

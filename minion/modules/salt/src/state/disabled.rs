@@ -103,8 +103,6 @@ pub(super) fn highstate(context: &Context) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use brine_value::list;
 
     use super::*;
@@ -114,7 +112,7 @@ mod tests {
     fn disabled_states_are_named() {
         let context = testing::context(&[]);
         let grains = map! {GRAIN => list!["a", "web.*"]};
-        *context.minion.grains.write() = Arc::new(grains);
+        context.minion.grains.set(grains);
         let report = refusals(&context, &["a", "web.nginx", "web", "b"].map(str::to_owned));
         assert_eq!(
             report,

@@ -1,7 +1,5 @@
 //! Syncs people's own modules before a run.
 
-use std::sync::Arc;
-
 use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{Args, CallError};
@@ -14,7 +12,7 @@ pub(super) fn autoload(context: &Context) {
     }
     match context.call("saltutil.sync_all", Args::keyword(map! {"refresh" => false})) {
         Ok(synced) if synced.get("grains").is_some_and(Value::is_truthy) => {
-            *context.minion.grains.write() = Arc::new(context.minion.collect_grains());
+            context.minion.grains.set(context.minion.collect_grains());
         }
         Ok(_) => {}
         Err(error) => tracing::error!(%error, "syncing custom modules failed"),
