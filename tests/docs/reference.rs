@@ -66,7 +66,7 @@ fn modules() -> String {
 fn functions<C>(title: &str, about: &str, modules: &[&'static [Function<C>]]) -> String {
     let one = |function: &Function<C>| {
         let params: Vec<String> = function
-            .params
+            .params()
             .iter()
             .map(|param| match param.kind {
                 ParamKind::Required => param.name.to_owned(),

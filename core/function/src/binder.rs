@@ -41,14 +41,14 @@ impl Binder {
         let given = args.positional.len();
         if !takes_rest && given > named().count() {
             let (most, are) = (named().count(), if given == 1 { "was" } else { "were" });
-            let least = named().filter(|p| matches!(p.kind, ParamKind::Required)).count();
+            let least = named().filter(|p| p.is_required()).count();
             let takes = if least == most { most.to_string() } else { format!("from {least} to {most}") };
             let plural = if takes == "1" { "argument" } else { "arguments" };
             return Err(wrong(format!("{name}() takes {takes} positional {plural} but {given} {are} given")));
         }
         let missing: Vec<_> = named()
             .skip(given)
-            .filter(|p| matches!(p.kind, ParamKind::Required) && !args.keyword.contains_key(p.name))
+            .filter(|p| p.is_required() && !args.keyword.contains_key(p.name))
             .map(|p| format!("'{}'", p.name))
             .collect();
         if !missing.is_empty() {

@@ -108,7 +108,7 @@ use brine_value::{Map, Value};
 
 pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
-pub use param::{Arguments, Param, ParamKind, count, joined};
+pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params};
 
 /// A function that is called by name, with a context `C` from its host.
 pub struct Function<C: 'static> {
@@ -118,8 +118,8 @@ pub struct Function<C: 'static> {
     pub name: &'static str,
     /// Documentation; empty for none.
     pub doc: &'static str,
-    /// The parameters in order.
-    pub params: &'static [Param],
+    /// The parameters in order; [`Function::params`] lists them.
+    pub params: Params,
     /// The outputter of the result, such as `highstate`.
     pub out: Option<&'static str>,
     /// Takes its arguments from the binder and runs the function; [`Function::call`] checks them first.
@@ -236,9 +236,20 @@ impl<C> Function<C> {
         format!("{}.{}", self.module, self.name)
     }
 
+    /// Returns the parameters in order.
+    pub fn params(&self) -> Vec<Param> {
+        self.params.list()
+    }
+
+    /// Returns whether it has `**kwargs`.
+    pub fn takes_keywords(&self) -> bool {
+        self.params().iter().any(|param| matches!(param.kind, ParamKind::Keywords))
+    }
+
     /// Returns the documentation as one string: description, arguments, examples.
     pub fn docstring(&self) -> String {
-        let documented = self.params.iter().filter(|param| !param.doc.is_empty());
+        let params = self.params();
+        let documented = params.iter().filter(|param| !param.doc.is_empty());
         let arguments: Vec<String> = documented.map(Param::docstring).collect();
         if arguments.is_empty() {
             return self.doc.to_owned();
@@ -259,7 +270,7 @@ impl<C> Function<C> {
 
     /// Checks the arguments and runs the function.
     pub fn call(&self, context: &C, args: Args) -> CallResult {
-        (self.code)(context, &mut Binder::new(self.module, self.name, self.params, args)?)
+        (self.code)(context, &mut Binder::new(self.module, self.name, &self.params(), args)?)
     }
 
     /// Sets the module of the function; used by the code that [`registry!`](registry) generates.
@@ -267,29 +278,6 @@ impl<C> Function<C> {
     #[must_use]
     pub const fn of(self, module: &'static str) -> Self {
         Function { module, ..self }
-    }
-}
-
-impl Param {
-    /// Returns whether values are given by its name or place, and not as `*args` or `**kwargs`.
-    pub const fn is_named(&self) -> bool {
-        matches!(self.kind, ParamKind::Required | ParamKind::Optional(_) | ParamKind::Given(_))
-    }
-
-    /// Returns the value that is taken if none is given.
-    pub fn default(&self) -> Option<Value> {
-        match &self.kind {
-            ParamKind::Optional(default) => Some(default()),
-            ParamKind::Given(default) => Some((*default).clone()),
-            ParamKind::Required | ParamKind::Rest | ParamKind::Keywords => None,
-        }
-    }
-
-    /// Returns the documentation formatted as that of Salt's functions.
-    fn docstring(&self) -> String {
-        let lines =
-            self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
-        format!("{}{}", self.name, lines.collect::<String>())
     }
 }
 

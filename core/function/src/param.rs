@@ -2,7 +2,7 @@
 
 use brine_value::{FromValue, Value};
 
-use crate::{Binder, CallError};
+use crate::{Args, Binder, CallError};
 
 /// One parameter of a function.
 #[derive(Clone, Copy)]
@@ -15,37 +15,6 @@ pub struct Param {
     pub expected: &'static str,
     /// Documentation; empty for none.
     pub doc: &'static str,
-}
-
-impl Param {
-    /// Returns a required parameter.
-    pub const fn required<T: FromValue>(name: &'static str, doc: &'static str) -> Self {
-        Param { name, kind: ParamKind::Required, expected: T::EXPECTED, doc }
-    }
-
-    /// Returns an optional parameter.
-    pub const fn optional<T: FromValue>(name: &'static str, default: fn() -> Value, doc: &'static str) -> Self {
-        Param { name, kind: ParamKind::Optional(default), expected: T::EXPECTED, doc }
-    }
-
-    /// Returns `*args`.
-    pub const fn rest(name: &'static str, doc: &'static str) -> Self {
-        Param { name, kind: ParamKind::Rest, expected: "anything", doc }
-    }
-
-    /// Returns `**kwargs`.
-    pub const fn keywords(name: &'static str, doc: &'static str) -> Self {
-        Param { name, kind: ParamKind::Keywords, expected: "anything", doc }
-    }
-}
-
-/// The arguments of a function as a struct: implemented by `#[derive(Args)]`.
-pub trait Arguments: Sized {
-    /// The fields as parameters, in order.
-    const PARAMS: &'static [Param];
-
-    /// Binds the arguments of a call to the fields.
-    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
 }
 
 /// How a parameter takes values.
@@ -63,52 +32,135 @@ pub enum ParamKind {
     Keywords,
 }
 
-impl ParamKind {
-    /// Returns the rank in the order of parameters: named ones, then `*args`, then `**kwargs`.
-    const fn rank(self) -> u8 {
+impl Param {
+    /// Returns whether values are given by its name or place, and not as `*args` or `**kwargs`.
+    pub const fn is_named(&self) -> bool {
+        matches!(self.kind, ParamKind::Required | ParamKind::Optional(_) | ParamKind::Given(_))
+    }
+
+    /// Returns whether it must be given.
+    pub const fn is_required(&self) -> bool {
+        matches!(self.kind, ParamKind::Required)
+    }
+
+    /// Returns the value that is taken if none is given.
+    pub fn default(&self) -> Option<Value> {
+        match &self.kind {
+            ParamKind::Optional(default) => Some(default()),
+            ParamKind::Given(default) => Some((*default).clone()),
+            ParamKind::Required | ParamKind::Rest | ParamKind::Keywords => None,
+        }
+    }
+
+    /// Returns the documentation formatted as that of Salt's functions.
+    pub(crate) fn docstring(&self) -> String {
+        let lines =
+            self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
+        format!("{}{}", self.name, lines.collect::<String>())
+    }
+}
+
+/// The parameters of a function, in order.
+#[derive(Clone, Copy)]
+pub enum Params {
+    /// Those of a declared function, described by code: as data, the descriptions of thousands of functions would be
+    /// relocated at every start of the program.
+    Declared(fn(&mut ParamList)),
+    /// Those of a function that is found while the program runs.
+    Found(&'static [Param]),
+}
+
+impl Params {
+    /// Returns the parameters.
+    pub fn list(self) -> Vec<Param> {
         match self {
-            ParamKind::Required | ParamKind::Optional(_) | ParamKind::Given(_) => 0,
-            ParamKind::Rest => 1,
-            ParamKind::Keywords => 2,
-        }
-    }
-}
-
-/// Returns the number of parameters in these lists. Used by the macros.
-#[doc(hidden)]
-pub const fn count(parts: &[&[Param]]) -> usize {
-    let (mut count, mut i) = (0, 0);
-    while i < parts.len() {
-        count += parts[i].len();
-        i += 1;
-    }
-    count
-}
-
-/// Joins lists of parameters, `N` in all. Used by the macros.
-///
-/// # Panics
-/// Fails to compile where named parameters do not come first, then at most one `*args` and at most one `**kwargs`.
-#[doc(hidden)]
-pub const fn joined<const N: usize>(parts: &[&[Param]]) -> [Param; N] {
-    let mut all = [Param { name: "", kind: ParamKind::Required, expected: "", doc: "" }; N];
-    let (mut next, mut i) = (0, 0);
-    while i < parts.len() {
-        let mut k = 0;
-        while k < parts[i].len() {
-            let param = parts[i][k];
-            if next > 0 {
-                let (before, rank) = (all[next - 1].kind.rank(), param.kind.rank());
-                assert!(
-                    before < rank || (before == rank && rank == 0),
-                    "expected named parameters, then at most one #[rest], then at most one #[keywords]"
-                );
+            Params::Declared(describe) => {
+                let mut list = ParamList(Vec::new());
+                describe(&mut list);
+                list.0
             }
-            all[next] = param;
-            next += 1;
-            k += 1;
+            Params::Found(params) => params.to_vec(),
         }
-        i += 1;
     }
-    all
+}
+
+/// A list to which the code that the macros generate adds parameters.
+pub struct ParamList(Vec<Param>);
+
+impl ParamList {
+    /// Adds a required parameter.
+    pub fn required<T: FromValue>(&mut self, name: &'static str, doc: &'static str) {
+        self.add(name, ParamKind::Required, T::EXPECTED, doc);
+    }
+
+    /// Adds an optional parameter.
+    pub fn optional<T: FromValue>(&mut self, name: &'static str, doc: &'static str, default: fn() -> Value) {
+        self.add(name, ParamKind::Optional(default), T::EXPECTED, doc);
+    }
+
+    /// Adds `*args`.
+    pub fn rest(&mut self, name: &'static str, doc: &'static str) {
+        self.add(name, ParamKind::Rest, "anything", doc);
+    }
+
+    /// Adds `**kwargs`.
+    pub fn keywords(&mut self, name: &'static str, doc: &'static str) {
+        self.add(name, ParamKind::Keywords, "anything", doc);
+    }
+
+    // Called thousands of times, from code that runs rarely.
+    #[inline(never)]
+    fn add(&mut self, name: &'static str, kind: ParamKind, expected: &'static str, doc: &'static str) {
+        self.0.push(Param { name, kind, expected, doc });
+    }
+}
+
+/// The arguments of a function as a struct: implemented by `#[derive(Args)]`.
+pub trait Arguments: Sized {
+    /// How these parameters may stand among others.
+    #[doc(hidden)]
+    const ORDER: Order;
+
+    /// Describes the fields as parameters, in order.
+    fn describe(params: &mut ParamList);
+
+    /// Binds the arguments of a call to the fields.
+    fn bind(bound: &mut Binder) -> Result<Self, CallError>;
+
+    /// Checks the arguments of a call of `module.name`, and binds them to the fields.
+    fn of_call(module: &str, name: &'static str, args: Args) -> Result<Self, CallError> {
+        Self::bind(&mut Binder::new(module, name, &Params::Declared(Self::describe).list(), args)?)
+    }
+}
+
+/// The ranks of the first and the last one of a list of parameters. Used by the macros.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub struct Order {
+    first: u8,
+    last: u8,
+}
+
+impl Order {
+    pub const NAMED: Order = Order { first: 0, last: 0 };
+    pub const REST: Order = Order { first: 1, last: 1 };
+    pub const KEYWORDS: Order = Order { first: 2, last: 2 };
+
+    /// Returns the order of a list that consists of these.
+    ///
+    /// # Panics
+    /// Fails to compile where named parameters do not come first, then at most one `*args` and at most one `**kwargs`.
+    pub const fn of(parts: &[Order]) -> Order {
+        let Some((first, mut rest)) = parts.split_first() else { return Order::NAMED };
+        let mut order = *first;
+        while let Some((next, others)) = rest.split_first() {
+            assert!(
+                order.last < next.first || (order.last == 0 && next.first == 0),
+                "expected named parameters, then at most one #[rest], then at most one #[keywords]"
+            );
+            order.last = next.last;
+            rest = others;
+        }
+        order
+    }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 pub struct Host;
 
-static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy, rename]);
+static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy, rename, remove]);
 
 /// Gives its argument back.
 ///
@@ -51,7 +51,6 @@ struct HowArgs {
     /// Type of the copy.
     ///
     /// `hard` makes a hard link.
-    #[default]
     r#type: Option<String>,
     #[default(2)]
     tries: u16,
@@ -61,6 +60,12 @@ struct HowArgs {
 #[function]
 fn rename(_ctx: &Host, #[args] how: HowArgs, #[default] source: String, #[rest] more: Vec<Value>) -> CallResult {
     Ok(list![how.r#type, how.tries, source, more])
+}
+
+/// Removes a file, or all if that is said.
+#[function]
+fn remove(_ctx: &Host, #[required] source: Option<String>, tries: Option<u16>) -> CallResult {
+    Ok(list![source, tries])
 }
 
 /// Copies a file.
@@ -96,6 +101,11 @@ fn arguments_are_bound_by_position_and_name() {
     let renamed = call("demo.rename", vec![Value::Nil, 3.into(), "/a".into(), 4.into()], Map::new());
     assert_eq!(renamed, Ok(list![Value::Nil, 3, "/a", list![4]]));
     assert_eq!(call("demo.rename", vec![], map! {"tries" => 3}), Ok(list![Value::Nil, 3, "", list![]]));
+    for (given, bound) in
+        [(vec!["/a".into()], list!["/a", Value::Nil]), (vec![Value::Nil, 3.into()], list![Value::Nil, 3])]
+    {
+        assert_eq!(call("demo.remove", given, Map::new()), Ok(bound));
+    }
 }
 
 #[test]
@@ -140,6 +150,12 @@ fn invalid_arguments_have_salts_messages() {
              expected a non-negative integer, got str",
         ),
         (
+            "demo.remove",
+            vec![],
+            Map::new(),
+            "Passed invalid arguments to demo.remove: remove() missing 1 required positional argument: 'source'",
+        ),
+        (
             "demo.copy",
             vec![],
             map! {"tries" => 3},
@@ -157,7 +173,7 @@ fn documentation_comes_from_the_declaration() {
     assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
     assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));
     let names: Vec<_> = registry.iter().map(|f| f.name).collect();
-    assert_eq!(names, ["all", "copy", "echo", "find", "rename", "true"]);
+    assert_eq!(names, ["all", "copy", "echo", "find", "remove", "rename", "true"]);
 }
 
 #[test]
@@ -189,7 +205,7 @@ fn documented_fields_are_documented_arguments() {
         "source\n    Path of the file to copy.\n\ntype\n    Type of the copy.\n\n    `hard` makes a hard link.";
     let expected = format!("Copies a file.\n\n{arguments}\n\nCLI Example:\n\n    salt '*' demo.copy /a");
     assert_eq!(copy.docstring(), expected);
-    assert_eq!(copy.params.iter().map(|param| param.name).collect::<Vec<_>>(), ["source", "type", "tries", "more"]);
+    assert_eq!(copy.params().iter().map(|param| param.name).collect::<Vec<_>>(), ["source", "type", "tries", "more"]);
 }
 
 #[test]

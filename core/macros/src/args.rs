@@ -23,13 +23,18 @@ pub fn expand(item: DeriveInput) -> Result<TokenStream> {
         parameters.push(Parameter::new(&field.attrs, ident, &field.ty)?);
         names.push(ident);
     }
-    let descriptions = parameter::descriptions(&parameters);
+    let order = parameter::order(&parameters);
+    let descriptions = parameters.iter().map(Parameter::description);
     let values = parameters.iter().map(Parameter::value);
     let runtime = runtime();
     Ok(quote! {
         #[automatically_derived]
         impl #runtime::Arguments for #name {
-            const PARAMS: &'static [#runtime::Param] = #descriptions;
+            const ORDER: #runtime::Order = #order;
+
+            fn describe(params: &mut #runtime::ParamList) {
+                #(#descriptions;)*
+            }
 
             fn bind(bound: &mut #runtime::Binder) -> ::core::result::Result<Self, #runtime::CallError> {
                 ::core::result::Result::Ok(#name { #(#names: #values),* })

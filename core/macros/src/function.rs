@@ -34,7 +34,8 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let inputs: Vec<&mut PatType> = inputs.map(typed).collect::<Result<_>>()?;
     let many = inputs.len() + 1 >= MANY;
     let parameters = read(inputs)?;
-    let params = parameter::descriptions(&parameters);
+    let order = parameter::order(&parameters);
+    let descriptions = parameters.iter().map(Parameter::description);
     let values = parameters.iter().map(Parameter::value);
 
     let runtime = runtime();
@@ -51,7 +52,10 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
             module: "",
             name: #name,
             doc: #doc,
-            params: #params,
+            params: #runtime::Params::Declared(|params| {
+                const _: #runtime::Order = #order;
+                #(#descriptions;)*
+            }),
             out: ::core::option::Option::#out,
             code: |of_call, bound| #function(of_call, #(#values),*),
         } #end

@@ -25,7 +25,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// The first parameter is a reference to the context. Every other one is an argument and may have a documentation
 /// comment and one of these attributes:
 ///
-/// - `#[default]` or `#[default(EXPRESSION)]`: optional,
+/// - `#[default]` or `#[default(EXPRESSION)]`: optional, as is an `Option` without attribute,
+/// - `#[required]`: an `Option` that must be given, and may be `None`,
 /// - `#[rest]`: all further positional values, a `Vec<Value>`,
 /// - `#[keywords]`: all further keyword values, a `Map`,
 /// - `#[args]`: a struct with `#[derive(Args)]`, whose fields are parameters here.
@@ -44,9 +45,9 @@ pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes a struct the parameters of a function, for functions with many of them.
 ///
 /// Each field is a parameter. Its documentation comment describes the argument in `sys.doc`; it has the attributes of
-/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[rest]`, `#[keywords]`, and `#[args]` for a struct of arguments
-/// that several functions share.
-#[proc_macro_derive(Args, attributes(default, rest, keywords, args))]
+/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[required]`, `#[rest]`, `#[keywords]`, and `#[args]` for a struct
+/// of arguments that several functions share.
+#[proc_macro_derive(Args, attributes(default, required, rest, keywords, args))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     args::expand(item).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -37,6 +37,9 @@ impl Parameter {
             let path = attribute.path();
             let found = if path.is_ident("default") {
                 Kind::Optional(default(attribute)?)
+            } else if path.is_ident("required") {
+                attribute.meta.require_path_only()?;
+                Kind::Required
             } else if path.is_ident("rest") {
                 attribute.meta.require_path_only()?;
                 Kind::Rest
@@ -56,32 +59,29 @@ impl Parameter {
         Ok(Parameter {
             name: name.unraw().to_string(),
             ty: ty.clone(),
-            kind: kind.unwrap_or(Kind::Required),
+            kind: kind.unwrap_or_else(|| unmarked(ty)),
             doc: doc(attributes)?,
         })
     }
 
-    /// Returns the expression of the `Param`s that describe this parameter: one, or those of a group.
-    fn descriptions(&self) -> TokenStream {
+    /// Returns the expression that adds this parameter, or those of a group, to a `ParamList` called `params`.
+    pub fn description(&self) -> TokenStream {
         let Parameter { name, ty, kind, doc } = self;
-        let runtime = runtime();
-        let description = match kind {
-            Kind::Group => return quote!(<#ty as #runtime::Arguments>::PARAMS),
-            Kind::Required => quote!(#runtime::Param::required::<#ty>(#name, #doc)),
+        match kind {
+            Kind::Group => {
+                let runtime = runtime();
+                quote!(<#ty as #runtime::Arguments>::describe(params))
+            }
+            Kind::Required => quote!(params.required::<#ty>(#name, #doc)),
             Kind::Optional(default) => quote! {
-                #runtime::Param::optional::<#ty>(
-                    #name,
-                    || {
-                        let default: #ty = #default;
-                        ::core::convert::Into::into(default)
-                    },
-                    #doc,
-                )
+                params.optional::<#ty>(#name, #doc, || {
+                    let default: #ty = #default;
+                    ::core::convert::Into::into(default)
+                })
             },
-            Kind::Rest => quote!(#runtime::Param::rest(#name, #doc)),
-            Kind::Keywords => quote!(#runtime::Param::keywords(#name, #doc)),
-        };
-        quote!(&[#description])
+            Kind::Rest => quote!(params.rest(#name, #doc)),
+            Kind::Keywords => quote!(params.keywords(#name, #doc)),
+        }
     }
 
     /// Returns the expression that takes the value of this parameter from a `Binder` called `bound`.
@@ -100,17 +100,16 @@ impl Parameter {
     }
 }
 
-/// Returns the expression of the list of the `Param`s of these parameters. Parameters out of order do not compile.
-pub fn descriptions(parameters: &[Parameter]) -> TokenStream {
+/// Returns the expression of the `Order` of these parameters. Parameters out of order do not compile.
+pub fn order(parameters: &[Parameter]) -> TokenStream {
     let runtime = runtime();
-    let parts = parameters.iter().map(Parameter::descriptions);
-    quote! {
-        {
-            const PARTS: &[&[#runtime::Param]] = &[#(#parts),*];
-            const ALL: [#runtime::Param; #runtime::count(PARTS)] = #runtime::joined(PARTS);
-            &ALL
-        }
-    }
+    let parts = parameters.iter().map(|Parameter { kind, ty, .. }| match kind {
+        Kind::Required | Kind::Optional(_) => quote!(#runtime::Order::NAMED),
+        Kind::Rest => quote!(#runtime::Order::REST),
+        Kind::Keywords => quote!(#runtime::Order::KEYWORDS),
+        Kind::Group => quote!(<#ty as #runtime::Arguments>::ORDER),
+    });
+    quote!(#runtime::Order::of(&[#(#parts),*]))
 }
 
 /// Returns the text of the documentation comments among these attributes, without the blank that `///` leaves in front of
@@ -136,7 +135,17 @@ fn text(value: &Expr) -> Result<String> {
 
 /// Whether this attribute must be removed from a parameter before compilation.
 pub fn is_own(attribute: &Attribute) -> bool {
-    ["default", "rest", "keywords", "args", "doc"].iter().any(|name| attribute.path().is_ident(name))
+    ["default", "required", "rest", "keywords", "args", "doc"].iter().any(|name| attribute.path().is_ident(name))
+}
+
+/// Returns how a parameter without attributes takes values: an `Option` need not be given.
+fn unmarked(ty: &Type) -> Kind {
+    match ty {
+        Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option") => {
+            Kind::Optional(quote!(::core::option::Option::None))
+        }
+        _ => Kind::Required,
+    }
 }
 
 /// Returns the value of `#[default]` or `#[default(EXPRESSION)]`.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use brine_function::{Binder, CallResult, Function, Param, ParamKind};
+use brine_function::{Binder, CallResult, Function, Param, ParamKind, Params};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
@@ -80,7 +80,7 @@ fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) 
         module: leaked(module),
         name: leaked(name),
         doc: leaked(&text("doc").lines().collect::<Vec<_>>().join("\n")),
-        params: params.leak(),
+        params: Params::Found(params.leak()),
         out: Some(text("out")).filter(|out| !out.is_empty()).map(leaked),
         code,
     }

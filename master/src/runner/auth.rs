@@ -17,7 +17,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("auth", [list_token
 ///     salt-run auth.list_tokens
 ///     salt-run auth.list_tokens user=fred
 #[function]
-pub fn list_tokens(context: &RunnerContext, #[default] user: Option<String>) -> CallResult {
+pub fn list_tokens(context: &RunnerContext, user: Option<String>) -> CallResult {
     let mut tokens = context.storage().tokens.list(Timestamp::now()).map_err(CallError::execution)?;
     tokens.retain(|(_, token)| user.as_ref().is_none_or(|user| token.identity.username == *user));
     let described = |(digest, token): (String, Token)| {
@@ -52,7 +52,7 @@ pub fn del_token(context: &RunnerContext, token: String) -> CallResult {
 ///     salt-run auth.del_tokens fred
 ///     salt-run auth.del_tokens fred eauth=ldap
 #[function]
-pub fn del_tokens(context: &RunnerContext, user: String, #[default] eauth: Option<String>) -> CallResult {
+pub fn del_tokens(context: &RunnerContext, user: String, eauth: Option<String>) -> CallResult {
     let revoked = context.storage().tokens.revoke_user(&user, eauth.as_deref()).map_err(CallError::execution)?;
     tracing::info!(user, eauth, revoked, "tokens of a user revoked");
     Ok((revoked as i64).into())

@@ -26,7 +26,7 @@ pub fn start(
     #[default("1".into())] batch: String,
     #[default(false)] failhard: bool,
     #[default(0.0)] batch_wait: f64,
-    #[default] timeout: Option<u64>,
+    timeout: Option<u64>,
     #[default] ret: String,
     #[default] kwargs: Map,
 ) -> CallResult {

@@ -133,7 +133,7 @@ pub fn clear_mine_func(
     context: &RunnerContext,
     #[default] tgt: Value,
     #[default("glob".into())] tgt_type: String,
-    #[default] clear_mine_func_flag: Option<String>,
+    clear_mine_func_flag: Option<String>,
 ) -> CallResult {
     clear(context, tgt, tgt_type, &Parts { mine_function: clear_mine_func_flag, ..Parts::default() })
 }
@@ -247,12 +247,7 @@ pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cach
 ///
 ///     salt-run cache.flush mycache mykey
 #[function]
-pub fn flush(
-    context: &RunnerContext,
-    bank: String,
-    #[default] key: Option<String>,
-    #[default] cachedir: Value,
-) -> CallResult {
+pub fn flush(context: &RunnerContext, bank: String, key: Option<String>, #[default] cachedir: Value) -> CallResult {
     _ = cachedir;
     if MinionBank::named(&bank).is_some() {
         return Err(CallError::execution(format!("the bank {bank} is the master's own: use cache.clear_{bank}")));

@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("error", [error]);
 ///
 ///     salt-run error.error name=Exception message='This is an error.'
 #[function]
-pub fn error(_context: &RunnerContext, #[default] name: Option<String>, #[default] message: String) -> CallResult {
+pub fn error(_context: &RunnerContext, name: Option<String>, #[default] message: String) -> CallResult {
     match name {
         Some(name) => Err(CallError::execution(format!("{name}: {message}"))),
         None => Ok(Value::map()),

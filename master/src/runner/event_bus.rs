@@ -44,7 +44,7 @@ pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) 
 pub fn replay(
     context: &RunnerContext,
     first: Value,
-    #[default] last: Option<Value>,
+    last: Option<Value>,
     #[default("*".into())] tag: String,
     #[default] socket: String,
 ) -> CallResult {

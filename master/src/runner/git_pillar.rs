@@ -17,11 +17,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("git_pillar", [upda
 ///     salt-run git_pillar.update
 ///     salt-run git_pillar.update branch='mybranch' repo='https://domain.com/repo.git'
 #[function]
-pub fn update(
-    context: &RunnerContext,
-    #[default] branch: Option<String>,
-    #[default] repo: Option<String>,
-) -> CallResult {
+pub fn update(context: &RunnerContext, branch: Option<String>, repo: Option<String>) -> CallResult {
     let opts = &context.master.config.opts;
     let updated = brine_sls::pillar::update_repositories(opts, branch.as_deref(), repo.as_deref());
     let updated = updated.map_err(CallError::execution)?;

@@ -24,7 +24,7 @@ pub fn get(
     tgt: Value,
     fun: Value,
     #[default("glob".into())] tgt_type: String,
-    #[default] id: Option<String>,
+    id: Option<String>,
 ) -> CallResult {
     let functions: Vec<String> = match &fun {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),

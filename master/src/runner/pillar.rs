@@ -22,8 +22,8 @@ pub static FUNCTIONS: &[Function<RunnerContext>] =
 pub fn show_pillar(
     context: &RunnerContext,
     #[default("*".into())] minion: String,
-    #[default] saltenv: Option<String>,
-    #[default] pillarenv: Option<String>,
+    saltenv: Option<String>,
+    pillarenv: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let query = PillarQuery { pillarenv, ..query(context, &minion, saltenv, kwargs)? };
@@ -40,8 +40,8 @@ pub fn show_pillar(
 #[function]
 pub fn show_top(
     context: &RunnerContext,
-    #[default] minion: Option<String>,
-    #[default] saltenv: Option<String>,
+    minion: Option<String>,
+    saltenv: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let first = || Ok::<_, CallError>(context.minions("*".into(), "glob".into())?.into_iter().next());
@@ -82,7 +82,7 @@ pub fn clear_pillar_cache(
 pub fn show_pillar_cache(
     context: &RunnerContext,
     #[default("*".into())] minion: String,
-    #[default] pillarenv: Option<String>,
+    pillarenv: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let master = &context.master;

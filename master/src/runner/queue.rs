@@ -175,8 +175,8 @@ pub fn insert_runner(
     fun: String,
     #[default] args: Value,
     #[default] kwargs: Map,
-    #[default] queue: Option<String>,
-    #[default] backend: Option<String>,
+    queue: Option<String>,
+    backend: Option<String>,
 ) -> CallResult {
     let args = match args {
         Value::Nil => Vec::new(),
@@ -199,8 +199,8 @@ pub fn insert_runner(
 pub fn process_runner(
     context: &RunnerContext,
     #[default(1.into())] quantity: Value,
-    #[default] queue: Option<String>,
-    #[default] backend: Option<String>,
+    queue: Option<String>,
+    backend: Option<String>,
 ) -> CallResult {
     let (queue, backend) = runner_queue(context, queue, backend)?;
     let (_, items) = process(context, &queue, &quantity, &backend)?;

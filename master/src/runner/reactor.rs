@@ -20,11 +20,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 ///
 ///     salt-run reactor.list
 #[function]
-pub fn list(
-    context: &RunnerContext,
-    #[default("base".into())] saltenv: String,
-    #[default] test: Option<Value>,
-) -> CallResult {
+pub fn list(context: &RunnerContext, #[default("base".into())] saltenv: String, test: Option<Value>) -> CallResult {
     _ = (saltenv, test);
     let entries = Value::from(&*reactor(context)?.entries());
     tell(context, "list-results", &map! {"reactors" => entries.clone()});
@@ -42,7 +38,7 @@ pub fn add(
     event: String,
     reactors: Value,
     #[default("base".into())] saltenv: String,
-    #[default] test: Option<Value>,
+    test: Option<Value>,
 ) -> CallResult {
     _ = (saltenv, test);
     let reactor = reactor(context)?;
@@ -61,7 +57,7 @@ pub fn delete(
     context: &RunnerContext,
     event: String,
     #[default("base".into())] saltenv: String,
-    #[default] test: Option<Value>,
+    test: Option<Value>,
 ) -> CallResult {
     _ = (saltenv, test);
     let reactor = reactor(context)?;
@@ -102,12 +98,7 @@ pub fn set_leader(context: &RunnerContext, #[default(true)] value: bool) -> Call
 ///     salt-run reactor.test salt/auth '{act: pend, id: web1}'
 ///     salt-run reactor.test from_seq=120
 #[function]
-pub fn test(
-    context: &RunnerContext,
-    #[default] tag: Option<String>,
-    #[default] data: Map,
-    #[default] from_seq: Option<u64>,
-) -> CallResult {
+pub fn test(context: &RunnerContext, tag: Option<String>, #[default] data: Map, from_seq: Option<u64>) -> CallResult {
     let (tag, data) = event_for(context, tag, data, from_seq)?;
     Ok(reactor(context)?.dry_run(&tag, data))
 }
@@ -124,8 +115,8 @@ pub fn test(
 #[function]
 pub fn history(
     context: &RunnerContext,
-    #[default] tag: Option<String>,
-    #[default] id: Option<String>,
+    tag: Option<String>,
+    id: Option<String>,
     #[default(20)] limit: u32,
 ) -> CallResult {
     let filter = HistoryFilter { tag, id, limit: limit.clamp(1, 10_000) as usize };

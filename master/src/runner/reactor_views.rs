@@ -37,9 +37,9 @@ pub fn graph(context: &RunnerContext, what: Value) -> CallResult {
 pub fn dry_run(
     context: &RunnerContext,
     sls: String,
-    #[default] tag: Option<String>,
+    tag: Option<String>,
     #[default] data: Map,
-    #[default] from_seq: Option<u64>,
+    from_seq: Option<u64>,
 ) -> CallResult {
     let (tag, data) = event_for(context, tag, data, from_seq)?;
     reactor(context)?.dry_run_file(&sls, &tag, data).map_err(CallError::execution)

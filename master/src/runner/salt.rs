@@ -44,7 +44,7 @@ pub fn execute(
     tgt: Value,
     fun: String,
     #[default] arg: Vec<Value>,
-    #[default] timeout: Option<f64>,
+    timeout: Option<f64>,
     #[default("glob".into())] tgt_type: String,
     #[default] ret: String,
     #[default] jid: String,

@@ -27,7 +27,7 @@ pub fn cmd(
     tgt: Value,
     fun: String,
     #[default] arg: Vec<Value>,
-    #[default] timeout: Option<u64>,
+    timeout: Option<u64>,
     #[default("glob".into())] tgt_type: String,
     #[default] kwarg: Map,
     #[default] raw_shell: bool,

@@ -72,7 +72,6 @@ pub struct OrchestrateArgs {
     #[default]
     pillarenv: Value,
     /// Job id of the run; a new one by default.
-    #[default]
     orchestration_jid: Option<String>,
     /// Further arguments, ignored.
     #[keywords]
@@ -220,7 +219,7 @@ pub fn graph(
     #[default] test: Value,
     #[default] pillar: Value,
     #[default] pillarenv: Value,
-    #[default] timeout: Option<f64>,
+    timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
     drawn(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
@@ -241,7 +240,7 @@ pub fn graph_highstate(
     #[default("glob".into())] tgt_type: String,
     #[default] pillar: Value,
     #[default] pillarenv: Value,
-    #[default] timeout: Option<f64>,
+    timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
     drawn(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)

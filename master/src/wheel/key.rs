@@ -152,7 +152,7 @@ pub fn master_key_str(context: &WheelContext) -> CallResult {
 /// Return the fingerprints of the keys whose ids match, by state and id; those of the master's own keys under `local`.
 /// An invalid key file has the error instead of a fingerprint.
 #[function]
-pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type: Option<String>) -> CallResult {
+pub fn finger(context: &WheelContext, r#match: Vec<String>, hash_type: Option<String>) -> CallResult {
     only_sha256(hash_type.as_deref())?;
     let mut by_state = Map::new();
     for key in select(context, &r#match, &KeyState::ALL)? {
@@ -171,7 +171,7 @@ pub fn finger(context: &WheelContext, r#match: Vec<String>, #[default] hash_type
 
 /// Return the fingerprint of the master's public key, for the minion option `master_finger`.
 #[function]
-pub fn finger_master(context: &WheelContext, #[default] hash_type: Option<String>) -> CallResult {
+pub fn finger_master(context: &WheelContext, hash_type: Option<String>) -> CallResult {
     only_sha256(hash_type.as_deref())?;
     let finger = context.keys.local_finger("master.pub").map_err(CallError::execution)?;
     Ok(map! {"local" => map! {"master.pub" => finger}}.into())
@@ -179,11 +179,7 @@ pub fn finger_master(context: &WheelContext, #[default] hash_type: Option<String
 
 /// Generate a key pair without storing it.
 #[function(name = "gen")]
-pub fn gen_pair(
-    _context: &WheelContext,
-    #[default] id_: Option<String>,
-    #[default(2048)] keysize: usize,
-) -> CallResult {
+pub fn gen_pair(_context: &WheelContext, id_: Option<String>, #[default(2048)] keysize: usize) -> CallResult {
     let _ = id_;
     make_pair(keysize).map(Value::Map)
 }

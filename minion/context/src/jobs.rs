@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use brine_event::stamp;
-use brine_function::{Args, CallError};
+use brine_function::{Args, CallError, Function};
 use brine_system::files;
 use brine_value::{FromValue, Map, Value, list, map, msgpack};
 
@@ -27,7 +27,7 @@ pub struct Outcome {
 pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     let out = context.minion.functions.get(fun).and_then(|function| function.out);
     context.set_retcode(0);
-    let doc = || context.minion.functions.get(fun).map(brine_function::Function::docstring).unwrap_or_default();
+    let doc = || context.minion.functions.get(fun).map(Function::docstring).unwrap_or_default();
     match executors::call(context, fun, args) {
         Ok(value) => {
             let set = context.job.retcode.load(Ordering::Relaxed);
@@ -64,13 +64,7 @@ pub fn exception_event() -> MasterEvent {
 
 /// Adds the fields of the publish, as `__pub_*`, for functions that accept every keyword.
 pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
-    use brine_function::ParamKind;
-    let takes = context
-        .minion
-        .functions
-        .get(fun)
-        .is_some_and(|function| function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords)));
-    if !takes {
+    if !context.minion.functions.get(fun).is_some_and(Function::takes_keywords) {
         return;
     }
     if context.job.load.contains_key("tgt_type") {

@@ -24,7 +24,6 @@ pub struct BeaconArgs {
     /// The state's name.
     pub name: String,
     /// The function of the state.
-    #[default]
     pub sfun: Option<String>,
     /// Whether the state has a beacon.
     #[default]

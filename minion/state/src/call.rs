@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use brine_context::redact::Redactor;
 use brine_context::{Context, StateContext, suggest};
-use brine_function::{Args, CallError, Function, ParamKind};
+use brine_function::{Args, CallError, Function, Param};
 use brine_host::environment::Environment;
 use brine_host::paths::expand;
 use brine_host::process::cancelled_within;
@@ -197,7 +197,7 @@ impl Caller<'_> {
                 },
                 None => self.function(function, chunk, args, test)?,
             };
-            let own_check = function.params.iter().any(|param| param.name == "check_cmd");
+            let own_check = function.params().iter().any(|param| param.name == "check_cmd");
             if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
                 let good = conditions::check_cmd(self.context, commands)?;
                 // As in Salt, a parallel state's own result counts in the end.
@@ -306,7 +306,7 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
                 wrong.push(format!("Reason: {reason}"));
             }
             (None, Some(function)) => {
-                let required = function.params.iter().filter(|param| matches!(param.kind, ParamKind::Required));
+                let required = function.params().into_iter().filter(Param::is_required);
                 let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
                 wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
             }
@@ -366,7 +366,7 @@ pub(super) fn text(result: &Map, key: &str) -> String {
 ///
 /// Unknown arguments, in Salt's wording.
 fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
-    let takes_all = function.params.iter().any(|param| matches!(param.kind, ParamKind::Keywords));
+    let (params, takes_all) = (function.params(), function.takes_keywords());
     let name = match chunk.written_name() {
         Value::Str(path) if chunk.state == "file" => expand(&path).display().to_string().into(),
         name => name,
@@ -374,7 +374,7 @@ fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, C
     let (mut keyword, mut unknown) = (map! {"name" => name}, Vec::new());
     for (key, value) in &chunk.args {
         let name = key.to_string();
-        let named = function.params.iter().any(|param| param.name == name && param.is_named());
+        let named = params.iter().any(|param| param.name == name && param.is_named());
         let own = name.starts_with("__") || OWN_ARGS.contains(&&*name) || RequisiteKind::parse(&name).is_some();
         if name == "name" {
             continue;

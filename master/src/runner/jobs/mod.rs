@@ -46,7 +46,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 pub fn lookup_jid(
     context: &RunnerContext,
     jid: String,
-    #[default] ext_source: Option<String>,
+    ext_source: Option<String>,
     #[default(true)] returned: bool,
     #[default(false)] missing: bool,
     #[default(false)] display_progress: bool,
@@ -83,7 +83,7 @@ pub fn lookup_jid(
 pub fn list_job(
     context: &RunnerContext,
     jid: String,
-    #[default] ext_source: Option<String>,
+    ext_source: Option<String>,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
@@ -101,7 +101,7 @@ pub fn list_job(
 ///
 ///     salt-run jobs.print_job 20261120235852025555
 #[function]
-pub fn print_job(context: &RunnerContext, jid: String, #[default] ext_source: Option<String>) -> CallResult {
+pub fn print_job(context: &RunnerContext, jid: String, ext_source: Option<String>) -> CallResult {
     print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
 }
 
@@ -121,8 +121,8 @@ pub fn print_job(context: &RunnerContext, jid: String, #[default] ext_source: Op
 #[function]
 pub fn list_jobs(
     context: &RunnerContext,
-    #[default] ext_source: Option<String>,
-    #[default] outputter: Option<String>,
+    ext_source: Option<String>,
+    outputter: Option<String>,
     #[default] search_metadata: Value,
     #[default] search_function: Value,
     #[default] search_target: Value,
@@ -151,8 +151,8 @@ pub fn list_jobs_filter(
     context: &RunnerContext,
     count: usize,
     #[default(true)] filter_find_job: bool,
-    #[default] ext_source: Option<String>,
-    #[default] outputter: Option<String>,
+    ext_source: Option<String>,
+    outputter: Option<String>,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
@@ -177,8 +177,8 @@ pub fn list_jobs_filter(
 #[function]
 pub fn last_run(
     context: &RunnerContext,
-    #[default] ext_source: Option<String>,
-    #[default] outputter: Option<String>,
+    ext_source: Option<String>,
+    outputter: Option<String>,
     #[default] metadata: Value,
     #[default] function: Value,
     #[default] target: Value,
@@ -203,7 +203,7 @@ pub fn last_run(
 ///
 ///     salt-run jobs.exit_success 20261120235852025555
 #[function]
-pub fn exit_success(context: &RunnerContext, jid: String, #[default] ext_source: Option<String>) -> CallResult {
+pub fn exit_success(context: &RunnerContext, jid: String, ext_source: Option<String>) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     let mut result: Map = Map::new();
     if let Some(load) = load(&*cache, &jid)? {

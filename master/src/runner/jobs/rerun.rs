@@ -25,7 +25,7 @@ pub fn rerun(
     jid: String,
     #[default(false)] failed: bool,
     #[default(false)] missing: bool,
-    #[default] ext_source: Option<String>,
+    ext_source: Option<String>,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     let job = load(&*cache, &jid)?;

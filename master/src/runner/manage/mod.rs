@@ -36,11 +36,9 @@ pub struct PingArgs {
     #[default("glob".into())]
     tgt_type: String,
     /// Seconds to wait; default: the option `timeout`.
-    #[default]
     timeout: Option<f64>,
     /// Accepted and ignored: silent minions are not asked again.
     #[allow(dead_code, reason = "an argument without effect")]
-    #[default]
     gather_job_timeout: Option<f64>,
 }
 

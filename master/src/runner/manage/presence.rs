@@ -14,7 +14,7 @@ macro_rules! presence_functions {
             #[function]
             pub fn $connected(
                 context: &RunnerContext,
-                #[default] subset: Option<Vec<String>>,
+                subset: Option<Vec<String>>,
                 #[default(false)] show_ip: bool,
             ) -> CallResult {
                 Ok(connected(context, subset, show_ip))
@@ -26,7 +26,7 @@ macro_rules! presence_functions {
             #[function]
             pub fn $disconnected(
                 context: &RunnerContext,
-                #[default] subset: Option<Vec<String>>,
+                subset: Option<Vec<String>>,
                 #[default(false)] show_ip: bool,
             ) -> CallResult {
                 _ = show_ip;

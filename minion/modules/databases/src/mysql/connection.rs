@@ -14,28 +14,21 @@ use super::session::{Session, client};
 #[derive(Args, Debug, Clone)]
 pub struct ConnectionArgs {
     /// Host.
-    #[default]
     pub connection_host: Option<String>,
     /// User of the session; default: the account of the minion.
-    #[default]
     pub connection_user: Option<String>,
     /// Password of the user.
-    #[default]
     pub connection_pass: Option<String>,
     /// Port; default: 3306.
     #[default]
     pub connection_port: Value,
     /// Database of the session.
-    #[default]
     pub connection_db: Option<String>,
     /// Path of the server's socket.
-    #[default]
     pub connection_unix_socket: Option<String>,
     /// Option file of MySQL to read, such as `/etc/mysql/debian.cnf`.
-    #[default]
     pub connection_default_file: Option<String>,
     /// Character set; a name of UTF-8: `utf8`, `utf8mb3` or `utf8mb4` (the default).
-    #[default]
     pub connection_charset: Option<String>,
     /// Flags of the client, as a list. Accepted and ignored: the client program chooses its own.
     #[default]

@@ -31,10 +31,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[derive(Args, Debug, Clone)]
 pub struct DefaultsArgs {
     /// Character set.
-    #[default]
     pub character_set: Option<String>,
     /// Collation.
-    #[default]
     pub collate: Option<String>,
 }
 
@@ -166,7 +164,7 @@ pub fn db_remove(context: &Context, name: String, #[args] connection: Connection
 pub fn db_check(
     context: &Context,
     name: String,
-    #[default] table: Option<String>,
+    table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     maintain(&connection.session(context)?, "CHECK", &name, table)
@@ -181,7 +179,7 @@ pub fn db_check(
 pub fn db_repair(
     context: &Context,
     name: String,
-    #[default] table: Option<String>,
+    table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     maintain(&connection.session(context)?, "REPAIR", &name, table)
@@ -196,7 +194,7 @@ pub fn db_repair(
 pub fn db_optimize(
     context: &Context,
     name: String,
-    #[default] table: Option<String>,
+    table: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     maintain(&connection.session(context)?, "OPTIMIZE", &name, table)

@@ -38,7 +38,7 @@ pub fn plugins_list(context: &Context, #[args] connection: ConnectionArgs) -> Ca
 pub fn plugin_add(
     context: &Context,
     name: String,
-    #[default] soname: Option<String>,
+    soname: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     let session = connection.session(context)?;

@@ -164,7 +164,7 @@ pub fn showglobal(context: &Context, #[args] connection: ConnectionArgs) -> Call
 pub fn verify_login(
     context: &Context,
     user: String,
-    #[default] password: Option<String>,
+    password: Option<String>,
     #[args] connection: ConnectionArgs,
 ) -> CallResult {
     let password = Some(password.unwrap_or_default());

@@ -32,7 +32,6 @@ pub struct ExistsArgs {
     #[default]
     password: Value,
     /// Hash of the password that the user must have.
-    #[default]
     password_hash: Option<String>,
     /// Whether the user must log in without a password.
     #[default(false)]
@@ -41,7 +40,6 @@ pub struct ExistsArgs {
     #[default(false)]
     unix_socket: bool,
     /// Column of `mysql.user` that has the hash; default: as the server has it.
-    #[default]
     password_column: Option<String>,
     #[args]
     connection: ConnectionArgs,
@@ -97,7 +95,6 @@ pub struct UserArgs {
     #[default]
     pub password: Value,
     /// Hash of the password.
-    #[default]
     pub password_hash: Option<String>,
     /// Whether the user may have no password.
     #[default(false)]
@@ -107,7 +104,6 @@ pub struct UserArgs {
     pub unix_socket: bool,
     /// Accepted for compatibility: statements that set passwords need no column.
     #[allow(dead_code, reason = "an argument without effect")]
-    #[default]
     pub password_column: Option<String>,
     /// Authentication plugin of a new user.
     #[default(NATIVE.into())]

@@ -20,25 +20,20 @@ pub struct InitArgs {
     #[default("password".into())]
     pub auth: String,
     /// Role of the administrator; default: the owner of the server.
-    #[default]
     pub user: Option<String>,
     /// Password of that role.
-    #[default]
     pub password: Option<String>,
     /// Encoding of new databases.
     #[default("UTF8".into())]
     pub encoding: String,
     /// Locale of new databases.
-    #[default]
     pub locale: Option<String>,
     /// Directory of the write-ahead log, if it is elsewhere.
-    #[default]
     pub waldir: Option<String>,
     /// Whether pages have checksums.
     #[default(false)]
     pub checksums: bool,
     /// Account that runs `initdb`; default: the owner of the server.
-    #[default]
     pub runas: Option<String>,
 }
 

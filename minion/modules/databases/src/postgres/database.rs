@@ -29,7 +29,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' postgres.db_list
 #[function]
-pub fn db_list(context: &Context, #[args] server: ServerArgs, #[default] runas: Option<String>) -> CallResult {
+pub fn db_list(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(databases(&server.session(context, runas)?)?.into())
 }
 
@@ -39,12 +39,7 @@ pub fn db_list(context: &Context, #[args] server: ServerArgs, #[default] runas: 
 ///
 ///     salt '*' postgres.db_exists 'dbname'
 #[function]
-pub fn db_exists(
-    context: &Context,
-    name: String,
-    #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
+pub fn db_exists(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(databases(&server.session(context, runas)?)?.contains_key(&*name).into())
 }
 
@@ -59,13 +54,13 @@ pub fn db_create(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] tablespace: Option<String>,
-    #[default] encoding: Option<String>,
-    #[default] lc_collate: Option<String>,
-    #[default] lc_ctype: Option<String>,
-    #[default] owner: Option<String>,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
+    tablespace: Option<String>,
+    encoding: Option<String>,
+    lc_collate: Option<String>,
+    lc_ctype: Option<String>,
+    owner: Option<String>,
+    template: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let settings = Settings { tablespace, encoding, lc_collate, lc_ctype, owner, template };
     done(create(&server.session(context, runas)?, &name, &settings))
@@ -81,10 +76,10 @@ pub fn db_alter(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] tablespace: Option<String>,
-    #[default] owner: Option<String>,
+    tablespace: Option<String>,
+    owner: Option<String>,
     #[default(false)] owner_recurse: bool,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     done(alter(context, &server, runas, &name, tablespace.as_deref(), owner.as_deref(), owner_recurse))
 }
@@ -95,12 +90,7 @@ pub fn db_alter(
 ///
 ///     salt '*' postgres.db_remove 'dbname'
 #[function]
-pub fn db_remove(
-    context: &Context,
-    name: String,
-    #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
+pub fn db_remove(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     done(server.session(context, runas)?.execute(&[format!("DROP DATABASE {}", identifier(&name))]))
 }
 
@@ -110,7 +100,7 @@ pub fn db_remove(
 ///
 ///     salt '*' postgres.tablespace_list
 #[function]
-pub fn tablespace_list(context: &Context, #[args] server: ServerArgs, #[default] runas: Option<String>) -> CallResult {
+pub fn tablespace_list(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(tablespaces(&server.session(context, runas)?)?.into())
 }
 
@@ -124,7 +114,7 @@ pub fn tablespace_exists(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     Ok(tablespaces(&server.session(context, runas)?)?.contains_key(&*name).into())
 }
@@ -139,10 +129,10 @@ pub fn tablespace_create(
     context: &Context,
     name: String,
     location: String,
-    #[default] options: Option<Map>,
-    #[default] owner: Option<String>,
+    options: Option<Map>,
+    owner: Option<String>,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;
     done(create_tablespace(&session, &name, &location, &options.unwrap_or_default(), owner.as_deref()))
@@ -160,11 +150,11 @@ pub fn tablespace_alter(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] new_name: Option<String>,
-    #[default] new_owner: Option<String>,
-    #[default] set_option: Option<Map>,
-    #[default] reset_option: Option<String>,
-    #[default] runas: Option<String>,
+    new_name: Option<String>,
+    new_owner: Option<String>,
+    set_option: Option<Map>,
+    reset_option: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let mut changes = Vec::new();
     changes.extend(new_owner.map(|owner| format!("OWNER TO {}", identifier(&owner))));
@@ -189,7 +179,7 @@ pub fn tablespace_remove(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     done(server.session(context, runas)?.execute(&[format!("DROP TABLESPACE {}", identifier(&name))]))
 }

@@ -30,11 +30,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' postgres.available_extensions
 #[function]
-pub fn available_extensions(
-    context: &Context,
-    #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
+pub fn available_extensions(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(available(&server.session(context, runas)?)?.into())
 }
 
@@ -44,11 +40,7 @@ pub fn available_extensions(
 ///
 ///     salt '*' postgres.installed_extensions
 #[function]
-pub fn installed_extensions(
-    context: &Context,
-    #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
+pub fn installed_extensions(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.into())
 }
 
@@ -62,7 +54,7 @@ pub fn get_available_extension(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     Ok(available(&server.session(context, runas)?)?.get(&*name).cloned().unwrap_or_default())
 }
@@ -77,7 +69,7 @@ pub fn get_installed_extension(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.get(&*name).cloned().unwrap_or_default())
 }
@@ -92,7 +84,7 @@ pub fn is_available_extension(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let all = available(&server.session(context, runas)?)?;
     Ok(all.keys().any(|one| one.to_string().eq_ignore_ascii_case(&name)).into())
@@ -108,7 +100,7 @@ pub fn is_installed_extension(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     Ok(installed(&server.session(context, runas)?)?.contains_key(&*name).into())
 }
@@ -122,10 +114,10 @@ pub fn is_installed_extension(
 pub fn create_metadata(
     context: &Context,
     name: String,
-    #[default] ext_version: Option<String>,
-    #[default] schema: Option<String>,
+    ext_version: Option<String>,
+    schema: Option<String>,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let status = Status::read(&server.session(context, runas)?, &name, ext_version.as_deref(), schema.as_deref())?;
     Ok(status.into_value())
@@ -140,12 +132,12 @@ pub fn create_metadata(
 pub fn create_extension(
     context: &Context,
     name: String,
-    #[default] if_not_exists: Option<bool>,
-    #[default] schema: Option<String>,
-    #[default] ext_version: Option<String>,
-    #[default] from_version: Option<String>,
+    if_not_exists: Option<bool>,
+    schema: Option<String>,
+    ext_version: Option<String>,
+    from_version: Option<String>,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let wanted = Wanted { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
     done(create(&server.session(context, runas)?, &name, &wanted))
@@ -160,11 +152,11 @@ pub fn create_extension(
 pub fn drop_extension(
     context: &Context,
     name: String,
-    #[default] if_exists: Option<bool>,
-    #[default] restrict: Option<bool>,
-    #[default] cascade: Option<bool>,
+    if_exists: Option<bool>,
+    restrict: Option<bool>,
+    cascade: Option<bool>,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;
     if !installed(&session)?.contains_key(&*name) {

@@ -46,7 +46,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("postgres", [version, psq
 ///
 ///     salt '*' postgres.version
 #[function]
-pub fn version(context: &Context, #[args] server: ServerArgs, #[default] runas: Option<String>) -> CallResult {
+pub fn version(context: &Context, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     let rows = server.session(context, runas)?.query("SELECT current_setting('server_version') AS version")?;
     Ok(rows.first().and_then(|row| row.get("version")).cloned().unwrap_or_default())
 }
@@ -62,7 +62,7 @@ pub fn psql_query(
     context: &Context,
     query: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
     #[default(false)] write: bool,
 ) -> CallResult {
     let session = server.session(context, runas)?;

@@ -17,7 +17,6 @@ pub struct PlaceArgs {
     #[default("public".into())]
     pub prepend: String,
     /// Database of the session; default: `postgres`.
-    #[default]
     pub maintenance_db: Option<String>,
     #[args]
     pub login: LoginArgs,
@@ -39,10 +38,8 @@ pub struct GrantArgs {
     /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
     pub object_type: String,
     /// Privileges, with commas between them.
-    #[default]
     pub privileges: Option<String>,
     /// Whether the role may grant them on.
-    #[default]
     pub grant_option: Option<bool>,
     #[args]
     pub at: PlaceArgs,
@@ -106,7 +103,7 @@ pub fn privileges_revoke(
     name: String,
     object_name: String,
     object_type: String,
-    #[default] privileges: Option<String>,
+    privileges: Option<String>,
     #[args] at: PlaceArgs,
 ) -> CallResult {
     let object = Object::new(&object_type, &object_name, &at.prepend)?;

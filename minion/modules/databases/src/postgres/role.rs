@@ -18,10 +18,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[derive(Args, Debug, Clone)]
 pub struct CreationArgs {
     /// Whether the role may create databases.
-    #[default]
     pub createdb: Option<bool>,
     /// Whether the role may create roles.
-    #[default]
     pub createroles: Option<bool>,
 }
 
@@ -29,10 +27,8 @@ pub struct CreationArgs {
 #[derive(Args, Debug, Clone)]
 pub struct PowerArgs {
     /// Whether the role is a superuser.
-    #[default]
     pub superuser: Option<bool>,
     /// Whether the role may replicate.
-    #[default]
     pub replication: Option<bool>,
 }
 
@@ -42,13 +38,10 @@ pub struct UserArgs {
     #[args]
     pub creates: CreationArgs,
     /// Whether the role has the privileges of its groups.
-    #[default]
     pub inherit: Option<bool>,
     /// Whether the role may log in.
-    #[default]
     pub login: Option<bool>,
     /// Maximum number of connections; -1 for no limit.
-    #[default]
     pub connlimit: Option<i64>,
     /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
     #[default]
@@ -59,7 +52,6 @@ pub struct UserArgs {
     #[default]
     pub rolepassword: Value,
     /// Time at which the password expires.
-    #[default]
     pub valid_until: Option<String>,
     /// Groups of the role, as a list or with commas.
     #[default]
@@ -75,10 +67,8 @@ pub struct GroupArgs {
     #[default]
     pub encrypted: Value,
     /// Whether the role may log in.
-    #[default]
     pub login: Option<bool>,
     /// Whether the role has the privileges of its groups.
-    #[default]
     pub inherit: Option<bool>,
     #[args]
     pub powers: PowerArgs,
@@ -108,7 +98,6 @@ pub struct NamedUserArgs {
     #[args]
     pub role: UserArgs,
     /// Account that runs `psql`.
-    #[default]
     pub runas: Option<String>,
 }
 
@@ -122,7 +111,6 @@ pub struct NamedGroupArgs {
     #[args]
     pub role: GroupArgs,
     /// Account that runs `psql`.
-    #[default]
     pub runas: Option<String>,
 }
 
@@ -158,7 +146,7 @@ impl NamedUserArgs {
 pub fn user_list(
     context: &Context,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
     #[default(false)] return_password: bool,
 ) -> CallResult {
     let all = Role::all(&server.session(context, runas)?, return_password)?;
@@ -175,7 +163,7 @@ pub fn role_get(
     context: &Context,
     name: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
     #[default(false)] return_password: bool,
 ) -> CallResult {
     let found = Role::find(&server.session(context, runas)?, &name, return_password)?;
@@ -188,12 +176,7 @@ pub fn role_get(
 ///
 ///     salt '*' postgres.user_exists 'username'
 #[function]
-pub fn user_exists(
-    context: &Context,
-    name: String,
-    #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
-) -> CallResult {
+pub fn user_exists(context: &Context, name: String, #[args] server: ServerArgs, runas: Option<String>) -> CallResult {
     Ok(Role::find(&server.session(context, runas)?, &name, false)?.is_some().into())
 }
 
@@ -229,7 +212,7 @@ pub fn user_remove(
     context: &Context,
     username: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let session = server.session(context, runas)?;
     if Role::find(&session, &username, false)?.is_none() {
@@ -270,7 +253,7 @@ pub fn group_remove(
     context: &Context,
     groupname: String,
     #[args] server: ServerArgs,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     user_remove(context, groupname, server, runas)
 }

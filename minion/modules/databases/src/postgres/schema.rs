@@ -26,10 +26,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[derive(Args, Debug, Clone)]
 pub struct SchemaServerArgs {
     /// Account that runs `psql`.
-    #[default]
     pub user: Option<String>,
     /// Role of the session.
-    #[default]
     pub db_user: Option<String>,
     #[args]
     pub server: DbServerArgs,
@@ -66,7 +64,7 @@ pub fn schema_create(
     context: &Context,
     dbname: String,
     name: String,
-    #[default] owner: Option<String>,
+    owner: Option<String>,
     #[args] server: SchemaServerArgs,
 ) -> CallResult {
     let session = server.session(context, &dbname)?;

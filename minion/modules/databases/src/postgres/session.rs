@@ -14,10 +14,8 @@ use brine_value::{Map, Value};
 #[derive(Args, Debug, Clone)]
 pub struct EndpointArgs {
     /// Role of the session; default: the account that runs `psql`.
-    #[default]
     pub user: Option<String>,
     /// Host, or directory of the socket.
-    #[default]
     pub host: Option<String>,
     /// Port.
     #[default]
@@ -30,10 +28,8 @@ pub struct ServerArgs {
     #[args]
     pub endpoint: EndpointArgs,
     /// Database of the session; default: `postgres`.
-    #[default]
     pub maintenance_db: Option<String>,
     /// Password of the role.
-    #[default]
     pub password: Option<String>,
 }
 
@@ -43,10 +39,8 @@ pub struct LoginArgs {
     #[args]
     pub endpoint: EndpointArgs,
     /// Password of the role.
-    #[default]
     pub password: Option<String>,
     /// Account that runs `psql`.
-    #[default]
     pub runas: Option<String>,
 }
 
@@ -65,10 +59,8 @@ impl LoginArgs {
 #[derive(Args, Debug, Clone)]
 pub struct DbServerArgs {
     /// Password of the role.
-    #[default]
     pub db_password: Option<String>,
     /// Host, or directory of the socket.
-    #[default]
     pub db_host: Option<String>,
     /// Port.
     #[default]

@@ -37,10 +37,8 @@ pub struct ListArgs {
     /// Path or URL of the archive.
     name: String,
     /// `tar`, `rar` or `zip`; that of the file name by default.
-    #[default]
     archive_format: Option<String>,
     /// Further options of `tar`.
-    #[default]
     options: Option<String>,
     /// Number of leading components to strip from paths.
     #[default]
@@ -119,10 +117,10 @@ pub fn tar(
     options: String,
     tarfile: String,
     #[default] sources: Value,
-    #[default] dest: Option<String>,
-    #[default] cwd: Option<String>,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
+    dest: Option<String>,
+    cwd: Option<String>,
+    template: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     if options.is_empty() {
         return Err(CallError::Execution("Tar options can not be empty".into()));
@@ -144,9 +142,9 @@ pub fn tar(
 pub fn gzip(
     context: &Context,
     sourcefile: String,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] options: Option<String>,
+    template: Option<String>,
+    runas: Option<String>,
+    options: Option<String>,
 ) -> CallResult {
     on_one_file(context, "gzip", options, sourcefile, template, runas)
 }
@@ -160,9 +158,9 @@ pub fn gzip(
 pub fn gunzip(
     context: &Context,
     gzipfile: String,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] options: Option<String>,
+    template: Option<String>,
+    runas: Option<String>,
+    options: Option<String>,
 ) -> CallResult {
     on_one_file(context, "gunzip", options, gzipfile, template, runas)
 }
@@ -177,9 +175,9 @@ pub fn cmd_zip(
     context: &Context,
     zip_file: String,
     sources: Value,
-    #[default] template: Option<String>,
-    #[default] cwd: Option<String>,
-    #[default] runas: Option<String>,
+    template: Option<String>,
+    cwd: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let mut words = vec!["zip".to_owned(), "-r".to_owned(), zip_file];
     words.extend(expand(&sources));
@@ -197,13 +195,10 @@ pub struct ZipArgs {
     #[default]
     excludes: Value,
     /// Further options of the program `unzip`; ignored by `archive.unzip`.
-    #[default]
     options: Option<String>,
     /// Template engine that renders the paths.
-    #[default]
     template: Option<String>,
     /// User to extract as; only for `archive.cmd_unzip`.
-    #[default]
     runas: Option<String>,
     /// Highest number of returned files, or `true` for 100.
     #[default(false.into())]

@@ -33,9 +33,9 @@ pub fn zip(
     context: &Context,
     zip_file: String,
     sources: Value,
-    #[default] template: Option<String>,
-    #[default] cwd: Option<PathBuf>,
-    #[default] runas: Option<String>,
+    template: Option<String>,
+    cwd: Option<PathBuf>,
+    runas: Option<String>,
     #[default(false)] zip64: bool,
 ) -> CallResult {
     if runas.is_some() {
@@ -83,9 +83,9 @@ pub fn rar(
     context: &Context,
     rarfile: String,
     sources: Value,
-    #[default] template: Option<String>,
-    #[default] cwd: Option<String>,
-    #[default] runas: Option<String>,
+    template: Option<String>,
+    cwd: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     let mut words = ["rar", "a", "-idp", "--", &rarfile].map(str::to_owned).to_vec();
     words.extend(expand(&sources));
@@ -103,8 +103,8 @@ pub fn unrar(
     rarfile: String,
     dest: String,
     #[default] excludes: Value,
-    #[default] template: Option<String>,
-    #[default] runas: Option<String>,
+    template: Option<String>,
+    runas: Option<String>,
     #[default(false.into())] trim_output: Value,
 ) -> CallResult {
     let program = ["unrar", "rar"].into_iter().find(|name| context.minion.programs.find(name).is_some());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_context::Context;
-use brine_function::{Args, Arguments, Binder, CallError};
+use brine_function::{Args, Arguments, CallError};
 use brine_host::process::Program;
 use brine_text::shell::quote;
 use brine_value::{Map, Value};
@@ -16,19 +16,14 @@ use super::scratch::SCRATCH;
 #[derive(Args)]
 pub struct CommandArgs {
     /// Working directory; the home directory of the user by default.
-    #[default]
     pub(super) cwd: Option<String>,
     /// Text for standard input.
-    #[default]
     pub(super) stdin: Option<String>,
     /// User to run as.
-    #[default]
     pub(super) runas: Option<String>,
     /// Not supported, an error: a command has the groups of its user.
-    #[default]
     pub(super) group: Option<String>,
     /// Path of the shell; that of the grain `shell` by default.
-    #[default]
     pub(super) shell: Option<String>,
     /// Whether the command is run by a shell: the default, except in templates.
     #[default]
@@ -40,13 +35,11 @@ pub struct CommandArgs {
     #[default(false.into())]
     pub(super) clean_env: Value,
     /// Template engine that renders the command, or the script: `jinja`.
-    #[default]
     pub(super) template: Option<String>,
     /// Whether white space at the end of the output is removed.
     #[default(true.into())]
     pub(super) rstrip: Value,
     /// Umask, as an octal string.
-    #[default]
     pub(super) umask: Option<String>,
     /// Accepted and ignored: output is read as UTF-8.
     #[default]
@@ -70,7 +63,6 @@ pub struct CommandArgs {
     #[default(false.into())]
     pub(super) ignore_retcode: Value,
     /// Environment of the file server for the template.
-    #[default]
     pub(super) saltenv: Option<String>,
     /// Accepted and ignored: commands have no terminal.
     #[default(false.into())]
@@ -91,7 +83,6 @@ pub struct CommandArgs {
     #[default(false.into())]
     pub(super) raise_err: Value,
     /// Directory to search for programs first.
-    #[default]
     pub(super) prepend_path: Option<String>,
     /// Exit statuses that count as 0.
     #[default]
@@ -115,7 +106,7 @@ impl CommandArgs {
     /// A value has a wrong type.
     pub fn read(kwargs: &Map) -> Result<Self, CallError> {
         let args = Args::keyword(kwargs.clone());
-        Self::bind(&mut Binder::new("cmd", "run", Self::PARAMS, args)?)
+        Self::of_call("cmd", "run", args)
     }
 
     /// Returns the user that the command runs as.

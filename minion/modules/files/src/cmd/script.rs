@@ -51,7 +51,6 @@ pub struct CodeArgs {
     /// Code that it runs.
     code: String,
     /// Directory in which it runs.
-    #[default]
     cwd: Option<String>,
     /// Arguments of the code, as a string or a list.
     #[default]

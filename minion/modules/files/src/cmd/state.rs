@@ -39,7 +39,7 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
 pub fn script(
     context: &StateContext,
     name: String,
-    #[default] source: Option<String>,
+    source: Option<String>,
     #[default] args: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {

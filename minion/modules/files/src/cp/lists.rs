@@ -17,7 +17,7 @@ use crate::file;
 ///
 ///     salt '*' cp.hash_file salt://my/file
 #[function]
-pub fn hash_file(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+pub fn hash_file(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
     let own = brine_fileserver::hash_kind(&context.config().opts).name();
     let report = |hash: String| map! {"hash_type" => file::hash_kind(&hash).unwrap_or(own), "hsum" => hash}.into();
     if !path.starts_with("salt://") {
@@ -37,12 +37,7 @@ pub fn hash_file(context: &Context, path: String, #[default] saltenv: Option<Str
 ///
 ///     salt '*' cp.stat_file salt://path/to/file
 #[function]
-pub fn stat_file(
-    context: &Context,
-    path: String,
-    #[default] saltenv: Option<String>,
-    #[default(true)] octal: bool,
-) -> CallResult {
+pub fn stat_file(context: &Context, path: String, saltenv: Option<String>, #[default(true)] octal: bool) -> CallResult {
     let saltenv = environment(context, saltenv);
     let mode = if path.starts_with("salt://") {
         let (name, saltenv) = in_environment(&path, &saltenv);
@@ -64,11 +59,7 @@ pub fn stat_file(
 ///
 ///     salt '*' cp.list_master_symlinks
 #[function]
-pub fn list_master_symlinks(
-    context: &Context,
-    #[default] saltenv: Option<String>,
-    #[default] prefix: String,
-) -> CallResult {
+pub fn list_master_symlinks(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
     let mut links = context.minion.files.links(&environment(context, saltenv)).map_err(CallError::Execution)?;
     let prefix = prefix.trim_matches('/');
     links.retain(|path, _| path.as_str().is_some_and(|path| path.starts_with(prefix)));
@@ -81,7 +72,7 @@ pub fn list_master_symlinks(
 ///
 ///     salt '*' cp.list_states
 #[function]
-pub fn list_states(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+pub fn list_states(context: &Context, saltenv: Option<String>) -> CallResult {
     let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::Execution)?;
     let name = |path: &String| {
         let path = path.strip_suffix(".sls")?;
@@ -98,7 +89,7 @@ pub fn list_states(context: &Context, #[default] saltenv: Option<String>) -> Cal
 ///
 ///     salt '*' cp.list_master
 #[function]
-pub fn list_master(context: &Context, #[default] saltenv: Option<String>, #[default] prefix: String) -> CallResult {
+pub fn list_master(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
     let files = context.minion.files.list(&environment(context, saltenv)).map_err(CallError::Execution)?;
     Ok(below(files, &prefix))
 }
@@ -109,11 +100,7 @@ pub fn list_master(context: &Context, #[default] saltenv: Option<String>, #[defa
 ///
 ///     salt '*' cp.list_master_dirs
 #[function]
-pub fn list_master_dirs(
-    context: &Context,
-    #[default] saltenv: Option<String>,
-    #[default] prefix: String,
-) -> CallResult {
+pub fn list_master_dirs(context: &Context, saltenv: Option<String>, #[default] prefix: String) -> CallResult {
     let directories = context.minion.files.directories(&environment(context, saltenv)).map_err(CallError::Execution)?;
     Ok(below(directories, &prefix))
 }

@@ -56,7 +56,6 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[derive(Args)]
 pub struct RenderingArgs {
     /// Template engine that renders the paths, such as `jinja`.
-    #[default]
     template: Option<String>,
     /// Accepted and ignored: files are transferred uncompressed.
     #[allow(dead_code, reason = "an argument without effect")]
@@ -100,8 +99,8 @@ impl RenderingArgs {
 pub fn get_file(
     context: &Context,
     path: String,
-    dest: Option<String>,
-    #[default] saltenv: Option<String>,
+    #[required] dest: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] makedirs: bool,
     #[args] rendering: RenderingArgs,
 ) -> CallResult {
@@ -131,7 +130,7 @@ pub fn get_dir(
     context: &Context,
     path: String,
     dest: String,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[args] rendering: RenderingArgs,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
@@ -170,9 +169,9 @@ pub fn get_url(
     context: &Context,
     path: String,
     #[default("".into())] dest: Value,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] makedirs: bool,
-    #[default] source_hash: Option<String>,
+    source_hash: Option<String>,
 ) -> CallResult {
     let saltenv = environment(context, saltenv);
     let remote = Remote { hash: source_hash, ..Remote::default() };
@@ -208,9 +207,9 @@ pub fn get_url(
 pub fn get_template(
     context: &Context,
     path: String,
-    dest: Option<String>,
+    #[required] dest: Option<String>,
     #[default("jinja".into())] template: String,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] makedirs: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -255,7 +254,7 @@ pub fn get_template(
 ///
 ///     salt '*' cp.get_file_str salt://my/file
 #[function]
-pub fn get_file_str(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+pub fn get_file_str(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
     let found = file_cache::cache(context, &path, &environment(context, saltenv), &Remote::default())
         .map_err(CallError::Execution)?;
     let content = found.and_then(|found| std::fs::read(found).ok());
@@ -271,8 +270,8 @@ pub fn get_file_str(context: &Context, path: String, #[default] saltenv: Option<
 pub fn cache_file(
     context: &Context,
     path: String,
-    #[default] saltenv: Option<String>,
-    #[default] source_hash: Option<String>,
+    saltenv: Option<String>,
+    source_hash: Option<String>,
     #[default(true)] verify_ssl: bool,
     #[default(false)] use_etag: bool,
 ) -> CallResult {
@@ -291,7 +290,7 @@ pub fn cache_file(
 ///
 ///     salt '*' cp.cache_files salt://pathto/file1,salt://pathto/file2
 #[function]
-pub fn cache_files(context: &Context, paths: Value, #[default] saltenv: Option<String>) -> CallResult {
+pub fn cache_files(context: &Context, paths: Value, saltenv: Option<String>) -> CallResult {
     let paths = match &paths {
         Value::List(paths) => paths.iter().map(ToString::to_string).collect(),
         paths => paths.to_string().split(',').map(str::to_owned).collect::<Vec<_>>(),
@@ -313,7 +312,7 @@ pub fn cache_files(context: &Context, paths: Value, #[default] saltenv: Option<S
 pub fn cache_dir(
     context: &Context,
     path: String,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] include_empty: bool,
     #[default] include_pat: Value,
     #[default] exclude_pat: Value,
@@ -347,7 +346,7 @@ pub fn cache_dir(
 ///
 ///     salt '*' cp.cache_master
 #[function]
-pub fn cache_master(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+pub fn cache_master(context: &Context, saltenv: Option<String>) -> CallResult {
     let saltenv = environment(context, saltenv);
     let files = context.minion.files.list(&saltenv).map_err(CallError::Execution)?;
     all_cached(context, files.into_iter(), &saltenv).map(Value::from)
@@ -376,7 +375,7 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
 ///
 ///     salt '*' cp.cache_dest salt://my/file
 #[function]
-pub fn cache_dest(context: &Context, url: String, #[default] saltenv: Option<String>) -> CallResult {
+pub fn cache_dest(context: &Context, url: String, saltenv: Option<String>) -> CallResult {
     if !url.contains("://") {
         return Ok(url.into());
     }
@@ -390,7 +389,7 @@ pub fn cache_dest(context: &Context, url: String, #[default] saltenv: Option<Str
 ///
 ///     salt '*' cp.is_cached salt://path/to/file
 #[function]
-pub fn is_cached(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+pub fn is_cached(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
     let found = file_cache::found(&context.config().cachedir, &path, &environment(context, saltenv));
     let mark = if path.strip_prefix("salt://").unwrap_or(&path).starts_with('|') { "|" } else { "" };
     Ok(found.map_or_else(String::new, |found| format!("{mark}{}", found.display())).into())
@@ -402,7 +401,7 @@ pub fn is_cached(context: &Context, path: String, #[default] saltenv: Option<Str
 ///
 ///     salt '*' cp.list_minion
 #[function]
-pub fn list_minion(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+pub fn list_minion(context: &Context, saltenv: Option<String>) -> CallResult {
     let cachedir = &context.config().cachedir;
     let environment = files::relative_path(&environment(context, saltenv));
     let directories =

@@ -32,7 +32,7 @@ pub fn push(
     context: &Context,
     path: String,
     #[default(false)] keep_symlinks: bool,
-    #[default] upload_path: Option<String>,
+    upload_path: Option<String>,
     #[default(false)] remove_source: bool,
 ) -> CallResult {
     if !is_plain(&path) {
@@ -52,12 +52,7 @@ pub fn push(
 ///     salt '*' cp.push_dir /etc/modprobe.d glob='*.conf'
 ///     salt '*' cp.push_dir /usr/lib/mysql upload_path=/newmysql/path
 #[function]
-pub fn push_dir(
-    context: &Context,
-    path: String,
-    #[default] glob: Option<String>,
-    #[default] upload_path: Option<String>,
-) -> CallResult {
+pub fn push_dir(context: &Context, path: String, glob: Option<String>, upload_path: Option<String>) -> CallResult {
     if !is_plain(&path) {
         return Ok(Value::Bool(false));
     }

@@ -61,7 +61,7 @@ pub fn recv_chunked(
     chunk: Value,
     #[default(false)] append: bool,
     #[default(true)] compressed: bool,
-    #[default] mode: Option<u32>,
+    mode: Option<u32>,
 ) -> CallResult {
     let result = match chunk {
         Value::Nil => fs::create_dir_all(&dest),

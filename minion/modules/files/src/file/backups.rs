@@ -18,7 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' file.list_backups /foo/bar/baz.txt
 #[function]
-pub fn list_backups(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+pub fn list_backups(context: &Context, path: String, limit: Option<usize>) -> CallResult {
     Ok(to_map(backups(context, &expand(&path)), limit).into())
 }
 
@@ -28,7 +28,7 @@ pub fn list_backups(context: &Context, path: String, #[default] limit: Option<us
 ///
 ///     salt '*' file.list_backup /foo/bar/baz.txt
 #[function]
-pub fn list_backup(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+pub fn list_backup(context: &Context, path: String, limit: Option<usize>) -> CallResult {
     list_backups(context, path, limit)
 }
 
@@ -38,7 +38,7 @@ pub fn list_backup(context: &Context, path: String, #[default] limit: Option<usi
 ///
 ///     salt '*' file.list_backups_dir /foo/bar/
 #[function]
-pub fn list_backups_dir(context: &Context, path: String, #[default] limit: Option<usize>) -> CallResult {
+pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -> CallResult {
     // The name after the last slash does not matter, as for a file.
     let directory = path.rfind('/').map_or("", |at| &path[..at]);
     let kept = kept_in(context, &expand(directory));

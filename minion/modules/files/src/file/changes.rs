@@ -143,10 +143,8 @@ pub struct BlockreplaceArgs {
     #[default(false.into())]
     append_newline: Value,
     /// Regular expression of the line before which a new block is inserted.
-    #[default]
     insert_before_match: Option<String>,
     /// Regular expression of the line after which a new block is inserted.
-    #[default]
     insert_after_match: Option<String>,
 }
 
@@ -193,10 +191,8 @@ pub struct LineArgs {
     /// Path of the file.
     path: String,
     /// Text of the line.
-    #[default]
     content: Option<String>,
     /// Text or regular expression of the line to replace or delete.
-    #[default]
     r#match: Option<String>,
     #[args]
     position: PositionArgs,

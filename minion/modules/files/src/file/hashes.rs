@@ -26,7 +26,7 @@ pub fn extract_hash(
     #[default("sha256".into())] hash_type: String,
     #[default] file_name: String,
     #[default] source: String,
-    #[default] source_hash_name: Option<String>,
+    source_hash_name: Option<String>,
 ) -> CallResult {
     let text = files::read_to_string(expand(&hash_fn)).map_err(CallError::execution)?;
     let names = [source_hash_name.unwrap_or_default(), file_name, source];
@@ -45,7 +45,7 @@ pub fn get_source_sum(
     #[default] file_name: String,
     #[default] source: String,
     #[default] source_hash: String,
-    #[default] source_hash_name: Option<String>,
+    source_hash_name: Option<String>,
     #[default("base".into())] saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

@@ -7,16 +7,12 @@ use regex::Regex;
 #[derive(Args)]
 pub struct PositionArgs {
     /// `ensure`, `replace`, `delete` or `insert`.
-    #[default]
     pub(crate) mode: Option<String>,
     /// `start` or `end` of the file, for `insert`.
-    #[default]
     pub(crate) location: Option<String>,
     /// Regular expression of the line after the new one.
-    #[default]
     pub(crate) before: Option<String>,
     /// Regular expression of the line before the new one.
-    #[default]
     pub(crate) after: Option<String>,
 }
 

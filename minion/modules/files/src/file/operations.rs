@@ -140,7 +140,7 @@ pub fn rmdir(
     path: String,
     #[default(false)] recurse: bool,
     #[default(false)] verbose: bool,
-    #[default] older_than: Option<u64>,
+    older_than: Option<u64>,
 ) -> CallResult {
     let directory = expand(&path);
     if !directory.is_absolute() {
@@ -357,12 +357,7 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
 ///
 ///     salt '*' file.touch /var/log/emptyfile
 #[function]
-pub fn touch(
-    _context: &Context,
-    name: String,
-    #[default] atime: Option<u64>,
-    #[default] mtime: Option<u64>,
-) -> CallResult {
+pub fn touch(_context: &Context, name: String, atime: Option<u64>, mtime: Option<u64>) -> CallResult {
     let path = expand(&name);
     let opened = if path.is_dir() {
         std::fs::File::open(&path)

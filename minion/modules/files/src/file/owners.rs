@@ -208,7 +208,7 @@ pub fn check_perms(
     user: Value,
     group: Value,
     mode: Value,
-    #[default] attrs: Option<String>,
+    attrs: Option<String>,
     #[default(false)] follow_symlinks: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -300,7 +300,7 @@ pub fn check_perms(
 pub fn stats(
     _context: &Context,
     path: String,
-    #[default] hash_type: Option<String>,
+    hash_type: Option<String>,
     #[default(true)] follow_symlinks: bool,
 ) -> CallResult {
     let file = expand(&path);

@@ -44,10 +44,10 @@ pub fn restorecon(context: &Context, path: String, #[default(false)] recursive: 
 pub fn set_selinux_context(
     context: &Context,
     path: String,
-    #[default] user: Option<String>,
-    #[default] role: Option<String>,
-    #[default] r#type: Option<String>,
-    #[default] range: Option<String>,
+    user: Option<String>,
+    role: Option<String>,
+    r#type: Option<String>,
+    range: Option<String>,
     #[default(false)] persist: bool,
 ) -> CallResult {
     let parts = [("-u", &user), ("-r", &role), ("-t", &r#type), ("-l", &range)];

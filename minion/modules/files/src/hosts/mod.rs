@@ -66,7 +66,7 @@ pub fn has_pair(context: &Context, ip: String, alias: Vec<String>) -> CallResult
 ///
 ///     salt '*' hosts.set_host <ip> <alias>
 #[function]
-pub fn set_host(context: &Context, ip: String, alias: String, #[default] comment: Option<String>) -> CallResult {
+pub fn set_host(context: &Context, ip: String, alias: String, comment: Option<String>) -> CallResult {
     Ok(edit(context, |text| Some(with_line(text, &ip, &alias, comment.as_deref())))?.into())
 }
 

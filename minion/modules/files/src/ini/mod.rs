@@ -23,7 +23,6 @@ pub struct FormatArgs {
     #[default("=".into())]
     separator: String,
     /// Encoding of the file; only UTF-8 is known.
-    #[default]
     encoding: Option<String>,
 }
 
@@ -40,6 +39,7 @@ pub struct OptionArgs {
     /// Path of the file.
     file_name: String,
     /// Section of the option; without one, the option is above all sections.
+    #[required]
     section: Option<String>,
     /// Name of the option.
     option: String,
@@ -69,7 +69,7 @@ pub fn set_option(
     file_name: String,
     #[default] sections: Map,
     #[default("=".into())] separator: String,
-    #[default] encoding: Option<String>,
+    encoding: Option<String>,
     #[default(false)] no_spaces: bool,
 ) -> CallResult {
     let file = File::new(&file_name, separator, encoding.as_deref(), no_spaces)?;

@@ -15,10 +15,10 @@ pub static FUNCTIONS: &[Function<StateContext>] =
 pub fn options_present(
     context: &StateContext,
     name: String,
-    #[default] sections: Option<Map>,
+    sections: Option<Map>,
     #[default("=".into())] separator: String,
     #[default(false)] strict: bool,
-    #[default] encoding: Option<String>,
+    encoding: Option<String>,
     #[default(false)] no_spaces: bool,
 ) -> CallResult {
     let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
@@ -42,7 +42,7 @@ pub fn options_present(
 pub fn options_absent(
     context: &StateContext,
     name: String,
-    #[default] sections: Option<Map>,
+    sections: Option<Map>,
     #[args] format: FormatArgs,
 ) -> CallResult {
     let file = format.file(&name)?;

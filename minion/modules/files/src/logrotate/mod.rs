@@ -36,7 +36,7 @@ pub fn show_conf(_context: &Context, #[default("/etc/logrotate.conf".into())] co
 pub fn get(
     _context: &Context,
     key: String,
-    #[default] value: Option<String>,
+    value: Option<String>,
     #[default("/etc/logrotate.conf".into())] conf_file: String,
 ) -> CallResult {
     Ok(conf::get(&conf::read(&conf_file)?, &key, value.as_deref()))

@@ -33,19 +33,16 @@ pub struct RsyncArgs {
     #[default(false)]
     update: bool,
     /// File with the password of an rsync daemon.
-    #[default]
     passwordfile: Option<String>,
     /// Pattern of files to leave out, or a list of patterns.
     #[default]
     exclude: Value,
     /// File with patterns of files to leave out, which replaces `exclude`.
-    #[default]
     excludefrom: Option<String>,
     /// Whether nothing is changed.
     #[default(false)]
     dryrun: bool,
     /// Remote shell.
-    #[default]
     rsh: Option<String>,
     /// List of further options.
     #[default]

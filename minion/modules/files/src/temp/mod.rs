@@ -22,7 +22,6 @@ pub struct NameArgs {
     #[default("tmp".into())]
     prefix: String,
     /// Directory of the path; default: that of temporary files.
-    #[default]
     parent: Option<String>,
 }
 

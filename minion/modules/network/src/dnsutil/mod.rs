@@ -32,7 +32,7 @@ const NO_DIG: &str = "This function requires dig, which is not currently availab
 pub fn parse_hosts(
     _context: &Context,
     #[default("/etc/hosts".into())] hostsfile: String,
-    #[default] hosts: Option<String>,
+    hosts: Option<String>,
 ) -> CallResult {
     let text = hosts.filter(|text| !text.is_empty()).or_else(|| files::read_to_string(Path::new(&hostsfile)).ok());
     Ok(text.map_or_else(|| "Error: hosts data was not found".into(), |text| names(&text).into()))
@@ -89,11 +89,7 @@ pub fn hosts_remove(
 ///
 ///     salt ns1 dnsutil.parse_zone /var/lib/named/example.com.zone
 #[function]
-pub fn parse_zone(
-    _context: &Context,
-    #[default] zonefile: Option<String>,
-    #[default] zone: Option<String>,
-) -> CallResult {
+pub fn parse_zone(_context: &Context, zonefile: Option<String>, zone: Option<String>) -> CallResult {
     let text = zonefile.and_then(|path| files::read_to_string(Path::new(&path)).ok()).or(zone);
     match text.filter(|text| !text.is_empty()) {
         Some(text) => Ok(zone::parse(&text)?.into()),
@@ -118,7 +114,7 @@ pub fn check_ip(_context: &Context, ip_addr: String) -> CallResult {
 ///     salt ns1 dnsutil.A www.google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn A(context: &Context, host: String, #[default] nameserver: Option<String>) -> CallResult {
+pub fn A(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
     addresses(context, &host, "A", nameserver.as_deref())
 }
 
@@ -129,7 +125,7 @@ pub fn A(context: &Context, host: String, #[default] nameserver: Option<String>)
 ///     salt ns1 dnsutil.AAAA www.google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn AAAA(context: &Context, host: String, #[default] nameserver: Option<String>) -> CallResult {
+pub fn AAAA(context: &Context, host: String, nameserver: Option<String>) -> CallResult {
     addresses(context, &host, "AAAA", nameserver.as_deref())
 }
 
@@ -140,12 +136,7 @@ pub fn AAAA(context: &Context, host: String, #[default] nameserver: Option<Strin
 ///     salt ns1 dnsutil.NS google.com
 #[function]
 #[allow(non_snake_case)]
-pub fn NS(
-    context: &Context,
-    domain: String,
-    #[default(true)] resolve: bool,
-    #[default] nameserver: Option<String>,
-) -> CallResult {
+pub fn NS(context: &Context, domain: String, #[default(true)] resolve: bool, nameserver: Option<String>) -> CallResult {
     let Some(lines) = dig(context, &domain, "NS", nameserver.as_deref())? else { return Ok(NO_DIG.into()) };
     if !resolve {
         return Ok(lines.into());
@@ -168,7 +159,7 @@ pub fn SPF(
     context: &Context,
     domain: String,
     #[default("SPF".into())] record: String,
-    #[default] nameserver: Option<String>,
+    nameserver: Option<String>,
 ) -> CallResult {
     let (mut found, mut open, mut seen) = (Vec::new(), vec![domain], Vec::new());
     while let Some(domain) = open.pop() {
@@ -209,7 +200,7 @@ pub fn MX(
     context: &Context,
     domain: String,
     #[default(false)] resolve: bool,
-    #[default] nameserver: Option<String>,
+    nameserver: Option<String>,
 ) -> CallResult {
     let Some(lines) = dig(context, &domain, "MX", nameserver.as_deref())? else { return Ok(NO_DIG.into()) };
     let mut found: Vec<Value> = Vec::new();

@@ -105,7 +105,7 @@ pub fn get_icmp_types(context: &Context, #[default(true)] permanent: bool) -> Ca
 ///     salt '*' firewalld.list_all
 ///     salt '*' firewalld.list_all my_zone
 #[function]
-pub fn list_all(context: &Context, #[default] zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
+pub fn list_all(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
     Ok(settings(&Command::new("--list-all", zone.as_deref(), permanent).output(context)?).into())
 }
 

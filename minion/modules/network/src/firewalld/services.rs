@@ -41,11 +41,7 @@ pub fn get_services(context: &Context, #[default(true)] permanent: bool) -> Call
 ///
 ///     salt '*' firewalld.list_services my_zone
 #[function]
-pub fn list_services(
-    context: &Context,
-    #[default] zone: Option<String>,
-    #[default(true)] permanent: bool,
-) -> CallResult {
+pub fn list_services(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
     Command::new("--list-services", zone.as_deref(), permanent).words(context)
 }
 
@@ -58,7 +54,7 @@ pub fn list_services(
 pub fn add_service(
     context: &Context,
     service: String,
-    #[default] zone: Option<String>,
+    zone: Option<String>,
     #[default(true)] permanent: bool,
 ) -> CallResult {
     Command::new(&format!("--add-service={service}"), zone.as_deref(), permanent).run(context)
@@ -73,7 +69,7 @@ pub fn add_service(
 pub fn remove_service(
     context: &Context,
     service: String,
-    #[default] zone: Option<String>,
+    zone: Option<String>,
     #[default(true)] permanent: bool,
 ) -> CallResult {
     Command::new(&format!("--remove-service={service}"), zone.as_deref(), permanent).run(context)

@@ -23,7 +23,6 @@ pub struct Zone {
     #[default]
     default: Value,
     /// Whether masquerading is enabled.
-    #[default]
     masquerade: Option<bool>,
     /// The allowed ports, such as `443/tcp`.
     #[default]

@@ -62,11 +62,7 @@ pub fn delete_zone(context: &Context, zone: String, #[default(true)] restart: bo
 ///
 ///     salt '*' firewalld.get_masquerade zone
 #[function]
-pub fn get_masquerade(
-    context: &Context,
-    #[default] zone: Option<String>,
-    #[default(true)] permanent: bool,
-) -> CallResult {
+pub fn get_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
     Ok(masquerades(context, zone.as_deref(), permanent)?.into())
 }
 
@@ -76,11 +72,7 @@ pub fn get_masquerade(
 ///
 ///     salt '*' firewalld.add_masquerade dmz
 #[function]
-pub fn add_masquerade(
-    context: &Context,
-    #[default] zone: Option<String>,
-    #[default(true)] permanent: bool,
-) -> CallResult {
+pub fn add_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
     Command::new("--add-masquerade", zone.as_deref(), permanent).run(context)
 }
 
@@ -90,11 +82,7 @@ pub fn add_masquerade(
 ///
 ///     salt '*' firewalld.remove_masquerade dmz
 #[function]
-pub fn remove_masquerade(
-    context: &Context,
-    #[default] zone: Option<String>,
-    #[default(true)] permanent: bool,
-) -> CallResult {
+pub fn remove_masquerade(context: &Context, zone: Option<String>, #[default(true)] permanent: bool) -> CallResult {
     Command::new("--remove-masquerade", zone.as_deref(), permanent).run(context)
 }
 

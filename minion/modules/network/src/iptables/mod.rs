@@ -60,8 +60,8 @@ pub fn version(context: &Context, #[default("ipv4".into())] family: String) -> C
 pub fn build_rule(
     context: &Context,
     #[default("filter".into())] table: String,
-    #[default] chain: Option<String>,
-    #[default] command: Option<String>,
+    chain: Option<String>,
+    command: Option<String>,
     #[default("".into())] position: Value,
     #[default(false)] full: bool,
     #[default("ipv4".into())] family: String,
@@ -91,7 +91,7 @@ pub fn build_rule(
 #[function]
 pub fn get_saved_rules(
     context: &Context,
-    #[default] conf_file: Option<String>,
+    conf_file: Option<String>,
     #[default("ipv4".into())] family: String,
 ) -> CallResult {
     Ok(saved(context, conf_file, &family)?.into())
@@ -117,7 +117,7 @@ pub fn get_saved_policy(
     context: &Context,
     #[default("filter".into())] table: String,
     chain: String,
-    #[default] conf_file: Option<String>,
+    conf_file: Option<String>,
     #[default("ipv4".into())] family: String,
 ) -> CallResult {
     Ok(policy(&saved(context, conf_file, &family)?, &table, &chain))
@@ -161,11 +161,7 @@ pub fn set_policy(
 ///
 ///     salt '*' iptables.save /etc/sysconfig/iptables
 #[function]
-pub fn save(
-    context: &Context,
-    #[default] filename: Option<String>,
-    #[default("ipv4".into())] family: String,
-) -> CallResult {
+pub fn save(context: &Context, filename: Option<String>, #[default("ipv4".into())] family: String) -> CallResult {
     let file = file_of(context, filename, &family)?;
     let text = Tables::new(context, &family)?.saved()?;
     if let Some(directory) = Path::new(&file).parent() {
@@ -310,8 +306,8 @@ pub fn delete(
     context: &Context,
     table: String,
     chain: String,
-    #[default] position: Option<i64>,
-    #[default] rule: Option<String>,
+    position: Option<i64>,
+    rule: Option<String>,
     #[default("ipv4".into())] family: String,
 ) -> CallResult {
     let what = match (position, rule) {

@@ -130,7 +130,7 @@ pub fn delete(
     context: &StateContext,
     name: String,
     chain: String,
-    #[default] position: Option<i64>,
+    position: Option<i64>,
     #[args] at: RuleArgs,
 ) -> CallResult {
     let rule = at.rule(context, chain, "D", position.map_or(Value::Nil, Value::from))?;

@@ -67,7 +67,6 @@ pub struct AddressArgs {
     #[default(false)]
     include_loopback: bool,
     /// Network that the addresses are in.
-    #[default]
     cidr: Option<String>,
 }
 
@@ -79,7 +78,7 @@ pub struct AddressArgs {
 ///     salt '*' network.ip_addrs
 ///     salt '*' network.ip_addrs eth0 cidr=10.0.0.0/8
 #[function]
-pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, #[default] r#type: Option<String>) -> CallResult {
+pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, r#type: Option<String>) -> CallResult {
     addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 
@@ -89,7 +88,7 @@ pub fn ip_addrs(_context: &Context, #[args] args: AddressArgs, #[default] r#type
 ///
 ///     salt '*' network.ipaddrs
 #[function]
-pub fn ipaddrs(_context: &Context, #[args] args: AddressArgs, #[default] r#type: Option<String>) -> CallResult {
+pub fn ipaddrs(_context: &Context, #[args] args: AddressArgs, r#type: Option<String>) -> CallResult {
     addresses(IpAddr::is_ipv4, &args, r#type.as_deref())
 }
 

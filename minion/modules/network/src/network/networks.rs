@@ -41,7 +41,7 @@ pub fn subnets6(_context: &Context) -> CallResult {
 #[function]
 pub fn ip_networks(
     _context: &Context,
-    #[default] interface: Option<String>,
+    interface: Option<String>,
     #[default(false)] include_loopback: bool,
     #[default(false)] verbose: bool,
 ) -> CallResult {
@@ -56,7 +56,7 @@ pub fn ip_networks(
 #[function]
 pub fn ip_networks6(
     _context: &Context,
-    #[default] interface: Option<String>,
+    interface: Option<String>,
     #[default(false)] include_loopback: bool,
     #[default(false)] verbose: bool,
 ) -> CallResult {
@@ -107,7 +107,7 @@ pub fn convert_cidr(_context: &Context, cidr: String) -> CallResult {
 ///
 ///     salt '*' network.calc_net 172.17.0.5 255.255.255.240
 #[function]
-pub fn calc_net(_context: &Context, ip_addr: String, #[default] netmask: Option<String>) -> CallResult {
+pub fn calc_net(_context: &Context, ip_addr: String, netmask: Option<String>) -> CallResult {
     let text = netmask.map_or_else(|| ip_addr.clone(), |mask| format!("{ip_addr}/{mask}"));
     Ok(subnet(&text)?.to_string().into())
 }

@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' network.routes
 #[function]
-pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResult {
+pub fn routes(_context: &Context, family: Option<String>) -> CallResult {
     Ok(of_family(family.as_deref())?.iter().map(Route::to_value).collect())
 }
 
@@ -29,7 +29,7 @@ pub fn routes(_context: &Context, #[default] family: Option<String>) -> CallResu
 ///
 ///     salt '*' network.default_route inet
 #[function]
-pub fn default_route(_context: &Context, #[default] family: Option<String>) -> CallResult {
+pub fn default_route(_context: &Context, family: Option<String>) -> CallResult {
     let all = of_family(family.as_deref())?;
     Ok(all
         .iter()
@@ -112,10 +112,10 @@ pub fn ipneighs6(context: &Context) -> CallResult {
 pub fn connect(
     _context: &Context,
     #[default] host: String,
-    #[default] port: Option<u16>,
+    port: Option<u16>,
     #[default(5)] timeout: u64,
     #[default("tcp".into())] proto: String,
-    #[default] family: Option<String>,
+    family: Option<String>,
 ) -> CallResult {
     let missing = |what: &str| {
         Ok(map! {"result" => false, "comment" => format!("Required argument, {what}, is missing.")}.into())
@@ -165,7 +165,7 @@ fn answers(address: SocketAddr, timeout: Duration) -> std::io::Result<()> {
 pub fn ping(
     context: &Context,
     host: String,
-    #[default] timeout: Option<u32>,
+    timeout: Option<u32>,
     #[default(false)] return_boolean: bool,
 ) -> CallResult {
     let mut words = vec!["ping".to_owned()];

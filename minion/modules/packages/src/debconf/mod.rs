@@ -92,8 +92,8 @@ pub fn set_template(
     call: &Context,
     path: String,
     template: String,
-    #[default] context: Option<Map>,
-    #[default] defaults: Option<Map>,
+    context: Option<Map>,
+    defaults: Option<Map>,
     #[default("base".into())] saltenv: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

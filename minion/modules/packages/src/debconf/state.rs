@@ -51,7 +51,7 @@ pub fn set_file(
     context: &StateContext,
     name: String,
     source: String,
-    #[default] template: Option<String>,
+    template: Option<String>,
     #[default] defaults: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

@@ -17,7 +17,7 @@ use brine_function::arguments::names;
 pub fn branch(
     context: &Context,
     cwd: String,
-    #[default] name: Option<String>,
+    name: Option<String>,
     #[default] opts: Value,
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
@@ -35,7 +35,7 @@ pub fn branch(
 pub fn checkout(
     context: &Context,
     cwd: String,
-    #[default] rev: Option<String>,
+    rev: Option<String>,
     #[default(false)] force: bool,
     #[default] opts: Value,
     #[default] git_opts: Value,
@@ -102,7 +102,6 @@ pub struct MergeBaseArgs {
     #[default(false)]
     independent: bool,
     /// Commit whose fork point is returned.
-    #[default]
     fork_point: Option<String>,
     #[args]
     options: OptionArgs,
@@ -190,7 +189,7 @@ pub fn tag(
     cwd: String,
     name: String,
     #[default("HEAD".to_owned())] r#ref: String,
-    #[default] message: Option<String>,
+    message: Option<String>,
     #[default] opts: Value,
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,

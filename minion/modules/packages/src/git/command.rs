@@ -22,10 +22,8 @@ pub struct OptionArgs {
 #[derive(Args)]
 pub struct LayoutArgs {
     /// Directory of templates.
-    #[default]
     pub template: Option<String>,
     /// Directory of the repository's data, if it is not in the work tree.
-    #[default]
     pub separate_git_dir: Option<String>,
     /// Permissions for several users, as `git init --shared` takes them.
     #[default]
@@ -36,10 +34,8 @@ pub struct LayoutArgs {
 #[derive(Args)]
 pub struct LoginArgs {
     /// User name for HTTPS.
-    #[default]
     pub https_user: Option<String>,
     /// Password for HTTPS.
-    #[default]
     pub https_pass: Option<String>,
 }
 
@@ -102,7 +98,6 @@ pub struct RevisionArgs {
     /// Directory of the checkout.
     pub cwd: String,
     /// Branch, tag or commit.
-    #[default]
     pub rev: Option<String>,
     #[args]
     pub options: OptionArgs,

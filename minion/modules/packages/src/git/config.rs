@@ -20,12 +20,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' git.config_get user.name cwd=/path/to/repo
 #[function]
-pub fn config_get(
-    context: &Context,
-    key: String,
-    #[default] cwd: Option<String>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn config_get(context: &Context, key: String, cwd: Option<String>, #[keywords] kwargs: Map) -> CallResult {
     let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &key])?;
     let Some(found) = found else { return Ok(Value::Nil) };
     let all: Vec<String> = found.lines().map(str::to_owned).collect();
@@ -38,10 +33,8 @@ pub struct PatternArgs {
     /// Regular expression of the keys.
     key: String,
     /// Regular expression of the values.
-    #[default]
     value_regex: Option<String>,
     /// Directory of the checkout.
-    #[default]
     cwd: Option<String>,
     /// `global` is for the user's configuration; further ones are those of every function of git.
     #[keywords]
@@ -84,9 +77,9 @@ pub fn config_get_regex(context: &Context, #[args] args: PatternArgs) -> CallRes
 pub fn config_set(
     context: &Context,
     key: String,
-    #[default] value: Option<String>,
+    value: Option<String>,
     #[default] multivar: Value,
-    #[default] cwd: Option<String>,
+    cwd: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if value.is_some() && !multivar.is_nil() {
@@ -114,8 +107,8 @@ pub fn config_set(
 pub fn config_unset(
     context: &Context,
     key: String,
-    #[default] value_regex: Option<String>,
-    #[default] cwd: Option<String>,
+    value_regex: Option<String>,
+    cwd: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let git = config_place(context, cwd.as_deref(), &kwargs)?;

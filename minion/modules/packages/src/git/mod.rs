@@ -89,10 +89,8 @@ pub struct CloneArgs {
     /// Directory to clone into, or with `name` its parent.
     cwd: String,
     /// URL of the repository.
-    #[default]
     url: Option<String>,
     /// Name of the directory below `cwd`.
-    #[default]
     name: Option<String>,
     #[args]
     command: RemoteCommandArgs,
@@ -138,7 +136,7 @@ pub fn commit(
     message: String,
     #[default] opts: Value,
     #[default] git_opts: Value,
-    #[default] filename: Option<String>,
+    filename: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let file = filename.into_iter().flat_map(|file| ["--".to_owned(), file]);
@@ -176,10 +174,8 @@ pub struct DiffArgs {
     /// Directory of the checkout.
     cwd: String,
     /// Commit, branch or path to compare.
-    #[default]
     item1: Option<String>,
     /// Commit, branch or path to compare with.
-    #[default]
     item2: Option<String>,
     #[args]
     options: OptionArgs,
@@ -416,7 +412,7 @@ pub fn symbolic_ref(
     context: &Context,
     cwd: String,
     r#ref: String,
-    #[default] value: Option<String>,
+    value: Option<String>,
     #[default] opts: Value,
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,

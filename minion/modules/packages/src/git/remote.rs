@@ -21,7 +21,7 @@ use brine_function::arguments::names;
 pub fn fetch(
     context: &Context,
     cwd: String,
-    #[default] remote: Option<String>,
+    remote: Option<String>,
     #[default(false)] force: bool,
     #[default] refspecs: Value,
     #[default] opts: Value,
@@ -37,13 +37,11 @@ pub fn fetch(
 #[derive(Args)]
 pub struct LsRemoteArgs {
     /// Directory of the checkout.
-    #[default]
     cwd: Option<String>,
     /// Name or URL of the remote.
     #[default("origin".to_owned())]
     remote: String,
     /// Reference to look for.
-    #[default]
     r#ref: Option<String>,
     #[args]
     command: RemoteCommandArgs,
@@ -124,8 +122,8 @@ pub fn remote_refs(
     url: String,
     #[default(false)] heads: bool,
     #[default(false)] tags: bool,
-    #[default] https_user: Option<String>,
-    #[default] https_pass: Option<String>,
+    https_user: Option<String>,
+    https_pass: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
@@ -148,13 +146,10 @@ pub struct RemoteSetArgs {
     #[args]
     login: LoginArgs,
     /// URL to push to.
-    #[default]
     push_url: Option<String>,
     /// User name for pushing over HTTPS.
-    #[default]
     push_https_user: Option<String>,
     /// Password for pushing over HTTPS.
-    #[default]
     push_https_pass: Option<String>,
     /// Arguments of every function here: `user`, `identity`, `ignore_retcode`, `saltenv`, ...
     #[keywords]

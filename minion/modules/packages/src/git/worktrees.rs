@@ -27,7 +27,7 @@ pub fn archive(
     cwd: String,
     output: String,
     #[default("HEAD".to_owned())] rev: String,
-    #[default] prefix: Option<String>,
+    prefix: Option<String>,
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -99,7 +99,7 @@ pub fn merge_tree(
     cwd: String,
     ref1: String,
     ref2: String,
-    #[default] base: Option<String>,
+    base: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let git = Git::new(context, Some(&cwd), &kwargs);
@@ -121,7 +121,6 @@ pub struct WorktreeArgs {
     /// Directory of the new worktree.
     pub worktree_path: String,
     /// Branch, tag or commit that the worktree begins with.
-    #[default]
     pub r#ref: Option<String>,
     /// Reset the branch if it exists.
     #[default(false)]
@@ -183,7 +182,7 @@ pub fn worktree_prune(
     cwd: String,
     #[default(false)] dry_run: bool,
     #[default(true)] verbose: bool,
-    #[default] expire: Option<String>,
+    expire: Option<String>,
     #[default] opts: Value,
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,

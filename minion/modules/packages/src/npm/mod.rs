@@ -24,22 +24,17 @@ pub static FUNCTIONS: &[Function<Context>] =
 #[derive(Debug, brine_function::Args)]
 pub struct Wanted {
     /// A package, with a version such as `coffee-script@1.0.1`; without any, those of the project.
-    #[default]
     pub pkg: Option<String>,
     /// Several packages, instead of `pkg`.
     #[default]
     pub pkgs: Vec<String>,
     /// The directory of the project.
-    #[default]
     pub dir: Option<String>,
     /// The user that runs npm.
-    #[default]
     pub runas: Option<String>,
     /// The URL of another registry.
-    #[default]
     pub registry: Option<String>,
     /// Variables of the environment.
-    #[default]
     pub env: Option<Map>,
     /// Whether nothing is installed.
     #[default(false)]
@@ -89,9 +84,9 @@ pub fn install(context: &Context, #[args] wanted: Wanted) -> CallResult {
 pub fn uninstall(
     context: &Context,
     pkg: String,
-    #[default] dir: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] env: Option<Map>,
+    dir: Option<String>,
+    runas: Option<String>,
+    env: Option<Map>,
 ) -> CallResult {
     let mut words = vec!["uninstall".to_owned(), argument(&pkg)?];
     let dir = given(dir);
@@ -107,11 +102,11 @@ pub fn uninstall(
 #[function(name = "list")]
 pub fn list_(
     context: &Context,
-    #[default] pkg: Option<String>,
-    #[default] dir: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] env: Option<Map>,
-    #[default] depth: Option<i64>,
+    pkg: Option<String>,
+    dir: Option<String>,
+    runas: Option<String>,
+    env: Option<Map>,
+    depth: Option<i64>,
 ) -> CallResult {
     let mut words = ["list", "--json", "--silent"].map(str::to_owned).to_vec();
     let dir = given(dir);
@@ -137,9 +132,9 @@ pub fn list_(
 #[function]
 pub fn cache_clean(
     context: &Context,
-    #[default] path: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] env: Option<Map>,
+    path: Option<String>,
+    runas: Option<String>,
+    env: Option<Map>,
     #[default(false)] force: bool,
 ) -> CallResult {
     let mut words = cache(&["cache", "clean"], path)?;
@@ -153,12 +148,7 @@ pub fn cache_clean(
 ///
 ///     salt '*' npm.cache_list
 #[function]
-pub fn cache_list(
-    context: &Context,
-    #[default] path: Option<String>,
-    #[default] runas: Option<String>,
-    #[default] env: Option<Map>,
-) -> CallResult {
+pub fn cache_list(context: &Context, path: Option<String>, runas: Option<String>, env: Option<Map>) -> CallResult {
     let output = npm(context, &cache(&["cache", "ls"], path)?, None, runas, env)?;
     if output.retcode != 0 && !output.stderr.is_empty() {
         return Err(CallError::Execution(output.stderr));
@@ -172,7 +162,7 @@ pub fn cache_list(
 ///
 ///     salt '*' npm.cache_path
 #[function]
-pub fn cache_path(context: &Context, #[default] runas: Option<String>, #[default] env: Option<Map>) -> CallResult {
+pub fn cache_path(context: &Context, runas: Option<String>, env: Option<Map>) -> CallResult {
     let output = npm(context, &["config", "get", "cache"].map(str::to_owned), None, runas, env)?;
     Ok(if output.stdout.is_empty() { output.stderr } else { output.stdout }.into())
 }

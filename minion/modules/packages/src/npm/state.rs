@@ -16,19 +16,15 @@ pub struct Packages {
     #[default]
     pkgs: Vec<String>,
     /// The directory of the project; without it the packages are those of the host.
-    #[default]
     dir: Option<String>,
     /// The user that runs npm.
-    #[default]
     user: Option<String>,
     /// Whether packages that are there are installed again.
     #[default(false)]
     force_reinstall: bool,
     /// The URL of another registry.
-    #[default]
     registry: Option<String>,
     /// Variables of the environment.
-    #[default]
     env: Option<Map>,
 }
 
@@ -77,12 +73,7 @@ pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult
 
 /// Ensure that a package is not installed.
 #[function]
-pub fn removed(
-    context: &StateContext,
-    name: String,
-    #[default] dir: Option<String>,
-    #[default] user: Option<String>,
-) -> CallResult {
+pub fn removed(context: &StateContext, name: String, dir: Option<String>, user: Option<String>) -> CallResult {
     let how = map! {"dir" => dir, "runas" => user};
     let current = match listed(context, &how) {
         Ok(current) => current,
@@ -107,7 +98,7 @@ pub fn removed(
 pub fn bootstrap(
     context: &StateContext,
     name: String,
-    #[default] user: Option<String>,
+    user: Option<String>,
     #[default(true)] silent: bool,
 ) -> CallResult {
     let keyword = map! {"dir" => name.as_str(), "runas" => user, "silent" => silent, "dry_run" => context.test};
@@ -140,8 +131,8 @@ pub fn bootstrap(
 #[function]
 pub fn cache_cleaned(
     context: &StateContext,
-    #[default] name: Option<String>,
-    #[default] user: Option<String>,
+    name: Option<String>,
+    user: Option<String>,
     #[default(false)] force: bool,
 ) -> CallResult {
     let title = name.clone().unwrap_or_default();

@@ -49,7 +49,6 @@ pub struct PackageArgs {
     #[default]
     requirements: Value,
     /// Directory of a virtual environment, a python, or a pip.
-    #[default]
     bin_env: Option<String>,
     /// Options of pip.
     #[keywords]
@@ -114,7 +113,7 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
 ///
 ///     salt '*' pip.freeze bin_env=/home/code/path/to/virtualenv
 #[function]
-pub fn freeze(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn freeze(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
     let words = ["freeze", "--all", "--disable-pip-version-check"].map(str::to_owned);
     let output = good(run(context, bin_env.as_deref(), &words, &kwargs)?)?;
     Ok(output.stdout.lines().map(str::to_owned).collect::<Vec<_>>().into())
@@ -128,8 +127,8 @@ pub fn freeze(context: &Context, #[default] bin_env: Option<String>, #[keywords]
 #[function(name = "list")]
 pub fn list_(
     context: &Context,
-    #[default] prefix: Option<String>,
-    #[default] bin_env: Option<String>,
+    prefix: Option<String>,
+    bin_env: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let prefix = prefix.map(|prefix| normalized(&prefix)).unwrap_or_default();
@@ -147,7 +146,7 @@ pub fn list_(
 ///
 ///     salt '*' pip.version
 #[function]
-pub fn version(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn version(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
     let output = run(context, bin_env.as_deref(), &["--version".to_owned()], &kwargs)?;
     if output.retcode != 0 {
         return Err(CallError::Execution("Could not find a `pip` binary".into()));
@@ -162,7 +161,7 @@ pub fn version(context: &Context, #[default] bin_env: Option<String>, #[keywords
 ///
 ///     salt '*' pip.list_upgrades
 #[function]
-pub fn list_upgrades(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn list_upgrades(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
     let words = ["list", "--outdated", "--disable-pip-version-check", "--format=json"].map(str::to_owned);
     let found = json(&good(run(context, bin_env.as_deref(), &words, &kwargs)?)?)?;
     let text = |entry: &Value, key: &str| entry.get(key).map(ToString::to_string).unwrap_or_default();
@@ -182,7 +181,7 @@ pub fn list_upgrades(context: &Context, #[default] bin_env: Option<String>, #[ke
 pub fn is_installed(
     context: &Context,
     pkgname: String,
-    #[default] bin_env: Option<String>,
+    bin_env: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let found = list_(context, Some(pkgname.clone()), bin_env, kwargs)?;
@@ -201,7 +200,7 @@ pub fn is_installed(
 pub fn upgrade_available(
     context: &Context,
     pkg: String,
-    #[default] bin_env: Option<String>,
+    bin_env: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     Ok(list_upgrades(context, bin_env, kwargs)?.get(&pkg).is_some().into())
@@ -213,7 +212,7 @@ pub fn upgrade_available(
 ///
 ///     salt '*' pip.upgrade
 #[function]
-pub fn upgrade(context: &Context, #[default] bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
+pub fn upgrade(context: &Context, bin_env: Option<String>, #[keywords] kwargs: Map) -> CallResult {
     let old = list_(context, None, bin_env.clone(), kwargs.clone())?;
     let upgrades = list_upgrades(context, bin_env.clone(), kwargs.clone())?;
     let (mut result, mut comment) = (true, String::new());
@@ -244,12 +243,12 @@ pub fn upgrade(context: &Context, #[default] bin_env: Option<String>, #[keywords
 pub fn list_all_versions(
     context: &Context,
     pkg: String,
-    #[default] bin_env: Option<String>,
+    bin_env: Option<String>,
     #[default(false)] include_alpha: bool,
     #[default(false)] include_beta: bool,
     #[default(false)] include_rc: bool,
-    #[default] index_url: Option<String>,
-    #[default] extra_index_url: Option<String>,
+    index_url: Option<String>,
+    extra_index_url: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();

@@ -19,7 +19,7 @@ pub fn installed(
     context: &StateContext,
     name: String,
     #[default] pkgs: Value,
-    #[default] bin_env: Option<String>,
+    bin_env: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut kwargs = kwargs;

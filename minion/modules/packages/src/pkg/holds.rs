@@ -18,11 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, l
 ///
 ///     salt '*' pkg.get_selections 'python-*'
 #[function]
-pub fn get_selections(
-    context: &Context,
-    #[default] pattern: Option<String>,
-    #[default] state: Option<String>,
-) -> CallResult {
+pub fn get_selections(context: &Context, pattern: Option<String>, state: Option<String>) -> CallResult {
     debian(context, "get_selections")?;
     let mut found = selections(context, pattern.as_deref().unwrap_or("*"))?;
     if let Some(state) = state {
@@ -49,12 +45,7 @@ pub fn list_holds(context: &Context, #[default(true)] full: bool, #[keywords] kw
 ///
 ///     salt '*' pkg.hold <package name>
 #[function]
-pub fn hold(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] pkgs: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn hold(context: &Context, name: Option<String>, #[default] pkgs: Value, #[keywords] kwargs: Map) -> CallResult {
     set(context, name.as_deref(), &pkgs, true, &kwargs)
 }
 
@@ -64,12 +55,7 @@ pub fn hold(
 ///
 ///     salt '*' pkg.unhold <package name>
 #[function]
-pub fn unhold(
-    context: &Context,
-    #[default] name: Option<String>,
-    #[default] pkgs: Value,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn unhold(context: &Context, name: Option<String>, #[default] pkgs: Value, #[keywords] kwargs: Map) -> CallResult {
     set(context, name.as_deref(), &pkgs, false, &kwargs)
 }
 

@@ -25,9 +25,9 @@ pub static FUNCTIONS: &[Function<Context>] =
 #[function(name = "upgrade")]
 pub fn upgrade_all(
     context: &Context,
-    #[default] name: Option<String>,
+    name: Option<String>,
     #[default] pkgs: Value,
-    #[default] refresh: Option<bool>,
+    refresh: Option<bool>,
     #[default(false)] dist_upgrade: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -64,11 +64,11 @@ pub fn refresh_db(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function(name = "install")]
 pub fn install_some(
     context: &Context,
-    #[default] name: Option<String>,
+    name: Option<String>,
     #[default(false)] refresh: bool,
     #[default] pkgs: Value,
     #[default] sources: Value,
-    #[default] version: Option<String>,
+    version: Option<String>,
     #[default("base".to_owned())] saltenv: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -99,13 +99,11 @@ pub fn install_some(
 #[derive(Args)]
 pub struct RemoveArgs {
     /// Name of the package.
-    #[default]
     name: Option<String>,
     /// Names of packages, as a list or with commas.
     #[default]
     pkgs: Value,
     /// Version of the package to remove.
-    #[default]
     version: Option<String>,
     /// Options of the package manager.
     #[keywords]

@@ -103,7 +103,7 @@ pub fn upgrade_available(context: &Context, name: String, #[keywords] kwargs: Ma
 #[function]
 pub fn list_upgrades(
     context: &Context,
-    #[default] refresh: Option<bool>,
+    refresh: Option<bool>,
     #[default(true)] dist_upgrade: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {

@@ -58,7 +58,7 @@ pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normaliz
 #[function]
 pub fn parse_targets(
     context: &Context,
-    #[default] name: Option<String>,
+    name: Option<String>,
     #[default] pkgs: Value,
     #[default] sources: Value,
     #[default("base".into())] saltenv: String,

@@ -42,7 +42,7 @@ const REPOSITORY: &str = "https://github.com/pyenv/pyenv.git";
 ///
 ///     salt '*' pyenv.install
 #[function]
-pub fn install(context: &Context, #[default] runas: Option<String>, #[default] path: Option<String>) -> CallResult {
+pub fn install(context: &Context, runas: Option<String>, path: Option<String>) -> CallResult {
     let root = directory(context, runas.as_deref(), path)?;
     if root.is_dir() {
         return Ok(true.into());
@@ -57,7 +57,7 @@ pub fn install(context: &Context, #[default] runas: Option<String>, #[default] p
 ///
 ///     salt '*' pyenv.update
 #[function]
-pub fn update(context: &Context, #[default] runas: Option<String>, #[default] path: Option<String>) -> CallResult {
+pub fn update(context: &Context, runas: Option<String>, path: Option<String>) -> CallResult {
     let root = directory(context, runas.as_deref(), path)?;
     if !root.is_dir() {
         return Ok(false.into());
@@ -71,7 +71,7 @@ pub fn update(context: &Context, #[default] runas: Option<String>, #[default] pa
 ///
 ///     salt '*' pyenv.is_installed
 #[function]
-pub fn is_installed(context: &Context, #[default] runas: Option<String>) -> CallResult {
+pub fn is_installed(context: &Context, runas: Option<String>) -> CallResult {
     Ok(Pyenv::find(context, runas)?.is_some().into())
 }
 
@@ -81,7 +81,7 @@ pub fn is_installed(context: &Context, #[default] runas: Option<String>) -> Call
 ///
 ///     salt '*' pyenv.install_python 2.0.0-p0
 #[function]
-pub fn install_python(context: &Context, python: String, #[default] runas: Option<String>) -> CallResult {
+pub fn install_python(context: &Context, python: String, runas: Option<String>) -> CallResult {
     let version = version_of(&python)?;
     let Some(pyenv) = Pyenv::find(context, runas)? else { return Ok(false.into()) };
     let output = pyenv.run(context, &["install", &version])?;
@@ -101,7 +101,7 @@ pub fn install_python(context: &Context, python: String, #[default] runas: Optio
 ///
 ///     salt '*' pyenv.uninstall_python 2.0.0-p0
 #[function]
-pub fn uninstall_python(context: &Context, python: String, #[default] runas: Option<String>) -> CallResult {
+pub fn uninstall_python(context: &Context, python: String, runas: Option<String>) -> CallResult {
     let version = version_of(&python)?;
     if let Some(pyenv) = Pyenv::find(context, runas)? {
         pyenv.run(context, &["uninstall", "--force", &version])?;
@@ -115,7 +115,7 @@ pub fn uninstall_python(context: &Context, python: String, #[default] runas: Opt
 ///
 ///     salt '*' pyenv.versions
 #[function]
-pub fn versions(context: &Context, #[default] runas: Option<String>) -> CallResult {
+pub fn versions(context: &Context, runas: Option<String>) -> CallResult {
     let output = said(context, runas, &["versions", "--bare"])?;
     Ok(output.as_str().unwrap_or_default().lines().collect())
 }
@@ -127,7 +127,7 @@ pub fn versions(context: &Context, #[default] runas: Option<String>) -> CallResu
 ///     salt '*' pyenv.default
 ///     salt '*' pyenv.default 2.0.0-p0
 #[function]
-pub fn default(context: &Context, #[default] python: Option<String>, #[default] runas: Option<String>) -> CallResult {
+pub fn default(context: &Context, python: Option<String>, runas: Option<String>) -> CallResult {
     let Some(python) = python.filter(|python| !python.is_empty()) else {
         let output = said(context, runas, &["global"])?;
         return Ok(output.as_str().unwrap_or_default().trim().into());
@@ -142,7 +142,7 @@ pub fn default(context: &Context, #[default] python: Option<String>, #[default] 
 ///
 ///     salt '*' pyenv.list
 #[function(name = "list")]
-pub fn list_(context: &Context, #[default] runas: Option<String>) -> CallResult {
+pub fn list_(context: &Context, runas: Option<String>) -> CallResult {
     let output = said(context, runas, &["install", "--list"])?;
     let lines = output.as_str().unwrap_or_default().lines().filter(|line| !line.starts_with("Available versions"));
     Ok(lines.map(str::trim).collect())
@@ -154,7 +154,7 @@ pub fn list_(context: &Context, #[default] runas: Option<String>) -> CallResult 
 ///
 ///     salt '*' pyenv.rehash
 #[function]
-pub fn rehash(context: &Context, #[default] runas: Option<String>) -> CallResult {
+pub fn rehash(context: &Context, runas: Option<String>) -> CallResult {
     said(context, runas, &["rehash"])?;
     Ok(true.into())
 }
@@ -165,7 +165,7 @@ pub fn rehash(context: &Context, #[default] runas: Option<String>) -> CallResult
 ///
 ///     salt '*' pyenv.do 'gem list bundler'
 #[function]
-pub fn r#do(context: &Context, cmdline: String, #[default] runas: Option<String>) -> CallResult {
+pub fn r#do(context: &Context, cmdline: String, runas: Option<String>) -> CallResult {
     command(context, None, &cmdline, runas)
 }
 
@@ -177,9 +177,9 @@ pub fn r#do(context: &Context, cmdline: String, #[default] runas: Option<String>
 #[function]
 pub fn do_with_python(
     context: &Context,
-    python: Option<String>,
+    #[required] python: Option<String>,
     cmdline: String,
-    #[default] runas: Option<String>,
+    runas: Option<String>,
 ) -> CallResult {
     command(context, python.filter(|python| !python.is_empty()), &cmdline, runas)
 }

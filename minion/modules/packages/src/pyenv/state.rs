@@ -15,7 +15,7 @@ pub fn installed(
     context: &StateContext,
     name: String,
     #[default(false)] default: bool,
-    #[default] user: Option<String>,
+    user: Option<String>,
 ) -> CallResult {
     let version = version_of(&name)?;
     if context.test {
@@ -45,7 +45,7 @@ pub fn installed(
 
 /// Ensure that a version of Python is not installed.
 #[function]
-pub fn absent(context: &StateContext, name: String, #[default] user: Option<String>) -> CallResult {
+pub fn absent(context: &StateContext, name: String, user: Option<String>) -> CallResult {
     let version = version_of(&name)?;
     if context.test {
         return Ok(StateReturn::would(&name, format!("python {version} is set to be uninstalled")).into());
@@ -70,7 +70,7 @@ pub fn absent(context: &StateContext, name: String, #[default] user: Option<Stri
 
 /// Ensure that pyenv is installed.
 #[function]
-pub fn install_pyenv(context: &StateContext, name: String, #[default] user: Option<String>) -> CallResult {
+pub fn install_pyenv(context: &StateContext, name: String, user: Option<String>) -> CallResult {
     let user = || Value::from(user.clone());
     if call(context, "is_installed", [user()])?.is_truthy() {
         return Ok(StateReturn::ok(&name, "pyenv is already installed").into());

@@ -21,7 +21,6 @@ pub struct CreateArgs {
     /// Directory of the environment.
     path: String,
     /// Program that creates the environment; `virtualenv` if it is installed, or else Python's `venv`.
-    #[default]
     venv_bin: Option<String>,
     /// Whether the environment sees the packages of the system.
     #[default(false)]
@@ -30,16 +29,13 @@ pub struct CreateArgs {
     #[default(false)]
     clear: bool,
     /// Python interpreter of the environment.
-    #[default]
     python: Option<String>,
     /// Whether nothing is downloaded.
     #[default(false)]
     never_download: bool,
     /// Prompt of the environment.
-    #[default]
     prompt: Option<String>,
     /// User that the program runs as.
-    #[default]
     user: Option<String>,
     /// Further arguments, ignored.
     #[keywords]

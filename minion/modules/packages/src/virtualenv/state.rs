@@ -17,7 +17,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [manag
 pub fn managed(
     context: &StateContext,
     name: String,
-    #[default] requirements: Option<String>,
+    requirements: Option<String>,
     #[default(false)] clear: bool,
     #[default] pip_pkgs: Value,
     #[keywords] kwargs: Map,

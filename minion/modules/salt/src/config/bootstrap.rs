@@ -17,7 +17,7 @@ const DEFAULT: &str = "https://github.com/saltstack/salt-bootstrap/releases/late
 ///
 ///     salt '*' config.gather_bootstrap_script
 #[function]
-pub fn gather_bootstrap_script(context: &Context, #[default] bootstrap: Option<String>) -> CallResult {
+pub fn gather_bootstrap_script(context: &Context, bootstrap: Option<String>) -> CallResult {
     let source = bootstrap.filter(|source| !source.is_empty()).unwrap_or_else(|| DEFAULT.into());
     let script = if source.contains("://") {
         web::fetch(context.ca_bundle(), &source).map_err(CallError::execution)?

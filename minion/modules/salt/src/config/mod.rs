@@ -51,7 +51,7 @@ pub struct PathArgs {
 pub fn get(
     context: &Context,
     #[args] path: PathArgs,
-    #[default] merge: Option<String>,
+    merge: Option<String>,
     #[default(false)] omit_opts: bool,
     #[default(false)] omit_pillar: bool,
     #[default(false)] omit_master: bool,

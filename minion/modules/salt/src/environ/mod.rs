@@ -30,7 +30,7 @@ pub fn get(_context: &Context, key: String, #[default("".into())] default: Value
 ///
 ///     salt '*' environ.has_value HOME /root
 #[function]
-pub fn has_value(_context: &Context, key: String, #[default] value: Option<String>) -> CallResult {
+pub fn has_value(_context: &Context, key: String, value: Option<String>) -> CallResult {
     Ok(variable(&key).is_some_and(|have| value.is_none_or(|value| have == value)).into())
 }
 

@@ -37,8 +37,8 @@ const MAX_MERGED: u64 = 10 << 20;
 #[function]
 pub fn update_ca_bundle(
     context: &Context,
-    #[default] target: Option<PathBuf>,
-    #[default] source: Option<String>,
+    target: Option<PathBuf>,
+    source: Option<String>,
     #[default] merge_files: Value,
 ) -> CallResult {
     let opts = context.opts();

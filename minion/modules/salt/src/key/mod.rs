@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("key", [finger, finger_ma
 ///
 ///     salt '*' key.finger
 #[function]
-pub fn finger(context: &Context, #[default] hash_type: Option<String>) -> CallResult {
+pub fn finger(context: &Context, hash_type: Option<String>) -> CallResult {
     fingerprint(context, "minion.pub", hash_type)
 }
 
@@ -30,7 +30,7 @@ pub fn finger(context: &Context, #[default] hash_type: Option<String>) -> CallRe
 ///
 ///     salt '*' key.finger_master
 #[function]
-pub fn finger_master(context: &Context, #[default] hash_type: Option<String>) -> CallResult {
+pub fn finger_master(context: &Context, hash_type: Option<String>) -> CallResult {
     fingerprint(context, MASTER_KEY, hash_type)
 }
 

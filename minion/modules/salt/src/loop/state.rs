@@ -25,7 +25,7 @@ pub fn until(
     name: String,
     #[default] m_args: Vec<Value>,
     #[default] m_kwargs: Map,
-    #[default] condition: Option<String>,
+    condition: Option<String>,
     #[default(1.0)] period: f64,
     #[default(60.0)] timeout: f64,
 ) -> CallResult {

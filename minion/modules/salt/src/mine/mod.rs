@@ -56,7 +56,6 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
 #[derive(Args)]
 pub struct SshArgs {
     /// Accepted for compatibility with Salt: the roster is that of `salt-ssh`.
-    #[default]
     roster: Option<String>,
     /// Whether the function is called on hosts of the roster. Only with `salt-ssh`.
     #[default(true)]

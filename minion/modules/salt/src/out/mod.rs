@@ -21,7 +21,7 @@ pub fn out_format(
     context: &Context,
     data: Value,
     #[default("nested".into())] out: String,
-    #[default] opts: Option<Map>,
+    opts: Option<Map>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let opts = opts.filter(|opts| !opts.is_empty());
@@ -40,7 +40,7 @@ pub fn string_format(
     context: &Context,
     data: Value,
     #[default("nested".into())] out: String,
-    #[default] opts: Option<Map>,
+    opts: Option<Map>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     Ok(formatted(context, &data, &out, opts, Colours::OFF).into())
@@ -56,7 +56,7 @@ pub fn html_format(
     context: &Context,
     data: Value,
     #[default("nested".into())] out: String,
-    #[default] opts: Option<Map>,
+    opts: Option<Map>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let text = formatted(context, &data, &out, opts, Colours::OFF);

@@ -37,19 +37,15 @@ pub struct GetArgs {
     #[default(false)]
     merge: bool,
     /// Whether lists within merged mappings are merged; `pillar_merge_lists` by default.
-    #[default]
     merge_nested_lists: Option<bool>,
     /// Text between the keys of the path.
     #[default(":".into())]
     delimiter: String,
     /// Environment for which the pillar is compiled again.
-    #[default]
     pillarenv: Option<String>,
     /// Environment of the file server for that pillar.
-    #[default]
     saltenv: Option<String>,
     /// Whether masked values are returned in clear.
-    #[default]
     unmask: Option<bool>,
 }
 
@@ -175,7 +171,7 @@ pub fn filter_by(
 ///
 ///     salt '*' pillar.file_exists foo/bar.sls
 #[function]
-pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<String>) -> CallResult {
+pub fn file_exists(context: &Context, path: String, saltenv: Option<String>) -> CallResult {
     let opts = context.opts();
     let roots = brine_config::opts::shared::pillar_roots(&opts);
     let wanted = roots.iter().filter(|(name, _)| saltenv.as_ref().is_none_or(|saltenv| saltenv == *name));
@@ -191,7 +187,7 @@ pub fn file_exists(context: &Context, path: String, #[default] saltenv: Option<S
 ///
 ///     salt '*' pillar.raw
 #[function]
-pub fn raw(context: &Context, #[default] key: Option<String>, #[default(true)] unmask: bool) -> CallResult {
+pub fn raw(context: &Context, key: Option<String>, #[default(true)] unmask: bool) -> CallResult {
     let pillar = context.pillar();
     let value = match key {
         Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
@@ -231,12 +227,7 @@ pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 ///
 ///     salt '*' pillar.ext '{nodegroups: _}'
 #[function]
-pub fn ext(
-    context: &Context,
-    external: Map,
-    #[default] pillar: Option<Map>,
-    #[default] unmask: Option<bool>,
-) -> CallResult {
+pub fn ext(context: &Context, external: Map, pillar: Option<Map>, unmask: Option<bool>) -> CallResult {
     let compiled = context.minion.upstream.pillar_with(&external, &pillar.unwrap_or_default());
     Ok(shown(context, compiled.map_err(CallError::Execution)?.into(), unmask))
 }

@@ -28,7 +28,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 pub fn get_str(
     _context: &Context,
     #[default(20)] length: usize,
-    #[default] chars: Option<String>,
+    chars: Option<String>,
     #[default(true)] lowercase: bool,
     #[default(true)] uppercase: bool,
     #[default(true)] digits: bool,
@@ -146,8 +146,8 @@ pub fn shuffle(_context: &Context, value: Vec<Value>, #[default] seed: Value) ->
 #[function]
 pub fn shadow_hash(
     _context: &Context,
-    #[default] crypt_salt: Option<String>,
-    #[default] password: Option<String>,
+    crypt_salt: Option<String>,
+    password: Option<String>,
     #[default("sha512".into())] algorithm: String,
 ) -> CallResult {
     let password = password.unwrap_or_else(brine_crypt::token::nonce);

@@ -62,7 +62,7 @@ pub fn state_apply(context: &Context, state_name: Value, #[keywords] kwargs: Map
 ///
 ///     salt '*' saltcheck.report_highstate_tests
 #[function]
-pub fn report_highstate_tests(context: &Context, #[default] saltenv: Option<String>) -> CallResult {
+pub fn report_highstate_tests(context: &Context, saltenv: Option<String>) -> CallResult {
     let saltenv = environment(context, saltenv);
     let mut suite = Suite::open(context, &saltenv)?;
     let mut missing = Vec::new();
@@ -93,7 +93,7 @@ pub fn report_highstate_tests(context: &Context, #[default] saltenv: Option<Stri
 pub fn run_state_tests(
     context: &Context,
     state: Value,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] check_all: bool,
     #[default(false)] only_fails: bool,
     #[default(false)] junit: bool,
@@ -115,7 +115,7 @@ pub fn run_state_tests(
 pub fn run_state_tests_ssh(
     context: &Context,
     state: Value,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] check_all: bool,
     #[default(false)] only_fails: bool,
     #[default(false)] junit: bool,
@@ -131,7 +131,7 @@ pub fn run_state_tests_ssh(
 #[function]
 pub fn run_highstate_tests(
     context: &Context,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(false)] only_fails: bool,
     #[default(false)] junit: bool,
 ) -> CallResult {

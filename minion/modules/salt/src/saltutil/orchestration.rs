@@ -30,7 +30,6 @@ pub struct MasterCallArgs {
     #[default]
     arg: Value,
     /// Keyword arguments of the function.
-    #[default]
     kwarg: Option<Map>,
     /// Whether the result has the details of the call.
     #[default(false)]
@@ -74,10 +73,10 @@ pub fn orchestrate(
     context: &Context,
     mods: Value,
     #[default("base".into())] saltenv: String,
-    #[default] test: Option<bool>,
+    test: Option<bool>,
     #[default] exclude: Value,
     #[default] pillar: Value,
-    #[default] pillarenv: Option<String>,
+    pillarenv: Option<String>,
 ) -> CallResult {
     let master = master_of(context, "state.orchestrate")?;
     let mut keyword = map! {
@@ -99,7 +98,6 @@ pub struct CmdArgs {
     #[default]
     arg: Value,
     /// Seconds to wait for returns.
-    #[default]
     timeout: Option<f64>,
     /// Type of the target: `glob`, `list`, `grain`, `compound`, ...
     #[default("glob".into())]
@@ -108,7 +106,6 @@ pub struct CmdArgs {
     #[default]
     ret: String,
     /// Keyword arguments of the function.
-    #[default]
     kwarg: Option<Map>,
     /// Whether a minion that does not return has failed.
     #[default(false)]
@@ -117,7 +114,6 @@ pub struct CmdArgs {
     #[default]
     batch: Value,
     /// Number of minions to choose at random from the target.
-    #[default]
     subset: Option<usize>,
     /// Further arguments, ignored.
     #[keywords]

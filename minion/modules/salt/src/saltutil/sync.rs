@@ -9,7 +9,7 @@ use brine_config::opts::modules;
 use brine_context::Context;
 use brine_context::custom::{self, extension_modules};
 use brine_function::arguments::names;
-use brine_function::{Args, Arguments, Binder, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, Arguments, CallError, CallResult, Function, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
 use brine_system::{files, processes};
 use brine_value::{Map, Value};
@@ -239,7 +239,7 @@ pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
 /// # Errors
 /// Invalid arguments, or files that cannot be listed.
 pub fn sync_types(context: &Context, kinds: &[&'static str], args: Args) -> Result<Map, CallError> {
-    let args = SyncArgs::bind(&mut Binder::new("saltutil", "sync_all", SyncArgs::PARAMS, args)?)?;
+    let args = SyncArgs::of_call("saltutil", "sync_all", args)?;
     let mut source = Source::new(context, &args)?;
     let mut synced = Map::new();
     for kind in kinds {

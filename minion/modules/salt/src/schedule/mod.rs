@@ -90,7 +90,7 @@ pub fn list(
     context: &Context,
     #[default(false)] show_all: bool,
     #[default(true)] show_disabled: bool,
-    #[default] r#where: Option<String>,
+    r#where: Option<String>,
     #[default(true)] return_yaml: bool,
     #[default(false)] offline: bool,
 ) -> CallResult {
@@ -127,7 +127,7 @@ pub fn list(
 ///
 ///     salt '*' schedule.is_enabled name=job_name
 #[function]
-pub fn is_enabled(context: &Context, #[default] name: Option<String>) -> CallResult {
+pub fn is_enabled(context: &Context, name: Option<String>) -> CallResult {
     let schedule = list(context, false, true, None, false, false)?;
     Ok(match name {
         None => schedule.get("enabled").cloned().unwrap_or_else(|| true.into()),

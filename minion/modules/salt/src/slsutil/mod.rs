@@ -213,7 +213,7 @@ pub fn path_exists(context: &Context, path: String, #[default("base".into())] sa
 #[function]
 pub fn findup(
     context: &Context,
-    startpath: Option<String>,
+    #[required] startpath: Option<String>,
     filenames: Value,
     #[default("base".into())] saltenv: String,
 ) -> CallResult {
@@ -255,16 +255,12 @@ pub struct BannerArgs {
     #[default("#".into())]
     borderchar: String,
     /// Line above the box.
-    #[default]
     blockstart: Option<String>,
     /// Line below the box.
-    #[default]
     blockend: Option<String>,
     /// Title within the box.
-    #[default]
     title: Option<String>,
     /// Text within the box.
-    #[default]
     text: Option<String>,
     /// Whether a newline follows.
     #[default(false)]
@@ -295,8 +291,8 @@ pub fn banner(_context: &Context, #[args] args: BannerArgs) -> CallResult {
 #[function]
 pub fn renderer(
     context: &Context,
-    #[default] path: Option<String>,
-    #[default] string: Option<String>,
+    path: Option<String>,
+    string: Option<String>,
     #[default("jinja|yaml".into())] default_renderer: String,
     #[default("base".into())] saltenv: String,
     #[keywords] _kwargs: Map,

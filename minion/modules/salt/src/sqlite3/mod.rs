@@ -45,7 +45,7 @@ pub fn sqlite_version(_context: &Context) -> CallResult {
 ///
 ///     salt '*' sqlite3.modify /root/test.db 'CREATE TABLE test(id INT, testdata TEXT);'
 #[function]
-pub fn modify(_context: &Context, #[default] db: Option<String>, #[default] sql: String) -> CallResult {
+pub fn modify(_context: &Context, db: Option<String>, #[default] sql: String) -> CallResult {
     let Some(connection) = open(db.as_deref())? else { return Ok(false.into()) };
     let mut statement = connection.prepare(&sql).map_err(CallError::execution)?;
     let mut rows = statement.query([]).map_err(CallError::execution)?;
@@ -59,7 +59,7 @@ pub fn modify(_context: &Context, #[default] db: Option<String>, #[default] sql:
 ///
 ///     salt '*' sqlite3.fetch /root/test.db 'SELECT * FROM test;'
 #[function]
-pub fn fetch(_context: &Context, #[default] db: Option<String>, #[default] sql: String) -> CallResult {
+pub fn fetch(_context: &Context, db: Option<String>, #[default] sql: String) -> CallResult {
     query(db.as_deref(), &sql)
 }
 
@@ -69,7 +69,7 @@ pub fn fetch(_context: &Context, #[default] db: Option<String>, #[default] sql: 
 ///
 ///     salt '*' sqlite3.tables /root/test.db
 #[function]
-pub fn tables(_context: &Context, #[default] db: Option<String>) -> CallResult {
+pub fn tables(_context: &Context, db: Option<String>) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
 }
 
@@ -79,7 +79,7 @@ pub fn tables(_context: &Context, #[default] db: Option<String>) -> CallResult {
 ///
 ///     salt '*' sqlite3.indices /root/test.db
 #[function]
-pub fn indices(_context: &Context, #[default] db: Option<String>) -> CallResult {
+pub fn indices(_context: &Context, db: Option<String>) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
 }
 
@@ -89,7 +89,7 @@ pub fn indices(_context: &Context, #[default] db: Option<String>) -> CallResult 
 ///
 ///     salt '*' sqlite3.indexes /root/test.db
 #[function]
-pub fn indexes(_context: &Context, #[default] db: Option<String>) -> CallResult {
+pub fn indexes(_context: &Context, db: Option<String>) -> CallResult {
     query(db.as_deref(), "SELECT name FROM sqlite_master WHERE type = 'index' ORDER BY name")
 }
 

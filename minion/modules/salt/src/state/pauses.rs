@@ -15,12 +15,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pause, resume, 
 ///     salt '*' state.pause 20261120235852025555
 ///     salt '*' state.pause 20261120235852025555 vim duration=20
 #[function]
-pub fn pause(
-    context: &Context,
-    jid: Value,
-    #[default] state_id: Option<String>,
-    #[default] duration: Option<f64>,
-) -> CallResult {
+pub fn pause(context: &Context, jid: Value, state_id: Option<String>, duration: Option<f64>) -> CallResult {
     pause::pause(&context.minion, &jid.to_string(), state_id.as_deref(), duration).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
@@ -31,7 +26,7 @@ pub fn pause(
 ///
 ///     salt '*' state.resume 20261120235852025555
 #[function]
-pub fn resume(context: &Context, jid: Value, #[default] state_id: Option<String>) -> CallResult {
+pub fn resume(context: &Context, jid: Value, state_id: Option<String>) -> CallResult {
     pause::resume(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }
@@ -43,7 +38,7 @@ pub fn resume(context: &Context, jid: Value, #[default] state_id: Option<String>
 ///     salt '*' state.soft_kill 20261120235852025555
 ///     salt '*' state.soft_kill 20261120235852025555 vim
 #[function]
-pub fn soft_kill(context: &Context, jid: Value, #[default] state_id: Option<String>) -> CallResult {
+pub fn soft_kill(context: &Context, jid: Value, state_id: Option<String>) -> CallResult {
     pause::soft_kill(&context.minion, &jid.to_string(), state_id.as_deref()).map_err(CallError::execution)?;
     Ok(Value::Nil)
 }

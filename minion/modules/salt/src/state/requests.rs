@@ -38,7 +38,7 @@ pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Ma
 ///
 ///     salt '*' state.check_request
 #[function]
-pub fn check_request(context: &Context, #[default] name: Option<String>) -> CallResult {
+pub fn check_request(context: &Context, name: Option<String>) -> CallResult {
     let requests = requests(context);
     match name {
         None => Ok(requests.into()),
@@ -52,7 +52,7 @@ pub fn check_request(context: &Context, #[default] name: Option<String>) -> Call
 ///
 ///     salt '*' state.clear_request
 #[function]
-pub fn clear_request(context: &Context, #[default] name: Option<String>) -> CallResult {
+pub fn clear_request(context: &Context, name: Option<String>) -> CallResult {
     let mut requests = requests(context);
     if requests.is_empty() {
         return Ok(true.into());

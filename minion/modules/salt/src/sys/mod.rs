@@ -346,7 +346,7 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
 fn specs<C: 'static>(registry: &Registry<C>, module: &str) -> Value {
     let asked = |name: &str| module.is_empty() || fnmatch(module, name) || name.starts_with(&format!("{module}."));
     let found = registry.iter().filter(|function| asked(&function.full_name()));
-    Value::Map(found.map(|function| (function.full_name().into(), spec(function.params).into())).collect())
+    Value::Map(found.map(|function| (function.full_name().into(), spec(&function.params()).into())).collect())
 }
 
 /// Returns parameters in the form of Python's argspec.

@@ -260,11 +260,7 @@ pub fn rand_sleep(context: &Context, #[default(60.0)] max: f64) -> CallResult {
 ///
 ///     salt '*' test.random_hash
 #[function]
-pub fn random_hash(
-    _context: &Context,
-    #[default(9_999_999_999)] size: u64,
-    #[default] hash_type: Option<String>,
-) -> CallResult {
+pub fn random_hash(_context: &Context, #[default(9_999_999_999)] size: u64, hash_type: Option<String>) -> CallResult {
     let kind = hash_type.as_deref().unwrap_or("sha256");
     if kind != "sha256" {
         return Err(CallError::Execution(format!(
@@ -281,11 +277,7 @@ pub fn random_hash(
 ///
 ///     salt '*' test.rand_str
 #[function]
-pub fn rand_str(
-    context: &Context,
-    #[default(9_999_999_999)] size: u64,
-    #[default] hash_type: Option<String>,
-) -> CallResult {
+pub fn rand_str(context: &Context, #[default(9_999_999_999)] size: u64, hash_type: Option<String>) -> CallResult {
     random_hash(context, size, hash_type)
 }
 

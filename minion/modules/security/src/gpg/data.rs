@@ -18,28 +18,21 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [sign, verify, enc
 #[derive(Args)]
 pub struct SignArgs {
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Key that signs, by default the first secret one.
-    #[default]
     pub keyid: Option<String>,
     /// Text to sign.
-    #[default]
     pub text: Option<String>,
     /// File to sign.
-    #[default]
     pub filename: Option<String>,
     /// File to which the signed data is written.
-    #[default]
     pub output: Option<String>,
     /// Whether the key needs the passphrase `gpg_passphrase` of the pillar.
     #[default(false)]
     pub use_passphrase: bool,
     /// Directory of the keychain.
-    #[default]
     pub gnupghome: Option<String>,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
 }
 
@@ -74,22 +67,16 @@ pub fn sign(context: &Context, #[args] args: SignArgs) -> CallResult {
 #[derive(Args)]
 pub struct VerifyArgs {
     /// Signed text.
-    #[default]
     pub text: Option<String>,
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Signed file.
-    #[default]
     pub filename: Option<String>,
     /// Directory of the keychain.
-    #[default]
     pub gnupghome: Option<String>,
     /// File with the signature, if it is not in the signed file.
-    #[default]
     pub signature: Option<String>,
     /// Model of trust, such as `pgp` or `always`.
-    #[default]
     pub trustmodel: Option<String>,
     /// Fingerprints of keys of which one must have signed.
     #[default]
@@ -98,7 +85,6 @@ pub struct VerifyArgs {
     #[default]
     pub signed_by_all: Value,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
 }
 
@@ -241,19 +227,15 @@ fn signatures(done: &Done) -> Vec<Signature> {
 #[derive(Args)]
 pub struct EncryptArgs {
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Keys of those who can decrypt it.
     #[default]
     pub recipients: Value,
     /// Text to encrypt.
-    #[default]
     pub text: Option<String>,
     /// File to encrypt.
-    #[default]
     pub filename: Option<String>,
     /// File to which the encrypted data is written.
-    #[default]
     pub output: Option<String>,
     /// Whether it is signed, too, or the key that signs.
     #[default]
@@ -265,13 +247,11 @@ pub struct EncryptArgs {
     #[default(false)]
     pub always_trust: bool,
     /// Directory of the keychain.
-    #[default]
     pub gnupghome: Option<String>,
     /// Whether the result is the encrypted text alone.
     #[default(false)]
     pub bare: bool,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
 }
 
@@ -317,28 +297,22 @@ pub fn encrypt(context: &Context, #[args] args: EncryptArgs) -> CallResult {
 #[derive(Args)]
 pub struct DecryptArgs {
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Encrypted text.
-    #[default]
     pub text: Option<String>,
     /// Encrypted file.
-    #[default]
     pub filename: Option<String>,
     /// File to which the decrypted data is written.
-    #[default]
     pub output: Option<String>,
     /// Whether the key needs the passphrase `gpg_passphrase` of the pillar.
     #[default(false)]
     pub use_passphrase: bool,
     /// Directory of the keychain.
-    #[default]
     pub gnupghome: Option<String>,
     /// Whether the result is the decrypted text alone.
     #[default(false)]
     pub bare: bool,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
 }
 

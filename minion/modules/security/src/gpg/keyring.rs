@@ -17,10 +17,8 @@ const SALT: &str = "salt";
 #[derive(Args, Debug, Clone)]
 pub struct HomeArgs {
     /// User whose keychain is used, by default that of the minion; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Directory of the keychain, by default `.gnupg` in the home directory of the user.
-    #[default]
     pub gnupghome: Option<String>,
 }
 

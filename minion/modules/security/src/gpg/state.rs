@@ -18,19 +18,14 @@ pub struct PresentArgs {
     #[default]
     pub keys: Value,
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
-    #[default]
     pub user: Option<String>,
     /// Server from which keys are received.
-    #[default]
     pub keyserver: Option<String>,
     /// Directory of the keychain.
-    #[default]
     pub gnupghome: Option<String>,
     /// Trust in the owner: `expired`, `unknown`, `not_trusted`, `marginally`, `fully` or `ultimately`.
-    #[default]
     pub trust: Option<String>,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
     /// Files with the keys, or URLs, for keys that the server does not have.
     #[default]
@@ -39,7 +34,6 @@ pub struct PresentArgs {
     #[default(false)]
     pub skip_keyserver: bool,
     /// The keys as text, instead of a server.
-    #[default]
     pub text: Option<String>,
     #[keywords]
     _kwargs: Map,
@@ -80,9 +74,9 @@ pub fn absent(
     context: &StateContext,
     name: String,
     #[default] keys: Value,
-    #[default] user: Option<String>,
-    #[default] gnupghome: Option<String>,
-    #[default] keyring: Option<String>,
+    user: Option<String>,
+    gnupghome: Option<String>,
+    keyring: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let chain = Keychain::new(context, user.as_deref(), gnupghome.as_deref(), keyring.as_deref());

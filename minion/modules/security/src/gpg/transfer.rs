@@ -25,10 +25,10 @@ const KEY_SERVER: &str = "keys.openpgp.org";
 #[function]
 pub fn import_key(
     context: &Context,
-    #[default] text: Option<String>,
-    #[default] filename: Option<String>,
+    text: Option<String>,
+    filename: Option<String>,
     #[args] home: HomeArgs,
-    #[default] keyring: Option<String>,
+    keyring: Option<String>,
     #[default] select: Value,
 ) -> CallResult {
     let ring = Keyring::open(context, &home, keyring)?;
@@ -123,13 +123,11 @@ pub struct ExportArgs {
     #[default(false)]
     pub use_passphrase: bool,
     /// File to which the keys are written.
-    #[default]
     pub output: Option<String>,
     /// Whether the result is the text of the keys alone.
     #[default(false)]
     pub bare: bool,
     /// File of the keyring, instead of that of the keychain.
-    #[default]
     pub keyring: Option<String>,
 }
 
@@ -158,12 +156,7 @@ pub fn export_key(context: &Context, #[args] args: ExportArgs) -> CallResult {
 ///
 ///     salt '*' gpg.search_keys user@example.com
 #[function]
-pub fn search_keys(
-    context: &Context,
-    text: String,
-    #[default] keyserver: Option<String>,
-    #[args] home: HomeArgs,
-) -> CallResult {
+pub fn search_keys(context: &Context, text: String, keyserver: Option<String>, #[args] home: HomeArgs) -> CallResult {
     let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
     let text = argument(&text)?;
     let ring = Keyring::open(context, &home, None)?;
@@ -179,10 +172,10 @@ pub fn search_keys(
 #[function]
 pub fn receive_keys(
     context: &Context,
-    #[default] keyserver: Option<String>,
+    keyserver: Option<String>,
     #[default] keys: Value,
     #[args] home: HomeArgs,
-    #[default] keyring: Option<String>,
+    keyring: Option<String>,
 ) -> CallResult {
     let server = argument(keyserver.as_deref().unwrap_or(KEY_SERVER))?;
     let names = checked_names(&keys)?;
@@ -216,10 +209,10 @@ pub fn receive_keys(
 #[function]
 pub fn read_key(
     context: &Context,
-    #[default] path: Option<String>,
-    #[default] text: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[default] keyid: Option<String>,
+    path: Option<String>,
+    text: Option<String>,
+    fingerprint: Option<String>,
+    keyid: Option<String>,
     #[args] home: HomeArgs,
 ) -> CallResult {
     _ = home;

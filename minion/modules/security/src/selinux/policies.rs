@@ -53,16 +53,12 @@ pub struct FileContextArgs {
     /// File specification: a regular expression of paths.
     name: String,
     /// Letter of the type of files: `a`, `f`, `d`, `c`, `b`, `s`, `l` or `p`.
-    #[default]
     filetype: Option<String>,
     /// Type of the context.
-    #[default]
     sel_type: Option<String>,
     /// User of the context.
-    #[default]
     sel_user: Option<String>,
     /// Level of the context.
-    #[default]
     sel_level: Option<String>,
 }
 
@@ -170,9 +166,9 @@ pub fn fcontext_apply_policy(context: &Context, name: String, #[default(false)] 
 pub fn port_get_policy(
     context: &Context,
     name: String,
-    #[default] sel_type: Option<String>,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
+    sel_type: Option<String>,
+    protocol: Option<String>,
+    port: Option<Value>,
 ) -> CallResult {
     let (protocol, port) = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
     let row = |line: &str| {
@@ -194,16 +190,12 @@ pub struct PortArgs {
     /// Protocol and port, such as `tcp/8080`.
     name: String,
     /// Type of the port.
-    #[default]
     sel_type: Option<String>,
     /// Protocol, if it is not part of the name.
-    #[default]
     protocol: Option<String>,
     /// Port, if it is not part of the name.
-    #[default]
     port: Option<Value>,
     /// Range of levels.
-    #[default]
     sel_range: Option<String>,
 }
 
@@ -246,8 +238,8 @@ pub fn port_modify_policy(context: &Context, #[args] port: PortArgs) -> CallResu
 pub fn port_delete_policy(
     context: &Context,
     name: String,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
+    protocol: Option<String>,
+    port: Option<Value>,
 ) -> CallResult {
     let target = protocol_and_port(&name, protocol.as_deref(), port.as_ref())?;
     change_port(context, "--delete", target, None, None)

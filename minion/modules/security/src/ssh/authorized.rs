@@ -29,7 +29,6 @@ pub struct FileArgs {
     #[default(".ssh/authorized_keys".into())]
     pub(crate) config: String,
     /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
     pub(crate) fingerprint_hash_type: Option<String>,
     /// Further arguments, ignored.
     #[keywords]

@@ -14,11 +14,11 @@ use super::known;
 #[function]
 pub fn get_known_host_entries(
     context: &Context,
-    user: Option<String>,
+    #[required] user: Option<String>,
     hostname: String,
-    #[default] config: Option<String>,
-    #[default] port: Option<u16>,
-    #[default] fingerprint_hash_type: Option<String>,
+    config: Option<String>,
+    port: Option<u16>,
+    fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let host = known::Host { name: hostname, port, hash: fingerprint_hash_type, ..Default::default() };
     match known::File::of(user.as_deref(), config.as_deref()) {
@@ -36,11 +36,11 @@ pub fn get_known_host_entries(
 pub fn recv_known_host_entries(
     context: &Context,
     hostname: String,
-    #[default] enc: Option<String>,
-    #[default] port: Option<u16>,
+    enc: Option<String>,
+    port: Option<u16>,
     #[default(true)] hash_known_hosts: bool,
     #[default(5)] timeout: u32,
-    #[default] fingerprint_hash_type: Option<String>,
+    fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let host = known::Host { name: hostname, port, enc, hash: fingerprint_hash_type, ..Default::default() };
     Ok(known::describe(&known::scan(context, &host, hash_known_hosts, timeout)?))
@@ -55,13 +55,13 @@ pub fn recv_known_host_entries(
 #[function]
 pub fn check_known_host(
     context: &Context,
-    #[default] user: Option<String>,
-    #[default] hostname: Option<String>,
-    #[default] key: Option<String>,
-    #[default] fingerprint: Option<String>,
-    #[default] config: Option<String>,
-    #[default] port: Option<u16>,
-    #[default] fingerprint_hash_type: Option<String>,
+    user: Option<String>,
+    hostname: Option<String>,
+    key: Option<String>,
+    fingerprint: Option<String>,
+    config: Option<String>,
+    port: Option<u16>,
+    fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
     let host = known::Host { name, port, key, fingerprint, hash: fingerprint_hash_type, enc: None };
@@ -81,10 +81,8 @@ pub fn check_known_host(
 #[derive(Args)]
 pub struct SetKnownHostArgs {
     /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
-    #[default]
     user: Option<String>,
     /// Name of the host.
-    #[default]
     hostname: Option<String>,
     #[args]
     of_host: known::HostArgs,
@@ -120,10 +118,10 @@ pub fn set_known_host(context: &Context, #[args] args: SetKnownHostArgs) -> Call
 #[function]
 pub fn rm_known_host(
     context: &Context,
-    #[default] user: Option<String>,
-    #[default] hostname: Option<String>,
-    #[default] config: Option<String>,
-    #[default] port: Option<u16>,
+    user: Option<String>,
+    hostname: Option<String>,
+    config: Option<String>,
+    port: Option<u16>,
 ) -> CallResult {
     let Some(name) = hostname.filter(|name| !name.is_empty()) else { return Ok(no_hostname()) };
     match known::File::of(user.as_deref(), config.as_deref()) {
@@ -138,11 +136,7 @@ pub fn rm_known_host(
 ///
 ///     salt '*' ssh.hash_known_hosts
 #[function]
-pub fn hash_known_hosts(
-    context: &Context,
-    #[default] user: Option<String>,
-    #[default] config: Option<String>,
-) -> CallResult {
+pub fn hash_known_hosts(context: &Context, user: Option<String>, config: Option<String>) -> CallResult {
     match known::File::of(user.as_deref(), config.as_deref()) {
         Ok(file) => file.hash_names(context),
         Err(error) => Ok(known::Outcome::Failed(error).into()),

@@ -18,19 +18,14 @@ const ATTEMPTS: usize = 5;
 #[derive(Args)]
 pub struct HostArgs {
     /// Fingerprint that the key of the host must have.
-    #[default]
     pub(crate) fingerprint: Option<String>,
     /// Public key of the host; retrieved from the host by default.
-    #[default]
     pub(crate) key: Option<String>,
     /// Port of the host's SSH server.
-    #[default]
     pub(crate) port: Option<u16>,
     /// Type of the key, such as `ssh-ed25519`.
-    #[default]
     pub(crate) enc: Option<String>,
     /// Path of the file, relative to the user's home directory.
-    #[default]
     pub(crate) config: Option<String>,
     /// Whether host names are stored as hashes.
     #[default(true)]
@@ -39,7 +34,6 @@ pub struct HostArgs {
     #[default(5)]
     pub(crate) timeout: u32,
     /// Hash of fingerprints: `sha256` by default, `md5`.
-    #[default]
     pub(crate) fingerprint_hash_type: Option<String>,
 }
 

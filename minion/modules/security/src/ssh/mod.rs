@@ -54,7 +54,7 @@ pub fn auth_keys(
     _context: &Context,
     #[default] user: Value,
     #[default(".ssh/authorized_keys".into())] config: String,
-    #[default] fingerprint_hash_type: Option<String>,
+    fingerprint_hash_type: Option<String>,
 ) -> CallResult {
     let hash = fingerprint_hash_type.as_deref();
     let of = |user: &str| match authorized::File::of(user, &config).ok().flatten() {
@@ -174,7 +174,7 @@ pub fn set_auth_key_from_file(
     source: String,
     #[default(".ssh/authorized_keys".into())] config: String,
     #[default("base".into())] saltenv: String,
-    #[default] fingerprint_hash_type: Option<String>,
+    fingerprint_hash_type: Option<String>,
     #[default] options: Vec<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -223,7 +223,7 @@ pub fn rm_auth_key_from_file(context: &Context, #[args] file: KeyFileArgs) -> Ca
 #[function]
 pub fn host_keys(
     _context: &Context,
-    #[default] keydir: Option<String>,
+    keydir: Option<String>,
     #[default(true)] private: bool,
     #[default(true)] certs: bool,
 ) -> CallResult {

@@ -28,10 +28,8 @@ const IGNORED: [&str; 6] = ["text", "version", "serial_bits", "cipher", "verbose
 #[derive(Args)]
 pub struct CertificateArgs {
     /// Minion that signs the certificate, by one of its signing policies.
-    #[default]
     pub ca_server: Option<String>,
     /// Signing policy, whose values take precedence over other arguments.
-    #[default]
     pub signing_policy: Option<String>,
     /// `pem`, `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`; all but those in PEM are returned in Base64.
     #[default("pem".into())]
@@ -40,16 +38,13 @@ pub struct CertificateArgs {
     #[default]
     pub append_certs: Value,
     /// Password of a `pkcs12` container.
-    #[default]
     pub pkcs12_passphrase: Option<String>,
     /// Whether a `pkcs12` container is encrypted so that old programs read it.
     #[default(false)]
     pub pkcs12_encryption_compat: bool,
     /// Name of the certificate in a `pkcs12` container.
-    #[default]
     pub pkcs12_friendlyname: Option<String>,
     /// File that gets the certificate, instead of returning it.
-    #[default]
     pub path: Option<String>,
     /// Whether an existing file is replaced.
     #[default(true)]
@@ -153,7 +148,6 @@ pub struct CrlArgs {
     #[default]
     pub signing_cert: Value,
     /// Password of the key.
-    #[default]
     pub signing_private_key_passphrase: Option<String>,
     /// Whether certificates that have expired are listed.
     #[default(false)]
@@ -169,10 +163,8 @@ pub struct CrlArgs {
     pub encoding: String,
     /// Extensions: `authorityKeyIdentifier`, `authorityInfoAccess`, `cRLNumber`, `deltaCRLIndicator`, `freshestCRL`,
     /// `issuerAltName` and `issuingDistributionPoint`.
-    #[default]
     pub extensions: Option<Map>,
     /// File that gets the list, instead of returning it.
-    #[default]
     pub path: Option<String>,
     /// Whether bytes are returned instead of text.
     #[default(false)]
@@ -220,10 +212,10 @@ pub fn create_crl(_context: &Context, #[args] args: CrlArgs) -> CallResult {
 pub fn create_csr(
     _context: &Context,
     private_key: Value,
-    #[default] private_key_passphrase: Option<String>,
+    private_key_passphrase: Option<String>,
     #[default("sha256".into())] digest: String,
     #[default("pem".into())] encoding: String,
-    #[default] path: Option<String>,
+    path: Option<String>,
     #[default(false)] raw: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {
@@ -253,11 +245,11 @@ pub fn create_csr(
 pub fn create_private_key(
     _context: &Context,
     #[default("rsa".into())] algo: String,
-    #[default] keysize: Option<i64>,
-    #[default] passphrase: Option<String>,
+    keysize: Option<i64>,
+    passphrase: Option<String>,
     #[default("pem".into())] encoding: String,
     #[default(false)] pkcs12_encryption_compat: bool,
-    #[default] path: Option<String>,
+    path: Option<String>,
     #[default(false)] raw: bool,
     #[keywords] kwargs: Map,
 ) -> CallResult {

@@ -59,10 +59,10 @@ pub fn encode_certificate(
     #[default("pem".into())] encoding: String,
     #[default] append_certs: Value,
     #[default] private_key: Value,
-    #[default] private_key_passphrase: Option<String>,
-    #[default] pkcs12_passphrase: Option<String>,
+    private_key_passphrase: Option<String>,
+    pkcs12_passphrase: Option<String>,
     #[default(false)] pkcs12_encryption_compat: bool,
-    #[default] pkcs12_friendlyname: Option<String>,
+    pkcs12_friendlyname: Option<String>,
     #[default(false)] raw: bool,
 ) -> CallResult {
     let encoding = Encoding::parse(&encoding).map_err(failed)?;
@@ -181,8 +181,8 @@ pub fn encode_private_key(
     _context: &Context,
     private_key: Value,
     #[default("pem".into())] encoding: String,
-    #[default] passphrase: Option<String>,
-    #[default] private_key_passphrase: Option<String>,
+    passphrase: Option<String>,
+    private_key_passphrase: Option<String>,
     #[default(false)] pkcs12_encryption_compat: bool,
     #[default(false)] raw: bool,
 ) -> CallResult {

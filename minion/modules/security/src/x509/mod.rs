@@ -155,11 +155,7 @@ pub fn read_csr(_context: &Context, csr: Value) -> CallResult {
 ///
 ///     salt '*' x509.get_private_key_size /etc/pki/my.key
 #[function]
-pub fn get_private_key_size(
-    _context: &Context,
-    private_key: Value,
-    #[default] passphrase: Option<String>,
-) -> CallResult {
+pub fn get_private_key_size(_context: &Context, private_key: Value, passphrase: Option<String>) -> CallResult {
     Ok(source::private_key(&private_key, passphrase.as_deref())?.size().map(|size| size as i64).into())
 }
 
@@ -172,7 +168,7 @@ pub fn get_private_key_size(
 pub fn get_public_key(
     _context: &Context,
     key: Value,
-    #[default] passphrase: Option<String>,
+    passphrase: Option<String>,
     /// Ignored, for states written for Salt 2019.
     #[default]
     #[allow(non_snake_case)]
@@ -202,7 +198,7 @@ pub fn verify_private_key(
     _context: &Context,
     private_key: Value,
     public_key: Value,
-    #[default] passphrase: Option<String>,
+    passphrase: Option<String>,
 ) -> CallResult {
     let private = source::private_key(&private_key, passphrase.as_deref())?;
     Ok((private.public().map_err(failed)? == source::public_key(&public_key, None)?).into())
@@ -218,7 +214,7 @@ pub fn verify_signature(
     _context: &Context,
     certificate: Value,
     #[default] signing_pub_key: Value,
-    #[default] signing_pub_key_passphrase: Option<String>,
+    signing_pub_key_passphrase: Option<String>,
 ) -> CallResult {
     let signer = if signing_pub_key.is_truthy() { &signing_pub_key } else { &certificate };
     let key = source::public_key(signer, signing_pub_key_passphrase.as_deref())?;

@@ -33,7 +33,7 @@ pub fn get_pem_entries(_context: &Context, glob_path: String) -> CallResult {
 ///
 ///     salt '*' x509.get_pem_entry "-----BEGIN CERTIFICATE REQUEST-----MIICyzCC Ar8CAQI...-----END CERTIFICATE REQUEST-----"
 #[function]
-pub fn get_pem_entry(_context: &Context, text: Value, #[default] pem_type: Option<String>) -> CallResult {
+pub fn get_pem_entry(_context: &Context, text: Value, pem_type: Option<String>) -> CallResult {
     Ok(entry(&text, pem_type.as_deref())?.into())
 }
 
@@ -49,7 +49,7 @@ pub fn write_pem(
     text: Value,
     path: String,
     #[default(true)] overwrite: bool,
-    #[default] pem_type: Option<String>,
+    pem_type: Option<String>,
 ) -> CallResult {
     write(&entry(&text, pem_type.as_deref())?, &path, overwrite, pem_type.as_deref())
 }

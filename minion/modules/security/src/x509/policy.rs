@@ -38,11 +38,7 @@ const OWN: [&str; 8] = [
 ///
 ///     salt '*' x509.get_signing_policy www
 #[function]
-pub fn get_signing_policy(
-    context: &Context,
-    signing_policy: String,
-    #[default] ca_server: Option<String>,
-) -> CallResult {
+pub fn get_signing_policy(context: &Context, signing_policy: String, ca_server: Option<String>) -> CallResult {
     Ok(resolved(context, Some(&signing_policy), ca_server.as_deref())?.into())
 }
 

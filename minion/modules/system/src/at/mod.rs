@@ -49,7 +49,7 @@ impl From<Queued> for Value {
 ///     salt '*' at.atq [tag]
 ///     salt '*' at.atq [job number]
 #[function]
-pub fn atq(context: &Context, #[default] tag: Option<Value>) -> CallResult {
+pub fn atq(context: &Context, tag: Option<Value>) -> CallResult {
     Ok(listed(queued(context, tag.as_ref())?))
 }
 

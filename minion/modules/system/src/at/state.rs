@@ -17,13 +17,10 @@ pub struct Wanted {
     /// The time, as `at` reads it.
     timespec: String,
     /// A name for the job.
-    #[default]
     tag: Option<String>,
     /// The user that the job belongs to.
-    #[default]
     user: Option<String>,
     /// The command.
-    #[default]
     job: Option<String>,
     /// Whether nothing is added while there is a job with the tag.
     #[default(false)]
@@ -39,12 +36,7 @@ pub fn present(context: &StateContext, #[args] wanted: Wanted) -> CallResult {
 /// Remove jobs: the one with the number `jobid`; those that have all given properties, such as `tag`, `runas`, `year`,
 /// `month`, `day`, `hour` and `minute`; without any, all jobs.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    #[default] jobid: Option<Value>,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn absent(context: &StateContext, name: String, jobid: Option<Value>, #[keywords] kwargs: Map) -> CallResult {
     if kwargs.contains_key("limit") {
         return Ok(StateReturn::failed(&name, format!("limit parameter not supported {name}")).into());
     }

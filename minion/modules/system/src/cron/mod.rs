@@ -76,12 +76,7 @@ pub fn ls(context: &Context, user: String) -> CallResult {
 ///
 ///     salt '*' cron.get_entry root identifier=task1
 #[function]
-pub fn get_entry(
-    context: &Context,
-    user: String,
-    #[default] identifier: Option<String>,
-    #[default] cmd: Option<String>,
-) -> CallResult {
+pub fn get_entry(context: &Context, user: String, identifier: Option<String>, cmd: Option<String>) -> CallResult {
     let tab = read(context, &user)?;
     let is_it = |job: &&Job| match identifier.as_ref().filter(|identifier| !identifier.is_empty()) {
         Some(identifier) => job.identifier.as_ref() == Some(identifier),
@@ -102,8 +97,8 @@ pub fn set_special(
     special: String,
     cmd: String,
     #[default(false)] commented: bool,
-    #[default] comment: Option<String>,
-    #[default] identifier: Option<String>,
+    comment: Option<String>,
+    identifier: Option<String>,
 ) -> CallResult {
     let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
     let wanted = Desired { when: When::Special(special), command: &cmd, identifier, comment, commented };
@@ -131,10 +126,8 @@ pub struct SetJobArgs {
     #[default(false)]
     commented: bool,
     /// Comment above the job.
-    #[default]
     comment: Option<String>,
     /// Name of the job for later calls.
-    #[default]
     identifier: Option<String>,
 }
 
@@ -161,8 +154,8 @@ pub fn rm_special(
     context: &Context,
     user: String,
     cmd: String,
-    #[default] special: Option<String>,
-    #[default] identifier: Option<String>,
+    special: Option<String>,
+    identifier: Option<String>,
 ) -> CallResult {
     Ok(remove_special(context, &user, &cmd, special, identifier.as_deref())?.into())
 }
@@ -175,22 +168,16 @@ pub struct RmJobArgs {
     /// Command.
     cmd: String,
     /// Minute of the hour, as a crontab field.
-    #[default]
     minute: Option<String>,
     /// Hour of the day, as a crontab field.
-    #[default]
     hour: Option<String>,
     /// Day of the month, as a crontab field.
-    #[default]
     daymonth: Option<String>,
     /// Month, as a crontab field.
-    #[default]
     month: Option<String>,
     /// Day of the week, as a crontab field.
-    #[default]
     dayweek: Option<String>,
     /// Name of the job.
-    #[default]
     identifier: Option<String>,
 }
 
@@ -228,7 +215,7 @@ pub fn rm(context: &Context, #[args] args: RmJobArgs) -> CallResult {
 ///
 ///     salt '*' cron.set_env root MAILTO user@example.com
 #[function]
-pub fn set_env(context: &Context, user: String, name: String, #[default] value: Option<String>) -> CallResult {
+pub fn set_env(context: &Context, user: String, name: String, value: Option<String>) -> CallResult {
     Ok(set_variable(context, &user, &name, value.as_deref().unwrap_or_default())?.into())
 }
 

@@ -36,7 +36,6 @@ pub struct PresentArgs {
     #[default("*".into())]
     dayweek: Value,
     /// Comment above the job.
-    #[default]
     comment: Option<String>,
     /// Whether the job is commented out.
     #[default(false)]
@@ -45,7 +44,6 @@ pub struct PresentArgs {
     #[default(false.into())]
     identifier: Value,
     /// Time such as `@hourly` in the place of the five fields.
-    #[default]
     special: Option<String>,
 }
 
@@ -85,7 +83,7 @@ pub fn absent(
     name: String,
     #[default("root".into())] user: String,
     #[default(false.into())] identifier: Value,
-    #[default] special: Option<String>,
+    special: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let name = name.trim();
@@ -111,16 +109,13 @@ pub struct FileArgs {
     /// URL or path of the content.
     name: String,
     /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
     source_hash: Option<String>,
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
     source_hash_name: Option<String>,
     /// User whose crontab it is.
     #[default("root".into())]
     user: String,
     /// Template engine that renders the source, such as `jinja`.
-    #[default]
     template: Option<String>,
     /// Whether an existing crontab is replaced.
     #[default(true)]
@@ -147,7 +142,7 @@ pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
 pub fn env_present(
     context: &StateContext,
     name: String,
-    #[default] value: Option<String>,
+    value: Option<String>,
     #[default("root".into())] user: String,
 ) -> CallResult {
     let value = value.unwrap_or_default();

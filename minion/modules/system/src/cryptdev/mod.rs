@@ -101,7 +101,7 @@ pub fn set_crypttab(
 ///
 ///     salt '*' cryptdev.open foo /dev/sdz1 /path/to/keyfile
 #[function]
-pub fn open(context: &Context, name: String, device: String, keyfile: Option<String>) -> CallResult {
+pub fn open(context: &Context, name: String, device: String, #[required] keyfile: Option<String>) -> CallResult {
     let Some(keyfile) = keyfile.filter(|keyfile| has_key(Some(keyfile))) else {
         let message = "For immediate crypt device mapping, keyfile must not be none";
         return Err(CallError::Execution(message.into()));

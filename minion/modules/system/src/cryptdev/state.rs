@@ -18,7 +18,6 @@ pub struct Device {
     /// The device, a path or such as `UUID=066e0200-...`.
     device: String,
     /// The key file; without one the password is asked for at boot.
-    #[default]
     keyfile: Option<String>,
     /// A list of options, or a string with commas.
     #[default]

@@ -37,7 +37,7 @@ const OPTIONS: &[(&str, &str, &str, bool)] = &[
 ///
 ///     salt '*' disk.dump /dev/sda1
 #[function]
-pub fn dump(context: &Context, device: String, #[default] args: Option<Vec<String>>) -> CallResult {
+pub fn dump(context: &Context, device: String, args: Option<Vec<String>>) -> CallResult {
     let Some(all) = attributes_of(context, &device)? else { return Ok(false.into()) };
     let Some(wanted) = args.filter(|args| !args.is_empty()) else { return Ok(all.into()) };
     selected(&all, wanted.iter().map(String::as_str)).map(Value::from)
@@ -127,9 +127,9 @@ pub fn format_(
     context: &Context,
     device: String,
     #[default("ext4".into())] fs_type: String,
-    #[default] inode_size: Option<i64>,
-    #[default] lazy_itable_init: Option<i64>,
-    #[default] fat: Option<i64>,
+    inode_size: Option<i64>,
+    lazy_itable_init: Option<i64>,
+    fat: Option<i64>,
     #[default(false)] force: bool,
 ) -> CallResult {
     let (is_ext, is_xfs) = (fs_type.starts_with("ext"), fs_type == "xfs");

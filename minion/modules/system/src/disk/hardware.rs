@@ -159,7 +159,7 @@ pub fn smart_attributes(
     context: &Context,
     dev: String,
     #[default] attributes: Value,
-    #[default] values: Option<Vec<String>>,
+    values: Option<Vec<String>>,
 ) -> CallResult {
     let text = run_checked(context, vec!["smartctl".into(), "--attributes".into(), device(&dev)?])?;
     let mut lines = text.lines().skip_while(|line| !line.starts_with("ID#"));

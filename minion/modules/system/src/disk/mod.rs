@@ -40,7 +40,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' disk.usage
 #[function]
-pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
+pub fn usage(context: &Context, args: Option<String>) -> CallResult {
     let rows = table(context, "usage", "-P", args.as_deref())?;
     let report = rows.into_iter().map(|row| {
         let [blocks, used, available] = row.amounts;
@@ -59,7 +59,7 @@ pub fn usage(context: &Context, #[default] args: Option<String>) -> CallResult {
 ///
 ///     salt '*' disk.inodeusage
 #[function]
-pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallResult {
+pub fn inodeusage(context: &Context, args: Option<String>) -> CallResult {
     let rows = table(context, "inodeusage", "-iP", args.as_deref())?;
     let report = rows.into_iter().map(|row| {
         let [inodes, used, free] = row.amounts;
@@ -77,7 +77,7 @@ pub fn inodeusage(context: &Context, #[default] args: Option<String>) -> CallRes
 ///
 ///     salt '*' disk.percent /var
 #[function]
-pub fn percent(context: &Context, #[default] args: Option<String>) -> CallResult {
+pub fn percent(context: &Context, args: Option<String>) -> CallResult {
     let rows = table(context, "percent", "-P", None)?;
     let Some(place) = args else {
         return Ok(rows.into_iter().map(|row| (row.place.into(), row.percent.into())).collect::<Map>().into());
@@ -99,7 +99,7 @@ pub fn percent(context: &Context, #[default] args: Option<String>) -> CallResult
 ///     salt '*' disk.blkid
 ///     salt '*' disk.blkid /dev/sda
 #[function]
-pub fn blkid(context: &Context, #[default] device: Option<String>, #[default] token: Option<String>) -> CallResult {
+pub fn blkid(context: &Context, device: Option<String>, token: Option<String>) -> CallResult {
     let mut words = vec!["blkid".to_owned()];
     match (device, token) {
         (Some(device), _) => words.push(argument(&device)?),

@@ -129,7 +129,7 @@ pub fn tune(
 ///
 ///     salt '*' extfs.attributes /dev/sda1
 #[function]
-pub fn attributes(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+pub fn attributes(context: &Context, device: String, args: Option<String>) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.0.into())
 }
 
@@ -139,7 +139,7 @@ pub fn attributes(context: &Context, device: String, #[default] args: Option<Str
 ///
 ///     salt '*' extfs.blocks /dev/sda1
 #[function]
-pub fn blocks(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+pub fn blocks(context: &Context, device: String, args: Option<String>) -> CallResult {
     Ok(dumped(context, &device, args.as_deref())?.1.into())
 }
 
@@ -149,7 +149,7 @@ pub fn blocks(context: &Context, device: String, #[default] args: Option<String>
 ///
 ///     salt '*' extfs.dump /dev/sda1
 #[function]
-pub fn dump(context: &Context, device: String, #[default] args: Option<String>) -> CallResult {
+pub fn dump(context: &Context, device: String, args: Option<String>) -> CallResult {
     let (attributes, blocks) = dumped(context, &device, args.as_deref())?;
     Ok(map! {"attributes" => attributes, "blocks" => blocks}.into())
 }

@@ -23,13 +23,10 @@ pub struct PresentArgs {
     #[default(false)]
     system: bool,
     /// Users that are members.
-    #[default]
     addusers: Option<Value>,
     /// Users that are not members.
-    #[default]
     delusers: Option<Value>,
     /// Exact list of members.
-    #[default]
     members: Option<Value>,
     /// Whether another group may have the same id.
     #[default(false)]

@@ -146,16 +146,12 @@ pub struct NewVolume {
     /// The volume group; of a thin volume, the group and the pool.
     pub vgname: String,
     /// The size in bytes, with a unit.
-    #[default]
     pub size: Option<Value>,
     /// The size in extents, or a percentage such as `100%FREE`.
-    #[default]
     pub extents: Option<Value>,
     /// The volume that this one is a snapshot of.
-    #[default]
     pub snapshot: Option<String>,
     /// The physical volume that it is on.
-    #[default]
     pub pv: Option<String>,
     /// Whether it is a thin volume.
     #[default(false)]

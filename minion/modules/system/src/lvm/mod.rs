@@ -273,13 +273,11 @@ pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(tru
 #[derive(brine_function::Args)]
 pub struct SizeArgs {
     /// Size, in bytes with a unit.
-    #[default]
     size: Option<Value>,
     /// Path of the volume.
     #[default]
     lvpath: String,
     /// Size in extents.
-    #[default]
     extents: Option<Value>,
     /// Whether the program does not ask.
     #[default(false)]

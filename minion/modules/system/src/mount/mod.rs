@@ -124,7 +124,7 @@ pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
 pub fn rm_fstab(
     _context: &Context,
     name: String,
-    device: Option<String>,
+    #[required] device: Option<String>,
     #[default("/etc/fstab".into())] config: String,
 ) -> CallResult {
     fstab::remove(&config, &name, device.as_deref())?;
@@ -144,7 +144,7 @@ pub fn mount(
     #[default(false)] mkmnt: bool,
     #[default] fstype: String,
     #[default("defaults".into())] opts: Value,
-    #[default] user: Option<String>,
+    user: Option<String>,
 ) -> CallResult {
     if mkmnt && !Path::new(&name).exists() {
         make_directory(&name, user.as_deref())?;
@@ -171,7 +171,7 @@ pub fn remount(
     #[default(false)] mkmnt: bool,
     #[default] fstype: String,
     #[default("defaults".into())] opts: Value,
-    #[default] user: Option<String>,
+    user: Option<String>,
 ) -> CallResult {
     if !active::read(context)?.contains_key(&name) {
         return mount(context, name, device.into(), mkmnt, fstype, opts, user);
@@ -195,8 +195,8 @@ pub fn remount(
 pub fn umount(
     context: &Context,
     name: String,
-    #[default] device: Option<String>,
-    #[default] user: Option<String>,
+    device: Option<String>,
+    user: Option<String>,
     #[default(false)] lazy: bool,
 ) -> CallResult {
     if !active::read(context)?.contains_key(&name) {
@@ -224,7 +224,7 @@ pub fn swaps(_context: &Context) -> CallResult {
 ///
 ///     salt '*' mount.swapon /root/swapfile
 #[function]
-pub fn swapon(context: &Context, name: String, #[default] priority: Option<i64>) -> CallResult {
+pub fn swapon(context: &Context, name: String, priority: Option<i64>) -> CallResult {
     let before = swap_space()?;
     if let Some(stats) = before.get(name.as_str()) {
         return Ok(map! {"stats" => stats.clone(), "new" => false}.into());

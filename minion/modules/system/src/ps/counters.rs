@@ -91,7 +91,7 @@ pub fn cpu_times(_context: &Context, #[default(false)] per_cpu: bool) -> CallRes
 ///     salt '*' ps.disk_io_counters
 ///     salt '*' ps.disk_io_counters device=sda1
 #[function]
-pub fn disk_io_counters(_context: &Context, #[default] device: Option<String>) -> CallResult {
+pub fn disk_io_counters(_context: &Context, device: Option<String>) -> CallResult {
     let text = read("/proc/diskstats")?;
     let rows = text.lines().filter_map(|line| Some((line.split_whitespace().nth(2)?, columns(line))));
     // Partitions are part of their disks.
@@ -106,7 +106,7 @@ pub fn disk_io_counters(_context: &Context, #[default] device: Option<String>) -
 ///     salt '*' ps.network_io_counters
 ///     salt '*' ps.network_io_counters interface=eth0
 #[function]
-pub fn network_io_counters(_context: &Context, #[default] interface: Option<String>) -> CallResult {
+pub fn network_io_counters(_context: &Context, interface: Option<String>) -> CallResult {
     let text = read("/proc/net/dev")?;
     let rows = text.lines().filter_map(|line| line.split_once(':')).map(|(name, rest)| (name.trim(), columns(rest)));
     Ok(report(rows, interface.as_deref(), &NETWORK, |_| true))

@@ -18,7 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' ps.boot_time
 #[function]
-pub fn boot_time(_context: &Context, #[default] time_format: Option<String>) -> CallResult {
+pub fn boot_time(_context: &Context, time_format: Option<String>) -> CallResult {
     let text = read("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("btime "));
     let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;

@@ -53,7 +53,7 @@ pub fn get_pid_list(_context: &Context) -> CallResult {
 pub fn pgrep(
     _context: &Context,
     pattern: String,
-    #[default] user: Option<String>,
+    user: Option<String>,
     #[default(false)] full: bool,
     #[default(false)] pattern_is_regex: bool,
 ) -> CallResult {
@@ -76,7 +76,7 @@ pub fn pgrep(
 pub fn pkill(
     _context: &Context,
     pattern: String,
-    #[default] user: Option<String>,
+    user: Option<String>,
     #[default(15)] signal: i32,
     #[default(false)] full: bool,
 ) -> CallResult {

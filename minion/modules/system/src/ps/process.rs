@@ -51,7 +51,7 @@ const ATTRIBUTES: [&str; 23] = [
 ///     salt '*' ps.proc_info 2322
 ///     salt '*' ps.proc_info 2322 attrs='["pid", "name"]'
 #[function]
-pub fn proc_info(_context: &Context, pid: u32, #[default] attrs: Option<Vec<String>>) -> CallResult {
+pub fn proc_info(_context: &Context, pid: u32, attrs: Option<Vec<String>>) -> CallResult {
     let units = Units::read()?;
     let process =
         Process::read(pid).ok_or_else(|| CallError::Execution(format!("process PID not found (pid={pid})")))?;

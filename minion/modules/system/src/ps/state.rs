@@ -9,12 +9,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("process", [absent])
 
 /// Ensure that no process, or none of a user, has this string in its command line: matching ones are sent a signal.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] signal: Value,
-) -> CallResult {
+pub fn absent(context: &StateContext, name: String, user: Option<String>, #[default] signal: Value) -> CallResult {
     let none = "No matching processes running";
     let mut args = map! {"pattern" => &name, "user" => user};
     if context.test {

@@ -18,7 +18,6 @@ use super::sysv::Scripts;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct How {
     /// Whether not to wait for its completion.
-    #[default]
     pub no_block: Option<bool>,
     /// Whether the service is unmasked first.
     #[default(false)]

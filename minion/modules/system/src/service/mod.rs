@@ -73,7 +73,7 @@ pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
 ///
 ///     salt '*' service.stop <service name>
 #[function]
-pub fn stop(context: &Context, name: String, #[default] no_block: Option<bool>) -> CallResult {
+pub fn stop(context: &Context, name: String, no_block: Option<bool>) -> CallResult {
     Ok(services().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
 }
 
@@ -120,7 +120,7 @@ pub fn force_reload(
 ///
 ///     salt '*' service.status <service name> [service signature]
 #[function]
-pub fn status(context: &Context, name: String, #[default] sig: Option<String>) -> CallResult {
+pub fn status(context: &Context, name: String, sig: Option<String>) -> CallResult {
     let services = services();
     if !is_pattern(&name) {
         return Ok(services.is_running(context, &name, sig.as_deref())?.into());
@@ -161,7 +161,7 @@ pub fn missing(context: &Context, name: String) -> CallResult {
 pub fn enable(
     context: &Context,
     name: String,
-    #[default] no_block: Option<bool>,
+    no_block: Option<bool>,
     #[default(false)] unmask: bool,
     #[default(false)] unmask_runtime: bool,
     #[keywords] _kwargs: Map,
@@ -175,12 +175,7 @@ pub fn enable(
 ///
 ///     salt '*' service.disable <service name>
 #[function]
-pub fn disable(
-    context: &Context,
-    name: String,
-    #[default] no_block: Option<bool>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
+pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywords] _kwargs: Map) -> CallResult {
     Ok(services().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
 }
 

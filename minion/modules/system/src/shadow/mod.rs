@@ -75,7 +75,7 @@ pub fn list_users(_context: &Context) -> CallResult {
 pub fn gen_password(
     _context: &Context,
     password: String,
-    #[default] crypt_salt: Option<String>,
+    crypt_salt: Option<String>,
     #[default("sha512".into())] algorithm: String,
 ) -> CallResult {
     Ok(passwords::hash(&password, crypt_salt.as_deref(), &algorithm)?.into())

@@ -24,7 +24,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("status", [master, ping_m
 ///
 ///     salt '*' status.master salt.example.com
 #[function]
-pub fn master(context: &Context, #[default] master: Option<String>, #[default(true)] connected: bool) -> CallResult {
+pub fn master(context: &Context, master: Option<String>, #[default(true)] connected: bool) -> CallResult {
     let port = context.minion.upstream.publish_port().or(context.config().publish_port).unwrap_or(PUBLISH_PORT);
     let addresses = master.as_deref().map(resolved).unwrap_or_default();
     let Some(master) = master.filter(|_| !addresses.is_empty()) else { return Ok(Value::Nil) };
@@ -42,7 +42,7 @@ pub fn master(context: &Context, #[default] master: Option<String>, #[default(tr
 ///
 ///     salt '*' status.ping_master salt.example.com
 #[function]
-pub fn ping_master(context: &Context, master: Option<String>) -> CallResult {
+pub fn ping_master(context: &Context, #[required] master: Option<String>) -> CallResult {
     let Some(master) = master.filter(|master| !master.is_empty()) else { return Ok(false.into()) };
     let config = context.config();
     let client = RequestClient::new(Endpoint::Tcp(master.clone(), config.master_port), Limits::default());

@@ -9,12 +9,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("status", [loadavg, 
 
 /// Ensure that a load average (`1-min`, `5-min` or `15-min`) is within limits.
 #[function]
-pub fn loadavg(
-    context: &StateContext,
-    name: String,
-    #[default] maximum: Option<f64>,
-    #[default] minimum: Option<f64>,
-) -> CallResult {
+pub fn loadavg(context: &StateContext, name: String, maximum: Option<f64>, minimum: Option<f64>) -> CallResult {
     let averages = context.call.call("status.loadavg", Args::default())?;
     let Some(load) = averages.get(&name) else {
         let comment = format!("Requested load average {name} not available ");

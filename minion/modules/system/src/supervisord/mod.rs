@@ -23,13 +23,10 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 #[derive(Args, Debug, Clone)]
 pub struct Control {
     /// User that runs it.
-    #[default]
     pub user: Option<String>,
     /// Configuration file of supervisord.
-    #[default]
     pub conf_file: Option<String>,
     /// Program, or the virtual environment that has it.
-    #[default]
     pub bin_env: Option<String>,
 }
 
@@ -100,7 +97,7 @@ pub fn reread(context: &Context, #[args] control: Control) -> CallResult {
 ///
 ///     salt '*' supervisord.update
 #[function]
-pub fn update(context: &Context, #[args] control: Control, #[default] name: Option<String>) -> CallResult {
+pub fn update(context: &Context, #[args] control: Control, name: Option<String>) -> CallResult {
     let words = ["update"].into_iter().chain(name.as_deref().map(group)).collect::<Vec<_>>();
     Ok(control.run(context, &words)?.into())
 }
@@ -111,7 +108,7 @@ pub fn update(context: &Context, #[args] control: Control, #[default] name: Opti
 ///
 ///     salt '*' supervisord.status
 #[function]
-pub fn status(context: &Context, #[default] name: Option<String>, #[args] control: Control) -> CallResult {
+pub fn status(context: &Context, name: Option<String>, #[args] control: Control) -> CallResult {
     Ok(control.processes(context, name.as_deref())?.into_iter().collect::<Map>().into())
 }
 
@@ -121,7 +118,7 @@ pub fn status(context: &Context, #[default] name: Option<String>, #[args] contro
 ///
 ///     salt '*' supervisord.status_raw
 #[function]
-pub fn status_raw(context: &Context, #[default] name: Option<String>, #[args] control: Control) -> CallResult {
+pub fn status_raw(context: &Context, name: Option<String>, #[args] control: Control) -> CallResult {
     let words = ["status"].into_iter().chain(name.as_deref()).collect::<Vec<_>>();
     Ok(control.run(context, &words)?.into())
 }
@@ -135,7 +132,7 @@ pub fn status_raw(context: &Context, #[default] name: Option<String>, #[args] co
 pub fn status_bool(
     context: &Context,
     name: String,
-    #[default] expected_state: Option<String>,
+    expected_state: Option<String>,
     #[args] control: Control,
 ) -> CallResult {
     let all = control.processes(context, Some(&name))?;
@@ -165,7 +162,7 @@ pub fn custom(context: &Context, command: String, #[args] control: Control) -> C
 ///
 ///     salt '*' supervisord.options foo
 #[function]
-pub fn options(_context: &Context, name: String, #[default] conf_file: Option<String>) -> CallResult {
+pub fn options(_context: &Context, name: String, conf_file: Option<String>) -> CallResult {
     let usual = ["/etc/supervisor/supervisord.conf", "/etc/supervisord.conf"].map(PathBuf::from);
     let path = conf_file.map(PathBuf::from).or_else(|| usual.into_iter().find(|path| path.exists()));
     let path = path.ok_or_else(|| CallError::Execution("No suitable config file found".into()))?;

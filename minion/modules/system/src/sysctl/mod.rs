@@ -75,7 +75,7 @@ pub fn assign(context: &Context, name: String, value: String) -> CallResult {
 ///
 ///     salt '*' sysctl.persist net.ipv4.ip_forward 1
 #[function]
-pub fn persist(context: &Context, name: String, value: String, #[default] config: Option<String>) -> CallResult {
+pub fn persist(context: &Context, name: String, value: String, config: Option<String>) -> CallResult {
     let config = config.unwrap_or_else(|| default_file().into());
     Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }

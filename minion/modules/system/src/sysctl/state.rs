@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysctl", [present])
 
 /// Ensure that a kernel parameter has this value, now and at boot.
 #[function]
-pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Option<String>) -> CallResult {
+pub fn present(context: &StateContext, name: String, value: Value, config: Option<String>) -> CallResult {
     let config = config.unwrap_or_else(|| sysctl::default_file().into());
     let text = value.to_string();
     if context.test {

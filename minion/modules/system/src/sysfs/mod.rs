@@ -28,7 +28,7 @@ const MOST_ENTRIES: usize = 10_000;
 ///
 ///     salt '*' sysfs.attr block/sda/queue/logical_block_size
 #[function]
-pub fn attr(_context: &Context, key: String, #[default] value: Option<Value>) -> CallResult {
+pub fn attr(_context: &Context, key: String, value: Option<Value>) -> CallResult {
     let Some(path) = find(ROOT, &key) else { return Ok(false.into()) };
     Ok(match value {
         _ if path.is_dir() => path.into(),

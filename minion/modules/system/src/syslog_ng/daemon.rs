@@ -29,28 +29,22 @@ pub struct StartArgs {
     #[default]
     pub name: Value,
     /// User that it runs as.
-    #[default]
     pub user: Option<String>,
     /// Group that it runs as.
-    #[default]
     pub group: Option<String>,
     /// Root directory.
-    #[default]
     pub chroot: Option<String>,
     /// Capabilities that it keeps.
-    #[default]
     pub caps: Option<String>,
     /// Whether capabilities are not managed.
     #[default(false)]
     pub no_caps: bool,
     /// PID file.
-    #[default]
     pub pidfile: Option<String>,
     /// Whether it may dump core.
     #[default(false)]
     pub enable_core: bool,
     /// Maximum number of open files.
-    #[default]
     pub fd_limit: Option<Value>,
     /// Whether it logs more.
     #[default(false)]
@@ -65,13 +59,10 @@ pub struct StartArgs {
     #[default(false)]
     pub yydebug: bool,
     /// File of its state between runs.
-    #[default]
     pub persist_file: Option<String>,
     /// Socket of `syslog-ng-ctl`.
-    #[default]
     pub control: Option<String>,
     /// Number of worker threads.
-    #[default]
     pub worker_threads: Option<Value>,
 }
 

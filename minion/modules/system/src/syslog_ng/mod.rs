@@ -95,9 +95,9 @@ pub fn get_config_file(context: &Context) -> CallResult {
 #[function]
 pub fn set_parameters(
     context: &Context,
-    #[default] version: Option<Value>,
-    #[default] binary_path: Option<String>,
-    #[default] config_file: Option<String>,
+    version: Option<Value>,
+    binary_path: Option<String>,
+    config_file: Option<String>,
     #[rest] _args: Vec<Value>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -124,11 +124,7 @@ pub fn set_parameters(
 ///     salt '*' syslog_ng.config_test
 ///     salt '*' syslog_ng.config_test /home/user/install/syslog-ng/sbin /etc/syslog-ng/syslog-ng.conf
 #[function]
-pub fn config_test(
-    context: &Context,
-    #[default] syslog_ng_sbin_dir: Option<String>,
-    #[default] cfgfile: Option<String>,
-) -> CallResult {
+pub fn config_test(context: &Context, syslog_ng_sbin_dir: Option<String>, cfgfile: Option<String>) -> CallResult {
     let file = cfgfile.filter(|file| !file.is_empty()).map(|file| format!("--cfgfile={file}"));
     let words: Vec<&str> = ["--syntax-only"].into_iter().chain(file.as_deref()).collect();
     Ok(match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &words) {
@@ -143,7 +139,7 @@ pub fn config_test(
 ///
 ///     salt '*' syslog_ng.version
 #[function]
-pub fn version(context: &Context, #[default] syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn version(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
     Ok(match installed_version(context, syslog_ng_sbin_dir.as_deref()) {
         Ok(version) => map! {"retcode" => 0, "stdout" => version}.into(),
         Err(answer) => answer,
@@ -156,7 +152,7 @@ pub fn version(context: &Context, #[default] syslog_ng_sbin_dir: Option<String>)
 ///
 ///     salt '*' syslog_ng.modules
 #[function]
-pub fn modules(context: &Context, #[default] syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn modules(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
     let done = match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
         Ok(done) if done.retcode == 0 => done,
         Ok(done) => return Ok(done.answer()),
@@ -175,7 +171,7 @@ pub fn modules(context: &Context, #[default] syslog_ng_sbin_dir: Option<String>)
 ///
 ///     salt '*' syslog_ng.stats
 #[function]
-pub fn stats(context: &Context, #[default] syslog_ng_sbin_dir: Option<String>) -> CallResult {
+pub fn stats(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
     Ok(match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng-ctl", &["stats"]) {
         Ok(done) => done.answer(),
         Err(answer) => answer,

@@ -18,7 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///
 ///     salt '*' system.get_system_date_time "'-0500'"
 #[function]
-pub fn get_system_date_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+pub fn get_system_date_time(_context: &Context, utc_offset: Option<String>) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%Y-%m-%d %H:%M:%S").to_string().into())
 }
 
@@ -28,7 +28,7 @@ pub fn get_system_date_time(_context: &Context, #[default] utc_offset: Option<St
 ///
 ///     salt '*' system.get_system_time "'-0500'"
 #[function]
-pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+pub fn get_system_time(_context: &Context, utc_offset: Option<String>) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%I:%M:%S %p").to_string().into())
 }
 
@@ -38,7 +38,7 @@ pub fn get_system_time(_context: &Context, #[default] utc_offset: Option<String>
 ///
 ///     salt '*' system.get_system_date "'-0500'"
 #[function]
-pub fn get_system_date(_context: &Context, #[default] utc_offset: Option<String>) -> CallResult {
+pub fn get_system_date(_context: &Context, utc_offset: Option<String>) -> CallResult {
     Ok(now(utc_offset.as_deref())?.strftime("%a %m/%d/%Y").to_string().into())
 }
 

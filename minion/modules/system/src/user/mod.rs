@@ -102,7 +102,6 @@ pub fn primary_group(_context: &Context, name: String) -> CallResult {
 #[derive(Args)]
 pub struct AccountArgs {
     /// Login shell.
-    #[default]
     pub(super) shell: Option<String>,
     /// Whether no other user may have the user id.
     #[default(true)]
@@ -134,7 +133,6 @@ pub struct AddArgs {
     #[default]
     groups: Value,
     /// Path of the home directory.
-    #[default]
     home: Option<String>,
     #[args]
     account: AccountArgs,
@@ -163,7 +161,6 @@ pub struct AddArgs {
     #[default(false)]
     nologinit: bool,
     /// Whether a group with the user's name is created; the system decides by default.
-    #[default]
     usergroup: Option<bool>,
     /// Whether only local accounts are managed, by the programs of libuser.
     #[default(false)]

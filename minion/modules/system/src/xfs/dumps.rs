@@ -27,7 +27,7 @@ pub fn dump(
     device: String,
     destination: String,
     #[default(0)] level: u32,
-    #[default] label: Option<String>,
+    label: Option<String>,
     #[default(false)] noerase: bool,
 ) -> CallResult {
     if context.minion.programs.find("xfsdump").is_none() {

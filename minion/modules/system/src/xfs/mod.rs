@@ -73,34 +73,24 @@ pub struct NewFileSystem {
     /// The device.
     device: String,
     /// The label.
-    #[default]
     label: Option<String>,
     /// The size of sectors.
-    #[default]
     ssize: Option<String>,
     /// Whether an existing file system is kept.
-    #[default]
     noforce: Option<bool>,
     /// Options of blocks (`-b`), such as `size=4096`.
-    #[default]
     bso: Option<String>,
     /// Options of metadata (`-m`).
-    #[default]
     gmo: Option<String>,
     /// Options of inodes (`-i`).
-    #[default]
     ino: Option<String>,
     /// Options of the log (`-l`).
-    #[default]
     lso: Option<String>,
     /// Options of the real-time section (`-r`).
-    #[default]
     rso: Option<String>,
     /// Options of directories (`-n`).
-    #[default]
     nmo: Option<String>,
     /// Options of the data section (`-d`).
-    #[default]
     dso: Option<String>,
 }
 
@@ -152,9 +142,9 @@ pub fn mkfs(context: &Context, #[args] new: NewFileSystem) -> CallResult {
 pub fn modify(
     context: &Context,
     device: String,
-    #[default] label: Option<String>,
-    #[default] lazy_counting: Option<bool>,
-    #[default] uuid: Option<bool>,
+    label: Option<String>,
+    lazy_counting: Option<bool>,
+    uuid: Option<bool>,
 ) -> CallResult {
     let label = label.filter(|label| !label.is_empty());
     if label.is_none() && lazy_counting.is_none() && uuid.is_none() {

@@ -18,13 +18,10 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_query", [run,
 #[derive(Args, Debug, Clone)]
 pub struct OutputArgs {
     /// Where the result goes: `grain`, or the path of a file; default: the comment.
-    #[default]
     output: Option<String>,
     /// Grain of the result.
-    #[default]
     grain: Option<String>,
     /// Key of the result in the grain, which is then a mapping.
-    #[default]
     key: Option<String>,
     /// Whether the query runs although there is a result.
     #[default(true)]
@@ -60,7 +57,7 @@ pub fn run_file(
     database: String,
     query_file: String,
     #[args] output: OutputArgs,
-    #[default] saltenv: Option<String>,
+    saltenv: Option<String>,
     #[default(true)] check_db_exists: bool,
     #[args] connection: ConnectionArgs,
     #[keywords] _kwargs: Map,

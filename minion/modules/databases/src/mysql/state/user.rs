@@ -24,7 +24,6 @@ pub struct PresentArgs {
     #[default]
     password: Value,
     /// Hash of the password, as `SELECT PASSWORD('...')` returns it.
-    #[default]
     password_hash: Option<String>,
     /// Whether the user may have no password.
     #[default(false)]
@@ -33,7 +32,6 @@ pub struct PresentArgs {
     #[default(false)]
     unix_socket: bool,
     /// Column of `mysql.user` that has the hash; default: as the server has it.
-    #[default]
     password_column: Option<String>,
     /// Authentication plugin of a new user.
     #[default(NATIVE.into())]

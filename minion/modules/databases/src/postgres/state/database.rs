@@ -17,25 +17,19 @@ pub struct PresentArgs {
     /// Name of the database.
     name: String,
     /// Its tablespace.
-    #[default]
     tablespace: Option<String>,
     /// Its encoding, which cannot be changed later.
-    #[default]
     encoding: Option<String>,
     /// Its order of texts, which cannot be changed later.
-    #[default]
     lc_collate: Option<String>,
     /// Its kinds of characters, which cannot be changed later.
-    #[default]
     lc_ctype: Option<String>,
     /// The role that owns it.
-    #[default]
     owner: Option<String>,
     /// Whether a change of the owner is one of all objects in the database.
     #[default(false)]
     owner_recurse: bool,
     /// Database that a new one is a copy of.
-    #[default]
     template: Option<String>,
     #[args]
     at: StateServerArgs,

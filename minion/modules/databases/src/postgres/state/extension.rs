@@ -15,10 +15,10 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_extension"
 pub fn present(
     context: &StateContext,
     name: String,
-    #[default] if_not_exists: Option<bool>,
-    #[default] schema: Option<String>,
-    #[default] ext_version: Option<String>,
-    #[default] from_version: Option<String>,
+    if_not_exists: Option<bool>,
+    schema: Option<String>,
+    ext_version: Option<String>,
+    from_version: Option<String>,
     #[args] at: StateServerArgs,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
@@ -47,9 +47,9 @@ pub fn present(
 pub fn absent(
     context: &StateContext,
     name: String,
-    #[default] if_exists: Option<bool>,
-    #[default] restrict: Option<bool>,
-    #[default] cascade: Option<bool>,
+    if_exists: Option<bool>,
+    restrict: Option<bool>,
+    cascade: Option<bool>,
     #[args] at: StateServerArgs,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

@@ -19,12 +19,10 @@ pub struct LanguageArgs {
     /// Database that has it.
     maintenance_db: String,
     /// Account that runs `psql`.
-    #[default]
     user: Option<String>,
     #[args]
     server: DbServerArgs,
     /// Role of the session.
-    #[default]
     db_user: Option<String>,
     #[keywords]
     _kwargs: Map,

@@ -32,15 +32,12 @@ pub static FUNCTIONS: &[&[Function<StateContext>]] = &[
 #[derive(Args, Debug, Clone)]
 pub struct StateServerArgs {
     /// Account that runs `psql`.
-    #[default]
     pub user: Option<String>,
     /// Database of the session; default: `postgres`.
-    #[default]
     pub maintenance_db: Option<String>,
     #[args]
     pub server: DbServerArgs,
     /// Role of the session.
-    #[default]
     pub db_user: Option<String>,
 }
 

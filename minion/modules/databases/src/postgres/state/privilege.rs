@@ -34,7 +34,7 @@ pub struct PrivilegeArgs {
 pub fn present(
     context: &StateContext,
     #[args] args: PrivilegeArgs,
-    #[default] grant_option: Option<bool>,
+    grant_option: Option<bool>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let may_grant = grant_option.unwrap_or(false);

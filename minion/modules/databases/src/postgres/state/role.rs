@@ -27,16 +27,12 @@ pub struct RoleArgs {
     #[args]
     powers: PowerArgs,
     /// Whether the role has the privileges of its groups.
-    #[default]
     inherit: Option<bool>,
     /// Whether the role may log in.
-    #[default]
     login: Option<bool>,
     /// Password of the role, or its stored form.
-    #[default]
     password: Option<String>,
     /// Whether the password is set each time, for servers that do not show its stored form.
-    #[default]
     refresh_password: Option<bool>,
     /// Groups of the role, as a list or with commas.
     #[default]
@@ -53,8 +49,8 @@ pub(super) mod user {
         context: &StateContext,
         name: String,
         #[args] role: RoleArgs,
-        #[default] default_password: Option<String>,
-        #[default] valid_until: Option<String>,
+        default_password: Option<String>,
+        valid_until: Option<String>,
         #[args] at: StateServerArgs,
         #[keywords] _kwargs: Map,
     ) -> CallResult {

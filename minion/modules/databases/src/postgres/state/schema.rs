@@ -16,7 +16,7 @@ pub fn present(
     context: &StateContext,
     dbname: String,
     name: String,
-    #[default] owner: Option<String>,
+    owner: Option<String>,
     #[args] at: SchemaServerArgs,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

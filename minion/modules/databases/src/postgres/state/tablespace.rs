@@ -17,8 +17,8 @@ pub fn present(
     context: &StateContext,
     name: String,
     directory: String,
-    #[default] options: Option<Map>,
-    #[default] owner: Option<String>,
+    options: Option<Map>,
+    owner: Option<String>,
     #[args] at: StateServerArgs,
     #[keywords] _kwargs: Map,
 ) -> CallResult {

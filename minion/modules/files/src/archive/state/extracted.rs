@@ -15,10 +15,8 @@ pub struct ExtractedArgs {
     /// URL or path of the archive, or a list of them of which the first that exists is used.
     source: Value,
     /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
     source_hash: Option<String>,
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
     source_hash_name: Option<String>,
     /// Whether the archive is extracted again when `source_hash` changes.
     #[default(false)]
@@ -33,10 +31,8 @@ pub struct ExtractedArgs {
     #[default]
     password: Value,
     /// Further options of `tar` or `unzip`.
-    #[default]
     options: Option<String>,
     /// Further options of `tar` for listing the content.
-    #[default]
     list_options: Option<String>,
     /// Whether a file in the place of a directory of the archive is removed, and the reverse.
     #[default(false)]
@@ -51,19 +47,15 @@ pub struct ExtractedArgs {
     #[default(false)]
     clean_parent: bool,
     /// User that owns the extracted files.
-    #[default]
     user: Option<String>,
     /// Group that owns the extracted files.
-    #[default]
     group: Option<String>,
     /// Path that must be missing for the archive to be extracted.
-    #[default]
     if_missing: Option<String>,
     /// Highest number of reported files, or `true` for 100.
     #[default(false.into())]
     trim_output: Value,
     /// Whether a ZIP archive is extracted by the program `unzip`.
-    #[default]
     use_cmd_unzip: Option<bool>,
     /// Whether files of a ZIP archive get their permissions.
     #[default(true)]
@@ -72,10 +64,8 @@ pub struct ExtractedArgs {
     #[default(true)]
     enforce_toplevel: bool,
     /// Path below the directory; `user` and `group` apply to it alone.
-    #[default]
     enforce_ownership_on: Option<String>,
     /// `tar`, `rar` or `zip`; that of the file name by default.
-    #[default]
     archive_format: Option<String>,
     #[args]
     signed: source::SignatureArgs,

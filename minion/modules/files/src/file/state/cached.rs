@@ -18,7 +18,6 @@ pub struct CachedArgs {
     #[args]
     expected: source::HashArgs,
     /// Environment of the file server; that of the SLS by default.
-    #[default]
     saltenv: Option<String>,
     /// Whether a copy of a web file is reused as long as the server's ETag is the same.
     #[default(false)]
@@ -26,7 +25,6 @@ pub struct CachedArgs {
     #[args]
     signers: source::SignerArgs,
     /// Accepted and ignored: GPG verifies signatures.
-    #[default]
     sig_backend: Option<String>,
 }
 

@@ -31,7 +31,6 @@ pub struct DirectoryArgs {
     #[default]
     recurse: Vec<String>,
     /// Number of levels that `recurse` descends.
-    #[default]
     max_depth: Option<usize>,
     /// Whether files are removed that are not managed by a state that this one requires.
     #[default(false)]
@@ -46,7 +45,6 @@ pub struct DirectoryArgs {
     #[default(false)]
     force: bool,
     /// Name to which a file at the directory's path is renamed.
-    #[default]
     backupname: Option<String>,
     /// Whether the directory may be a symbolic link to one.
     #[default(true)]

@@ -32,7 +32,6 @@ pub struct LinesArgs {
     #[default]
     source_hashes: Value,
     /// Template engine that renders the source, such as `jinja`.
-    #[default]
     template: Option<String>,
     /// Variables of the template, below those of `context`.
     #[default]
@@ -162,7 +161,6 @@ pub struct LineArgs {
     /// Path of the file.
     name: String,
     /// Text of the line.
-    #[default]
     content: Option<String>,
     #[args]
     position: PositionArgs,
@@ -223,7 +221,6 @@ pub struct KeyvalueArgs {
     /// Path of the file.
     name: String,
     /// Key to set.
-    #[default]
     key: Option<String>,
     /// Value to set.
     #[default]
@@ -249,7 +246,6 @@ pub struct KeyvalueArgs {
     #[default(1)]
     count: usize,
     /// Prefix of a commented line, which is uncommented if its key is set.
-    #[default]
     uncomment: Option<String>,
     /// Whether keys are compared without case.
     #[default(false)]
@@ -307,7 +303,6 @@ pub struct BlockreplaceArgs {
     #[default]
     source: Value,
     /// Template engine that renders the source, such as `jinja`.
-    #[default]
     template: Option<String>,
     /// Variables of the template, below those of `context`.
     #[default]
@@ -319,13 +314,10 @@ pub struct BlockreplaceArgs {
     #[default(false)]
     prepend_if_not_found: bool,
     /// Whether a newline follows the content; if unset, only where one is missing.
-    #[default]
     append_newline: Option<bool>,
     /// Regular expression of the line before which a new block is inserted.
-    #[default]
     insert_before_match: Option<String>,
     /// Regular expression of the line after which a new block is inserted.
-    #[default]
     insert_after_match: Option<String>,
     /// Suffix of the backup of the file, or false for none.
     #[default(".bak".into())]

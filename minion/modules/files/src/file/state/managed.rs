@@ -46,7 +46,6 @@ pub struct WritingArgs {
     #[default]
     pub(super) backup: Value,
     /// Command that receives the path of a draft; the file is written only if it exits with 0.
-    #[default]
     check_cmd: Option<String>,
 }
 
@@ -54,7 +53,6 @@ pub struct WritingArgs {
 #[derive(Args)]
 pub struct DraftArgs {
     /// Directory of drafts for `check_cmd`.
-    #[default]
     tmp_dir: Option<String>,
     /// Suffix of drafts for `check_cmd`.
     #[default]
@@ -107,7 +105,6 @@ pub struct ManagedArgs {
     #[default(false)]
     new_file_diff: bool,
     /// Attributes of the file system that the file has, as `chattr` writes them.
-    #[default]
     attrs: Option<String>,
     #[args]
     drafts: DraftArgs,

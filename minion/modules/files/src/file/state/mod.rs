@@ -96,7 +96,6 @@ pub struct SymlinkArgs {
     #[default]
     mode: Value,
     /// Name to which a file at the link's path is renamed.
-    #[default]
     backupname: Option<String>,
     /// Further arguments, ignored.
     #[keywords]
@@ -142,8 +141,8 @@ pub fn hardlink(
 pub fn touch(
     context: &StateContext,
     name: String,
-    #[default] atime: Option<u64>,
-    #[default] mtime: Option<u64>,
+    atime: Option<u64>,
+    mtime: Option<u64>,
     #[default(false)] makedirs: bool,
 ) -> CallResult {
     Ok(operations::touch(context, &name, (atime, mtime), makedirs).into())
@@ -237,7 +236,7 @@ pub fn pruned(
     name: String,
     #[default(false)] recurse: bool,
     #[default(false)] ignore_errors: bool,
-    #[default] older_than: Option<u64>,
+    older_than: Option<u64>,
 ) -> CallResult {
     pruned::state(context, &name, recurse || ignore_errors, ignore_errors, older_than)
 }
@@ -247,8 +246,8 @@ pub fn pruned(
 pub fn decode(
     context: &StateContext,
     name: String,
-    #[default] encoded_data: Option<String>,
-    #[default] contents_pillar: Option<String>,
+    encoded_data: Option<String>,
+    contents_pillar: Option<String>,
     #[default("base64".into())] encoding_type: String,
     #[default("md5".into())] checksum: String,
 ) -> CallResult {
@@ -282,8 +281,8 @@ pub fn retention_schedule(
     context: &StateContext,
     name: String,
     retain: Value,
-    #[default] strptime_format: Option<String>,
-    #[default] timezone: Option<String>,
+    strptime_format: Option<String>,
+    timezone: Option<String>,
 ) -> CallResult {
     let rules = retain.as_map().cloned().unwrap_or_default();
     Ok(retention::state(context, &name, &rules, strptime_format.as_deref(), timezone.as_deref())

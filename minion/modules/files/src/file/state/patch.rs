@@ -28,13 +28,10 @@ pub struct PatchArgs {
     #[default]
     options: String,
     /// Path of the file for rejected hunks.
-    #[default]
     reject_file: Option<String>,
     /// Number of leading components to strip from paths in the patch.
-    #[default]
     strip: Option<i64>,
     /// Environment of the file server; that of the SLS by default.
-    #[default]
     saltenv: Option<String>,
     /// Further arguments, ignored; `hash` and `dry_run_first` with a warning.
     #[keywords]

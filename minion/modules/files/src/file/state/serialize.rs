@@ -19,13 +19,10 @@ pub struct SerializeArgs {
     #[default]
     dataset: Value,
     /// Pillar key of the data to serialize.
-    #[default]
     dataset_pillar: Option<String>,
     /// Format; `serializer` takes precedence.
-    #[default]
     formatter: Option<String>,
     /// Format: `yaml` by default, `json`, `python`, `configparser`, or the name of an own serializer.
-    #[default]
     serializer: Option<String>,
     /// Options of the serializer, such as `indent`.
     #[default]

@@ -46,10 +46,8 @@ impl Verify {
 #[derive(Args)]
 pub struct HashArgs {
     /// Expected checksum of the source (`sha256=...`), or the URL of a file that lists checksums.
-    #[default]
     source_hash: Option<String>,
     /// Name that the checksum has in the file of `source_hash`, if it is not that of the source.
-    #[default]
     source_hash_name: Option<String>,
     /// Whether a remote source is accepted without a checksum.
     #[default(false)]
@@ -75,10 +73,8 @@ pub struct SignerArgs {
     #[default]
     signed_by_all: Value,
     /// Keyring file that signatures are verified with.
-    #[default]
     keyring: Option<String>,
     /// GnuPG home directory that signatures are verified with.
-    #[default]
     gnupghome: Option<String>,
 }
 
@@ -115,7 +111,6 @@ impl SignatureArgs {
 #[derive(Args)]
 pub struct TemplateArgs {
     /// Template engine that renders the source, such as `jinja`.
-    #[default]
     pub(crate) template: Option<String>,
     /// Variables of the template, below those of `context`.
     #[default]

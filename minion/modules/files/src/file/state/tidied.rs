@@ -46,7 +46,6 @@ pub struct TidiedArgs {
     #[default("OR".into())]
     age_size_logical_operator: String,
     /// `age` or `size`: the other one is ignored.
-    #[default]
     age_size_only: Option<String>,
     /// Whether symbolic links are removed too.
     #[default(true)]

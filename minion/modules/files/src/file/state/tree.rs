@@ -35,7 +35,6 @@ pub struct RecurseArgs {
     #[default]
     file_mode: Value,
     /// Template engine that renders the source, such as `jinja`.
-    #[default]
     template: Option<String>,
     /// Variables of the template, below those of `context`.
     #[default]
@@ -56,7 +55,6 @@ pub struct RecurseArgs {
     #[default]
     backup: Value,
     /// Number of levels to descend.
-    #[default]
     maxdepth: Option<usize>,
     /// Whether symbolic links of the source become links.
     #[default(false)]

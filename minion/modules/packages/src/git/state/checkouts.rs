@@ -17,7 +17,6 @@ pub struct LatestArgs {
     #[default("HEAD".into())]
     rev: Value,
     /// Name of the local branch.
-    #[default]
     branch: Option<String>,
     #[args]
     run_as: RunAsArgs,
@@ -55,7 +54,6 @@ pub struct LatestArgs {
     #[default(true)]
     sync_tags: bool,
     /// Number of commits to fetch.
-    #[default]
     depth: Option<u64>,
     #[args]
     access: AccessArgs,
@@ -193,7 +191,6 @@ pub struct ClonedArgs {
     /// Directory of the checkout, as an absolute path.
     target: String,
     /// Branch to check out.
-    #[default]
     branch: Option<String>,
     #[args]
     run_as: RunAsArgs,

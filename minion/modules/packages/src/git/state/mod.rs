@@ -31,11 +31,9 @@ pub(super) fn unavailable(_context: &Context) -> Option<String> {
 #[derive(Args)]
 pub struct RunAsArgs {
     /// User that git runs as.
-    #[default]
     user: Option<String>,
     #[allow(dead_code, reason = "an argument without effect")]
     /// Accepted and ignored: for Windows.
-    #[default]
     password: Option<String>,
 }
 
@@ -62,7 +60,6 @@ pub struct RestArgs {
 #[derive(Args)]
 pub struct ConfigPlaceArgs {
     /// Directory of the checkout; without one, `global` is required.
-    #[default]
     repo: Option<String>,
     #[args]
     run_as: RunAsArgs,
@@ -113,7 +110,7 @@ pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult
 pub fn config_set(
     context: &StateContext,
     name: String,
-    #[default] value: Option<String>,
+    value: Option<String>,
     #[default] multivar: Value,
     #[args] place: ConfigPlaceArgs,
 ) -> CallResult {
@@ -125,7 +122,7 @@ pub fn config_set(
 pub fn config_unset(
     context: &StateContext,
     name: String,
-    #[default] value_regex: Option<String>,
+    value_regex: Option<String>,
     #[args] place: ConfigPlaceArgs,
 ) -> CallResult {
     let all = place.kwargs.get("all").is_some_and(Value::is_truthy);

@@ -15,16 +15,12 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [add_repo_key, del
 #[derive(Args)]
 pub struct AddRepoKeyArgs {
     /// Path or URL of the key.
-    #[default]
     path: Option<String>,
     /// Text of the key.
-    #[default]
     text: Option<String>,
     /// Key server to receive the key from.
-    #[default]
     keyserver: Option<String>,
     /// Id of the key on the key server.
-    #[default]
     keyid: Option<String>,
     /// Environment of the file server.
     #[default("base".to_owned())]
@@ -33,10 +29,8 @@ pub struct AddRepoKeyArgs {
     #[default(true)]
     aptkey: bool,
     /// Directory of key files.
-    #[default]
     keydir: Option<String>,
     /// Name of the key file.
-    #[default]
     keyfile: Option<String>,
 }
 
@@ -81,9 +75,9 @@ pub fn add_repo_key(context: &Context, #[args] args: AddRepoKeyArgs) -> CallResu
 #[function]
 pub fn del_repo_key(
     context: &Context,
-    #[default] name: Option<String>,
+    name: Option<String>,
     #[default(true)] aptkey: bool,
-    #[default] keydir: Option<String>,
+    keydir: Option<String>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     _ = name;

@@ -34,7 +34,7 @@ const STATES: [&str; 4] = ["install", "hold", "deinstall", "purge"];
 #[function]
 pub fn set_selections(
     context: &Context,
-    #[default] path: Option<String>,
+    path: Option<String>,
     #[default] selection: Value,
     #[default(false)] clear: bool,
     #[default("base".into())] saltenv: String,

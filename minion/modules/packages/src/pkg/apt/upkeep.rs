@@ -73,11 +73,7 @@ pub fn autoremove(context: &Context, #[default(false)] list_only: bool, #[defaul
 ///     salt '*' pkg.get_repo_keys
 ///     salt '*' pkg.get_repo_keys keydir=/etc/apt/keyrings
 #[function]
-pub fn get_repo_keys(
-    context: &Context,
-    #[default(true)] aptkey: bool,
-    #[default] keydir: Option<PathBuf>,
-) -> CallResult {
+pub fn get_repo_keys(context: &Context, #[default(true)] aptkey: bool, keydir: Option<PathBuf>) -> CallResult {
     debian(context, "get_repo_keys")?;
     if aptkey && super::keys::has_apt_key() {
         let command = words(&[
@@ -115,7 +111,7 @@ pub fn get_repo_keys(
 ///
 ///     salt '*' pkg.list_downloaded
 #[function]
-pub fn list_downloaded(context: &Context, #[default] root: Option<PathBuf>, #[keywords] _kwargs: Map) -> CallResult {
+pub fn list_downloaded(context: &Context, root: Option<PathBuf>, #[keywords] _kwargs: Map) -> CallResult {
     debian(context, "list_downloaded")?;
     let mut found = Map::new();
     for path in packages_below(&root.unwrap_or_else(|| "/".into()).join(CACHE), DEPTH) {

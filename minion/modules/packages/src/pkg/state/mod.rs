@@ -55,7 +55,6 @@ pub struct InstalledArgs {
     #[default]
     version: Value,
     /// Whether the repositories are refreshed first; by default once per job.
-    #[default]
     refresh: Option<bool>,
     /// Packages, or mappings of packages to versions, in the place of `name`.
     #[default]
@@ -67,7 +66,6 @@ pub struct InstalledArgs {
     #[default(false)]
     allow_updates: bool,
     /// Whether the packages are held at their version afterwards, or released; unchanged by default.
-    #[default]
     hold: Option<bool>,
     /// Whether the architecture is removed from names, if it is that of the host.
     #[default(true)]
@@ -107,7 +105,7 @@ pub fn latest(
     context: &StateContext,
     name: String,
     #[default] pkgs: Value,
-    #[default] refresh: Option<bool>,
+    refresh: Option<bool>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
     if pkgs.as_list().is_some_and(<[Value]>::is_empty) {

@@ -22,13 +22,10 @@ pub struct StateArgs {
     #[default]
     sls: Value,
     /// Whether the highstate is applied.
-    #[default]
     highstate: Option<bool>,
     /// Top file to apply.
-    #[default]
     top: Option<String>,
     /// Whether minions only report what they would change.
-    #[default]
     test: Option<bool>,
     /// Values that override the pillar.
     #[default]

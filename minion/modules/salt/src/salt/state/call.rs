@@ -20,7 +20,6 @@ pub struct FunctionArgs {
     #[default]
     arg: Value,
     /// Keyword arguments of the function.
-    #[default]
     kwarg: Option<Map>,
     #[args]
     returners: ReturnerArgs,
@@ -31,7 +30,6 @@ pub struct FunctionArgs {
     #[default]
     fail_minions: Value,
     /// Execution function that decides whether each return is a success.
-    #[default]
     fail_function: Option<String>,
     #[args]
     how: RunArgs,

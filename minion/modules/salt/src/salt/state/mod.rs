@@ -134,13 +134,11 @@ pub struct ReturnerArgs {
 #[derive(Args)]
 pub struct RunArgs {
     /// Seconds to wait for returns.
-    #[default]
     timeout: Option<f64>,
     /// Size of batches: a number, or a percentage of the minions.
     #[default]
     batch: Value,
     /// Number of minions to choose at random from the target.
-    #[default]
     subset: Option<usize>,
     /// Whether a failure ends the orchestration.
     #[default(false)]

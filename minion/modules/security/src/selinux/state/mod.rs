@@ -137,7 +137,7 @@ pub fn module(
     #[default("any".into())] version: String,
     #[default(false)] install: bool,
     #[default(false)] remove: bool,
-    #[default] source: Option<String>,
+    source: Option<String>,
 ) -> CallResult {
     if install && remove {
         return Ok(StateReturn::failed(&name, "Cannot install and remove at the same time").into());
@@ -219,8 +219,8 @@ pub fn fcontext_policy_present(
     name: String,
     sel_type: String,
     #[default("a".into())] filetype: String,
-    #[default] sel_user: Option<String>,
-    #[default] sel_level: Option<String>,
+    sel_user: Option<String>,
+    sel_level: Option<String>,
 ) -> CallResult {
     let kind = described(&filetype)?;
     let keyword = map! {
@@ -251,9 +251,9 @@ pub fn fcontext_policy_absent(
     context: &StateContext,
     name: String,
     #[default("a".into())] filetype: String,
-    #[default] sel_type: Option<String>,
-    #[default] sel_user: Option<String>,
-    #[default] sel_level: Option<String>,
+    sel_type: Option<String>,
+    sel_user: Option<String>,
+    sel_level: Option<String>,
 ) -> CallResult {
     let mut keyword = map! {
         "name" => name.as_str(), "filetype" => filetype.as_str(), "sel_type" => sel_type.clone(),
@@ -304,9 +304,9 @@ pub fn port_policy_present(
     context: &StateContext,
     name: String,
     sel_type: String,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
-    #[default] sel_range: Option<String>,
+    protocol: Option<String>,
+    port: Option<Value>,
+    sel_range: Option<String>,
 ) -> CallResult {
     let port_of = |kind: Option<&str>| {
         map! {"name" => name.as_str(), "sel_type" => kind, "protocol" => protocol.clone(), "port" => port.clone()}
@@ -336,9 +336,9 @@ pub fn port_policy_present(
 pub fn port_policy_absent(
     context: &StateContext,
     name: String,
-    #[default] sel_type: Option<String>,
-    #[default] protocol: Option<String>,
-    #[default] port: Option<Value>,
+    sel_type: Option<String>,
+    protocol: Option<String>,
+    port: Option<Value>,
 ) -> CallResult {
     let mut keyword = map! {
         "name" => name.as_str(), "sel_type" => sel_type.clone(), "protocol" => protocol.clone(), "port" => port.clone(),

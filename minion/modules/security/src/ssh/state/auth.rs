@@ -59,7 +59,7 @@ pub fn absent(
     user: String,
     #[default] source: String,
     #[default(".ssh/authorized_keys".into())] config: String,
-    #[default] fingerprint_hash_type: Option<String>,
+    fingerprint_hash_type: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let whose = Whose { user, config, hash: fingerprint_hash_type };

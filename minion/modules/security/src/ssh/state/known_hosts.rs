@@ -15,7 +15,6 @@ pub struct PresentArgs {
     /// Name of the host.
     name: String,
     /// User whose `~/.ssh/known_hosts` is managed; that of the system by default.
-    #[default]
     user: Option<String>,
     #[args]
     of_host: known::HostArgs,
@@ -72,12 +71,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
 
 /// Ensure that a host is not known to a user, or to all.
 #[function]
-pub fn absent(
-    context: &StateContext,
-    name: String,
-    #[default] user: Option<String>,
-    #[default] config: Option<String>,
-) -> CallResult {
+pub fn absent(context: &StateContext, name: String, user: Option<String>, config: Option<String>) -> CallResult {
     let config = match config_path(user.as_deref(), config) {
         Ok(config) => config,
         Err(error) => return Ok(StateReturn::failed(&name, error).into()),

@@ -26,10 +26,8 @@ pub struct CertificateArgs {
     #[default(DAYS_REMAINING)]
     days_remaining: i64,
     /// Minion that signs the certificate, by one of its signing policies.
-    #[default]
     ca_server: Option<String>,
     /// Signing policy, whose values take precedence over other arguments.
-    #[default]
     signing_policy: Option<String>,
     /// `pem`, `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`.
     #[default("pem".into())]
@@ -38,13 +36,11 @@ pub struct CertificateArgs {
     #[default]
     append_certs: Value,
     /// Password of a `pkcs12` container.
-    #[default]
     pkcs12_passphrase: Option<String>,
     /// Whether a `pkcs12` container is encrypted so that old programs read it.
     #[default(false)]
     pkcs12_encryption_compat: bool,
     /// Name of the certificate in a `pkcs12` container.
-    #[default]
     pkcs12_friendlyname: Option<String>,
     #[args]
     file: FileArgs,

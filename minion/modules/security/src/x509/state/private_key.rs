@@ -21,13 +21,10 @@ pub struct PrivateKeyArgs {
     #[default("rsa".into())]
     algo: String,
     /// Bits: 2048, 3072 or 4096 for RSA (2048); 256, 384 or 521 for elliptic curves (256).
-    #[default]
     keysize: Option<i64>,
     /// The old name of `keysize`.
-    #[default]
     bits: Option<i64>,
     /// Password that encrypts the key.
-    #[default]
     passphrase: Option<String>,
     /// `pem`, `der` or `pkcs12`.
     #[default("pem".into())]

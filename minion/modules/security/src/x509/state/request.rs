@@ -20,7 +20,6 @@ pub fn csr_managed(
     /// Private key of the subject.
     private_key: Value,
     /// Password of the key.
-    #[default]
     private_key_passphrase: Option<String>,
     /// Hash function of the signature.
     #[default("sha256".into())]

@@ -34,7 +34,6 @@ pub struct CrlArgs {
     #[default]
     signing_cert: Value,
     /// Password of the key.
-    #[default]
     signing_private_key_passphrase: Option<String>,
     /// Whether certificates that have expired are listed.
     #[default(false)]
@@ -49,7 +48,6 @@ pub struct CrlArgs {
     #[default("pem".into())]
     encoding: String,
     /// Extensions, as in `x509.create_crl`; the number `auto` counts the lists.
-    #[default]
     extensions: Option<Map>,
     /// Has no effect, as in Salt.
     #[default]

@@ -64,16 +64,12 @@ pub struct Volume {
     #[default]
     vgname: String,
     /// The size in bytes, with a unit.
-    #[default]
     size: Option<Value>,
     /// The size in extents; a percentage such as `100%FREE` is used for a new volume only.
-    #[default]
     extents: Option<Value>,
     /// The name of a snapshot of this volume, which is what is ensured then.
-    #[default]
     snapshot: Option<String>,
     /// The physical volume that a new one is on.
-    #[default]
     pv: Option<String>,
     /// Whether it is a thin volume.
     #[default(false)]

@@ -35,7 +35,6 @@ pub struct MountedArgs {
     #[default(true)]
     mount: bool,
     /// User that mounts the file system.
-    #[default]
     user: Option<String>,
     /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
     #[default(vec!["auto".into()])]
@@ -99,10 +98,10 @@ pub fn mounted(context: &StateContext, #[args] args: MountedArgs) -> CallResult 
 pub fn unmounted(
     context: &StateContext,
     name: String,
-    #[default] device: Option<String>,
+    device: Option<String>,
     #[default("/etc/fstab".into())] config: String,
     #[default(false)] persist: bool,
-    #[default] user: Option<String>,
+    user: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     if name.is_empty() {
@@ -197,7 +196,6 @@ pub struct FstabPresentArgs {
     #[default(0.into())]
     fs_passno: Value,
     /// Form of the device name in the entry: `device`, `label`, `uuid`, `partlabel` or `partuuid`.
-    #[default]
     mount_by: Option<String>,
     /// Path of the table of file systems.
     #[default("/etc/fstab".into())]
@@ -273,7 +271,7 @@ pub fn fstab_absent(
     context: &StateContext,
     name: String,
     fs_file: String,
-    #[default] mount_by: Option<String>,
+    mount_by: Option<String>,
     #[default("/etc/fstab".into())] config: String,
 ) -> CallResult {
     let place = without_slash(&fs_file);
@@ -301,7 +299,7 @@ pub fn mod_watch(
     #[default] device: String,
     #[default] fstype: String,
     #[default("defaults".into())] opts: Value,
-    #[default] user: Option<String>,
+    user: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     if sfun != "mounted" {

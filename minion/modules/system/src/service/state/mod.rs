@@ -24,10 +24,8 @@ const BEACON: StateBeacon<'_> = StateBeacon { state: "service", functions: &["ru
 #[derive(Args)]
 pub struct ControlArgs {
     /// Whether the service is enabled at boot; unchanged by default.
-    #[default]
     enable: Option<bool>,
     /// Text by which the process is found.
-    #[default]
     sig: Option<String>,
     /// Seconds to wait after the service was started or stopped.
     #[default]
@@ -88,7 +86,7 @@ pub fn mod_watch(
     context: &StateContext,
     name: String,
     #[default] sfun: Value,
-    #[default] sig: Option<String>,
+    sig: Option<String>,
     #[default(false)] reload: bool,
     #[default(false)] full_restart: bool,
     #[default] init_delay: Value,

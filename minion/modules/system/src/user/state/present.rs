@@ -18,10 +18,8 @@ pub struct PresentArgs {
     #[args]
     ids: IdArgs,
     /// Whether a group with the user's name is created; the system decides by default.
-    #[default]
     usergroup: Option<bool>,
     /// Supplementary groups; an empty list removes the user from all.
-    #[default]
     groups: Option<Value>,
     /// Supplementary groups that are used if they exist.
     #[default]
@@ -30,7 +28,6 @@ pub struct PresentArgs {
     #[default(true)]
     remove_groups: bool,
     /// Path of the home directory.
-    #[default]
     home: Option<String>,
     /// Whether the home directory is created.
     #[default(true)]
@@ -39,7 +36,6 @@ pub struct PresentArgs {
     #[default(false)]
     persist_home: bool,
     /// Hash of the password.
-    #[default]
     password: Option<String>,
     /// Whether `password` is plain text that is hashed first.
     #[default(false)]
@@ -53,19 +49,14 @@ pub struct PresentArgs {
     #[args]
     account: AccountArgs,
     /// Full name.
-    #[default]
     fullname: Option<String>,
     /// Room number.
-    #[default]
     roomnumber: Option<String>,
     /// Telephone number at work.
-    #[default]
     workphone: Option<String>,
     /// Telephone number at home.
-    #[default]
     homephone: Option<String>,
     /// Further text of the GECOS field.
-    #[default]
     other: Option<String>,
     /// Accepted and ignored: for BSD.
     #[default]
@@ -110,7 +101,6 @@ pub struct PresentArgs {
     #[default(false)]
     allow_gid_change: bool,
     /// Whether the password is locked, or with false unlocked.
-    #[default]
     password_lock: Option<bool>,
     /// Whether only local accounts are managed, by the programs of libuser.
     #[default(false)]
