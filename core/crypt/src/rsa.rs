@@ -1,13 +1,10 @@
-//! RSA keys: PEM by the `rsa` crate, cryptographic operations by AWS-LC.
+//! RSA keys, read and written in the forms of Salt.
 
 use std::fmt;
 use std::sync::Arc;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_rsa::Hash;
-use rsa::pkcs1::{DecodeRsaPrivateKey, DecodeRsaPublicKey, EncodeRsaPrivateKey, EncodeRsaPublicKey};
-use rsa::pkcs8::{DecodePrivateKey, DecodePublicKey, EncodePublicKey, LineEnding};
-use rsa::{RsaPrivateKey, RsaPublicKey};
 use sha1::{Digest, Sha1};
 use sha2::{Sha224, Sha256};
 
@@ -16,7 +13,6 @@ use super::{CryptError, EncryptionAlgorithm, SignatureAlgorithm, passphrase};
 /// A private key. `Debug` shows only its fingerprint.
 #[derive(Clone)]
 pub struct PrivateKey {
-    pub(super) numbers: RsaPrivateKey,
     pub(super) native: Arc<brine_rsa::Key>,
     public: PublicKey,
 }
@@ -24,13 +20,14 @@ pub struct PrivateKey {
 /// A public key. Two are equal if their numbers are, regardless of their PEM layout.
 #[derive(Clone)]
 pub struct PublicKey {
-    pub(super) numbers: RsaPublicKey,
     pub(super) native: Arc<brine_rsa::PublicKey>,
+    /// The key in SPKI form, which has one encoding.
+    der: Arc<[u8]>,
 }
 
 impl PartialEq for PublicKey {
     fn eq(&self, other: &Self) -> bool {
-        self.numbers == other.numbers
+        self.der == other.der
     }
 }
 
@@ -39,16 +36,14 @@ impl Eq for PublicKey {}
 impl PrivateKey {
     /// Generates a key. 2048 bits take tens of milliseconds, 4096 hundreds.
     pub fn generate(bits: usize) -> Result<Self, CryptError> {
-        let allowed = u16::try_from(bits).ok().filter(|_| (2048..=RsaPublicKey::MAX_SIZE).contains(&bits));
-        let der = allowed.and_then(brine_rsa::Key::generate).ok_or(CryptError::BadKeySize(bits))?;
-        Self::from_der(&der)
+        let allowed = u16::try_from(bits).ok().filter(|bits| *bits >= 2048);
+        let key = allowed.and_then(brine_rsa::Key::generate).ok_or(CryptError::BadKeySize(bits))?;
+        Self::from_native(key)
     }
 
-    fn from_numbers(numbers: RsaPrivateKey) -> Result<Self, CryptError> {
-        let der = numbers.to_pkcs1_der().map_err(|_| BAD_NUMBERS)?;
-        let native = Arc::new(brine_rsa::Key::from_der(der.as_bytes()).ok_or(BAD_NUMBERS)?);
-        let public = PublicKey::from_numbers(numbers.to_public_key())?;
-        Ok(PrivateKey { numbers, native, public })
+    fn from_native(native: brine_rsa::Key) -> Result<Self, CryptError> {
+        let public = PublicKey::from_native(native.public().ok_or(BAD_NUMBERS)?)?;
+        Ok(PrivateKey { native: Arc::new(native), public })
     }
 
     /// Parses an unencrypted key in PKCS#1 form, which Salt writes, or in PKCS#8 form.
@@ -71,20 +66,21 @@ impl PrivateKey {
     }
 
     fn from_der(der: &[u8]) -> Result<Self, CryptError> {
-        let numbers = RsaPrivateKey::from_pkcs1_der(der).ok().or_else(|| RsaPrivateKey::from_pkcs8_der(der).ok());
-        numbers.ok_or(BAD_NUMBERS).and_then(Self::from_numbers)
+        brine_rsa::Key::from_der(der).ok_or(BAD_NUMBERS).and_then(Self::from_native)
     }
 
     /// Encodes the key in PKCS#1 form, as Salt writes it.
     pub fn to_pem(&self) -> Result<String, CryptError> {
-        let pem = self.numbers.to_pkcs1_pem(LineEnding::LF).map_err(|_| CryptError::BadKey("it cannot be written"))?;
-        Ok(pem.as_str().to_owned())
+        Ok(format!("-----BEGIN RSA PRIVATE KEY-----\n{}-----END RSA PRIVATE KEY-----\n", body(&self.to_der()?)))
     }
 
     /// Encodes the key encrypted with a passphrase, in Salt's format.
     pub fn to_pem_with(&self, passphrase: &str) -> Result<String, CryptError> {
-        let der = self.numbers.to_pkcs1_der().map_err(|_| CryptError::BadKey("it cannot be written"))?;
-        Ok(passphrase::Sealed::seal(der.as_bytes(), passphrase).to_pem())
+        Ok(passphrase::Sealed::seal(&self.to_der()?, passphrase).to_pem())
+    }
+
+    fn to_der(&self) -> Result<Vec<u8>, CryptError> {
+        self.native.to_der().ok_or(CryptError::BadKey("it cannot be written"))
     }
 
     /// Returns the public key.
@@ -119,28 +115,24 @@ impl PublicKey {
         if !matches!(label, "PUBLIC KEY" | "RSA PUBLIC KEY") {
             return Err(CryptError::BadKey("it is not a public key"));
         }
-        let numbers = RsaPublicKey::from_public_key_der(&der).ok().or_else(|| RsaPublicKey::from_pkcs1_der(&der).ok());
-        Self::from_numbers(numbers.ok_or(BAD_PUBLIC_NUMBERS)?)
+        brine_rsa::PublicKey::from_der(&der).ok_or(BAD_PUBLIC_NUMBERS).and_then(Self::from_native)
     }
 
-    fn from_numbers(numbers: RsaPublicKey) -> Result<Self, CryptError> {
-        let der = numbers.to_pkcs1_der().map_err(|_| BAD_PUBLIC_NUMBERS)?;
-        let native = brine_rsa::PublicKey::from_der(der.as_bytes()).ok_or(BAD_PUBLIC_NUMBERS)?;
-        Ok(PublicKey { numbers, native: Arc::new(native) })
+    fn from_native(native: brine_rsa::PublicKey) -> Result<Self, CryptError> {
+        let der = native.to_der().ok_or(BAD_PUBLIC_NUMBERS)?.into();
+        Ok(PublicKey { native: Arc::new(native), der })
     }
 
     /// Encodes the key in SPKI form with a final line break, as Salt writes it into files.
     pub fn to_pem(&self) -> String {
-        let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
-        format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&der))
+        format!("-----BEGIN PUBLIC KEY-----\n{}-----END PUBLIC KEY-----\n", body(&self.der))
     }
 
     /// Returns the fingerprint that operators compare: the SHA-256 of the PEM text between the first and the last line,
     /// as colon-separated pairs of hexadecimal digits. As `key.finger` and `master_finger`, and `salt-key -F` before
     /// 3008; from 3008 on that includes the first and last line, so that the fingerprints of the two ends differ there.
     pub fn fingerprint(&self) -> String {
-        let der = self.numbers.to_public_key_der().map(rsa::pkcs8::Document::into_vec).unwrap_or_default();
-        let digest = Sha256::digest(body(&der));
+        let digest = Sha256::digest(body(&self.der));
         digest.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":")
     }
 

@@ -5,9 +5,6 @@
 //! and its negative is sent: the reader recognises it by the last four bits, which are those of `CC` in only one of the
 //! two.
 
-use rsa::BoxedUint;
-use rsa::traits::PublicKeyParts;
-
 use super::rsa::FAILED;
 use super::{CryptError, PrivateKey, PublicKey};
 
@@ -33,9 +30,8 @@ impl PrivateKey {
         block.push(TRAILER);
 
         let signature = self.native.sign_block(&block).ok_or(FAILED)?;
-        let number = number(&signature, &self.numbers).ok_or(FAILED)?;
-        let negative = self.numbers.n().as_ref().wrapping_sub(&number);
-        Ok(bytes(&number.min(negative), size))
+        let negative = negative(&signature, &self.public().native.modulus()).ok_or(FAILED)?;
+        Ok(signature.min(negative))
     }
 }
 
@@ -44,8 +40,7 @@ impl PublicKey {
     pub fn recover_x931(&self, signature: &[u8]) -> Result<Vec<u8>, CryptError> {
         let mut block = self.native.recover_block(signature).ok_or(CryptError::BadSignature)?;
         if block.last().is_none_or(|last| last & 0x0F != TRAILER & 0x0F) {
-            let recovered = number(&block, &self.numbers).ok_or(CryptError::BadSignature)?;
-            block = bytes(&self.numbers.n().as_ref().wrapping_sub(&recovered), self.native.size());
+            block = negative(&block, &self.native.modulus()).ok_or(CryptError::BadSignature)?;
         }
         match strip(&block) {
             Some(data) => Ok(data.to_vec()),
@@ -61,16 +56,21 @@ fn strip(block: &[u8]) -> Option<&[u8]> {
     (fillers > 0 && !data.is_empty()).then_some(data)
 }
 
-/// Converts bytes to a number in the modulus' width; `None` if it is not below the modulus.
-fn number(bytes: &[u8], key: &impl PublicKeyParts) -> Option<BoxedUint> {
-    let number = BoxedUint::from_be_slice(bytes, key.n_bits_precision()).ok()?;
-    (number < *key.n().as_ref()).then_some(number)
-}
-
-/// Converts a number to as many bytes as the modulus has; drops leading zeros of a wider number.
-fn bytes(number: &BoxedUint, size: usize) -> Vec<u8> {
-    let wide = number.to_be_bytes();
-    wide[wide.len().saturating_sub(size)..].to_vec()
+/// Returns the modulus minus a number, both big-endian and of one length; `None` if the number is not below the modulus.
+fn negative(number: &[u8], modulus: &[u8]) -> Option<Vec<u8>> {
+    if number.len() != modulus.len() || number >= modulus {
+        return None;
+    }
+    let mut borrow = false;
+    let digits = modulus.iter().zip(number).rev().map(|(from, digit)| {
+        let (difference, first) = from.overflowing_sub(*digit);
+        let (difference, second) = difference.overflowing_sub(borrow.into());
+        borrow = first || second;
+        difference
+    });
+    let mut difference: Vec<u8> = digits.collect();
+    difference.reverse();
+    Some(difference)
 }
 
 #[cfg(test)]
@@ -113,6 +113,21 @@ mod tests {
             let mut changed = good.clone();
             changed[bit / 8] ^= 1 << (bit % 8);
             assert_ne!(KEY.public().recover_x931(&changed).ok().as_deref(), Some(DIGEST), "{bit}");
+        }
+    }
+
+    #[test]
+    fn a_number_is_subtracted_from_the_modulus() {
+        for (number, modulus, expected) in [
+            (&[0, 0][..], &[1, 2][..], Some(&[1, 2][..])),
+            (&[0, 3], &[1, 2], Some(&[0, 255])),
+            (&[1, 255, 255], &[3, 0, 0], Some(&[1, 0, 1])),
+            (&[0, 0, 1], &[1, 0, 0], Some(&[0, 255, 255])),
+            (&[1, 2], &[1, 2], None),
+            (&[1, 3], &[1, 2], None),
+            (&[1], &[1, 2], None),
+        ] {
+            assert_eq!(negative(number, modulus).as_deref(), expected, "{modulus:?} - {number:?}");
         }
     }
 

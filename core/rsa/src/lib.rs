@@ -1,6 +1,6 @@
-//! RSA operations by AWS-LC, and keys of certificates: private key operations in constant time, blinded and checked against computation faults,
-//! and all of them several times faster than the `rsa` crate. AWS-LC's safe interface supports neither signatures of
-//! SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
+//! RSA by AWS-LC, and keys of certificates: private key operations in constant time, blinded and checked against
+//! computation faults, and all of them several times faster than the `rsa` crate. AWS-LC's safe interface supports
+//! neither signatures of SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
 //!
 //! The only crate of Brine with `unsafe` code. It contains only calls: no format is parsed and no decision is made
 //! here.
@@ -10,14 +10,19 @@ mod pkey;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::c_uint;
+use std::ffi::{c_long, c_uint};
+use std::ops::RangeInclusive;
 use std::ptr::{self, NonNull};
-use std::slice;
 
 use aws_lc_sys as lc;
 
 pub use password::{Cipher, hmac, pbkdf2};
 pub use pkey::{Curve, Digest, KeyKind, Padding, PrivateKey, VerifyingKey};
+use pkey::{MAX_INPUT, bytes_of, failed, reader};
+
+/// The accepted sizes of keys in bits: the time of an operation grows with their cube, and peers send their keys before
+/// they are known.
+const BITS: RangeInclusive<u32> = 1024..=8192;
 
 /// A hash function of Salt's paddings and signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,51 +91,71 @@ impl Drop for Operation {
 }
 
 impl Key {
-    /// Parses a key in PKCS#1 form. `None` if it is invalid or its numbers are inconsistent.
+    /// Parses a key in PKCS#1 or PKCS#8 form. `None` if it is invalid, its numbers are inconsistent or its size is not
+    /// accepted.
     pub fn from_der(der: &[u8]) -> Option<Key> {
+        let length = c_long::try_from(der.len()).ok().filter(|_| der.len() <= MAX_INPUT)?;
+        let mut at = der.as_ptr();
         // SAFETY: pointer and length are of one slice, which is only read.
+        let key = Self::own(unsafe { lc::d2i_AutoPrivateKey(ptr::null_mut(), &raw mut at, length) })?;
+        (at == der.as_ptr_range().end).then_some(key)
+    }
+
+    /// Takes ownership of a pointer of AWS-LC. `None` if it is null or no RSA key of an accepted size.
+    fn own(key: *mut lc::EVP_PKEY) -> Option<Key> {
+        let Some(key) = NonNull::new(key) else { return failed() };
+        // SAFETY: the pointer is valid, and freed here unless it moves to the result.
         unsafe {
-            let rsa = NonNull::new(lc::RSA_private_key_from_bytes(der.as_ptr(), der.len()));
-            rsa.map_or_else(Self::failed, Self::own)
+            let is_rsa = lc::EVP_PKEY_id(key.as_ptr()) == lc::EVP_PKEY_RSA;
+            let rsa = NonNull::new(lc::EVP_PKEY_get0_RSA(key.as_ptr())).filter(|_| is_rsa);
+            let Some(rsa) = rsa else {
+                lc::EVP_PKEY_free(key.as_ptr());
+                return failed();
+            };
+            Some(Key { key, rsa }).filter(|_| BITS.contains(&lc::RSA_bits(rsa.as_ptr())))
         }
     }
 
-    /// Takes ownership of a parsed key.
-    fn own(rsa: NonNull<lc::RSA>) -> Option<Key> {
-        // SAFETY: `rsa` has one owner at each moment: it moves to `key` if `EVP_PKEY_assign_RSA` returns 1, and is
-        // freed here otherwise.
-        unsafe {
-            let key = NonNull::new(lc::EVP_PKEY_new());
-            match key {
-                Some(key) if lc::EVP_PKEY_assign_RSA(key.as_ptr(), rsa.as_ptr()) == 1 => Some(Key { key, rsa }),
-                _ => {
-                    lc::RSA_free(rsa.as_ptr());
-                    lc::EVP_PKEY_free(key.map_or(ptr::null_mut(), NonNull::as_ptr));
-                    Self::failed()
-                }
-            }
+    /// Generates a key with the exponent 65537. `None` if its size is not accepted.
+    pub fn generate(bits: u16) -> Option<Key> {
+        if !BITS.contains(&bits.into()) {
+            return None;
         }
-    }
-
-    /// Generates a key with the exponent 65537, in PKCS#1 form. `None` if AWS-LC does not support this size.
-    pub fn generate(bits: u16) -> Option<Vec<u8>> {
-        // SAFETY: all pointers created here are checked for null and freed here. `der` is AWS-LC's own memory, of
-        // `length` bytes, from a return value of 1 until it is freed, which wipes it.
-        let made = unsafe {
-            let (rsa, exponent) = (lc::RSA_new(), lc::BN_new());
-            let (mut der, mut length) = (ptr::null_mut(), 0);
+        // SAFETY: all pointers created here are checked for null and freed here, but `rsa`, which belongs to `key` if it
+        // was assigned.
+        let key = unsafe {
+            let (rsa, exponent, key) = (lc::RSA_new(), lc::BN_new(), lc::EVP_PKEY_new());
             let done = !rsa.is_null()
                 && !exponent.is_null()
+                && !key.is_null()
                 && lc::BN_set_word(exponent, 65537) == 1
                 && lc::RSA_generate_key_ex(rsa, i32::from(bits), exponent, ptr::null_mut()) == 1
-                && lc::RSA_private_key_to_bytes(&raw mut der, &raw mut length, rsa) == 1;
-            let made = done.then(|| slice::from_raw_parts(der, length).to_vec());
-            lc::OPENSSL_free(der.cast());
+                && lc::EVP_PKEY_assign_RSA(key, rsa) == 1;
             lc::BN_free(exponent);
-            lc::RSA_free(rsa);
-            made
+            if !done {
+                lc::RSA_free(rsa);
+                lc::EVP_PKEY_free(key);
+                return failed();
+            }
+            key
         };
-        made.or_else(Self::failed)
+        Self::own(key)
+    }
+
+    /// Returns the key in PKCS#1 form.
+    pub fn to_der(&self) -> Option<Vec<u8>> {
+        // SAFETY: the pointer is valid; it is only read.
+        bytes_of(|out| unsafe { lc::RSA_marshal_private_key(out, self.rsa.as_ptr()) })
+    }
+
+    /// Returns the public half.
+    pub fn public(&self) -> Option<PublicKey> {
+        PublicKey::from_der(&self.spki()?)
+    }
+
+    fn spki(&self) -> Option<Vec<u8>> {
+        // SAFETY: as above.
+        bytes_of(|out| unsafe { lc::EVP_marshal_public_key(out, self.key.as_ptr()) })
     }
 
     /// Returns the size of the modulus, and so of each signature, in bytes.
@@ -189,17 +214,10 @@ impl Key {
     /// Returns the first `length` bytes on success.
     fn result(done: bool, mut bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
         if !done {
-            return Self::failed();
+            return failed();
         }
         bytes.truncate(length);
         Some(bytes)
-    }
-
-    /// Returns `None` after clearing AWS-LC's error queue of this thread, which is not used.
-    fn failed<T>() -> Option<T> {
-        // SAFETY: it takes no arguments and touches only thread-local data.
-        unsafe { lc::ERR_clear_error() };
-        None
     }
 }
 
@@ -207,11 +225,48 @@ impl Key {
 pub struct PublicKey(Key);
 
 impl PublicKey {
-    /// Parses a key in PKCS#1 form. `None` if it is invalid.
+    /// Parses a key in DER (SubjectPublicKeyInfo) or PKCS#1 form. `None` if it is invalid or its size is not accepted.
     pub fn from_der(der: &[u8]) -> Option<PublicKey> {
-        // SAFETY: pointer and length are of one slice, which is only read.
-        let rsa = unsafe { NonNull::new(lc::RSA_public_key_from_bytes(der.as_ptr(), der.len())) };
-        rsa.map_or_else(Key::failed, Key::own).map(PublicKey)
+        if der.len() > MAX_INPUT {
+            return None;
+        }
+        let mut cbs = reader(der);
+        // SAFETY: the slice outlives the calls and is only read.
+        let key = unsafe { lc::EVP_parse_public_key(&raw mut cbs) };
+        // SAFETY: as above.
+        let is_whole = unsafe { lc::CBS_len(&raw const cbs) } == 0;
+        match Key::own(key) {
+            Some(key) => is_whole.then_some(PublicKey(key)),
+            None => Self::from_pkcs1(der),
+        }
+    }
+
+    fn from_pkcs1(der: &[u8]) -> Option<PublicKey> {
+        // SAFETY: pointer and length are of one slice, which is only read. `rsa` has one owner at each moment: it moves
+        // to `key` if `EVP_PKEY_assign_RSA` returns 1, and is freed here otherwise, as is `key`.
+        let key = unsafe {
+            let (rsa, key) = (lc::RSA_public_key_from_bytes(der.as_ptr(), der.len()), lc::EVP_PKEY_new());
+            if rsa.is_null() || key.is_null() || lc::EVP_PKEY_assign_RSA(key, rsa) != 1 {
+                lc::RSA_free(rsa);
+                lc::EVP_PKEY_free(key);
+                return failed();
+            }
+            key
+        };
+        Key::own(key).map(PublicKey)
+    }
+
+    /// Returns the key in DER (SubjectPublicKeyInfo), in its canonical form.
+    pub fn to_der(&self) -> Option<Vec<u8>> {
+        self.0.spki()
+    }
+
+    /// Returns the modulus, big-endian and without leading zeros.
+    pub fn modulus(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.size()];
+        // SAFETY: the number is part of the key, and has as many bytes as the size of the key says.
+        unsafe { lc::BN_bn2bin(lc::RSA_get0_n(self.0.rsa.as_ptr()), bytes.as_mut_ptr()) };
+        bytes
     }
 
     /// Returns the size of the modulus in bytes.
@@ -248,7 +303,7 @@ impl PublicKey {
             let (signature, length) = (signature.as_ptr(), signature.len());
             lc::RSA_verify(hash.nid(), digest, size, signature, length, self.0.rsa.as_ptr()) == 1
         };
-        done || Key::failed::<()>().is_some()
+        done || failed::<()>().is_some()
     }
 
     /// Returns the padded block that was signed with [`Key::sign_block`]. `None` if the signature is not as long as the

@@ -7,7 +7,7 @@ use std::slice;
 use aws_lc_sys as lc;
 
 /// The largest input that is parsed: far above any key or container.
-const MAX_INPUT: usize = 1 << 20;
+pub(crate) const MAX_INPUT: usize = 1 << 20;
 
 /// The algorithm of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ pub(crate) fn failed<T>() -> Option<T> {
 }
 
 /// Collects what a function writes into a growing buffer. `None` if it returns 0.
-fn bytes_of(write: impl FnOnce(*mut lc::CBB) -> c_int) -> Option<Vec<u8>> {
+pub(crate) fn bytes_of(write: impl FnOnce(*mut lc::CBB) -> c_int) -> Option<Vec<u8>> {
     // SAFETY: zero is the initial state of a CBB. The buffer belongs to `cbb` until `CBB_finish` hands it over, and is
     // freed once in either case.
     unsafe {
@@ -174,7 +174,7 @@ fn bytes_of(write: impl FnOnce(*mut lc::CBB) -> c_int) -> Option<Vec<u8>> {
 }
 
 /// Returns a reader of bytes.
-fn reader(bytes: &[u8]) -> lc::CBS {
+pub(crate) fn reader(bytes: &[u8]) -> lc::CBS {
     // SAFETY: pointer and length are of one slice; the callers keep it until they have read.
     unsafe {
         let mut cbs: lc::CBS = std::mem::zeroed();
@@ -189,7 +189,7 @@ pub struct PrivateKey(Pkey);
 impl PrivateKey {
     /// Generates an RSA key with the exponent 65537. `None` if AWS-LC does not support this size.
     pub fn generate_rsa(bits: u16) -> Option<PrivateKey> {
-        Self::from_der(&crate::Key::generate(bits)?)
+        Self::from_der(&crate::Key::generate(bits)?.to_der()?)
     }
 
     /// Generates a key on an elliptic curve.

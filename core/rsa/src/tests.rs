@@ -1,15 +1,18 @@
 //! Keys, signatures and encryption, compared with the crate `rsa`.
 
 use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey};
-use rsa::{Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
+use rsa::pkcs8::{EncodePrivateKey, EncodePublicKey};
+use rsa::traits::PublicKeyParts;
+use rsa::{BoxedUint, Oaep, Pkcs1v15Sign, RsaPrivateKey, RsaPublicKey};
 use sha1::{Digest, Sha1};
 use sha2::Sha224;
 
 use super::*;
 
 fn pair() -> (Key, RsaPublicKey) {
-    let der = Key::generate(2048).unwrap();
-    (Key::from_der(&der).unwrap(), RsaPrivateKey::from_pkcs1_der(&der).unwrap().to_public_key())
+    let key = Key::generate(2048).unwrap();
+    let public = RsaPrivateKey::from_pkcs1_der(&key.to_der().unwrap()).unwrap().to_public_key();
+    (key, public)
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn data_of_the_wrong_length_is_refused() {
 
 #[test]
 fn inconsistent_numbers_are_refused() {
-    let der = Key::generate(2048).unwrap();
+    let der = Key::generate(2048).unwrap().to_der().unwrap();
     assert!(Key::from_der(&der).is_some());
     assert!(Key::from_der(&[]).is_none());
     assert!(Key::from_der(&der[..der.len() - 1]).is_none());
@@ -81,12 +84,60 @@ fn inconsistent_numbers_are_refused() {
 }
 
 #[test]
+fn each_form_of_a_key_is_read_and_nothing_behind_it() {
+    let (key, public) = pair();
+    let (pkcs1, numbers) = (key.to_der().unwrap(), RsaPrivateKey::from_pkcs1_der(&key.to_der().unwrap()).unwrap());
+    for mut der in [pkcs1.clone(), numbers.to_pkcs8_der().unwrap().as_bytes().to_vec()] {
+        assert_eq!(Key::from_der(&der).unwrap().to_der().unwrap(), pkcs1);
+        der.push(0);
+        assert!(Key::from_der(&der).is_none());
+    }
+    let spki = public.to_public_key_der().unwrap().into_vec();
+    for mut der in [spki.clone(), public.to_pkcs1_der().unwrap().as_bytes().to_vec()] {
+        let read = PublicKey::from_der(&der).unwrap();
+        assert_eq!((read.to_der().unwrap(), read.modulus()), (spki.clone(), public.n_bytes().to_vec()));
+        der.push(0);
+        assert!(PublicKey::from_der(&der).is_none());
+    }
+    assert_eq!(key.public().unwrap().to_der().unwrap(), spki);
+}
+
+#[test]
+fn keys_of_other_algorithms_and_sizes_are_refused() {
+    for other in [PrivateKey::generate_ec(Curve::P256).unwrap(), PrivateKey::generate_ed25519().unwrap()] {
+        assert!(Key::from_der(&other.to_der().unwrap()).is_none());
+        assert!(PublicKey::from_der(&other.public_der().unwrap()).is_none());
+    }
+    let public = |bytes: usize, exponent: u64| {
+        let (n, e) = (BoxedUint::from_be_slice_vartime(&vec![0xFF; bytes]), BoxedUint::from(exponent));
+        RsaPublicKey::new_unchecked(n, e).to_pkcs1_der().unwrap().as_bytes().to_vec()
+    };
+    for (bytes, exponent, accepted) in [
+        (64, 65537, false),
+        (127, 65537, false),
+        (128, 65537, true),
+        (1024, 65537, true),
+        (1025, 65537, false),
+        (2048, 65537, false),
+        (256, 3, true),
+        (256, 0, false),
+        (256, 1, false),
+        (256, 2, false),
+        (256, (1 << 34) + 1, false),
+    ] {
+        assert_eq!(PublicKey::from_der(&public(bytes, exponent)).is_some(), accepted, "{bytes} {exponent}");
+    }
+}
+
+#[test]
 fn generated_keys_have_the_requested_size_and_differ() {
-    let der = Key::generate(2048).unwrap();
-    assert_eq!(Key::from_der(&der).unwrap().size(), 256);
-    assert_eq!(Key::from_der(&Key::generate(3072).unwrap()).unwrap().size(), 384);
-    assert_ne!(Key::generate(2048).unwrap(), der);
-    assert!(Key::generate(0).is_none());
+    let key = Key::generate(2048).unwrap();
+    assert_eq!(key.size(), 256);
+    assert_eq!(Key::generate(3072).unwrap().size(), 384);
+    assert_ne!(Key::generate(2048).unwrap().to_der(), key.to_der());
+    for bits in [0, 1023, 8193, u16::MAX] {
+        assert!(Key::generate(bits).is_none(), "{bits}");
+    }
 }
 
 #[test]
