@@ -19,26 +19,34 @@ impl Files {
     ///
     /// What others than root and the user of this process can write is left out, with an error in the log.
     pub fn find(directories: &[(&'static str, PathBuf)]) -> Self {
-        Self::find_those(directories, is_module)
+        let [files] = Self::find_each(directories, [is_module]);
+        files
     }
 
-    /// As [`Files::find`], of programs in other languages: executable files without an extension.
-    pub fn find_programs(directories: &[(&'static str, PathBuf)]) -> Self {
-        Self::find_those(directories, is_program)
+    /// As [`Files::find`], and finds programs in other languages beside them: executable files without an extension.
+    pub fn find_with_programs(directories: &[(&'static str, PathBuf)]) -> [Self; 2] {
+        Self::find_each(directories, [is_module, is_program])
     }
 
-    fn find_those(directories: &[(&'static str, PathBuf)], is_one: fn(&Path) -> bool) -> Self {
-        let mut files = Files::default();
+    fn find_each<const N: usize>(directories: &[(&'static str, PathBuf)], forms: [fn(&Path) -> bool; N]) -> [Self; N] {
+        let mut all = [const { Files(BTreeMap::new()) }; N];
         for (kind, directory) in directories {
-            let found = files.0.entry(*kind).or_default();
-            for path in in_directory(directory, is_one) {
-                if found.len() < MOST_FILES && !found.iter().any(|other| stem(other) == stem(&path)) {
-                    found.push(path);
+            let paths = in_directory(directory);
+            for (is_one, files) in forms.iter().zip(&mut all) {
+                let of_form = paths.iter().filter(|path| is_one(path));
+                let safe = of_form.filter(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
+                let found = files.0.entry(*kind).or_default();
+                for path in safe {
+                    if found.len() < MOST_FILES && !found.iter().any(|other| stem(other) == stem(path)) {
+                        found.push(path.clone());
+                    }
                 }
             }
         }
-        files.0.retain(|_, found| !found.is_empty());
-        files
+        for files in &mut all {
+            files.0.retain(|_, found| !found.is_empty());
+        }
+        all
     }
 
     /// Returns whether there is no file at all.
@@ -57,15 +65,15 @@ pub(crate) fn stem(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.split('.').next()
 }
 
-fn in_directory(directory: &Path, is_one: fn(&Path) -> bool) -> Vec<PathBuf> {
+/// Returns what a directory contains, sorted; nothing if others can write the directory.
+fn in_directory(directory: &Path) -> Vec<PathBuf> {
     let Ok(status) = directory.metadata() else { return Vec::new() };
     if !is_safe(directory, &status) {
         return Vec::new();
     }
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| is_one(path)).collect();
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
-    paths.retain(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
     paths
 }
 

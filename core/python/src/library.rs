@@ -40,8 +40,8 @@ pub struct Library {
 
 #[derive(Default)]
 struct State {
-    files: Option<Arc<Files>>,
-    programs: Option<Arc<Files>>,
+    /// The Python files, and the programs.
+    files: Option<[Arc<Files>; 2]>,
     /// Whether a file may have functions of a module, by type and module.
     candidates: HashMap<(&'static str, String), bool>,
     described: Option<Arc<Described>>,
@@ -172,8 +172,9 @@ impl Library {
         if state.borrow().seen.as_ref().is_some_and(|(when, _)| when.elapsed() < LOOK) {
             return;
         }
-        let [files, programs] = [Files::find(&self.directories), Files::find_programs(&self.directories)];
-        let now: Vec<Seen> = files.0.into_values().chain(programs.0.into_values()).flatten().map(seen).collect();
+        let found = Files::find_with_programs(&self.directories);
+        let now: Vec<Seen> =
+            found.into_iter().flat_map(|files| files.0).flat_map(|(_, paths)| paths).map(seen).collect();
         let last = state.borrow_mut().seen.replace((Instant::now(), now));
         let is_changed =
             last.is_some_and(|(_, last)| state.borrow().seen.as_ref().is_some_and(|(_, now)| *now != last));
@@ -187,22 +188,21 @@ impl Library {
         self.python.is_running()
     }
 
-    /// Returns the files of all types.
+    /// Returns the Python files of all types.
     pub fn files(&self) -> Arc<Files> {
-        let state = self.state.lock();
-        let mut state = state.borrow_mut();
-        Arc::clone(state.files.get_or_insert_with(|| Arc::new(Files::find(&self.directories))))
+        let [files, _] = self.files_and_programs();
+        files
     }
 
-    fn programs(&self) -> Arc<Files> {
+    fn files_and_programs(&self) -> [Arc<Files>; 2] {
         let state = self.state.lock();
         let mut state = state.borrow_mut();
-        Arc::clone(state.programs.get_or_insert_with(|| Arc::new(Files::find_programs(&self.directories))))
+        state.files.get_or_insert_with(|| Files::find_with_programs(&self.directories).map(Arc::new)).clone()
     }
 
     /// Returns whether a file of this type may have functions of a module, or of any.
     pub fn may_have(&self, kind: &str, module: Option<&str>) -> bool {
-        let (files, programs) = (self.files(), self.programs());
+        let [files, programs] = self.files_and_programs();
         let (files, programs) = (files.of(kind), programs.of(kind));
         let Some(module) = module else { return !files.is_empty() || !programs.is_empty() };
         if programs.iter().any(|path| files::stem(path) == Some(module)) {
@@ -225,7 +225,7 @@ impl Library {
     /// Returns whether a file or program of this type has the name of a module.
     pub fn has_file(&self, kind: &str, module: &str) -> bool {
         let named = |files: &Files| files.of(kind).iter().any(|path| files::stem(path) == Some(module));
-        named(&self.files()) || named(&self.programs())
+        self.files_and_programs().iter().any(|files| named(files))
     }
 
     /// Returns whether a function of this full name and type is one of these.
@@ -267,7 +267,7 @@ impl Library {
                 Described { failure: Some(error.to_string()), ..Described::default() }
             }
         };
-        let programs = self.programs();
+        let [_, programs] = self.files_and_programs();
         for kind in self.kinds {
             programs.of(kind).iter().for_each(|path| described.add_program(kind, path));
         }
