@@ -86,6 +86,10 @@ pub struct Owned<'a> {
 /// Returns the user to change to; `None` if the process runs as this user, or no user is configured.
 fn other(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
+    // Spares the usual case the database of users.
+    if name == "root" && geteuid().is_root() {
+        return Ok(None);
+    }
     let user = User::from_name(name).map_err(|error| change(name, error))?;
     let user = user.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
     Ok((user.uid != geteuid()).then_some(user))

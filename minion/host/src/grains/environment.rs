@@ -31,8 +31,8 @@ pub(super) fn grains() -> Map {
 /// bundles.
 pub(super) fn python_version() -> Value {
     let directories = env::var_os("PATH").unwrap_or_default();
-    let mut found =
-        env::split_paths(&directories).filter_map(|directory| directory.join("python3").canonicalize().ok());
+    let programs = env::split_paths(&directories).map(|directory| directory.join("python3"));
+    let mut found = programs.filter(|program| program.exists()).filter_map(|program| program.canonicalize().ok());
     let minor = found.find_map(|path| path.file_name()?.to_str()?.strip_prefix("python3.")?.parse().ok());
     list![3, minor.unwrap_or(11), 0, "final", 0]
 }

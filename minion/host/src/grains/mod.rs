@@ -8,6 +8,8 @@ mod hardware;
 mod network;
 mod os;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use brine_config::{MinionConfig, SALT_VERSION};
@@ -72,9 +74,11 @@ fn server_id(id: &str) -> i64 {
     tail & 0x7fff_ffff
 }
 
-/// Returns the content of a system file; `None` if it cannot be read.
+/// Returns the content of a system file, at most 16 MiB of it; `None` if it cannot be read.
 fn read(path: &str) -> Option<String> {
-    let bytes = std::fs::read(path).ok()?;
+    // Files of the kernel have no size: without a buffer of a page, reading would begin with 32 bytes.
+    let mut bytes = Vec::with_capacity(4096);
+    File::open(path).ok()?.take(16 << 20).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).trim_end().to_owned())
 }
 

@@ -12,7 +12,8 @@ use super::read;
 
 /// Returns the grains of the network.
 pub(super) fn grains() -> Map {
-    let nodename = read("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".into());
+    let nodename =
+        nix::unistd::gethostname().map_or_else(|_| "localhost".into(), |name| name.to_string_lossy().into_owned());
     let mut grains = names(&nodename, &read("/etc/hosts").unwrap_or_default());
     grains.extend(interfaces());
     let ip4 = gateway4(&read("/proc/net/route").unwrap_or_default());

@@ -1,8 +1,10 @@
 //! Grains about the distribution and its kernel.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 
 use brine_value::{Map, Value, map};
+use nix::sys::utsname::UtsName;
 
 use super::read;
 
@@ -37,11 +39,12 @@ const DISTRIBUTIONS: &[(&str, &str, &str)] = &[
 pub(super) fn grains() -> Map {
     let release = read("/etc/os-release").or_else(|| read("/usr/lib/os-release")).unwrap_or_default();
     let mut grains = distribution(&release, std::env::consts::ARCH);
-    let kernel = |name: &str| read(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
+    let kernel = nix::sys::utsname::uname().ok();
+    let say = |part: fn(&UtsName) -> &OsStr| kernel.as_ref().map(part).unwrap_or_default().to_string_lossy();
     grains.extend(map! {
-        "kernel" => kernel("ostype"),
-        "kernelrelease" => kernel("osrelease"),
-        "kernelversion" => kernel("version"),
+        "kernel" => &*say(UtsName::sysname),
+        "kernelrelease" => &*say(UtsName::release),
+        "kernelversion" => &*say(UtsName::version),
         "cpuarch" => std::env::consts::ARCH,
         "kernelparams" => parameters(&read("/proc/cmdline").unwrap_or_default()),
         "init" => init(),
