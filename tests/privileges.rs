@@ -193,3 +193,33 @@ async fn users_keep_their_supplementary_groups() {
         assert!(stdout(&output).contains(part), "{words:?}: {}{}", stdout(&output), stderr(&output));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn published_jobs_run_as_the_sudo_user() {
+    let mut system = System::start("show_jid: True\ncli_summary: True\n").await;
+    // A stand-in that says as whom it runs what.
+    let sudo = system
+        .write("bin/sudo", "#!/bin/sh\n[ \"$1 $2 $3\" = '-n -u deploy' ] || exit 7\nshift 3\nAS=$0 exec \"$@\"\n");
+    std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    system.configure_minion("web1", "sudo_user: deploy\nrandom_startup_delay: 1\n");
+    let mut events = system.events("salt/minion/").await;
+    let path = format!("{}:{}", system.path("bin").display(), std::env::var("PATH").unwrap());
+    system.spawn_minion_with("web1", &[("PATH", &path)]);
+    events.until("salt/minion/web1/start").await;
+
+    let report = system.salt_json(&["web1", "cmd.run", "echo $AS; false", "python_shell=True"]);
+    assert_eq!(report.get("web1").unwrap().to_string(), sudo.display().to_string());
+    let echoed = system.salt_json(&["web1", "test.arg", "5", "a b", "k={x: [1, 'y']}", "--no-parse=k"]);
+    let args = echoed.get("web1").unwrap();
+    assert_eq!(args.get("args").unwrap().to_string(), "[5, 'a b']");
+    assert_eq!(args.get("kwargs").unwrap().get("k").unwrap().to_string(), "{x: [1, 'y']}");
+
+    let shown = system.tool("salt", &["web1", "cmd.retcode", "exit 3", "python_shell=True"]);
+    let text = stdout(&shown);
+    assert!(text.starts_with("jid: 20") && text.contains("# of minions returned: 1"), "{text}");
+
+    // Without the stand-in's permission the message of sudo is the return.
+    system.write("bin/sudo", "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n");
+    let refused = system.salt_json(&["web1", "test.ping"]);
+    assert_eq!(refused.get("web1"), Some(&"sudo: a password is required".into()));
+}

@@ -150,3 +150,57 @@ fn a_failed_call_is_reported_on_stderr() {
         assert_eq!((out.as_str(), err.as_str(), done.status.code()), ("", reported, Some(1)), "{call:?}");
     }
 }
+
+#[test]
+fn the_configuration_restricts_what_a_minion_does() {
+    let directory = tempfile::tempdir().unwrap();
+    let root = directory.path().display();
+    for (path, text) in [
+        (
+            "minion",
+            format!(
+                "id: m1\nroot_dir: {root}\nfile_roots: {{base: [{root}/srv]}}\ndisable_modules: [cmdmod, hosts]\n\
+                 disable_states: [cron]\ngrains_blacklist: [cpu_flags, 'hwaddr*', 'ip(4|6)_gw']\n\
+                 renderer_blacklist: [py]\nbackup_mode: minion\n"
+            )
+            .as_str(),
+        ),
+        ("srv/program.sls", "#!py\ndef run():\n    return {}\n"),
+        ("srv/template.sls", "{{ salt['cmd.run']('id') }}: test.nop\n"),
+        ("srv/condition.sls", &format!("x:\n  test.nop:\n    - onlyif: touch {root}/ran\n")),
+        ("srv/file.sls", &format!("{root}/file:\n  file.managed:\n    - contents: {{{{ pillar['text'] }}}}\n")),
+    ] {
+        let path = directory.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    for (words, part) in [
+        (&["cmd.run", "id"][..], "'cmd.run' is not available."),
+        (&["hosts.list_hosts"], "'hosts.list_hosts' is not available."),
+        (&["state.single", "cmd.run", "id"], "Specified state 'cmd.run' was not found"),
+        (&["state.single", "cron.present", "x"], "Specified state 'cron.present' was not found"),
+        (&["state.apply", "program"], "The renderer \"py\" is disallowed by configuration"),
+        (&["state.apply", "template"], "no attribute 'cmd.run'"),
+        (&["state.apply", "condition"], "onlyif condition is false"),
+        (&["cron.list_tab", "root"], "{"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
+        command.args(["salt-call", "--local", "--out=json", "-c"]).arg(directory.path()).args(words);
+        let done = command.output().unwrap();
+        let said = format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(said.replace("\\\"", "\"").contains(part), "{words:?}: {said}");
+    }
+    assert!(!directory.path().join("ran").exists());
+    let (grains, _) = local(directory.path(), &["grains.ls"]);
+    for (grain, is_there) in
+        [("'cpu_flags'", false), ("'hwaddr_interfaces'", false), ("'ip4_gw'", false), ("'ip_gw'", true), ("'os'", true)]
+    {
+        assert_eq!(grains.contains(grain), is_there, "{grain}: {grains}");
+    }
+    for text in ["one", "two", "three"] {
+        let (_, status) = local(directory.path(), &["state.apply", "file", &format!("pillar={{text: {text}}}")]);
+        assert_eq!(status, Some(0), "{text}");
+    }
+    let (backups, _) = local(directory.path(), &["file.list_backups", &format!("{root}/file")]);
+    assert_eq!(backups.matches("'Location'").count(), 2, "{backups}");
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_jinja::{Cancel, Context, Host, Limits};
+use brine_sls::render::AllowedRenderers;
 use brine_value::{Map, Value};
 use brine_yaml::Located;
 
@@ -106,8 +107,9 @@ pub(crate) struct Planner {
 
 impl Planner {
     pub fn new(options: &Options) -> Self {
+        let allowed = AllowedRenderers::of(&options.opts);
         Planner {
-            files: SlsCache::new(options.host.clone(), options.renderer.clone(), options.strict_data),
+            files: SlsCache::new(options.host.clone(), options.renderer.clone(), allowed, options.strict_data),
             opts: Arc::clone(&options.opts),
             grains: Arc::clone(&options.grains),
             pillar: Arc::default(),
@@ -117,7 +119,7 @@ impl Planner {
     /// Creates a planner for checks without a reactor: templates have neither grains nor functions.
     pub fn for_check(renderer: &str, strict: bool, opts: &Arc<Map>) -> Self {
         Planner {
-            files: SlsCache::new(Host::new(), renderer.to_owned(), strict),
+            files: SlsCache::new(Host::new(), renderer.to_owned(), AllowedRenderers::of(opts), strict),
             opts: Arc::clone(opts),
             grains: Arc::new(Arc::default),
             pillar: Arc::default(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brine_jinja::{Context, Files, Host, SourceLines};
-use brine_sls::render::{RenderError, Sls};
+use brine_sls::render::{AllowedRenderers, RenderError, Sls};
 use brine_text::glob::{is_pattern, paths};
 use brine_yaml::Located;
 use brine_yaml::untrusted::Words;
@@ -106,6 +106,7 @@ enum Stamp {
 pub(crate) struct SlsCache {
     host: Host,
     renderer: String,
+    allowed: AllowedRenderers,
     /// Whether text from events may not change the structure of rendered text.
     strict: bool,
     sources: Mutex<HashMap<String, (Stamp, Arc<Source>)>>,
@@ -116,8 +117,8 @@ pub(crate) struct SlsCache {
 type Listed = (Instant, Arc<[String]>);
 
 impl SlsCache {
-    pub fn new(host: Host, renderer: String, strict: bool) -> Self {
-        SlsCache { host, renderer, strict, sources: Mutex::default(), listed: Mutex::default() }
+    pub fn new(host: Host, renderer: String, allowed: AllowedRenderers, strict: bool) -> Self {
+        SlsCache { host, renderer, allowed, strict, sources: Mutex::default(), listed: Mutex::default() }
     }
 
     /// Returns the files of an entry: one, or the sorted matches of a glob of paths.
@@ -193,6 +194,7 @@ impl SlsCache {
         } else {
             Sls::compile(path, source, &self.renderer)
         };
+        let sls = sls.and_then(|sls| sls.allowed_by(&self.allowed));
         let sls = sls.map_err(|error| SlsError::Render { path: path.to_owned(), error: Box::new(error) })?;
         let directory = if let Some(directory) = directory {
             Directory::OnDisk(directory)

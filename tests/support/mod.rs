@@ -184,9 +184,15 @@ impl System {
 
     /// Starts a minion without waiting for it.
     pub fn spawn_minion(&mut self, id: &str) {
+        self.spawn_minion_with(id, &[]);
+    }
+
+    /// Starts a minion as [`System::spawn_minion`], with additional environment variables.
+    pub fn spawn_minion_with(&mut self, id: &str, env: &[(&str, &str)]) {
         let log = std::fs::File::options().create(true).append(true).open(self.path(&format!("{id}.log"))).unwrap();
         let child = Command::new(BRINE)
             .args(["salt-minion", "-c", &self.path(&format!("{id}/etc")).display().to_string(), "-l", "info"])
+            .envs(env.iter().copied())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()

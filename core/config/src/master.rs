@@ -174,6 +174,10 @@ shared_options! {
     allow_minion_key_revoke: bool = true,
     /// Whether there are masters below this one, whose syndics pass on its jobs and the returns of their minions.
     order_masters: bool = false,
+    /// Whether `salt` prints the job id first, as with `--show-jid`.
+    show_jid: bool = false,
+    /// Whether `salt` prints a summary, as with `--summary`.
+    cli_summary: bool = false,
     /// Globs of the ids that may act as syndics, with `order_masters`. Brine's own.
     syndics: Vec<String> = vec!["*".into()],
     /// The number of seconds that a job waits for syndics to report which minions run it.

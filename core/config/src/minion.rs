@@ -14,6 +14,10 @@ shared_options! {
 
     /// The id of the minion; by default the content of `minion_id` in the configuration directory, or the host name.
     id: Option<String> = None,
+    /// Whether the host name becomes the id in lower case.
+    minion_id_lowercase: bool = false,
+    /// What is removed from the end of the host name that becomes the id: a domain, or `True` for all of its domains.
+    minion_id_remove_domain: Value = Value::Bool(false),
     /// The address of the master, with or without port, or a list of addresses of several masters.
     master: Vec<String> = vec!["salt".into()],
     /// `str` for a minion that is connected to all of its masters at once; `failover` for one master at a time,
@@ -83,6 +87,9 @@ shared_options! {
     /// The number of seconds between two tries while the name of no master resolves; 0 for pauses of `recon_default` up to
     /// `recon_max`. The minion never ends because of it.
     retry_dns: u64 = 0,
+    /// The maximum number of seconds that the daemon waits before it connects for the first time; the time is random, so
+    /// that hosts that boot at the same moment do not come at once.
+    random_startup_delay: u64 = 0,
     /// The session ciphers that the minion allows, preferred first: `aes-256-gcm` (Brine) and `aes-192-cbc-hmac`
     /// (Salt).
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
@@ -112,10 +119,22 @@ shared_options! {
     /// The maximum size of the kept returns, in bytes.
     return_queue_bytes: usize = 256 << 20,
 
+    /// The execution modules that are not there: names of modules, or of Salt's files of them, such as `cmdmod`. Neither
+    /// are the state modules of these names.
+    disable_modules: Vec<String> = Vec::new(),
+    /// The only execution modules that are there; none for all.
+    whitelist_modules: Vec<String> = Vec::new(),
+    /// The state modules that are not there.
+    disable_states: Vec<String> = Vec::new(),
+    /// The only state modules that are there; none for all.
+    whitelist_state_modules: Vec<String> = Vec::new(),
     /// Directories of people's own state modules.
     states_dirs: Vec<String> = Vec::new(),
     /// What calls the function of a job: the names of executors, in turn until one returns a value; a string or a list.
     module_executors: Value = Value::Nil,
+    /// The user as which the functions of published jobs are called, by `sudo` and `salt-call`, for a minion that runs as
+    /// another user; `''` for the minion's own.
+    sudo_user: String = String::new(),
     /// Directories of people's own modules of grains.
     grains_dirs: Vec<String> = Vec::new(),
     /// Whether SLS files that `master_tops` assign come before those of the top file.
@@ -127,6 +146,8 @@ shared_options! {
 
     /// Static grains.
     grains: Map = Map::new(),
+    /// The grains of the host that are left out: names, globs, or regular expressions.
+    grains_blacklist: Vec<String> = Vec::new(),
     /// The grains that are sent with the authentication request, for the master's `autosign_grains_dir`.
     autosign_grains: Vec<String> = Vec::new(),
     /// The states that run when the minion starts: highstate, sls or top.
@@ -137,6 +158,9 @@ shared_options! {
     file_client: String = "remote".into(),
     /// The file with the certificate authorities that `https://` trusts; by default the system's.
     ca_bundle: Option<PathBuf> = None,
+    /// Which replaced files `file.managed` and its like keep in `file_backup` of the cache directory, unless a state says
+    /// it: `minion` for all, `''` for none.
+    backup_mode: String = String::new(),
     /// The default environment of states.
     saltenv: Option<String> = None,
     /// The default environment of pillar.

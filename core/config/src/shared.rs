@@ -82,6 +82,10 @@ macro_rules! shared_options {
         fileserver_ignoresymlinks: bool = false,
         /// The render pipe of SLS files without a `#!` line.
         renderer: String = "jinja|yaml".into(),
+        /// The renderers that SLS files may not name.
+        renderer_blacklist: Vec<String> = Vec::new(),
+        /// The only renderers that SLS files may name; none for all.
+        renderer_whitelist: Vec<String> = Vec::new(),
         /// The number of steps that a render may take: one per instruction and one per 64 bytes processed. 0 for no
         /// limit.
         template_fuel: u64 = 200_000_000,
@@ -103,6 +107,8 @@ macro_rules! shared_options {
         pillar_merge_lists: bool = false,
         /// Whether included pillar files override the file that includes them.
         pillar_includes_override_sls: bool = false,
+        /// Whether the pillar has the configuration of the master as `master`, to every minion: with its passwords.
+        pillar_opts: bool = false,
         /// Whether errors of rendering pillar files are hidden from minions: they learn only that rendering failed.
         pillar_safe_render_error: bool = true,
         /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer (`gpg`).

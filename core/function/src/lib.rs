@@ -293,6 +293,29 @@ pub trait Overlay<C: 'static>: Send + Sync {
     }
 }
 
+/// The functions of an overlay without those of hidden modules.
+struct Without<C: 'static, F> {
+    overlay: Box<dyn Overlay<C>>,
+    is_hidden: F,
+}
+
+impl<C, F: Fn(&str) -> bool> Without<C, F> {
+    fn filtered(&self, mut functions: Vec<&'static Function<C>>) -> Vec<&'static Function<C>> {
+        functions.retain(|function| !(self.is_hidden)(function.module));
+        functions
+    }
+}
+
+impl<C, F: Fn(&str) -> bool + Send + Sync> Overlay<C> for Without<C, F> {
+    fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        if module.is_some_and(&self.is_hidden) { Vec::new() } else { self.filtered(self.overlay.functions(module)) }
+    }
+
+    fn fallback(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
+        if module.is_some_and(&self.is_hidden) { Vec::new() } else { self.filtered(self.overlay.fallback(module)) }
+    }
+}
+
 /// All functions of one kind, found by their full name. Holds the static lists of the modules, so that creation is free
 /// for functions that are never called.
 pub struct Registry<C: 'static> {
@@ -310,6 +333,14 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Overlay<C> + 'static) -> Self {
         self.overlay = Some(Box::new(overlay));
+        self
+    }
+
+    /// Removes the modules that are hidden, also of functions that are added later.
+    #[must_use]
+    pub fn without(mut self, is_hidden: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.modules.retain(|list| list.first().is_none_or(|function| !is_hidden(function.module)));
+        self.overlay = self.overlay.map(|overlay| Box::new(Without { overlay, is_hidden }) as _);
         self
     }
 

@@ -198,6 +198,30 @@ fn functions_are_found_by_module_and_name() {
 }
 
 #[test]
+fn hidden_modules_have_no_functions() {
+    struct Added;
+
+    impl Overlay<Host> for Added {
+        fn functions(&self, _: Option<&str>) -> Vec<&'static Function<Host>> {
+            vec![&FUNCTIONS[0]]
+        }
+
+        fn fallback(&self, _: Option<&str>) -> Vec<&'static Function<Host>> {
+            vec![&FUNCTIONS[1]]
+        }
+    }
+
+    for (hidden, count) in [("demo", 0), ("other", FUNCTIONS.len())] {
+        let registry = Registry::new(&[FUNCTIONS]).with_overlay(Added).without(move |module| module == hidden);
+        assert_eq!(registry.iter().count(), count, "{hidden}");
+        assert_eq!(registry.get("demo.echo").is_some(), count > 0, "{hidden}");
+        assert_eq!(registry.get("demo.find").is_some(), count > 0, "{hidden}");
+        assert_eq!(registry.has_module("demo"), count > 0, "{hidden}");
+        assert_eq!(registry.has_built_in("demo.find"), count > 0, "{hidden}");
+    }
+}
+
+#[test]
 fn documented_fields_are_documented_arguments() {
     let registry = Registry::new(&[FUNCTIONS]);
     let copy = registry.get("demo.copy").unwrap();

@@ -24,6 +24,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
+use crate::allowed::Allowed;
 use crate::beacons::Configured;
 use crate::custom::{self, CustomModules};
 use crate::local_bus::LocalBus;
@@ -230,6 +231,7 @@ impl Minion {
             Some(bus) => LocalBus::Own { bus, runtime: Handle::current() },
             None => LocalBus::Sockets { directory: config.sock_dir.clone(), names },
         };
+        let (allowed, allowed_states) = (Allowed::functions(config), Allowed::states(config));
         Arc::new_cyclic(|minion| {
             let custom = CustomModules::new(config, events, minion.clone());
             Minion {
@@ -244,8 +246,8 @@ impl Minion {
                 beacons,
                 schedule,
                 jobs,
-                functions: Registry::new(&rooms.functions()).with_overlay(custom::functions(&custom)),
-                states: Registry::new(&rooms.states()).with_overlay(custom::states(&custom)),
+                functions: allowed.of(Registry::new(&rooms.functions()).with_overlay(custom::functions(&custom))),
+                states: allowed_states.of(Registry::new(&rooms.states()).with_overlay(custom::states(&custom))),
                 custom,
                 rooms,
             }

@@ -1,12 +1,12 @@
 //! Executors: what calls the function of a job, by `module_executors` of the job or the configuration.
 //!
-//! `direct_call` is built in and the default; others are people's own modules (`_executors`), asked in turn until one
-//! returns a value.
+//! `direct_call` is built in and the default, and `sudo` replaces the last one if the option `sudo_user` is set; others
+//! are people's own modules (`_executors`), asked in turn until one returns a value.
 
 use brine_function::{Args, CallError, CallResult};
 use brine_value::Value;
 
-use crate::Context;
+use crate::{Context, sudo};
 
 /// The executor that calls the function itself.
 const DIRECT: &str = "direct_call";
@@ -18,13 +18,19 @@ const MOST: usize = 32;
 /// Calls the function of a job through its executors.
 pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
     let wrong = |message: String| CallError::Invocation { function: fun.to_owned(), message };
-    let names = names(context).map_err(wrong)?;
+    let mut names = names(context).map_err(wrong)?;
+    let user = sudo::user(context);
+    if let (Some(_), Some(last)) = (user, names.last_mut()) {
+        sudo::NAME.clone_into(last);
+    }
     if names.iter().all(|name| name == DIRECT) || !is_callable(context, &names, fun) {
         return context.call(fun, args);
     }
     for name in &names {
         let value = if name == DIRECT {
             context.call(fun, args.clone())?
+        } else if let (sudo::NAME, Some(user)) = (name.as_str(), user) {
+            sudo::call(context, user, fun, args.clone())?
         } else {
             let called = context.minion.custom.call_executor(context, name, fun, args.clone());
             called.ok_or_else(|| wrong(format!("Executor '{name}' is not available")))??

@@ -3,6 +3,7 @@
 use brine_config::MinionConfig;
 use brine_ids::MinionId;
 use brine_system::files::{self, FileError};
+use brine_value::Value;
 
 /// The file below `pki_dir` with the public key of the master.
 pub const MASTER_KEY: &str = "minion_master.pub";
@@ -33,5 +34,51 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
         return Ok(id.trim().parse()?);
     }
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    Ok(name.unwrap_or_else(|| "localhost".into()).parse()?)
+    Ok(of_host(config, &name.unwrap_or_else(|| "localhost".into())).parse()?)
+}
+
+/// Returns the id that a host name becomes by `minion_id_lowercase` and `minion_id_remove_domain`.
+fn of_host(config: &MinionConfig, name: &str) -> String {
+    let name = if config.minion_id_lowercase { name.to_lowercase() } else { name.to_owned() };
+    let host = match &config.minion_id_remove_domain {
+        Value::Bool(true) => name.split('.').next(),
+        Value::Str(domain) if !domain.is_empty() => {
+            let start = name.len().checked_sub(domain.len() + 1);
+            let ends = |start: &usize| {
+                let end = name.get(*start..).and_then(|end| end.strip_prefix('.'));
+                end.is_some_and(|end| end.eq_ignore_ascii_case(domain))
+            };
+            start.filter(ends).and_then(|start| name.get(..start))
+        }
+        _ => None,
+    };
+    host.filter(|host| !host.is_empty()).unwrap_or(&name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    #[test]
+    fn the_host_name_becomes_the_id_as_in_salt() {
+        for (name, lower, domain, id) in [
+            ("Web1.Example.com", false, Value::Bool(false), "Web1.Example.com"),
+            ("Web1.Example.com", true, Value::Bool(false), "web1.example.com"),
+            ("Web1.Example.com", false, Value::Bool(true), "Web1"),
+            ("Web1.Example.com", false, "example.com".into(), "Web1"),
+            ("web1.eu.example.com", true, "example.com".into(), "web1.eu"),
+            ("web1.example.com", false, "other.com".into(), "web1.example.com"),
+            ("web1example.com", false, "example.com".into(), "web1example.com"),
+            ("example.com", false, "example.com".into(), "example.com"),
+            ("w\u{e9}b.example.com", false, "example.com".into(), "w\u{e9}b"),
+            ("web1", false, Value::Bool(true), "web1"),
+            ("web1", false, "".into(), "web1"),
+        ] {
+            let given = map! {"minion_id_lowercase" => lower, "minion_id_remove_domain" => domain.clone()};
+            let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+            assert_eq!(of_host(&config, name), id, "{name} {lower} {domain}");
+        }
+    }
 }

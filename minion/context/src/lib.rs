@@ -7,6 +7,8 @@
 //! | [`runners`] | the runner functions of this program, by name |
 //! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
 //! | [`custom`] | people's own modules in Python |
+//! | `allowed` | the modules that the configuration allows |
+//! | `executors`, `sudo` | what calls the function of a job |
 //! | `grains` | the grains, collected when they are first read: [`Grains`] |
 //! | `identity` | the id of a minion |
 //! | [`programs`] | running of programs in a job |
@@ -23,6 +25,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+mod allowed;
 pub mod beacons;
 mod context;
 pub mod custom;
@@ -41,6 +44,7 @@ mod rooms;
 pub mod runners;
 pub mod schedule;
 pub mod state_beacon;
+mod sudo;
 pub mod suggest;
 pub mod template_functions;
 pub mod template_host;

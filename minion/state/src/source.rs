@@ -11,7 +11,7 @@ use brine_function::CallError;
 use brine_jinja::{Context as Variables, Host, HostedFile, ImportCache, Limits, Template, Tree};
 use brine_sls::compile::SlsSource;
 use brine_sls::gpg::Gpg;
-use brine_sls::render::{Settings, Sls, sls_imports, sls_variables, template_imports};
+use brine_sls::render::{AllowedRenderers, Settings, Sls, sls_imports, sls_variables, template_imports};
 use brine_sls::top;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
@@ -23,6 +23,7 @@ pub struct Source {
     trees: [(&'static str, Tree); 3],
     host: Host,
     renderer: String,
+    allowed: AllowedRenderers,
     auto_order: bool,
     gpg: Arc<Gpg>,
     /// What the SLS files of the run share in `stateconf`.
@@ -43,7 +44,7 @@ impl Source {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), ..context.for_template() };
         let host = MinionHost::sharing(context.clone()).host();
         let opts = context.opts();
-        let renderer = shared::renderer(&opts);
+        let (renderer, allowed) = (shared::renderer(&opts), AllowedRenderers::of(&context.config().opts));
         let auto_order = master::state_auto_order(&opts);
         let gpg = Arc::new(Gpg::of(&opts));
         let (imports, template_imports) = (sls_imports(&opts), template_imports(&opts));
@@ -57,6 +58,7 @@ impl Source {
             trees,
             host,
             renderer,
+            allowed,
             auto_order,
             gpg,
             settings: Arc::default(),
@@ -110,8 +112,9 @@ impl Source {
     /// Renders one file; `None` if it does not exist.
     pub fn render_file(&self, path: &str, sls: &str, saltenv: &str) -> Result<Option<Value>, String> {
         let Some(source) = self.context.minion.files.read(path, saltenv)? else { return Ok(None) };
-        let compiled =
-            Sls::compile_sharing(&self.imports, path, &source, &self.renderer).map_err(|error| error.to_string())?;
+        let compiled = Sls::compile_sharing(&self.imports, path, &source, &self.renderer)
+            .and_then(|compiled| compiled.allowed_by(&self.allowed))
+            .map_err(|error| error.to_string())?;
         let mut variables = self.variables(saltenv);
         variables.set_all(&sls_variables(sls, path));
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
@@ -147,8 +150,9 @@ impl Source {
 
     /// Renders the content of an SLS.
     pub fn render_text(&self, text: impl AsRef<[u8]>, saltenv: &str) -> Result<Value, String> {
-        let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer);
-        let compiled = compiled.map_err(|error| error.to_string())?;
+        let compiled = Sls::compile_sharing(&self.template_imports, "template", text, &self.renderer)
+            .and_then(|compiled| compiled.allowed_by(&self.allowed))
+            .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.gpg));
         compiled.render(&self.variables(saltenv), &self.host).map_err(|error| error.to_string())
     }

@@ -59,6 +59,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(status);
     }
     let config = arguments.common.start_with_master(&Map::new())?;
+    arguments.show_jid |= config.show_jid;
+    arguments.summary |= config.cli_summary;
     let mut opts = config.opts.clone();
     if arguments.output_diff {
         opts.insert("state_output_diff".into(), true.into());

@@ -89,10 +89,10 @@ impl PillarSource {
         }
     }
 
-    /// Whether any pillar can be other than empty: there is a top file, or an external source.
+    /// Whether any pillar can be other than empty: there is a top file or an external source, or it has the options.
     pub fn has_sources(&self) -> bool {
         let has_top = |directories: &Vec<_>| tree::find_in(directories, &self.state_top).is_some();
-        external::is_configured(&self.opts) || self.roots.values().any(has_top)
+        external::is_configured(&self.opts) || shared::pillar_opts(&self.opts) || self.roots.values().any(has_top)
     }
 
     /// Renders a minion's pillar. It has errors as a list below `_errors`.
@@ -122,6 +122,11 @@ impl PillarSource {
             external::add_to(self, request, &mut pillar, &mut errors);
         }
         errors.extend(top_errors);
+        if shared::pillar_opts(&self.opts) {
+            let mut master = (*self.opts).clone();
+            master.insert("saltversion".into(), brine_config::SALT_VERSION.into());
+            pillar.insert("master".into(), master.into());
+        }
         self.merging.merge(&mut pillar, request.over.clone());
         self.decrypt(&mut pillar, &mut errors);
         self.merging.merge(&mut pillar, sealed);

@@ -45,6 +45,37 @@ impl Master {
 }
 
 #[test]
+fn the_pillar_has_the_options_of_the_master_on_demand() {
+    let files = &[("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "master: {own: 1}\na: 1")];
+    let pillar = Master::new(files, map! {"pillar_opts" => true, "colour" => "blue"}).of("web1");
+    let shown = pillar.get("master").unwrap();
+    assert_eq!((shown.get("colour"), shown.get("own")), (Some(&"blue".into()), None));
+    assert_eq!(shown.get("saltversion"), Some(&brine_config::SALT_VERSION.into()));
+    assert_eq!(pillar.get("a"), Some(&1.into()));
+    assert_eq!(Master::new(files, map! {}).of("web1").get("master"), Some(&map! {"own" => 1}.into()));
+}
+
+#[test]
+fn renderers_that_are_not_allowed_are_errors_of_the_pillar() {
+    let files = &[
+        ("base/top.sls", "base: {'*': [a, b]}"),
+        ("base/a.sls", "#!py\ndef run(): return {}"),
+        ("base/b.sls", "b: 1"),
+    ];
+    for (opts, disallowed) in [
+        (map! {"renderer_blacklist" => list!["mako", "py"]}, "py"),
+        (map! {"renderer_whitelist" => list!["jinja", "yaml"]}, "py"),
+    ] {
+        let mut opts: Map = opts;
+        opts.insert("pillar_safe_render_error".into(), false.into());
+        let pillar = Master::new(files, opts).of("web1");
+        let errors = pillar.get("_errors").unwrap().to_string();
+        assert!(errors.contains(&format!("The renderer \"{disallowed}\" is disallowed by configuration")), "{errors}");
+        assert_eq!(pillar.get("b"), Some(&1.into()));
+    }
+}
+
+#[test]
 fn a_pillar_without_sources_is_known_to_be_empty() {
     let nothing: &[(&str, &str)] = &[];
     for (files, opts, has_sources) in [
@@ -56,6 +87,7 @@ fn a_pillar_without_sources_is_known_to_be_empty() {
         (nothing, map! {"ext_pillar" => list![]}, false),
         (nothing, map! {"ext_pillar" => list![map! {"nodegroups" => Value::Nil}]}, true),
         (nothing, map! {"ext_pillar" => "a mistake"}, true),
+        (nothing, map! {"pillar_opts" => true}, true),
     ] {
         let master = Master::new(files, opts);
         let source = PillarSource::new(Arc::new(master.opts.clone()));

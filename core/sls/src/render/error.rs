@@ -12,6 +12,9 @@ pub enum RenderError {
     /// An unknown renderer.
     #[error("The renderer \"{0}\" is not available")]
     NotAvailable(String),
+    /// A renderer that the configuration does not allow.
+    #[error("The renderer \"{0}\" is disallowed by configuration (renderer_blacklist, renderer_whitelist)")]
+    Disallowed(String),
     /// A source that is not UTF-8.
     #[error("{0} is not UTF-8 text")]
     NotText(String),
@@ -67,7 +70,7 @@ impl RenderError {
     /// Returns the line of the error, in the template or in the rendered text.
     pub fn line(&self) -> Option<usize> {
         match self {
-            RenderError::NotAvailable(_) | RenderError::NotText(_) => Some(1),
+            RenderError::NotAvailable(_) | RenderError::Disallowed(_) | RenderError::NotText(_) => Some(1),
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),

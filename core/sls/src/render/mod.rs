@@ -17,7 +17,7 @@ use brine_yaml::{GuardedError, Located};
 
 pub use error::RenderError;
 use pipe::Step;
-pub use pipe::{RENDERERS, Renderer, check_pipe};
+pub use pipe::{AllowedRenderers, RENDERERS, Renderer, check_pipe};
 pub use stateconf::Settings;
 
 use super::gpg::Gpg;
@@ -147,6 +147,14 @@ impl Sls {
         let (gpg, settings, imports) = (Arc::default(), Arc::default(), imports.clone());
         let (name, pipe) = (name.to_owned(), pipe.to_owned());
         Ok(Sls { name, pipe, template, source, steps, imports, gpg, settings })
+    }
+
+    /// Returns the SLS if all of its renderers are allowed.
+    ///
+    /// # Errors
+    /// One is not.
+    pub fn allowed_by(self, allowed: &AllowedRenderers) -> Result<Self, RenderError> {
+        allowed.check(&self.pipe).map(|()| self)
     }
 
     /// Sets the keys for the renderer `gpg`.

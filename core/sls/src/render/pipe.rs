@@ -1,5 +1,8 @@
 //! The pipe that a source declares in its first line, such as `#!jinja|yaml`, and the renderers in it.
 
+use brine_config::opts::shared;
+use brine_value::Map;
+
 use super::RenderError;
 
 /// One step of the pipe.
@@ -98,6 +101,30 @@ pub(super) fn steps(pipe: &str) -> Option<Vec<Step>> {
             is_valid.then(|| Step { args: args.trim().to_owned(), ..Step::plain(name) })
         })
         .collect()
+}
+
+/// The renderers that SLS files may name: `renderer_blacklist` and `renderer_whitelist`.
+#[derive(Debug, Clone, Default)]
+pub struct AllowedRenderers {
+    blacklist: Vec<String>,
+    whitelist: Vec<String>,
+}
+
+impl AllowedRenderers {
+    /// Reads the options.
+    pub fn of(opts: &Map) -> Self {
+        let (blacklist, whitelist) = (shared::renderer_blacklist(opts), shared::renderer_whitelist(opts));
+        AllowedRenderers { blacklist, whitelist }
+    }
+
+    /// Checks the renderers of a pipe. Salt skips one that is not allowed, so that its source would be taken for data.
+    pub(super) fn check(&self, pipe: &str) -> Result<(), RenderError> {
+        let is_allowed = |name: &String| {
+            !self.blacklist.contains(name) && (self.whitelist.is_empty() || self.whitelist.contains(name))
+        };
+        let names = steps(pipe).unwrap_or_default().into_iter().map(|step| step.name);
+        names.filter(|name| !is_allowed(name)).map(RenderError::Disallowed).map(Err).next().unwrap_or(Ok(()))
+    }
 }
 
 /// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_own` says whether there is a

@@ -89,6 +89,10 @@ pub fn run(config: MinionConfig, shutdown: CancellationToken) -> BoxFuture<'stat
 
 async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<(), MinionError> {
     metrics::register();
+    tokio::select! {
+        () = tokio::time::sleep(startup_delay(&config)) => {}
+        () = shutdown.cancelled() => return Ok(()),
+    }
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let all = Connected::open_all(config, bus.clone()).await?;
     let first = all.first().ok_or(MinionError::NoMaster)?;
@@ -114,6 +118,15 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
     };
     stop(&all, first, tasks, &shutdown).await;
     result
+}
+
+/// Returns the time before the first connection: a random one up to `random_startup_delay`.
+fn startup_delay(config: &MinionConfig) -> Duration {
+    let delay = Duration::from_secs(config.random_startup_delay).mul_f64(rand::random());
+    if !delay.is_zero() {
+        tracing::info!(?delay, "the start is delayed (random_startup_delay)");
+    }
+    delay
 }
 
 /// Prepares the directories of a daemon and returns the received jobs of earlier runs. Blocks.

@@ -14,6 +14,7 @@ use std::path::Path;
 
 use brine_config::{MinionConfig, SALT_VERSION};
 use brine_system::files;
+use brine_text::glob::expression;
 use brine_value::{Map, Value, map};
 use sha2::{Digest, Sha256};
 
@@ -37,8 +38,16 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
         "brineversion" => brine_config::VERSION,
         "package" => Value::Nil,
     });
+    leave_out(&mut grains, &config.grains_blacklist);
     grains.extend(set_by_hand(config));
     grains
+}
+
+/// Removes the grains that `grains_blacklist` names.
+fn leave_out(grains: &mut Map, blacklist: &[String]) {
+    if !blacklist.is_empty() {
+        grains.retain(|name, _| !blacklist.iter().any(|one| expression(one, &name.to_string())));
+    }
 }
 
 /// Returns the grains set by hand: those of the file `grains` in the configuration directory, and over them `grains:` in
@@ -87,6 +96,23 @@ mod tests {
     use brine_value::list;
 
     use super::*;
+
+    #[test]
+    fn grains_of_the_blacklist_are_left_out() {
+        let all = || map! {"cpu_flags" => 1, "cpuarch" => 2, "ip4_gw" => 3, "ip6_gw" => 4, "os" => 5};
+        for (blacklist, left) in [
+            (&[][..], &["cpu_flags", "cpuarch", "ip4_gw", "ip6_gw", "os"][..]),
+            (&["cpu*", "os"], &["ip4_gw", "ip6_gw"]),
+            (&["ip[0-9]_gw"], &["cpu_flags", "cpuarch", "os"]),
+            (&["ip(4|5)_gw", "s", "["], &["cpu_flags", "cpuarch", "ip6_gw", "os"]),
+        ] {
+            let blacklist: Vec<String> = blacklist.iter().map(|one| (*one).to_owned()).collect();
+            let mut grains = all();
+            leave_out(&mut grains, &blacklist);
+            let names: Vec<String> = grains.keys().map(ToString::to_string).collect();
+            assert_eq!(names, left, "{blacklist:?}");
+        }
+    }
 
     #[test]
     fn the_server_id_is_salts() {

@@ -113,6 +113,12 @@ struct Backup {
 /// Format of the timestamp after the file name in a backup's name.
 const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 
+/// Returns whether a replaced file is kept: by the argument `backup` of a state, or the option `backup_mode` without one.
+pub(crate) fn is_kept(context: &Context, backup: &Value) -> bool {
+    let mode = if backup.is_truthy() { &backup.to_string() } else { &context.config().backup_mode };
+    matches!(mode.as_str(), "minion" | "both")
+}
+
 /// Copies a file to `file_backup` in the cache directory, under a name with a timestamp.
 pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
     let directory = kept_in(context, path.parent().unwrap_or(path));

@@ -149,7 +149,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         verify,
     };
     let attributes = args.place.attributes(context);
-    let backup = args.writing.backup.is_truthy() && args.writing.backup.as_str() != Some("False");
+    let backup = backups::is_kept(&context.call, &args.writing.backup);
     let how = How {
         attrs: args.attrs,
         makedirs: args.place.makedirs,

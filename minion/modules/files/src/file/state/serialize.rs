@@ -9,6 +9,7 @@ use brine_value::{Map, Value, json, map, python};
 use brine_yaml::traverse;
 
 use super::{contents, managed};
+use crate::file::backups;
 
 /// The arguments of `file.serialize`.
 #[derive(Args)]
@@ -74,7 +75,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         replace: true,
         create: args.writing.create,
         show_changes: args.writing.show_changes,
-        backup: args.writing.backup.is_truthy(),
+        backup: backups::is_kept(&context.call, &args.writing.backup),
         umask: managed::umask(context),
         check_cmd: args.writing.check(args.drafts, true),
     };

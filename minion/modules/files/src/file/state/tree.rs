@@ -15,6 +15,7 @@ use super::managed::{self, How};
 use super::operations::{self, ParentDirectories};
 use super::pattern::Choice;
 use super::tree_plan::{Plan, Sources};
+use crate::file::backups;
 
 /// The arguments of `file.recurse`.
 #[derive(Args)]
@@ -101,7 +102,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
         defaults: args.defaults,
         more,
         replace: args.replace,
-        backup: args.backup.is_truthy(),
+        backup: backups::is_kept(&context.call, &args.backup),
         force_links: args.force_symlinks,
         link_mode: args.sym_mode,
     };

@@ -1,0 +1,100 @@
+//! The executor `sudo`: it calls the function of a published job as the user of the option `sudo_user`, by `sudo` and
+//! `salt-call`.
+
+use std::path::{Path, PathBuf};
+
+use brine_function::{Args, CallError, CallResult};
+use brine_value::{Value, json};
+
+use crate::{Context, programs};
+
+/// The name of the executor.
+pub(crate) const NAME: &str = "sudo";
+/// The program that calls functions.
+const TOOL: &str = "salt-call";
+
+/// Returns the user that published jobs run as, if the configuration names one.
+pub(crate) fn user(context: &Context) -> Option<&str> {
+    // As in Salt, `salt-call` and scheduled jobs run as their own user.
+    let is_published = context.job.load.contains_key("tgt_type");
+    Some(context.config().sudo_user.as_str()).filter(|user| is_published && !user.is_empty())
+}
+
+/// Calls a function as a user.
+///
+/// # Errors
+/// `sudo` is not installed or cannot be started.
+pub(crate) fn call(context: &Context, user: &str, fun: &str, args: Args) -> CallResult {
+    let program = std::env::current_exe().map_err(CallError::execution)?;
+    let words = words(tool(&program), user, &context.config().config_dir, fun, args);
+    let done = programs::run(context, &words, &[])?;
+    let answer = json::from_json(&done.stdout).ok();
+    if let Some(answer) = answer.as_ref().and_then(|answer| answer.get("local"))
+        && let Some(value) = answer.get("return")
+    {
+        context.set_retcode(answer.get("retcode").and_then(Value::as_i64).unwrap_or(0));
+        return Ok(value.clone());
+    }
+    context.set_retcode(done.retcode);
+    Ok(done.stderr.into())
+}
+
+/// Returns the words that start `salt-call`: the file of this name beside the program, or else the program itself.
+fn tool(program: &Path) -> Vec<String> {
+    let beside: PathBuf = program.with_file_name(TOOL);
+    if beside.exists() {
+        return vec![beside.display().to_string()];
+    }
+    vec![program.display().to_string(), TOOL.to_owned()]
+}
+
+/// Returns the command. Arguments are in JSON, which `salt-call` reads as the values that they are.
+fn words(tool: Vec<String>, user: &str, directory: &Path, fun: &str, mut args: Args) -> Vec<String> {
+    if matches!(fun, "state.sls" | "state.highstate" | "state.apply") {
+        // The run of this job is one already.
+        args.keyword.insert("concurrent".into(), true.into());
+    }
+    // Without a question for a password, which nobody would answer.
+    let mut words = ["sudo", "-n", "-u", user].map(str::to_owned).to_vec();
+    words.extend(tool);
+    words.extend(["--out=json", "--metadata", "--no-return-event", "-c"].map(str::to_owned));
+    words.extend([directory.display().to_string(), "--".to_owned(), fun.to_owned()]);
+    words.extend(args.positional.iter().map(json::to_json));
+    let given = args.keyword.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
+    words.extend(given.map(|(name, value)| format!("{name}={}", json::to_json(value))));
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::arguments;
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn arguments_arrive_as_they_are() {
+        let args = Args {
+            positional: vec!["a=b".into(), "5".into(), 5.into(), list!["x y", Value::Nil], "'; id".into()],
+            keyword: map! {"saltenv" => "base", "__pub_jid" => "1", "pillar" => map! {"a" => true}},
+        };
+        let words = words(vec!["salt-call".into()], "deploy", Path::new("/etc/salt"), "state.apply", args.clone());
+        let (start, given) = words.split_at(12);
+        let expected =
+            "sudo -n -u deploy salt-call --out=json --metadata --no-return-event -c /etc/salt -- state.apply";
+        assert_eq!(start.join(" "), expected);
+        let read = arguments::parse(given, &[]);
+        assert_eq!(read.positional, args.positional);
+        let keyword = map! {"saltenv" => "base", "pillar" => map! {"a" => true}, "concurrent" => true};
+        assert_eq!(read.keyword, keyword);
+    }
+
+    #[test]
+    fn the_tool_is_a_file_or_part_of_the_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("brine");
+        assert_eq!(tool(&program), [program.display().to_string(), TOOL.to_owned()]);
+        std::fs::write(directory.path().join(TOOL), "").unwrap();
+        assert_eq!(tool(&program), [directory.path().join(TOOL).display().to_string()]);
+    }
+}
