@@ -265,3 +265,24 @@ async fn a_hanging_directory_delays_no_other_backend() {
     support::until("the directory is given up", || outcomes("failed") > 0).await;
     assert!(!system.master_log().contains("hunter2"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn users_of_sudo_may_do_what_their_entries_permit_if_that_is_configured() {
+    for (limited, permitted) in [("True", false), ("False", true)] {
+        let system = System::start(&format!("sudo_acl: {limited}\npublisher_acl: {{fred: ['test.*']}}\n")).await;
+        let ask = |user: &str, fun: &str| {
+            let mut command = within_limit(BRINE);
+            command.args(["salt", "-c", &system.etc(), "--async", "*", fun]).env("SUDO_USER", user);
+            let output = command.stdin(Stdio::null()).output().unwrap();
+            !format!("{}{}", stdout(&output), stderr(&output)).contains(NOT_PERMITTED)
+        };
+        for (user, fun, expected) in [
+            ("fred", "test.ping", true),
+            ("fred", "cmd.run", permitted),
+            ("ann", "test.ping", permitted),
+            ("", "cmd.run", true),
+        ] {
+            assert_eq!(ask(user, fun), expected, "sudo_acl: {limited}, {user} {fun}");
+        }
+    }
+}

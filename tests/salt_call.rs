@@ -161,7 +161,7 @@ fn the_configuration_restricts_what_a_minion_does() {
             format!(
                 "id: m1\nroot_dir: {root}\nfile_roots: {{base: [{root}/srv]}}\ndisable_modules: [cmdmod, hosts]\n\
                  disable_states: [cron]\ngrains_blacklist: [cpu_flags, 'hwaddr*', 'ip(4|6)_gw']\n\
-                 renderer_blacklist: [py]\nbackup_mode: minion\n"
+                 renderer_blacklist: [py]\nbackup_mode: minion\nlock_saltenv: True\n"
             )
             .as_str(),
         ),
@@ -182,6 +182,8 @@ fn the_configuration_restricts_what_a_minion_does() {
         (&["state.apply", "program"], "The renderer \"py\" is disallowed by configuration"),
         (&["state.apply", "template"], "no attribute 'cmd.run'"),
         (&["state.apply", "condition"], "onlyif condition is false"),
+        (&["state.apply", "file", "saltenv=dev"], "lock_saltenv is enabled, saltenv cannot be changed"),
+        (&["state.sls_id", "x", "condition", "saltenv=dev"], "lock_saltenv is enabled, saltenv cannot be changed"),
         (&["cron.list_tab", "root"], "{"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));

@@ -266,6 +266,10 @@ pub static BACKENDS: &[Backend] = &[
 
 /// Opens the returner with this name.
 pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
+    if options.is_disabled(name) {
+        let hint = "; the option disable_returners names it".to_owned();
+        return Err(ReturnerError::Unknown { name: name.to_owned(), hint, known: known() });
+    }
     match BACKENDS.iter().find(|backend| backend.name == name) {
         Some(backend) => (backend.open)(options),
         None => Err(unknown(name)),
@@ -336,11 +340,16 @@ pub fn check(name: &str, options: &Options) -> Result<(), ReturnerError> {
 }
 
 fn unknown(name: &str) -> ReturnerError {
-    let known: Vec<_> = BACKENDS.iter().map(|backend| backend.name).collect();
-    if name == "hipchat" {
-        let hint = "; the service HipChat is gone".to_owned();
-        return ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") };
-    }
-    let hint = nearest(name, &known).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-    ReturnerError::Unknown { name: name.to_owned(), hint, known: known.join(", ") }
+    let hint = if name == "hipchat" {
+        "; the service HipChat is gone".to_owned()
+    } else {
+        let names = BACKENDS.iter().map(|backend| backend.name);
+        nearest(name, names).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default()
+    };
+    ReturnerError::Unknown { name: name.to_owned(), hint, known: known() }
+}
+
+/// Returns the names of all returners.
+fn known() -> String {
+    BACKENDS.iter().map(|backend| backend.name).collect::<Vec<_>>().join(", ")
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use brine_bus::store::BlockingStore;
 use brine_config::BadOption;
+use brine_config::opts::shared;
 use brine_value::{FromValue, Map, Value};
 
 use crate::ReturnerError;
@@ -39,6 +40,13 @@ impl Options {
     pub fn with_grains(mut self, grains: Arc<Map>) -> Self {
         self.grains = grains;
         self
+    }
+
+    /// Returns whether the option `disable_returners` names a returner, or Salt's file of it.
+    pub(crate) fn is_disabled(&self, name: &str) -> bool {
+        let endings = ["", "_return", "_returner"];
+        let is_it = |one: &String| endings.iter().any(|ending| one.strip_suffix(ending) == Some(name));
+        shared::disable_returners(&self.opts).iter().any(is_it)
     }
 
     /// Replaces `{name}` by the grain of this name, as in titles of reports; `{id}` is known without grains. Unknown

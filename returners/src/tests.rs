@@ -1,6 +1,6 @@
 //! Options of returners, and how they are opened.
 
-use brine_value::map;
+use brine_value::{list, map};
 
 use super::*;
 
@@ -17,6 +17,18 @@ fn an_unknown_name_suggests_the_nearest_returner() {
         let expected = format!("unknown returner '{name}': expected one of {}{hint}", known.join(", "));
         assert_eq!(message(name), expected);
     }
+}
+
+#[test]
+fn disabled_returners_are_not_there() {
+    let opts = map! {"disable_returners" => list!["local", "rawfile_json_return"]};
+    let options = Options::new(&opts, None);
+    for name in ["local", "rawfile_json"] {
+        let error = open(name, &options).err().unwrap().to_string();
+        assert!(error.contains("the option disable_returners names it"), "{error}");
+        assert!(open(name, &Options::default()).is_ok(), "{name}");
+    }
+    assert!(open("syslog", &options).is_ok());
 }
 
 #[test]

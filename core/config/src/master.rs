@@ -174,6 +174,8 @@ shared_options! {
     allow_minion_key_revoke: bool = true,
     /// Whether there are masters below this one, whose syndics pass on its jobs and the returns of their minions.
     order_masters: bool = false,
+    /// Whether users of `sudo` may publish only what `publisher_acl` permits to them.
+    sudo_acl: bool = false,
     /// Whether `salt` prints the job id first, as with `--show-jid`.
     show_jid: bool = false,
     /// Whether `salt` prints a summary, as with `--summary`.

@@ -161,6 +161,19 @@ shared_options! {
     /// Which replaced files `file.managed` and its like keep in `file_backup` of the cache directory, unless a state says
     /// it: `minion` for all, `''` for none.
     backup_mode: String = String::new(),
+    /// The host of the proxy to web servers, with `proxy_port`; by default the proxy of the environment (`http_proxy`,
+    /// `https_proxy`, `no_proxy`).
+    proxy_host: String = String::new(),
+    /// The port of the proxy.
+    proxy_port: u16 = 0,
+    /// The user name at the proxy.
+    proxy_username: String = String::new(),
+    /// The password at the proxy.
+    proxy_password: String = String::new(),
+    /// The hosts that are reached without the proxy.
+    no_proxy: Vec<String> = Vec::new(),
+    /// Whether a state run may not have another environment than `saltenv`.
+    lock_saltenv: bool = false,
     /// The default environment of states.
     saltenv: Option<String> = None,
     /// The default environment of pillar.

@@ -86,6 +86,8 @@ macro_rules! shared_options {
         renderer_blacklist: Vec<String> = Vec::new(),
         /// The only renderers that SLS files may name; none for all.
         renderer_whitelist: Vec<String> = Vec::new(),
+        /// The returners that are not there: their names, or those of Salt's files, such as `redis_return`.
+        disable_returners: Vec<String> = Vec::new(),
         /// The number of steps that a render may take: one per instruction and one per 64 bytes processed. 0 for no
         /// limit.
         template_fuel: u64 = 200_000_000,

@@ -259,7 +259,7 @@ impl Access {
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
         let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: shown(caller.name()) };
-        let permitted = match caller.acl() {
+        let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
             _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
             None => true,
             Some(_) if functions.is_empty() => false,
@@ -271,6 +271,14 @@ impl Access {
         let refusal = refusal();
         self.tell_denied(peer, &request.fun.to_string(), &refusal, caller.name()).await;
         Err(refusal)
+    }
+
+    /// Returns the permissions of a user who publishes by `sudo`, if they are limited: `sudo_acl`.
+    fn acl_of_sudo(&self, caller: &Caller) -> Option<Acl> {
+        let Caller::Master(name) = caller else { return None };
+        let is_limited = self.config.sudo_acl && !self.config.publisher_acl.is_empty();
+        let name = name.strip_prefix("sudo_").filter(|_| is_limited)?;
+        Some(Acl::new(&self.external.entries_of_publisher(&self.config.publisher_acl, name)))
     }
 
     fn is_blacklisted<'a>(&self, caller: &Caller, functions: impl IntoIterator<Item = &'a str>) -> bool {

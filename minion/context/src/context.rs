@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use brine_config::{MinionConfig, template_opts};
 use brine_function::{Args, CallError, Registry};
 use brine_host::process::{Children, Output, ProcessError, Program};
 use brine_host::programs::{Programs, System};
+use brine_host::web;
 use brine_ids::{Jid, MinionId};
 use brine_job::orchestration::MasterAccess;
 use brine_python::Leases;
@@ -433,9 +433,9 @@ impl Context {
         &self.minion.config
     }
 
-    /// Returns the file with certificate authorities for web servers, if it replaces the host's own.
-    pub fn ca_bundle(&self) -> Option<&Path> {
-        self.config().ca_bundle.as_deref()
+    /// Returns how web servers are reached by the configuration.
+    pub fn web(&self) -> web::Access {
+        web::Access::of(self.config())
     }
 
     /// Returns the options for templates and functions: those of the state run, or of the configuration.

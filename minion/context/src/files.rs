@@ -16,7 +16,7 @@ pub fn content(context: &Context, url: &str, saltenv: &str) -> Result<Option<Vec
             let (path, saltenv) = in_environment(path, saltenv);
             context.minion.files.read(path, saltenv)
         }
-        Some(("http" | "https", _)) => brine_host::web::fetch(context.ca_bundle(), url).map(Some),
+        Some(("http" | "https", _)) => brine_host::web::fetch(&context.web(), url).map(Some),
         Some(("file", path)) => Ok(std::fs::read(path).ok()),
         Some(_) => Err(format!("sources of this kind are not supported: {url}")),
         None => Ok(std::fs::read(url).ok()),

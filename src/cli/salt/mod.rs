@@ -167,7 +167,7 @@ async fn dispatch(
         let subset = usize::try_from(arguments.subset)?;
         request = choice::subset(&job, request, subset).await?;
     }
-    one_job(&job, &arguments, request, shower).await
+    Box::pin(one_job(&job, &arguments, request, shower)).await
 }
 
 /// Returns the job of the command line.

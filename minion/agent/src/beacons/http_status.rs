@@ -1,6 +1,5 @@
 //! `http_status`: web pages whose status or content is not the expected one.
 
-use std::path::Path;
 use std::time::Duration;
 
 use brine_host::web;
@@ -152,8 +151,8 @@ impl Comparison {
 
 impl Site {
     /// Requests the URL and returns an event for each failed check.
-    fn failures(&self, ca_bundle: Option<&Path>) -> Vec<Map> {
-        let (status, body) = match self.response(ca_bundle) {
+    fn failures(&self, access: &web::Access) -> Vec<Map> {
+        let (status, body) = match self.response(access) {
             Ok(response) => response,
             Err(error) => return vec![map! {"status_code" => Value::Nil, "url" => &self.url, "error" => error}],
         };
@@ -170,10 +169,10 @@ impl Site {
         failures
     }
 
-    fn response(&self, ca_bundle: Option<&Path>) -> Result<(u16, Vec<u8>), String> {
+    fn response(&self, access: &web::Access) -> Result<(u16, Vec<u8>), String> {
         let options = web::Options {
             timeout: self.timeout,
-            ca_bundle: ca_bundle.map(Path::to_owned),
+            access: access.clone(),
             status_is_error: false,
             ..web::Options::default()
         };
@@ -205,9 +204,9 @@ fn failed(url: &str, checks: &[Check], received: &Value) -> Vec<Map> {
 
 impl Beacon for Sites {
     fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let ca_bundle = moment.context.config().ca_bundle.as_deref();
+        let access = &moment.context.web();
         Ok(std::thread::scope(|scope| {
-            let running: Vec<_> = self.0.iter().map(|site| scope.spawn(move || site.failures(ca_bundle))).collect();
+            let running: Vec<_> = self.0.iter().map(|site| scope.spawn(move || site.failures(access))).collect();
             running.into_iter().flat_map(|site| site.join().unwrap_or_default()).collect()
         }))
     }

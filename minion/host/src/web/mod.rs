@@ -1,24 +1,72 @@
-//! The HTTP client: trusted certificates, and error messages.
+//! The HTTP client: trusted certificates, the proxy, and error messages.
 //!
 //! `https://` trusts the certificate authorities of this host, or those in the file `ca_bundle`. A host without any
 //! uses Mozilla's list (webpki).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use ureq::Agent;
+use brine_config::MinionConfig;
 use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, ProxyProtocol};
 
 /// The maximum size of a response, in bytes: it is held in memory.
 pub const MAX_BODY: u64 = 1 << 30;
 
+/// How web servers are reached.
+#[derive(Clone, Default)]
+pub struct Access {
+    /// The file with the trusted certificate authorities, instead of the host's own.
+    pub ca_bundle: Option<PathBuf>,
+    /// The proxy, instead of that of the environment (`http_proxy` and its like).
+    pub proxy: Option<Proxy>,
+}
+
+impl Access {
+    /// Reads the options `ca_bundle`, `proxy_host` and its like, and `no_proxy`.
+    pub fn of(config: &MinionConfig) -> Self {
+        let login = || Some((config.proxy_username.clone(), config.proxy_password.clone()));
+        let proxy = Proxy {
+            host: config.proxy_host.clone(),
+            port: config.proxy_port,
+            login: login().filter(|(user, password)| !user.is_empty() && !password.is_empty()),
+            not_for: config.no_proxy.clone(),
+        };
+        // As in Salt, a proxy needs both.
+        let is_set = !proxy.host.is_empty() && proxy.port != 0;
+        Access { ca_bundle: config.ca_bundle.clone(), proxy: is_set.then_some(proxy) }
+    }
+}
+
+/// An HTTP proxy.
+#[derive(Clone)]
+pub struct Proxy {
+    host: String,
+    port: u16,
+    /// User name and password.
+    login: Option<(String, String)>,
+    /// The hosts that are reached without it.
+    not_for: Vec<String>,
+}
+
+impl Proxy {
+    fn open(&self) -> Result<ureq::Proxy, WebError> {
+        let mut proxy = ureq::Proxy::builder(ProxyProtocol::Http).host(&self.host).port(self.port);
+        if let Some((user, password)) = &self.login {
+            proxy = proxy.username(user).password(password);
+        }
+        let proxy = self.not_for.iter().fold(proxy, |proxy, host| proxy.no_proxy(host));
+        proxy.build().map_err(|error| WebError::Proxy { host: self.host.clone(), reason: error.to_string() })
+    }
+}
+
 /// The settings of the HTTP client.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The timeout of the whole request.
     pub timeout: Duration,
-    /// The file with the trusted certificate authorities, instead of the host's own.
-    pub ca_bundle: Option<PathBuf>,
+    /// How the server is reached.
+    pub access: Access,
     /// Whether certificates are not verified.
     pub trust_anyone: bool,
     /// Whether redirects are followed.
@@ -31,7 +79,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             timeout: Duration::from_secs(60),
-            ca_bundle: None,
+            access: Access::default(),
             trust_anyone: false,
             follow: true,
             status_is_error: true,
@@ -39,7 +87,7 @@ impl Default for Options {
     }
 }
 
-/// The error of reading certificate authorities.
+/// The error of an option of the HTTP client.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The file `ca_bundle` is invalid.
@@ -47,6 +95,14 @@ pub enum WebError {
     Bundle {
         /// The file.
         path: PathBuf,
+        /// The error.
+        reason: String,
+    },
+    /// The proxy is invalid.
+    #[error("the proxy '{host}' (proxy_host) cannot be used: {reason}")]
+    Proxy {
+        /// Its host.
+        host: String,
         /// The error.
         reason: String,
     },
@@ -59,33 +115,36 @@ pub fn agent(options: &Options) -> Result<Agent, WebError> {
         .root_certs(roots(options)?)
         .disable_verification(options.trust_anyone)
         .build();
-    let config = Agent::config_builder()
+    let mut config = Agent::config_builder()
         .timeout_global(Some(options.timeout))
         .max_redirects(if options.follow { 10 } else { 0 })
         .max_redirects_will_error(false)
         .http_status_as_error(options.status_is_error)
         .tls_config(tls);
+    if let Some(proxy) = &options.access.proxy {
+        config = config.proxy(Some(proxy.open()?));
+    }
     Ok(config.build().into())
 }
 
 /// Creates a client with the settings of the configuration.
-pub fn agent_of(ca_bundle: Option<&Path>) -> Result<Agent, String> {
-    agent_with(ca_bundle, false)
+pub fn agent_of(access: &Access) -> Result<Agent, String> {
+    agent_with(access, false)
 }
 
-fn agent_with(ca_bundle: Option<&Path>, trust_anyone: bool) -> Result<Agent, String> {
-    let options = Options { ca_bundle: ca_bundle.map(Path::to_owned), trust_anyone, ..Options::default() };
+fn agent_with(access: &Access, trust_anyone: bool) -> Result<Agent, String> {
+    let options = Options { access: access.clone(), trust_anyone, ..Options::default() };
     agent(&options).map_err(|error| error.to_string())
 }
 
 /// Fetches a URL.
-pub fn fetch(ca_bundle: Option<&Path>, url: &str) -> Result<Vec<u8>, String> {
-    fetch_from(ca_bundle, url, false)
+pub fn fetch(access: &Access, url: &str) -> Result<Vec<u8>, String> {
+    fetch_from(access, url, false)
 }
 
 /// Fetches like [`fetch`]; with `trust_anyone`, without verifying the certificate.
-pub fn fetch_from(ca_bundle: Option<&Path>, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
-    let fetched = fetch_unless(ca_bundle, url, trust_anyone, None)?;
+pub fn fetch_from(access: &Access, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
+    let fetched = fetch_unless(access, url, trust_anyone, None)?;
     Ok(fetched.map(|fetched| fetched.body).unwrap_or_default())
 }
 
@@ -100,7 +159,7 @@ pub struct Fetched {
 
 /// Fetches like [`fetch_from`]; returns `None` if the server's entity tag is still this one.
 pub fn fetch_unless(
-    ca_bundle: Option<&Path>,
+    access: &Access,
     url: &str,
     trust_anyone: bool,
     etag: Option<&str>,
@@ -109,7 +168,7 @@ pub fn fetch_unless(
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
     };
-    let agent = agent_with(ca_bundle, trust_anyone)?;
+    let agent = agent_with(access, trust_anyone)?;
     let report = |error: ureq::Error| match error {
         ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
         error => format!("Error: {} reading {}", error_message(&error), path()),
@@ -174,7 +233,7 @@ pub fn redacted(text: &str) -> String {
 }
 
 fn roots(options: &Options) -> Result<RootCerts, WebError> {
-    let found = brine_tls::authorities(options.ca_bundle.as_deref())
+    let found = brine_tls::authorities(options.access.ca_bundle.as_deref())
         .map_err(|error| WebError::Bundle { path: error.path, reason: error.reason })?;
     Ok(brine_tls::root_certs(&found))
 }
@@ -185,6 +244,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
     use std::sync::Arc;
 
+    use brine_value::{Map, list, map};
     use rustls::pki_types::pem::PemObject;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -239,7 +299,8 @@ mod tests {
         std::fs::write(&bundle, AUTHORITY).unwrap();
         let url = format!("https://localhost:{}/", sealed_server().port());
         let with = |ca_bundle: Option<&PathBuf>, trust_anyone| {
-            let options = Options { ca_bundle: ca_bundle.cloned(), trust_anyone, ..Options::default() };
+            let access = Access { ca_bundle: ca_bundle.cloned(), ..Access::default() };
+            let options = Options { access, trust_anyone, ..Options::default() };
             let mut answer = agent(&options).unwrap().get(&url).call()?;
             answer.body_mut().read_to_string()
         };
@@ -255,11 +316,52 @@ mod tests {
         let empty = directory.path().join("empty.pem");
         std::fs::write(&empty, "no certificate\n").unwrap();
         for path in [empty, directory.path().join("nope.pem")] {
-            let report =
-                agent(&Options { ca_bundle: Some(path.clone()), ..Options::default() }).unwrap_err().to_string();
+            let access = Access { ca_bundle: Some(path.clone()), ..Access::default() };
+            let report = agent(&Options { access, ..Options::default() }).unwrap_err().to_string();
             assert!(report.starts_with(&format!("the certificates in {} (ca_bundle)", path.display())), "{report}");
         }
     }
+
+    /// Starts a server that answers each request with its first line and the login at the proxy.
+    fn echo() -> SocketAddr {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let mut request = [0; 4096];
+                let read = stream.read(&mut request).unwrap();
+                let request = String::from_utf8_lossy(&request[..read]).into_owned();
+                let wanted =
+                    |line: &&str| line.to_lowercase().starts_with("proxy-authorization") || line.contains(" HTTP/");
+                let body = request.lines().filter(wanted).collect::<Vec<_>>().join("|");
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+                stream.write_all((head + &body).as_bytes()).unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn the_proxy_of_the_configuration_is_asked() {
+        let (proxy, server) = (echo(), echo());
+        let given = |more: Map| {
+            let mut given = map! {"proxy_host" => "127.0.0.1", "proxy_port" => proxy.port()};
+            given.extend(more);
+            Access::of(&MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config)
+        };
+        let fetched = |access: &Access, url: &str| String::from_utf8(fetch(access, url).unwrap()).unwrap();
+        let direct = format!("http://127.0.0.1:{}/x", server.port());
+        assert_eq!(fetched(&given(map! {}), "http://files.example/x"), "GET http://files.example/x HTTP/1.1");
+        let login = map! {"proxy_username" => "me", "proxy_password" => "a:b@c"};
+        let said = fetched(&given(login), "http://files.example/x");
+        assert_eq!(said.split('|').count(), 2, "{said}");
+        assert!(said.to_lowercase().contains("proxy-authorization: basic bwu6ytpiqgm="), "{said}");
+        for access in [given(map! {"no_proxy" => list!["127.0.0.1"]}), given(map! {"proxy_port" => 0})] {
+            assert_eq!(fetched(&access, &direct), "GET /x HTTP/1.1");
+        }
+    }
+
     #[test]
     fn the_hosts_authorities_are_trusted() {
         let there = brine_tls::authorities(None).unwrap().len();

@@ -174,7 +174,7 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
     let beside = PathBuf::from(beside);
     let known = || std::fs::read_to_string(&beside).ok().filter(|_| remote.use_etag && path.exists());
     let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
-    let Some(fetched) = web::fetch_unless(context.ca_bundle(), url, remote.trust_anyone, known.as_deref())? else {
+    let Some(fetched) = web::fetch_unless(&context.web(), url, remote.trust_anyone, known.as_deref())? else {
         return Ok(());
     };
     keep(path, &fetched.body)?;

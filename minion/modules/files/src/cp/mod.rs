@@ -193,7 +193,7 @@ pub fn get_url(
     if !has_directory_for(&target, makedirs)? {
         return Ok("".into());
     }
-    write(&target, &web::fetch(context.ca_bundle(), &path).map_err(CallError::Execution)?)
+    write(&target, &web::fetch(&context.web(), &path).map_err(CallError::Execution)?)
 }
 
 /// Render a file as a template, write it to a path or into the cache, and return the path. Further keyword

@@ -20,7 +20,7 @@ const DEFAULT: &str = "https://github.com/saltstack/salt-bootstrap/releases/late
 pub fn gather_bootstrap_script(context: &Context, bootstrap: Option<String>) -> CallResult {
     let source = bootstrap.filter(|source| !source.is_empty()).unwrap_or_else(|| DEFAULT.into());
     let script = if source.contains("://") {
-        web::fetch(context.ca_bundle(), &source).map_err(CallError::execution)?
+        web::fetch(&context.web(), &source).map_err(CallError::execution)?
     } else {
         let failed = |error| CallError::Execution(format!("reading {source} failed: {error}"));
         std::fs::read(&source).map_err(failed)?

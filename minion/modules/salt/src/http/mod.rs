@@ -107,9 +107,11 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
         url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, encoded(params));
     }
     let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
+    let mut access = context.web();
+    access.ca_bundle = text("ca_bundle").map(Into::into).or(access.ca_bundle);
     let options = web::Options {
+        access,
         timeout: brine_runtime::seconds::within(0.001..=1e6, seconds),
-        ca_bundle: text("ca_bundle").map(Into::into).or_else(|| context.config().ca_bundle.clone()),
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
         status_is_error: false,
         ..web::Options::default()

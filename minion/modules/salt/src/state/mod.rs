@@ -144,7 +144,7 @@ pub fn single(
     // A single state is always called: `mock` is rejected as an unknown argument.
     let own = |key: &Value| key.as_str().is_some_and(|key| key != "mock" && is_option(key));
     let (own, args): (Map, Map) = kwargs.into_iter().partition(|(key, _)| own(key));
-    let run = match started_with(context, local(own)?) {
+    let run = match started_with(context, local(context, own)?) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -166,7 +166,7 @@ pub fn high(
     #[default] queue: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let options = local(with(kwargs, [("test", test), ("queue", queue)]))?;
+    let options = local(context, with(kwargs, [("test", test), ("queue", queue)]))?;
     applied_with(context, options, |run| run.data(&data))
 }
 
@@ -177,7 +177,7 @@ pub fn high(
 ///     salt '*' state.low '{"state": "pkg", "fun": "installed", "name": "vi"}'
 #[function]
 pub fn low(context: &Context, data: Map, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
-    let results = match started_with(context, local(with(kwargs, [("queue", queue)]))?) {
+    let results = match started_with(context, local(context, with(kwargs, [("queue", queue)]))?) {
         Ok(run) => one(context, &run, &data)?,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -204,7 +204,7 @@ pub fn template(context: &Context, tem: String, #[default] queue: Value, #[keywo
 ///     salt '*' state.template_str 'a: test.nop'
 #[function(out = "highstate")]
 pub fn template_str(context: &Context, tem: String, #[default] queue: Value, #[keywords] kwargs: Map) -> CallResult {
-    applied_with(context, local(with(kwargs, [("queue", queue)]))?, |run| run.text(&tem))
+    applied_with(context, local(context, with(kwargs, [("queue", queue)]))?, |run| run.text(&tem))
 }
 
 /// Apply one id of SLS files, with its requisites.
@@ -224,7 +224,7 @@ pub fn sls_id(
 ) -> CallResult {
     let kwargs = with(kwargs, [("test", test), ("queue", queue), ("state_events", state_events)]);
     // As in Salt, `exclude` is ignored for an explicit id.
-    let run = match started_with(context, options(in_environment(context, kwargs))?) {
+    let run = match started_with(context, options(context, in_environment(context, kwargs))?) {
         Ok(run) => run,
         Err(errors) => return brine_state::errors(context, errors),
     };
@@ -288,7 +288,7 @@ fn is_option(name: &str) -> bool {
     OPTIONS.contains(&name) || name.starts_with("__pub_")
 }
 
-fn options(mut kwargs: Map) -> Result<Options, CallError> {
+fn options(context: &Context, mut kwargs: Map) -> Result<Options, CallError> {
     fn take<T: FromValue>(kwargs: &mut Map, name: &str) -> Result<Option<T>, CallError> {
         match kwargs.shift_remove(name).filter(|value| !value.is_nil()) {
             None => Ok(None),
@@ -297,11 +297,18 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
                 .map_err(|error| CallError::Execution(format!("argument '{name}': {error}"))),
         }
     }
+    let saltenv: Option<String> = take(&mut kwargs, "saltenv")?;
+    if context.config().lock_saltenv
+        && let Some(saltenv) = &saltenv
+        && saltenv != context.config().saltenv.as_deref().unwrap_or("base")
+    {
+        return Err(CallError::Execution("lock_saltenv is enabled, saltenv cannot be changed".into()));
+    }
     let mut flag = |name: &str| kwargs.get(name).is_some_and(Value::is_truthy);
     let [concurrent, force, mock, state_events] = ["concurrent", "force", "mock", "state_events"].map(&mut flag);
     Ok(Options {
         test: take(&mut kwargs, "test")?,
-        saltenv: take(&mut kwargs, "saltenv")?,
+        saltenv,
         pillarenv: take(&mut kwargs, "pillarenv")?,
         pillar: match kwargs.shift_remove("pillar") {
             None | Some(Value::Nil) => Map::new(),
@@ -329,8 +336,8 @@ fn options(mut kwargs: Map) -> Result<Options, CallError> {
 }
 
 /// Returns the options of a run without SLS files, which the master's options do not apply to.
-fn local(kwargs: Map) -> Result<Options, CallError> {
-    Ok(Options { local_state: true, ..options(kwargs)? })
+fn local(context: &Context, kwargs: Map) -> Result<Options, CallError> {
+    Ok(Options { local_state: true, ..options(context, kwargs)? })
 }
 
 /// Starts a run, which excludes other runs.
@@ -348,7 +355,7 @@ fn applied(
     kwargs: Map,
     high: impl FnOnce(&StateRun) -> Result<HighData, Vec<String>>,
 ) -> Result<Value, CallError> {
-    applied_with(context, options(kwargs)?, high)
+    applied_with(context, options(context, kwargs)?, high)
 }
 
 fn applied_with(
@@ -384,7 +391,7 @@ fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError>
 
 /// Applies the states of a top file for this minion.
 fn of_top_file(context: &Context, state_top: Option<String>, kwargs: Map) -> Result<Value, CallError> {
-    let options = Options { state_top, ..options(kwargs)? };
+    let options = Options { state_top, ..options(context, kwargs)? };
     dynamic::autoload(context);
     let run = match started_with(context, options) {
         Ok(run) => run,

@@ -56,7 +56,7 @@ fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError
 }
 
 fn run(context: &Context, directory: &Path, kwargs: Map) -> Result<Value, CallError> {
-    let mut options = options(kwargs)?;
+    let mut options = options(context, kwargs)?;
     if let Err(refusal) = brine_state::only_run(context, &options) {
         return brine_state::errors(context, refusal);
     }

@@ -189,7 +189,7 @@ pub(super) fn shown(
     kwargs: Map,
     look: impl FnOnce(&StateRun) -> Result<Value, Vec<String>>,
 ) -> Result<Value, CallError> {
-    let options = Options { exclude: Vec::new(), ..options(kwargs)? };
+    let options = Options { exclude: Vec::new(), ..options(context, kwargs)? };
     let run = StateRun::new(context, options).map_err(NoPillar::error)?;
     look(&run).or_else(|errors| brine_state::errors(context, errors))
 }

@@ -198,7 +198,7 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
 /// Fetches a file from a web server. With `use_etag`, it is cached for the next run.
 fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>, String> {
     if !verify.use_etag {
-        return web::fetch_from(context.call.ca_bundle(), url, verify.trust_anyone);
+        return web::fetch_from(&context.call.web(), url, verify.trust_anyone);
     }
     let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
     let path = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
@@ -229,7 +229,7 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
 
 /// Whether a web server has a file at a URL.
 pub(crate) fn is_there(context: &StateContext, url: &str) -> bool {
-    web::agent_of(context.call.ca_bundle()).is_ok_and(|agent| agent.head(url).call().is_ok())
+    web::agent_of(&context.call.web()).is_ok_and(|agent| agent.head(url).call().is_ok())
 }
 
 fn digest(content: &[u8], kind: &str) -> String {
