@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
-use brine_crypt::{Cipher, PrivateKey};
+use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Envelope, TOPIC_GCM, purpose};
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
@@ -254,16 +254,24 @@ async fn requests_for_files_outside_of_the_roots_are_logged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_publish_is_accepted_once() {
-    let system = System::start("").await;
+    for algorithm in SignatureAlgorithm::ALL {
+        let system = System::start(&format!("publish_signing_algorithm: {algorithm}\n")).await;
+        publishes_are_accepted_once(&system, *algorithm).await;
+    }
+}
+
+async fn publishes_are_accepted_once(system: &System, algorithm: SignatureAlgorithm) {
     let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
     for cipher in Cipher::ALL {
         let topic: &[u8] = if *cipher == Cipher::Aes256Gcm { TOPIC_GCM } else { b"" };
         let mut publishes = Subscriber::connect(&endpoint, &[topic], Limits::default()).await.unwrap();
-        let channel = channel(&system, *cipher);
+        let channel = channel(system, *cipher);
         channel.authenticate().await.unwrap();
         assert!(system.tool("salt", &["--async", channel_id(*cipher).as_str(), "test.ping"]).status.success());
         let frames = tokio::time::timeout(support::LONG, publishes.recv()).await.unwrap().unwrap();
         let payload = frames.last().unwrap();
+        let envelope = msgpack::unpack(payload).unwrap();
+        assert_eq!(envelope.get("sig_algo"), Some(&algorithm.name().into()), "{cipher}");
         assert_eq!(channel.open_publish(payload).unwrap().fun, "test.ping".into());
         for _ in 0..2 {
             let refused = channel.open_publish(payload).unwrap_err().to_string();
@@ -306,7 +314,7 @@ async fn minions_cannot_forge_publishes_of_the_master() {
         };
         // Every minion has this key: it protects against unauthenticated peers, not against minions.
         let sealed = rogue.publish.seal(&msgpack::pack_map(&job), None, purpose::PUBLISH);
-        let algorithm = brine_crypt::SignatureAlgorithm::default();
+        let algorithm = SignatureAlgorithm::default();
         let signed = map! {"sig" => rogue.key.sign(&sealed, algorithm).unwrap(), "sig_algo" => algorithm.name()};
         for (more, said) in [(map! {}, "is not signed with the master's key"), (signed, "the signature is invalid")] {
             let mut envelope = map! {"enc" => "aes", "load" => sealed.clone()};

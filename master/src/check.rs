@@ -8,6 +8,7 @@ use brine_auth::{AuthError, ExternalAuth};
 use brine_bus::SocketNames;
 use brine_check::Finding;
 use brine_config::MasterConfig;
+use brine_crypt::SignatureAlgorithm;
 use brine_function::Registry;
 use brine_reactor::Entries;
 use brine_runtime::executors::Executors;
@@ -56,6 +57,8 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
             findings.push(Finding::refused(format!("option '{option}': {error}")));
         }
     }
+    let error = config.publish_signing_algorithm.parse::<SignatureAlgorithm>().err();
+    findings.extend(error.map(|error| Finding::refused(format!("option 'publish_signing_algorithm': {error}"))));
     match Entries::from_opts(&config.opts) {
         Ok(entries) => {
             let files = brine_reactor::check_files(&entries, &config.renderer, config.reactor_strict_data);
@@ -186,6 +189,7 @@ mod tests {
                 map! {"reactor_cooldown" => map! {"x" => 60}},
                 Some("option 'reactor': 'reactor_cooldown': 'x': no entry of"),
             ),
+            (map! {"publish_signing_algorithm" => "none"}, Some("option 'publish_signing_algorithm': ")),
             (map! {"interface" => "203.0.113.7"}, Some("option 'publish_port': listening on 203.0.113.7:0 failed: ")),
             (
                 map! {"ext_pillar" => list![map! {"reclass" => map! {}}]},

@@ -154,6 +154,8 @@ shared_options! {
     ciphers: Vec<String> = vec!["aes-256-gcm".into(), "aes-192-cbc-hmac".into()],
     /// Whether publishes with Salt's cipher are signed. Publishes with AES-256-GCM always are.
     sign_pub_messages: bool = true,
+    /// The algorithm of the signatures of publishes: PKCS1v15-SHA1, or PKCS1v15-SHA224 for minions in FIPS mode.
+    publish_signing_algorithm: String = "PKCS1v15-SHA1".into(),
     /// Whether unsigned returns are refused; minions sign them with `minion_sign_messages`.
     require_minion_sign_messages: bool = false,
     /// Whether returns with an invalid signature are refused instead of only logged.

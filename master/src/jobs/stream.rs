@@ -176,7 +176,7 @@ impl PublishStream {
         let mut envelope = map! {"enc" => "aes"};
         // Every minion has the key of the stream, and could forge unsigned publishes.
         if self.config.sign_pub_messages || cipher == Cipher::Aes256Gcm {
-            let algorithm = SignatureAlgorithm::default();
+            let algorithm: SignatureAlgorithm = self.config.publish_signing_algorithm.parse()?;
             envelope.insert("sig_algo".into(), algorithm.name().into());
             envelope.insert("sig".into(), self.identity.private_key.sign(&sealed, algorithm)?.into());
         }
