@@ -306,6 +306,12 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     );
     let found = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
     assert_eq!(found, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
+    // The same by options, and a group of hosts.
+    system.write(
+        "etc/master.d/ssh.conf",
+        &format!("roster: sshconfig\nssh_config_file: {config}\nssh_list_nodegroups: {{inner: [far, other]}}\n"),
+    );
+    assert_eq!(ssh_json(&system, &["-N", "inner", "test.ping"]), json::from_json(r#"{"far": true}"#).unwrap());
 }
 
 /// A host that sends what it likes.

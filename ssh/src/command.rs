@@ -22,6 +22,8 @@ pub struct Options {
     pub connect_timeout: u64,
     /// The seconds between two checks that a host is there; 0 for none.
     pub keepalive: Option<u64>,
+    /// The number of checks without an answer after which the connection ends.
+    pub keepalive_count: Option<u64>,
     /// Further options of `ssh` (`--ssh-option`), each without `-o`.
     pub ssh_options: Vec<String>,
 }
@@ -33,7 +35,7 @@ pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, li
     let mut option = |name: &str, value: &str| all.extend(["-o".to_owned(), format!("{name}={value}")]);
     option("ConnectTimeout", &host.timeout.unwrap_or(options.connect_timeout).to_string());
     option("ServerAliveInterval", &options.keepalive.unwrap_or(15).to_string());
-    option("ServerAliveCountMax", "4");
+    option("ServerAliveCountMax", &options.keepalive_count.unwrap_or(4).to_string());
     option("NumberOfPasswordPrompts", "1");
     if host.passwd.is_none() && host.priv_passwd.is_none() {
         option("BatchMode", "yes");

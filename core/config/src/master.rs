@@ -288,6 +288,10 @@ shared_options! {
     roster_dir: PathBuf = "/etc/salt/roster.d".into(),
     /// The domain of hosts of the roster `dir` that have no `host`.
     roster_domain: String = String::new(),
+    /// The file of the roster `sshconfig`; by default `~/.ssh/config`.
+    ssh_config_file: Option<PathBuf> = None,
+    /// Groups of hosts for `salt-ssh -N`, each a list of ids, or ids separated by commas.
+    ssh_list_nodegroups: Map = Map::new(),
     /// The file of the roster `sshknownhosts`.
     ssh_known_hosts_file: PathBuf = "/etc/ssh/ssh_known_hosts".into(),
     /// The host and port of the range server, for the roster `range` and the targets of `salt-ssh -R`.
@@ -308,6 +312,8 @@ shared_options! {
     ssh_passwd: Option<String> = None,
     /// The private key, or `agent-forwarding`, unless the roster names one.
     ssh_priv: Option<String> = None,
+    /// Whether the private key is `~/.ssh/id_rsa`, if there is one.
+    ssh_use_home_key: bool = false,
     /// The passphrase of the private key.
     ssh_priv_passwd: Option<String> = None,
     /// Whether functions run as root by `sudo`.
@@ -316,6 +322,12 @@ shared_options! {
     ssh_sudo_user: Option<String> = None,
     /// The number of seconds that connecting to a host may take.
     ssh_timeout: u64 = 60,
+    /// Whether `ssh` checks that a host is there.
+    ssh_keepalive: bool = true,
+    /// The number of seconds between two checks that a host is there; 15 by default.
+    ssh_keepalive_interval: Option<u64> = None,
+    /// The number of checks without an answer after which a connection ends; 4 by default.
+    ssh_keepalive_count_max: Option<u64> = None,
     /// The number of seconds that a connection to a host stays open for further calls; 0 for none.
     ssh_control_persist: u64 = 60,
     /// The directory of the static programs for hosts, such as `brine-ssh-host-aarch64`.

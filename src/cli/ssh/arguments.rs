@@ -133,8 +133,8 @@ pub(super) struct SshOptions {
     /// The seconds between two checks that a host is there
     #[arg(long, value_name = "SECONDS", value_parser = usage::integer)]
     pub keepalive_interval: Option<i64>,
-    /// Accepted for compatibility with Salt
-    #[arg(long, value_name = "N", value_parser = usage::integer, hide = true)]
+    /// The number of checks without an answer after which a connection ends
+    #[arg(long, value_name = "N", value_parser = usage::integer)]
     pub keepalive_count_max: Option<i64>,
     /// Do not check that a host is there
     #[arg(long)]
@@ -151,9 +151,13 @@ impl Arguments {
         default_file: PathBuf,
     ) -> RosterOptions {
         let roster = self.roster.clone().unwrap_or_else(|| config.roster.clone());
-        let file = self.roster_file.clone().or_else(|| config.roster_file.clone()).unwrap_or(default_file);
         // A configuration of ssh has users and ports of its own.
         let is_ssh_config = roster == "sshconfig";
+        let of_ssh = || config.ssh_config_file.clone().or_else(|| in_home("config")).filter(|_| is_ssh_config);
+        let named = self.roster_file.clone().or_else(|| config.roster_file.clone());
+        let file = named.or_else(of_ssh).unwrap_or(default_file);
+        let home_key = || in_home("id_rsa").filter(|key| config.ssh_use_home_key && key.is_file());
+        let key = || home_key().map(|key| key.display().to_string()).or_else(|| config.ssh_priv.clone());
         let user = Some(config.ssh_user.clone()).filter(|_| !is_ssh_config);
         RosterOptions {
             roster,
@@ -162,12 +166,12 @@ impl Arguments {
             user: self.ssh.user.clone().or(user),
             port: config.ssh_port.filter(|_| !is_ssh_config),
             passwd: password.or_else(|| config.ssh_passwd.clone()).filter(|password| !password.is_empty()),
-            key: self.ssh.key.clone().or_else(|| config.ssh_priv.clone()).filter(|key| !key.is_empty()),
+            key: self.ssh.key.clone().or_else(key).filter(|key| !key.is_empty()),
             priv_passwd: self.ssh.priv_passwd.clone().or_else(|| config.ssh_priv_passwd.clone()),
             sudo: self.ssh.sudo || config.ssh_sudo,
             sudo_user: config.ssh_sudo_user.clone().filter(|user| !user.is_empty()),
             identities_only: self.ssh.identities_only || config.ssh_identities_only,
-            nodegroups: config.nodegroups.clone(),
+            nodegroups: nodegroups(config),
             opts: config.opts.clone(),
             directory: config.roster_dir.clone(),
             domain: config.roster_domain.clone(),
@@ -187,12 +191,18 @@ impl Arguments {
         let forwards = forwards.map(|one| {
             format!("RemoteForward={}", one.trim().replacen(':', " ", usize::from(one.matches(':').count() == 2)))
         });
-        let keepalive = if self.ssh.disable_keepalive { Some(0) } else { self.ssh.keepalive_interval };
+        let given = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+        let keepalive = if self.ssh.disable_keepalive || !config.ssh_keepalive {
+            Some(0)
+        } else {
+            given(self.ssh.keepalive_interval).or(config.ssh_keepalive_interval)
+        };
         Options {
             ignore_host_keys: self.ssh.ignore_host_keys || config.ignore_host_keys,
             no_host_keys: self.ssh.no_host_keys,
             connect_timeout: config.ssh_timeout,
-            keepalive: keepalive.and_then(|seconds| u64::try_from(seconds).ok()),
+            keepalive,
+            keepalive_count: given(self.ssh.keepalive_count_max).or(config.ssh_keepalive_count_max),
             ssh_options: self.ssh.options.iter().chain(&config.ssh_options).cloned().chain(forwards).collect(),
         }
     }
@@ -214,10 +224,69 @@ impl Arguments {
     }
 }
 
+/// Returns the path of a file in the directory of `ssh` of the caller.
+fn in_home(name: &str) -> Option<PathBuf> {
+    std::env::home_dir().map(|home| home.join(".ssh").join(name))
+}
+
+/// Returns the node groups of the configuration, and over them the lists of hosts of `ssh_list_nodegroups`.
+fn nodegroups(config: &MasterConfig) -> Map {
+    let mut groups = config.nodegroups.clone();
+    for (name, ids) in &config.ssh_list_nodegroups {
+        let ids = match ids {
+            Value::List(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        };
+        groups.insert(name.clone(), format!("L@{ids}").into());
+    }
+    groups
+}
+
 /// Returns the ports of `ssh_scan_ports`; what is no port is left out.
 fn scan_ports(option: &Value) -> Vec<u16> {
     match option {
         Value::List(ports) => ports.iter().filter_map(|port| port.to_string().parse().ok()).collect(),
         other => other.to_string().split(',').filter_map(|port| port.trim().parse().ok()).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use brine_value::{list, map};
+    use clap::Parser;
+
+    use super::*;
+
+    #[test]
+    fn the_configuration_says_what_the_command_line_does_not() {
+        let given = map! {
+            "roster" => "sshconfig", "ssh_config_file" => "/x/config", "ssh_priv" => "/x/key",
+            "ssh_keepalive_interval" => 30, "ssh_keepalive_count_max" => 2, "nodegroups" => map! {"a" => "web*"},
+            "ssh_list_nodegroups" => map! {"b" => list!["web1", "db1"], "c" => "web1,web2"},
+        };
+        let config = |more: Map| {
+            let mut given = given.clone();
+            given.extend(more);
+            MasterConfig::load(Path::new("/nonexistent"), &given).unwrap().config
+        };
+        let parsed = |words: &[&str]| Arguments::try_parse_from([&["salt-ssh"], words].concat()).unwrap();
+        let roster = |words: &[&str]| parsed(words).roster_options(&config(map! {}), None, "/etc/salt/roster".into());
+        assert_eq!(roster(&[]).file, Path::new("/x/config"));
+        assert_eq!(roster(&["--roster=flat"]).file, Path::new("/etc/salt/roster"));
+        assert_eq!(roster(&["--roster-file=/y"]).file, Path::new("/y"));
+        assert_eq!((roster(&[]).key.as_deref(), roster(&["--priv=/y"]).key.as_deref()), (Some("/x/key"), Some("/y")));
+        let groups = map! {"a" => "web*", "b" => "L@web1,db1", "c" => "L@web1,web2"};
+        assert_eq!(roster(&[]).nodegroups, groups);
+        for (words, more, expected) in [
+            (&[][..], map! {}, (Some(30), Some(2))),
+            (&["--keepalive-interval=5", "--keepalive-count-max=9"], map! {}, (Some(5), Some(9))),
+            (&["--disable-keepalive"], map! {}, (Some(0), Some(2))),
+            (&[], map! {"ssh_keepalive" => false}, (Some(0), Some(2))),
+        ] {
+            let options = parsed(words).ssh_options(&config(more));
+            assert_eq!((options.keepalive, options.keepalive_count), expected, "{words:?}");
+        }
     }
 }
