@@ -255,7 +255,7 @@ mod tests {
     use std::path::Path;
 
     use brine_value::{list, map};
-    use clap::Parser;
+    use clap::CommandFactory;
 
     use super::*;
 
@@ -271,7 +271,10 @@ mod tests {
             given.extend(more);
             MasterConfig::load(Path::new("/nonexistent"), &given).unwrap().config
         };
-        let parsed = |words: &[&str]| Arguments::try_parse_from([&["salt-ssh"], words].concat()).unwrap();
+        let parsed = |words: &[&str]| -> Arguments {
+            let words = words.iter().map(Into::into).collect();
+            usage::parse("salt-ssh", "", Arguments::command(), words).unwrap()
+        };
         let roster = |words: &[&str]| parsed(words).roster_options(&config(map! {}), None, "/etc/salt/roster".into());
         assert_eq!(roster(&[]).file, Path::new("/x/config"));
         assert_eq!(roster(&["--roster=flat"]).file, Path::new("/etc/salt/roster"));

@@ -1,5 +1,6 @@
 //! `mount`: states of file systems and swap space.
 
+mod differing;
 mod mounted;
 
 use brine_context::{StateContext, StateReturn};

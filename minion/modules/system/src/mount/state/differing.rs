@@ -1,0 +1,141 @@
+//! The options that distinguish an active mount from the desired one.
+
+use brine_host::accounts::Accounts;
+
+use super::mounted::Desired;
+use crate::mount::active::{Mount, numbered};
+
+/// Options that `mount` accepts but the system does not show.
+const INVISIBLE: [&str; 23] = [
+    "_netdev",
+    "actimeo",
+    "bg",
+    "comment",
+    "defaults",
+    "delay_connect",
+    "direct-io-mode",
+    "intr",
+    "loop",
+    "nointr",
+    "nobootwait",
+    "nofail",
+    "password",
+    "reconnect",
+    "retry",
+    "soft",
+    "auto",
+    "users",
+    "bind",
+    "nonempty",
+    "transform_symlinks",
+    "port",
+    "backup-volfile-servers",
+];
+
+/// Options that the system shows, if at all, without their values.
+const INVISIBLE_KEYS: [&str; 8] =
+    ["actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile"];
+
+/// Converts `size=2m` to kilobytes, as shown by the system.
+fn in_kilobytes(opt: &str) -> Option<String> {
+    let size = opt.strip_prefix("size=")?;
+    let (digits, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
+    let factor = match unit {
+        "k" => 1,
+        "m" => 1024,
+        "g" => 1024 * 1024,
+        _ => return None,
+    };
+    Some(format!("size={}k", digits.parse::<u64>().ok()?.checked_mul(factor)?))
+}
+
+/// Returns the options that the system would show but does not.
+pub(super) fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
+    let accounts = Accounts::read();
+    let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
+    let sizes: Vec<String> = active.iter().filter_map(|opt| in_kilobytes(opt)).collect();
+    let own = wanted.ignore_fs_keys.get(wanted.fstype.as_str()).map(crate::mount::options);
+    let ignored = |key: &str| match &own {
+        Some(own) => own.iter().any(|own| own == key),
+        None => wanted.fstype == "ramfs" && key == "size",
+    };
+    let has = |list: &[&str], more: &[String], opt: &str| list.contains(&opt) || more.iter().any(|more| more == opt);
+    let mut differing = Vec::new();
+    for opt in &wanted.opts {
+        let mut opt = match (wanted.translate.get(opt.as_str()), opt.as_str()) {
+            (Some(other), _) => other.to_string(),
+            (None, "tcp") => "proto=tcp".into(),
+            (None, "udp") => "proto=udp".into(),
+            (None, opt) => opt.to_owned(),
+        };
+        let key = opt.split('=').next().unwrap_or_default().to_owned();
+        if has(&INVISIBLE_KEYS, &wanted.invisible_keys, &key) || ignored(&key) {
+            continue;
+        }
+        if let (Some(size), false) = (in_kilobytes(&opt), sizes.is_empty()) {
+            differing.extend((!sizes.contains(&size)).then_some(size));
+            continue;
+        }
+        // File systems in memory show their other options in forms of their own.
+        if !sizes.is_empty() {
+            continue;
+        }
+        if wanted.fstype == "cifs" && key == "user" {
+            opt = opt.replacen("user", "username", 1);
+        }
+        let opt = numbered(&in_kilobytes(&opt).unwrap_or(opt), &accounts);
+        if !active.contains(&opt) && !has(&INVISIBLE, &wanted.invisible, &opt) {
+            differing.push(opt);
+        }
+    }
+    differing
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::map;
+
+    use super::*;
+
+    fn differ(fstype: &str, wanted: &[&str], active: &[&str]) -> String {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let wanted = Desired {
+            name: "/x".into(),
+            device: "/dev/x".into(),
+            fstype: fstype.into(),
+            mkmnt: false,
+            opts: list(wanted),
+            dump: 0.into(),
+            pass: 0.into(),
+            config: String::new(),
+            persist: false,
+            mount: true,
+            user: None,
+            match_on: Vec::new(),
+            device_name_regex: Vec::new(),
+            invisible: list(&["hidden"]),
+            invisible_keys: list(&["secret"]),
+            ignore_fs_keys: map! {"zfs" => "quota"},
+            translate: map! {"ro" => "read-only"},
+            bind_copy: true,
+        };
+        differing(&wanted, &Mount { superopts: list(active), ..Mount::default() }).join(" ")
+    }
+
+    #[test]
+    fn options_differ_if_the_system_would_show_them() {
+        for (fstype, wanted, active, expected) in [
+            ("ext4", &["defaults", "noatime", "hidden", "secret=5", "nofail"][..], &["noatime"][..], ""),
+            ("ext4", &["noatime", "nodev"], &["nodev"], "noatime"),
+            ("ext4", &["ro", "uid=root"], &["rw", "uid=0"], "read-only"),
+            ("nfs", &["tcp", "retry=5", "vers=4"], &["proto=tcp", "vers=3"], "vers=4"),
+            ("tmpfs", &["size=1g", "mode=0755"], &["size=1048576k", "mode=755"], ""),
+            ("tmpfs", &["size=2m"], &["size=1024k"], "size=2048k"),
+            ("cifs", &["user=fred"], &["username=fred"], ""),
+            ("ramfs", &["size=5m"], &["rw"], ""),
+            ("zfs", &["quota=5", "size=1k"], &["rw"], "size=1k"),
+        ] {
+            assert_eq!(differ(fstype, wanted, active), expected, "{fstype} {wanted:?}");
+        }
+    }
+}
