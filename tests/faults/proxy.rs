@@ -96,6 +96,10 @@ async fn serve(
                 let Ok((near, _)) = accepted else { continue };
                 let (mode, delay, mut cuts) = (mode.clone(), Arc::clone(&delay), cuts.clone());
                 cuts.mark_unchanged();
+                // Accepted at the moment of a cut that this receiver takes for an earlier one.
+                if *mode.borrow() == Mode::Refuse {
+                    continue;
+                }
                 tokio::spawn(async move {
                     let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else { return };
                     let _ = (near.set_nodelay(true), far.set_nodelay(true));
