@@ -162,7 +162,7 @@ shared_options! {
     /// it: `minion` for all, `''` for none.
     backup_mode: String = String::new(),
     /// The host of the proxy to web servers, with `proxy_port`; by default the proxy of the environment (`http_proxy`,
-    /// `https_proxy`, `no_proxy`).
+    /// `https_proxy`, `no_proxy`). It must permit `CONNECT`, also to the ports of `http://`.
     proxy_host: String = String::new(),
     /// The port of the proxy.
     proxy_port: u16 = 0,

@@ -38,7 +38,7 @@ impl Access {
     }
 }
 
-/// An HTTP proxy.
+/// An HTTP proxy. It is asked for a connection to the server (`CONNECT`), also for `http://`.
 #[derive(Clone)]
 pub struct Proxy {
     host: String,
@@ -322,19 +322,32 @@ mod tests {
         }
     }
 
-    /// Starts a server that answers each request with its first line and the login at the proxy.
+    /// Reads the head of a request to its end: a connection that is closed with unread data is reset.
+    fn head(stream: &mut impl Read) -> String {
+        let (mut head, mut part) = (Vec::new(), [0; 1024]);
+        while !head.ends_with(b"\r\n\r\n") {
+            let read = stream.read(&mut part).unwrap();
+            head.extend_from_slice(&part[..read]);
+        }
+        String::from_utf8(head).unwrap()
+    }
+
+    /// Starts a server, and a proxy to whatever is asked for, that answers with the first lines of the requests and the
+    /// login at the proxy.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let mut request = [0; 4096];
-                let read = stream.read(&mut request).unwrap();
-                let request = String::from_utf8_lossy(&request[..read]).into_owned();
+                let mut asked = head(&mut stream);
+                if asked.starts_with("CONNECT") {
+                    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
+                    asked += &head(&mut stream);
+                }
                 let wanted =
                     |line: &&str| line.to_lowercase().starts_with("proxy-authorization") || line.contains(" HTTP/");
-                let body = request.lines().filter(wanted).collect::<Vec<_>>().join("|");
+                let body = asked.lines().filter(wanted).collect::<Vec<_>>().join("|");
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 stream.write_all((head + &body).as_bytes()).unwrap();
             }
@@ -352,10 +365,11 @@ mod tests {
         };
         let fetched = |access: &Access, url: &str| String::from_utf8(fetch(access, url).unwrap()).unwrap();
         let direct = format!("http://127.0.0.1:{}/x", server.port());
-        assert_eq!(fetched(&given(map! {}), "http://files.example/x"), "GET http://files.example/x HTTP/1.1");
+        let through = "CONNECT files.example:80 HTTP/1.1|GET /x HTTP/1.1";
+        assert_eq!(fetched(&given(map! {}), "http://files.example/x"), through);
         let login = map! {"proxy_username" => "me", "proxy_password" => "a:b@c"};
         let said = fetched(&given(login), "http://files.example/x");
-        assert_eq!(said.split('|').count(), 2, "{said}");
+        assert_eq!(said.split('|').count(), 3, "{said}");
         assert!(said.to_lowercase().contains("proxy-authorization: basic bwu6ytpiqgm="), "{said}");
         for access in [given(map! {"no_proxy" => list!["127.0.0.1"]}), given(map! {"proxy_port" => 0})] {
             assert_eq!(fetched(&access, &direct), "GET /x HTTP/1.1");
