@@ -25,10 +25,16 @@ impl Events {
         Events { bus, last_job: Arc::default(), cached }
     }
 
-    /// Publishes an event. A failure is only logged.
-    pub async fn fire(&self, tag: &str, body: &Map) {
-        if let Err(error) = self.bus.fire(tag, body).await {
-            tracing::error!(tag, %error, "publishing an event failed");
+    /// Publishes an event, and returns its sequence number. A failure is only logged.
+    pub async fn fire(&self, tag: &str, body: &Map) -> Option<u64> {
+        let fired = self.bus.fire(tag, body).await;
+        fired.inspect_err(|error| tracing::error!(tag, %error, "publishing an event failed")).ok()
+    }
+
+    /// Waits until an event is in the journal; a failure is logged.
+    pub async fn kept(&self, seq: u64) {
+        if let Err(error) = self.bus.kept(seq).await {
+            tracing::error!(seq, %error, "an event is not in the journal: the other masters of the cluster do not get it if this one dies");
         }
     }
 

@@ -236,8 +236,13 @@ impl Jobs {
         // The event comes first: the job is known before a minion can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.events.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
+        let event = self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
         self.send(&request, &published, load).await?;
+        if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
+            // Who is told that a job is published may count on it: the minions of other members get it from the journal,
+            // also if this member dies now.
+            self.events.kept(event).await;
+        }
         let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);
         tracing::info!(%jid, fun = %request.fun, %tgt, %tgt_type, user = %request.user, minions = published.minions.len(), "job published");
         tracing::debug!(%jid, minions = published.minions.join(","), missing = published.missing.join(","), "job published to these minions");
