@@ -16,7 +16,7 @@ shared_options! {
     id: Option<String> = None,
     /// Whether the host name becomes the id in lower case.
     minion_id_lowercase: bool = false,
-    /// What is removed from the end of the host name that becomes the id: a domain, or `True` for all of its domains.
+    /// The domain that is removed from the end of the host name when it becomes the id; `True` for all after the first dot.
     minion_id_remove_domain: Value = Value::Bool(false),
     /// The address of the master, with or without port, or a list of addresses of several masters.
     master: Vec<String> = vec!["salt".into()],

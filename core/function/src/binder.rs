@@ -22,7 +22,7 @@ impl Binder {
         let wrong = |message| CallError::Arguments { function: function.clone(), message };
         let named = || params.iter().filter(|p| p.is_named());
         let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
-        let takes_keywords = params.iter().any(|p| matches!(p.kind, ParamKind::Keywords));
+        let takes_keywords = params.iter().any(Param::is_keywords);
         if !takes_keywords {
             // The `__pub_*` arguments are no error for functions without `**kwargs`.
             let unknown: Vec<_> = args

@@ -243,7 +243,7 @@ impl<C> Function<C> {
 
     /// Returns whether it has `**kwargs`.
     pub fn takes_keywords(&self) -> bool {
-        self.params().iter().any(|param| matches!(param.kind, ParamKind::Keywords))
+        self.params().iter().any(Param::is_keywords)
     }
 
     /// Returns the documentation as one string: description, arguments, examples.

@@ -43,6 +43,11 @@ impl Param {
         matches!(self.kind, ParamKind::Required)
     }
 
+    /// Returns whether it is `**kwargs`.
+    pub const fn is_keywords(&self) -> bool {
+        matches!(self.kind, ParamKind::Keywords)
+    }
+
     /// Returns the value that is taken if none is given.
     pub fn default(&self) -> Option<Value> {
         match &self.kind {

@@ -36,7 +36,7 @@ pub use compound::without_nodegroups;
 use compound::{Expression, Term};
 use lookup::{Comparison, Lookup};
 use network::Network;
-pub use pcre::Pcre;
+pub use pcre::{Pcre, matches_expression};
 
 macro_rules! kinds {
     ($($(#[$meta:meta])* $kind:ident = $name:literal,)*) => {

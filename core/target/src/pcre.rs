@@ -1,5 +1,7 @@
 //! Regular expressions with the semantics of Python's `re.match`.
 
+use brine_text::glob::fnmatch;
+
 use super::TargetError;
 
 /// The maximum size of a compiled expression and of its state while matching, in bytes.
@@ -25,4 +27,11 @@ impl Pcre {
         // The leftmost match is found, so one at the start wins. A search beyond the limits is no match.
         matches!(self.0.find(text), Ok(Some(found)) if found.start() == 0)
     }
+}
+
+/// Returns whether an expression is a text itself, or a glob or a regular expression for all of it: Salt's `expr_match`.
+pub fn matches_expression(expression: &str, text: &str) -> bool {
+    expression == text
+        || fnmatch(expression, text)
+        || Pcre::parse(&format!("^(?:{expression})$")).is_ok_and(|pattern| pattern.is_match(text))
 }

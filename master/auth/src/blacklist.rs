@@ -1,8 +1,7 @@
 //! `publisher_acl_blacklist`: users who may not publish, and blocked modules.
 
+use brine_target::matches_expression;
 use brine_value::{Map, Value};
-
-use crate::eauth::is_meant;
 
 /// The entries of the option.
 #[derive(Debug, Default)]
@@ -24,7 +23,7 @@ impl Blacklist {
 
     /// Whether a user may not publish. Names are globs or regular expressions.
     pub fn has_user(&self, user: &str) -> bool {
-        self.users.iter().any(|expression| is_meant(expression, user))
+        self.users.iter().any(|expression| matches_expression(expression, user))
     }
 
     /// Whether one of the functions is blocked. Entries are module names, or globs or regular expressions for the full
@@ -32,7 +31,7 @@ impl Blacklist {
     pub fn has_function<'a>(&self, functions: impl IntoIterator<Item = &'a str>) -> bool {
         functions.into_iter().any(|function| {
             let module = function.split('.').next().unwrap_or_default();
-            self.modules.iter().any(|expression| expression == module || is_meant(expression, function))
+            self.modules.iter().any(|expression| expression == module || matches_expression(expression, function))
         })
     }
 }

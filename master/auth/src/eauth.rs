@@ -3,8 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use brine_target::Pcre;
-use brine_text::glob::fnmatch;
+use brine_target::matches_expression;
 use brine_value::{Map, Value};
 
 use crate::backends::{self, Backend, BackendError, OwnModules};
@@ -246,7 +245,7 @@ pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive:
             Some(group) => groups.iter().any(|own| own == group),
             None if name == "*" => permissive,
             None => {
-                let holds = is_meant(name, user);
+                let holds = matches_expression(name, user);
                 is_named |= holds;
                 holds
             }
@@ -259,13 +258,6 @@ pub(crate) fn entries_of(users: &Map, user: &str, groups: &[String], permissive:
         entries.extend(users.get("*").and_then(Value::as_list).unwrap_or_default().iter().cloned());
     }
     entries
-}
-
-/// Whether an expression matches a user: the name itself, a glob, or a regular expression for the whole name.
-pub(crate) fn is_meant(expression: &str, user: &str) -> bool {
-    expression == user
-        || fnmatch(expression, user)
-        || Pcre::parse(&format!("^(?:{expression})$")).is_ok_and(|pattern| pattern.is_match(user))
 }
 
 #[cfg(test)]
@@ -316,7 +308,7 @@ mod tests {
             ("^(?!sudo_).*$", "sudo_fred", false),
             ("(", "fred", false),
         ] {
-            assert_eq!(is_meant(expression, user), meant, "{expression} {user}");
+            assert_eq!(matches_expression(expression, user), meant, "{expression} {user}");
         }
     }
 

@@ -239,8 +239,8 @@ impl Jobs {
         let event = self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
         self.send(&request, &published, load).await?;
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
-            // Who is told that a job is published may count on it: the minions of other members get it from the journal,
-            // also if this member dies now.
+            // A caller may rely on the answer: minions of other members get the job from the journal, even if this member
+            // dies now.
             self.events.kept(event).await;
         }
         let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);

@@ -197,8 +197,8 @@ impl Caller<'_> {
                 },
                 None => self.function(function, chunk, args, test)?,
             };
-            let own_check = function.params().iter().any(|param| param.name == "check_cmd");
-            if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check) {
+            let own_check = || function.params().iter().any(|param| param.name == "check_cmd");
+            if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check()) {
                 let good = conditions::check_cmd(self.context, commands)?;
                 // As in Salt, a parallel state's own result counts in the end.
                 let is_parallel = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
@@ -366,7 +366,8 @@ pub(super) fn text(result: &Map, key: &str) -> String {
 ///
 /// Unknown arguments, in Salt's wording.
 fn arguments(function: &Function<StateContext>, chunk: &Chunk) -> Result<Args, CallError> {
-    let (params, takes_all) = (function.params(), function.takes_keywords());
+    let params = function.params();
+    let takes_all = params.iter().any(Param::is_keywords);
     let name = match chunk.written_name() {
         Value::Str(path) if chunk.state == "file" => expand(&path).display().to_string().into(),
         name => name,

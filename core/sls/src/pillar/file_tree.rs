@@ -9,7 +9,7 @@ use brine_value::{FromValue, Map, Value};
 
 use super::external::Call;
 use super::merge_deep;
-use crate::render::{AllowedRenderers, Sls};
+use crate::render::Sls;
 
 /// The maximum depth of directories: symbolic links may form cycles.
 const MAX_DEPTH: usize = 64;
@@ -112,7 +112,7 @@ impl Reading<'_> {
         context.set("pillar", &self.call.pillar.clone().into());
         let host = self.call.request.functions.clone().unwrap_or_default();
         let sls = Sls::compile(relative, &text, renderer);
-        let sls = sls.and_then(|sls| sls.allowed_by(&AllowedRenderers::of(&source.opts)));
+        let sls = sls.and_then(|sls| sls.allowed_by(&source.allowed));
         let sls = sls.map_err(|error| failed(&error))?;
         sls.with_gpg(Arc::clone(&source.gpg)).render(&context, &host).map_err(|error| failed(&error))
     }

@@ -31,6 +31,7 @@ use brine_value::{Map, Value, map};
 use brine_yaml::traverse;
 
 use super::gpg::Gpg;
+use super::render::AllowedRenderers;
 
 pub use external::check;
 pub use git::update as update_repositories;
@@ -46,6 +47,7 @@ pub struct PillarSource {
     state_top: String,
     /// The default renderers.
     renderer: String,
+    allowed: AllowedRenderers,
     /// `opts` in templates.
     opts: Arc<Map>,
     /// Nodegroups by name.
@@ -81,6 +83,7 @@ impl PillarSource {
             roots: shared::pillar_roots(&opts),
             state_top: shared::state_top(&opts),
             renderer: shared::renderer(&opts),
+            allowed: AllowedRenderers::of(&opts),
             nodegroups: shared::nodegroups(&opts),
             merging: Merging::of(&opts),
             gpg: Arc::new(Gpg::of(&opts)),

@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 use super::host::{Lookups, Roots};
 use super::tops::{self, Matched, Sections};
 use super::{PillarFacts, PillarRequest, PillarSource};
-use crate::render::{AllowedRenderers, Settings, Sls, sls_imports, sls_variables};
+use crate::render::{Settings, Sls, sls_imports, sls_variables};
 use crate::top;
 
 /// One rendering of all files of a minion.
@@ -202,7 +202,7 @@ impl<'a> Tree<'a> {
         let Some(file) = self.find(relative, environment) else { return Ok(None) };
         let source = files::read(&file).map_err(|error| error.to_string())?;
         let compiled = Sls::compile_sharing(&self.imports, relative, &source, &self.source.renderer)
-            .and_then(|compiled| compiled.allowed_by(&AllowedRenderers::of(&self.source.opts)))
+            .and_then(|compiled| compiled.allowed_by(&self.source.allowed))
             .map_err(|error| error.to_string())?;
         let compiled = compiled.with_gpg(Arc::clone(&self.source.gpg)).with_settings(Arc::clone(&self.settings));
         let grains = self.request.grains;

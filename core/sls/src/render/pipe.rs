@@ -122,8 +122,10 @@ impl AllowedRenderers {
         let is_allowed = |name: &String| {
             !self.blacklist.contains(name) && (self.whitelist.is_empty() || self.whitelist.contains(name))
         };
-        let names = steps(pipe).unwrap_or_default().into_iter().map(|step| step.name);
-        names.filter(|name| !is_allowed(name)).map(RenderError::Disallowed).map(Err).next().unwrap_or(Ok(()))
+        match steps(pipe).unwrap_or_default().into_iter().find(|step| !is_allowed(&step.name)) {
+            Some(step) => Err(RenderError::Disallowed(step.name)),
+            None => Ok(()),
+        }
     }
 }
 

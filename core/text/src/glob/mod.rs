@@ -64,13 +64,6 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
     Glob::new(pattern).map_or(pattern == text, |glob| glob.is_match(text))
 }
 
-/// Returns whether a text is one that an expression names: literally, as a glob, or as a regular expression for all of it.
-/// Salt's `expr_match`.
-pub fn expression(expression: &str, text: &str) -> bool {
-    let by_regex = || Regex::new(&format!(r"\A(?:{expression})\z")).is_ok_and(|regex| regex.is_match(text));
-    expression == text || fnmatch(expression, text) || by_regex()
-}
-
 /// Many globs compiled into one: the cost of a match does not grow with those that do not match.
 #[derive(Debug, Clone, Default)]
 pub struct GlobSet {

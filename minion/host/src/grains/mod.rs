@@ -14,7 +14,7 @@ use std::path::Path;
 
 use brine_config::{MinionConfig, SALT_VERSION};
 use brine_system::files;
-use brine_text::glob::expression;
+use brine_target::matches_expression;
 use brine_value::{Map, Value, map};
 use sha2::{Digest, Sha256};
 
@@ -46,7 +46,7 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
 /// Removes the grains that `grains_blacklist` names.
 fn leave_out(grains: &mut Map, blacklist: &[String]) {
     if !blacklist.is_empty() {
-        grains.retain(|name, _| !blacklist.iter().any(|one| expression(one, &name.to_string())));
+        grains.retain(|name, _| !blacklist.iter().any(|one| matches_expression(one, &name.to_string())));
     }
 }
 

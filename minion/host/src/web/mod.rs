@@ -25,11 +25,11 @@ pub struct Access {
 impl Access {
     /// Reads the options `ca_bundle`, `proxy_host` and its like, and `no_proxy`.
     pub fn of(config: &MinionConfig) -> Self {
-        let login = || Some((config.proxy_username.clone(), config.proxy_password.clone()));
+        let login = (config.proxy_username.clone(), config.proxy_password.clone());
         let proxy = Proxy {
             host: config.proxy_host.clone(),
             port: config.proxy_port,
-            login: login().filter(|(user, password)| !user.is_empty() && !password.is_empty()),
+            login: Some(login).filter(|(user, password)| !user.is_empty() && !password.is_empty()),
             not_for: config.no_proxy.clone(),
         };
         // As in Salt, a proxy needs both.
