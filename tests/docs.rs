@@ -68,8 +68,8 @@ fn no_function_is_registered_twice() {
         all.map(|function| format!("{kind} {}", function.full_name())).collect()
     }
     let mut names = [
-        names("execution function", &brine_modules::ROOMS.functions()),
-        names("state function", &brine_modules::ROOMS.states()),
+        names("execution function", &brine_modules::MODULES.functions()),
+        names("state function", &brine_modules::MODULES.states()),
         names("runner function", brine_master::runner::MODULES),
         names("wheel function", brine_master::wheel::MODULES),
     ]

@@ -135,7 +135,7 @@ async fn jobs_and_events_from_below_are_known_above() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_while_the_upper_master_or_the_syndic_is_away_arrives_later() {
+async fn events_during_an_outage_of_the_upper_master_or_the_syndic_arrive_later() {
     let (mut upper, lower, mut syndic) = two_tiers(&["web1"]).await;
     assert_eq!(pinged(&upper, &["*"]), ["web1"]);
     // The upper master dies while a job runs.

@@ -1,7 +1,7 @@
 //! Server-sent events outside of hyper, whose buffers would cost each silent subscriber 16 kB.
 //!
 //! hyper writes the head of the response and the first chunk. When these are flushed, the body fails on purpose
-//! ([`Handover::body`]), hyper gives the connection back ([`Lent`]), and a small task sends events over it ([`run`]).
+//! ([`Handover::body`]), hyper gives the connection back ([`HandoverConnection`]), and a small task sends events over it ([`run`]).
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::sync::Notify;
 
 use crate::hub::Item;
-use crate::listener::Place;
+use crate::listener::Slot;
 use crate::peer::Peer;
 use crate::resources::events::{Next, Stream};
 use crate::slow_peers::Bounded;
@@ -81,15 +81,15 @@ impl Handover {
 }
 
 /// A connection that hyper uses, and that goes to the [`Handover`] when hyper drops it.
-pub(crate) struct Lent {
+pub(crate) struct HandoverConnection {
     /// `None` only while it is dropped.
     connection: Option<Connection>,
     handover: Arc<Handover>,
 }
 
-impl Lent {
+impl HandoverConnection {
     pub fn new(connection: Connection, handover: Arc<Handover>) -> Self {
-        Lent { connection: Some(connection), handover }
+        HandoverConnection { connection: Some(connection), handover }
     }
 
     fn connection(self: Pin<&mut Self>) -> io::Result<Pin<&mut Connection>> {
@@ -97,19 +97,19 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for HandoverConnection {
     fn drop(&mut self) {
         *self.handover.connection.lock() = self.connection.take();
     }
 }
 
-impl AsyncRead for Lent {
+impl AsyncRead for HandoverConnection {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.connection()?.poll_read(context, buffer)
     }
 }
 
-impl AsyncWrite for Lent {
+impl AsyncWrite for HandoverConnection {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         self.connection()?.poll_write(context, bytes)
     }
@@ -144,7 +144,7 @@ impl AsyncWrite for Lent {
 pub(crate) fn run(
     connection: Connection,
     follower: Follower,
-    place: Arc<Place>,
+    place: Arc<Slot>,
 ) -> impl Future<Output = ()> + Send + 'static {
     let mut parts = (connection, follower, place);
     // By reference: what is moved within a future has room in it twice.
@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     /// Returns the size of the futures that a function makes.
-    fn size<F>(_: impl Fn(Connection, Follower, Arc<Place>) -> F) -> usize {
+    fn size<F>(_: impl Fn(Connection, Follower, Arc<Slot>) -> F) -> usize {
         size_of::<F>()
     }
 

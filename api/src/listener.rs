@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::handover::{Connection, Follower, Handover, Lent};
+use crate::handover::{Connection, Follower, Handover, HandoverConnection};
 use crate::peer::Peer;
 use crate::slow_peers::Bounded;
 use crate::{Api, StartError, handover, metrics, routes, tls};
@@ -38,14 +38,14 @@ const STOP_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct Client {
     pub address: IpAddr,
     /// A web socket or event stream keeps the place of its connection for as long as it is open.
-    pub place: Arc<Place>,
+    pub place: Arc<Slot>,
 }
 
 #[cfg(test)]
 impl Client {
     /// A client without a connection.
     pub fn testing() -> Self {
-        let places = Arc::new(Places { counts: Mutex::default(), most: 1, most_of_address: 1 });
+        let places = Arc::new(Slots { counts: Mutex::default(), most: 1, most_of_address: 1 });
         let address = IpAddr::from([10, 0, 0, 1]);
         let place = places.take(address).unwrap_or_else(|| unreachable!());
         Client { address, place: Arc::new(place) }
@@ -60,15 +60,15 @@ struct Counts {
 }
 
 /// The slots for connections.
-struct Places {
+struct Slots {
     counts: Mutex<Counts>,
     most: usize,
     most_of_address: usize,
 }
 
-impl Places {
+impl Slots {
     /// Takes a slot; `None` if there are too many connections.
-    fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    fn take(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
         let mut counts = self.counts.lock();
         let of_address = counts.by_network.get(&address).copied().unwrap_or(0);
         // A proxy on this host has one address for all its clients.
@@ -79,17 +79,17 @@ impl Places {
         counts.all += 1;
         counts.by_network.insert(address, of_address + 1);
         metrics::CONNECTIONS.add(1);
-        Some(Place { places: Arc::clone(self), address })
+        Some(Slot { places: Arc::clone(self), address })
     }
 }
 
 /// The slot of an open connection.
-pub(crate) struct Place {
-    places: Arc<Places>,
+pub(crate) struct Slot {
+    places: Arc<Slots>,
     address: IpAddr,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
         metrics::CONNECTIONS.sub(1);
         let mut counts = self.places.counts.lock();
@@ -135,7 +135,7 @@ impl Server {
         let tasks = Background::default();
         tasks.spawn("api events", Arc::clone(&api.hub).run());
         tasks.spawn("api event streams", Arc::clone(&api.hub).pace());
-        let places = Arc::new(Places {
+        let places = Arc::new(Slots {
             counts: Mutex::default(),
             most: api.options.max_connections,
             most_of_address: api.options.max_connections_per_address,
@@ -174,7 +174,7 @@ struct Entry {
     acceptor: Option<TlsAcceptor>,
 }
 
-async fn accept(listener: TcpListener, entry: Entry, places: Arc<Places>) {
+async fn accept(listener: TcpListener, entry: Entry, places: Arc<Slots>) {
     let connections = entry.api.connections.clone();
     loop {
         let (stream, peer) = match listener.accept().await {
@@ -232,7 +232,7 @@ async fn serve_http(
     timeout: Duration,
 ) -> Result<Option<(Connection, Follower)>, String> {
     let handover = Arc::new(Handover::default());
-    let lent = Lent::new(connection, Arc::clone(&handover));
+    let lent = HandoverConnection::new(connection, Arc::clone(&handover));
     let service = {
         let handover = Arc::clone(&handover);
         service_fn(move |request: Request<Incoming>| {
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn connections_are_limited_in_total_and_by_network() {
-        let places = Arc::new(Places { counts: Mutex::default(), most: 5, most_of_address: 2 });
+        let places = Arc::new(Slots { counts: Mutex::default(), most: 5, most_of_address: 2 });
         let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
         let own = IpAddr::from([127, 0, 0, 1]);
         let mut taken = vec![places.take(one).unwrap(), places.take(one).unwrap()];

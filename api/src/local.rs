@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::Api;
 use crate::error::{ApiError, MasterError};
-use crate::hub::{Pace, Start, Subscription};
+use crate::hub::{Start, Subscription, WakePolicy};
 
 /// A job of one chunk.
 pub(crate) struct LocalJob<'a> {
@@ -48,7 +48,7 @@ impl Link for JobLink<'_> {
 impl LocalJob<'_> {
     /// Subscribes to events, before a publish: no return is missed.
     fn link(&self) -> JobLink<'_> {
-        let events = self.api.hub.subscribe(Start::Now, Pace::AtOnce);
+        let events = self.api.hub.subscribe(Start::Now, WakePolicy::Immediate);
         JobLink { api: self.api, proof: self.request.proof.clone(), events }
     }
 

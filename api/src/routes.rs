@@ -23,13 +23,13 @@ use crate::resources::{app, commands, console, events, hook, jobs, keys, login, 
 use crate::{Api, StartError, format, headers, metrics};
 
 pub(crate) type Answer = Result<Response, ApiError>;
-use At::{App, Fixed, Static, Webhook};
+use RoutePath::{App, Fixed, Static, Webhook};
 
 type Handler = fn(Context) -> BoxFuture<'static, Answer>;
 
 /// The authentication of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum Authentication {
     Nothing,
     /// A session or a token in the header or the cookie.
     Login,
@@ -39,7 +39,7 @@ enum Needs {
 
 /// The path of a resource.
 #[derive(Debug, Clone, Copy)]
-enum At {
+enum RoutePath {
     Fixed(&'static str),
     /// Below `webhook_url`, `app_path` and `static_path`.
     Webhook(&'static str),
@@ -47,7 +47,7 @@ enum At {
     Static(&'static str),
 }
 
-impl At {
+impl RoutePath {
     fn path(self, options: &RestConfig) -> String {
         match self {
             Fixed(path) => path.to_owned(),
@@ -61,8 +61,8 @@ impl At {
 /// A resource with one method.
 struct Resource {
     method: Method,
-    at: At,
-    needs: Needs,
+    at: RoutePath,
+    needs: Authentication,
     about: &'static str,
     handler: Handler,
 }
@@ -72,7 +72,7 @@ macro_rules! resources {
         &[$(Resource {
             method: Method::$method,
             at: $at,
-            needs: Needs::$needs,
+            needs: Authentication::$needs,
             about: $about,
             handler: |context| Box::pin($handler(context)),
         }),*]
@@ -164,7 +164,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
 }
 
 /// Handles a request to a resource.
-async fn handle(api: Arc<Api>, handler: Handler, needs: Needs, request: Request) -> Response {
+async fn handle(api: Arc<Api>, handler: Handler, needs: Authentication, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let param = Path::<String>::from_request_parts(&mut parts, &()).await.ok().map(|Path(param)| param);
     let Some(client) = parts.extensions.get::<Client>().cloned() else {
@@ -173,7 +173,7 @@ async fn handle(api: Arc<Api>, handler: Handler, needs: Needs, request: Request)
     let headers = parts.headers.clone();
     let mut context = Context::new(api, client, parts, body, param);
     let answered = async {
-        if needs == Needs::Login {
+        if needs == Authentication::Login {
             context.authenticate().await?;
         }
         handler(context).await
@@ -255,10 +255,10 @@ async fn describe(context: Context) -> Answer {
         let answer = |text: &str| map! {"description" => text};
         let mut responses = map! {"200" => answer("The result")};
         let mut operation = map! {"summary" => resource.about, "parameters" => parameters};
-        if resource.needs != Needs::Nothing {
+        if resource.needs != Authentication::Nothing {
             responses.insert("401".into(), answer("Not authenticated or not permitted").into());
         }
-        if resource.needs == Needs::Login {
+        if resource.needs == Authentication::Login {
             operation.insert("security".into(), list![map! {"token" => list![]}, map! {"session" => list![]}]);
         }
         if resource.method == Method::POST {

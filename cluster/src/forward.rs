@@ -170,7 +170,7 @@ impl Forwarder {
             self.link.forget_resources();
             backoff.wait().await;
         }
-        self.state.heard_servers();
+        self.state.servers_answered();
         if was_away {
             tracing::info!("events are published in the cluster again");
         }

@@ -83,7 +83,7 @@ impl Heartbeat {
                 self.shared.members.send_if_modified(|members| std::mem::take(&mut members.is_known));
                 if self.shared.is_alone() {
                     self.known.clear();
-                    self.local.heard_members(Vec::new());
+                    self.local.members_received(Vec::new());
                 }
             }
             tokio::select! {
@@ -116,7 +116,7 @@ impl Heartbeat {
         let key = format!("{ALIVE}{own}");
         let sealed = self.shared.link.encrypt(&key, &self.announced.clone().unwrap_or(sign).pack());
         resources.lease.put(&key, sealed).await.map_err(|error| self.shared.away(error))?;
-        self.shared.state.heard_servers();
+        self.shared.state.servers_answered();
         let signs = self.signs().await?;
         self.take(signs).await?;
         Ok(())
@@ -162,7 +162,7 @@ impl Heartbeat {
         }
         if is_new {
             let all = self.known.iter().map(|(member, (_, present))| (member.clone(), present.clone()));
-            self.local.heard_members(all.collect());
+            self.local.members_received(all.collect());
         }
         self.seen.retain(|_, seen| seen.elapsed() < lease);
         let since = *self.since.get_or_insert(now);

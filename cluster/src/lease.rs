@@ -34,23 +34,23 @@ pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: Cancellat
 /// Acquires and renews the lease. `held` is its revision while this member has it.
 async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
     let lease = link.settings.lease;
-    let mut beginning = Beginning::default();
+    let mut beginning = Activation::default();
     loop {
         // A lease counts from before the request: it ends here before it does on the servers.
         let began = Instant::now();
         let renewed = tokio::time::timeout(lease / 3, renew(link, state, *held)).await.unwrap_or(Renewed::NoAnswer);
         match renewed {
             Renewed::Held(revision) => {
-                state.heard_servers();
+                state.servers_answered();
                 if held.replace(revision).is_none() {
-                    beginning = Beginning::default();
+                    beginning = Activation::default();
                 }
                 if beginning.is_over(link, state).await {
                     state.set_lead(Some(began + lease * 9 / 10));
                 }
             }
             Renewed::Other => {
-                state.heard_servers();
+                state.servers_answered();
                 if held.take().is_some() {
                     tracing::warn!(member = state.member(), "another master leads the cluster now");
                 }
@@ -74,7 +74,7 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
 
 /// The time between the acquisition of the lease and the leadership.
 #[derive(Default)]
-struct Beginning {
+struct Activation {
     /// The time since when the servers store messages of this member.
     stored: Option<Instant>,
     /// The message up to which this member needs the stream.
@@ -82,7 +82,7 @@ struct Beginning {
     is_over: bool,
 }
 
-impl Beginning {
+impl Activation {
     async fn is_over(&mut self, link: &Link, state: &State) -> bool {
         if self.is_over {
             return true;

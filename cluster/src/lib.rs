@@ -91,11 +91,11 @@ pub trait Local: Send + Sync {
     /// Replaces the publish keys by those of the cluster, unless they are the same.
     fn adopt_publish_keys(&self, keys: [String; 3]) -> Pending<'_, ()>;
 
-    /// Returns the minions that are connected here, packed for [`Local::heard_members`] of the others.
+    /// Returns the minions that are connected here, packed for [`Local::members_received`] of the others.
     fn connected_minions(&self) -> Vec<u8>;
 
     /// Replaces the minions of other members: the name of each member, and its packed minions.
-    fn heard_members(&self, members: Vec<(String, Vec<u8>)>);
+    fn members_received(&self, members: Vec<(String, Vec<u8>)>);
 
     /// Returns a return that is stored whole, packed; `None` if it is not.
     fn large_return<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, Option<Vec<u8>>>;

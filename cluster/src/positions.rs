@@ -51,7 +51,7 @@ impl Positions {
     }
 
     /// Takes note of a message of a member. Returns whether the member begins anew, without its earlier store.
-    pub fn heard(&mut self, member: &str, incarnation: &str) -> bool {
+    pub fn note_incarnation(&mut self, member: &str, incarnation: &str) -> bool {
         let begins = self.received.get(member).is_some_and(|(known, _)| known != incarnation);
         if begins || !self.received.contains_key(member) {
             self.received.insert(member.to_owned(), (incarnation.to_owned(), 0));
@@ -135,7 +135,7 @@ mod tests {
     fn the_last_events_up_to_a_number_are_known_by_member() {
         let mut positions = Positions::default();
         for (member, seq, number) in [("m2", 5, 100), ("m3", 70, 101), ("m2", 6, 103)] {
-            positions.heard(member, "i");
+            positions.note_incarnation(member, "i");
             positions.received(member, seq, number);
         }
         let mut places = positions.up_to("m1", 102);
@@ -146,14 +146,14 @@ mod tests {
     #[test]
     fn events_are_received_once() {
         let mut positions = Positions::default();
-        assert!(!positions.heard("m2", "a"));
+        assert!(!positions.note_incarnation("m2", "a"));
         assert!(positions.is_new("m2", 5));
         positions.received("m2", 5, 100);
         assert!(!positions.is_new("m2", 5) && !positions.is_new("m2", 4) && positions.is_new("m2", 6));
-        assert!(!positions.heard("m2", "a"));
+        assert!(!positions.note_incarnation("m2", "a"));
         // Its store is a new one: its numbers begin again.
         positions.handled_elsewhere(&[("m2".into(), 5)]);
-        assert!(positions.heard("m2", "b"));
+        assert!(positions.note_incarnation("m2", "b"));
         assert!(positions.is_new("m2", 1) && !positions.is_handled("m2", 1));
     }
 
@@ -161,7 +161,7 @@ mod tests {
     fn the_own_reactor_handles_events_of_all_members() {
         let mut positions = Positions::default();
         for (member, seq, number) in [("m2", 7, 11), ("m3", 1, 12), ("m2", 8, 14)] {
-            positions.heard(member, "a");
+            positions.note_incarnation(member, "a");
             positions.received(member, seq, number);
         }
         positions.handled_here("m1", 12);
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn numbers_are_those_of_the_own_bus() {
         let mut positions = Positions::default();
-        positions.heard("m2", "a");
+        positions.note_incarnation("m2", "a");
         positions.received("m2", 7, 11);
         assert_eq!((positions.place("m1", 11), positions.place("m1", 12)), (("m2".into(), 7), ("m1".into(), 12)));
         assert_eq!(positions.number("m1", &("m2".into(), 7)), Some(11));

@@ -137,7 +137,7 @@ impl Receiver {
             let number = *reached.borrow_and_update();
             let row = self.state.reached(number);
             // The row may tell of events that have arrived since.
-            if let Err(error) = self.bus.kept(self.bus.last_seq()).await {
+            if let Err(error) = self.bus.persisted(self.bus.last_seq()).await {
                 tracing::error!(%error, "events of the cluster are not in the journal");
             }
             if let Err(error) = self.state.store_positions(row).await {
@@ -164,7 +164,7 @@ impl Receiver {
                 "a message of the cluster cannot be decrypted: the masters of a cluster need the same secret"
             );
         };
-        if self.state.with_positions(|positions| positions.heard(&member, &message.incarnation)) {
+        if self.state.with_positions(|positions| positions.note_incarnation(&member, &message.incarnation)) {
             tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
         }
         // Before the events: they may be among them.
@@ -185,7 +185,7 @@ impl Receiver {
             .as_ref()
             .and_then(|place| self.state.with_positions(|positions| positions.number(self.state.member(), place)));
         let is_stored = self.take_large(&item).await;
-        let event = match here(member, &item, cause, is_stored) {
+        let event = match local_copy(member, &item, cause, is_stored) {
             Ok(event) => event,
             Err(error) => {
                 metrics::EVENTS_LOST.add(1);
@@ -266,7 +266,12 @@ impl Receiver {
 
 /// Returns the event as it is published here: `_cause` is the number of the same event on this bus, and the job cache
 /// stores the trimmed return unless the whole one `is_stored`.
-fn here(member: &str, item: &Item, cause: Option<u64>, is_stored: bool) -> Result<Event, brine_event::EventError> {
+fn local_copy(
+    member: &str,
+    item: &Item,
+    cause: Option<u64>,
+    is_stored: bool,
+) -> Result<Event, brine_event::EventError> {
     if item.cause.is_none() && is_stored {
         return Event::from_member(item.frame.clone(), member, item.seq);
     }
@@ -302,7 +307,7 @@ mod tests {
         let frame = Event::from_map("t", &body).unwrap().frame().clone();
         let item = |cause| Item { seq: 9, frame: frame.clone(), cause };
         let published = |item: &Item, cause| {
-            let event = here("m2", item, cause, true).unwrap().stamped(1, "now").unwrap();
+            let event = local_copy("m2", item, cause, true).unwrap().stamped(1, "now").unwrap();
             let data = event.data();
             (event.origin(), data.get("_cause").and_then(u64::from_value), data.get("_from").cloned())
         };
@@ -319,7 +324,7 @@ mod tests {
         let frame = Event::from_map("salt/job/1/ret/a", &body).unwrap().frame().clone();
         let item = Item { seq: 9, frame, cause: None };
         for (is_stored, expected) in [(true, Some("large".into())), (false, None)] {
-            let data = here("m2", &item, None, is_stored).unwrap().stamped(1, "now").unwrap().data();
+            let data = local_copy("m2", &item, None, is_stored).unwrap().stamped(1, "now").unwrap().data();
             assert_eq!((data.get("_nocache").cloned(), data.get("_cause")), (expected, Some(&7.into())));
         }
     }

@@ -21,7 +21,7 @@ const INCARNATION: &[u8] = b"incarnation";
 
 /// The leadership as this member knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lead {
+enum Leadership {
     /// Another member leads, or none.
     No,
     /// This member leads until then.
@@ -32,7 +32,7 @@ struct Inner {
     positions: Positions,
     /// The last message of the stream of events that is on the bus.
     stream_position: u64,
-    lead: Lead,
+    lead: Leadership,
     term: u64,
     /// Whether this member was the last leader that it knows of.
     was_leader: bool,
@@ -75,7 +75,7 @@ impl State {
         let inner = Inner {
             positions,
             stream_position,
-            lead: Lead::No,
+            lead: Leadership::No,
             term: 0,
             was_leader: false,
             contact: None,
@@ -138,7 +138,7 @@ impl State {
     }
 
     /// Records an answer of the servers.
-    pub fn heard_servers(&self) {
+    pub fn servers_answered(&self) {
         self.inner.lock().contact = Some(Instant::now());
         metrics::CONNECTED.set(1);
     }
@@ -147,7 +147,7 @@ impl State {
     pub fn set_lead(&self, until: Option<Instant>) {
         let mut inner = self.inner.lock();
         let led = inner.leads();
-        inner.lead = until.map_or(Lead::No, Lead::Until);
+        inner.lead = until.map_or(Leadership::No, Leadership::Until);
         if until.is_some() && !led {
             inner.term += 1;
         }
@@ -215,7 +215,7 @@ impl State {
 
 impl Inner {
     fn leads(&self) -> bool {
-        matches!(self.lead, Lead::Until(until) if Instant::now() < until)
+        matches!(self.lead, Leadership::Until(until) if Instant::now() < until)
     }
 }
 
@@ -281,13 +281,13 @@ mod tests {
     async fn the_leader_reacts_and_others_wait_for_it() {
         let directory = tempfile::tempdir().unwrap();
         let state = state(directory.path());
-        state.heard_servers();
+        state.servers_answered();
         assert_eq!(state.decide("m2", 7), None);
         state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
         assert_eq!(state.decide("m2", 7), Some(Admission::Here { term: 1 }));
         state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
         assert_eq!(state.decide("m2", 8), Some(Admission::Here { term: 1 }), "the lease was renewed");
-        state.heard_servers();
+        state.servers_answered();
         state.set_lead(None);
         state.with_positions(|positions| positions.handled_elsewhere(&[("m2".into(), 8)]));
         assert_eq!((state.decide("m2", 8), state.decide("m2", 9)), (Some(Admission::Elsewhere), None));
@@ -299,7 +299,7 @@ mod tests {
     async fn without_the_servers_each_member_reacts_to_its_own_events() {
         let directory = tempfile::tempdir().unwrap();
         let state = state(directory.path());
-        state.heard_servers();
+        state.servers_answered();
         state.set_forwarded(4);
         tokio::time::sleep(LEASE * 3).await;
         assert!(state.is_alone());
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(state.decide("m1", 5), Some(Admission::Here { term: 0 }));
         assert_eq!(state.handled_alone(), 5);
         // The last leader cares for the events of others, too, that it has.
-        state.heard_servers();
+        state.servers_answered();
         state.set_lead(Some(Instant::now() + LEASE));
         tokio::time::sleep(LEASE * 3).await;
         state.set_lead(None);
@@ -319,7 +319,7 @@ mod tests {
     async fn the_gate_opens_when_the_decision_is_known() {
         let directory = tempfile::tempdir().unwrap();
         let state = std::sync::Arc::new(state(directory.path()));
-        state.heard_servers();
+        state.servers_answered();
         let frame = Event::from_map("t", &Map::new()).unwrap().frame().clone();
         let event = Event::from_member(frame, "m2", 3).unwrap().stamped(9, "now").unwrap();
         let waiting = std::sync::Arc::clone(&state);
@@ -335,7 +335,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let first = state(directory.path());
         first.with_positions(|positions| {
-            positions.heard("m2", "i");
+            positions.note_incarnation("m2", "i");
             positions.received("m2", 4, 10);
             positions.handled_elsewhere(&[("m2".into(), 3)]);
         });

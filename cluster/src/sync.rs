@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_round_trips() {
+    fn known_members_round_trip() {
         for known in [Known::default(), Known { revision: 7, digest: digest(Some(b"x")) }] {
             assert_eq!(unpack_known(&pack_known(&known)), Some(known));
         }

@@ -32,8 +32,8 @@ impl Events {
     }
 
     /// Waits until an event is in the journal; a failure is logged.
-    pub async fn kept(&self, seq: u64) {
-        if let Err(error) = self.bus.kept(seq).await {
+    pub async fn persisted(&self, seq: u64) {
+        if let Err(error) = self.bus.persisted(seq).await {
             tracing::error!(seq, %error, "an event is not in the journal: the other masters of the cluster do not get it if this one dies");
         }
     }

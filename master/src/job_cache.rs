@@ -403,12 +403,12 @@ mod tests {
 
     /// Refuses what is of the minion `bad`, and all of a batch with it.
     #[derive(Default)]
-    struct Picky {
+    struct RefusingReturner {
         stored: parking_lot::Mutex<Vec<String>>,
         batches: bool,
     }
 
-    impl Picky {
+    impl RefusingReturner {
         fn take(&self, ids: &[String]) -> Result<(), ReturnerError> {
             if ids.iter().any(|id| id == "bad") {
                 return Err(ReturnerError::NoStore);
@@ -418,7 +418,7 @@ mod tests {
         }
     }
 
-    impl Returner for Picky {
+    impl Returner for RefusingReturner {
         fn name(&self) -> &'static str {
             "picky"
         }
@@ -442,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_refused_return_does_not_hold_up_the_others() {
-        let picky = Arc::new(Picky::default());
+        let picky = Arc::new(RefusingReturner::default());
         let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
         let jid = Jid::new();
         let events = ["a", "b", "bad", "c"].map(|id| {
@@ -460,7 +460,7 @@ mod tests {
         let events = ["a", "b", "bad", "denied", "c"].map(|tag| Event::from_map(tag, &Map::new()).unwrap());
         let deny = GlobSet::new(&["denied".to_owned()]).unwrap();
         for batches in [false, true] {
-            let picky = Picky { batches, ..Picky::default() };
+            let picky = RefusingReturner { batches, ..RefusingReturner::default() };
             let unstored = store_events(&picky, Some(&deny), &events).err().unwrap();
             assert_eq!((unstored.handled, unstored.count), (2, 1));
             assert!(store_events(&picky, Some(&deny), &events[3..]).is_ok());

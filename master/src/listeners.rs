@@ -5,7 +5,7 @@ use std::time::Duration;
 use brine_bus::{EventSockets, SocketNames};
 use brine_config::MasterConfig;
 use brine_wire::TOPIC_BROADCAST;
-use brine_zmtp::{Allowance, Endpoint, Limits, Listener, Publisher, Pull};
+use brine_zmtp::{Endpoint, Limits, Listener, PeerLimits, Publisher, Pull};
 use tokio_util::sync::CancellationToken;
 
 use crate::{StartError, access, salt_clients};
@@ -51,8 +51,8 @@ pub(crate) async fn feed_publisher(feed: Listener, publisher: Publisher, limits:
 }
 
 /// Returns the resources that peers of both ports may use.
-pub(crate) fn allowance(config: &MasterConfig) -> Allowance {
-    Allowance {
+pub(crate) fn allowance(config: &MasterConfig) -> PeerLimits {
+    PeerLimits {
         connections: config.max_connections,
         per_address: config.max_connections_per_address,
         unauthenticated_message: config.unauthenticated_message_size,

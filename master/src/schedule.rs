@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use brine_function::Args;
 use brine_runtime::executors::MayBlock;
-use brine_runtime::polling::Ticks;
+use brine_runtime::polling::PollInterval;
 use brine_runtime::supervisor::Background;
-use brine_schedule::{Host, RETURN, Run, Schedule, Surroundings, Timing};
+use brine_schedule::{Host, RETURN, Run, Schedule, ScheduleContext, Timing};
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use parking_lot::Mutex;
@@ -45,7 +45,7 @@ struct MasterSchedule {
 pub(crate) async fn run(calls: Arc<RunnerCalls>, background: Background, shutdown: CancellationToken) {
     let schedule = Mutex::new(Schedule::new(calls.services.config.schedule.clone()));
     let host = Arc::new(MasterSchedule { calls, background, schedule, running: Arc::default() });
-    brine_schedule::run(host, Ticks::new(INTERVAL, shutdown)).await;
+    brine_schedule::run(host, PollInterval::new(INTERVAL, shutdown)).await;
 }
 
 impl Host for MasterSchedule {
@@ -53,10 +53,10 @@ impl Host for MasterSchedule {
         brine_clock::now()
     }
 
-    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T {
         let running = |name: &str| self.running.lock().get(name).copied().unwrap_or(0);
         let none = Map::new();
-        ask(&mut self.schedule.lock(), &Surroundings { pillar: &none, grains: &none, running: &running })
+        ask(&mut self.schedule.lock(), &ScheduleContext { pillar: &none, grains: &none, running: &running })
     }
 
     fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {

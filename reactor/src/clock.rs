@@ -75,18 +75,18 @@ pub(crate) mod tests {
 
     /// The clocks of a test, in seconds: both advance together, and the wall clock jumps.
     #[derive(Clone)]
-    pub struct Hands {
+    pub struct ManualClock {
         wall: Arc<AtomicU64>,
         elapsed: Arc<AtomicU64>,
     }
 
-    impl Hands {
+    impl ManualClock {
         pub fn new() -> Self {
-            Hands { wall: Arc::new((BEGIN / SECOND).into()), elapsed: Arc::default() }
+            ManualClock { wall: Arc::new((BEGIN / SECOND).into()), elapsed: Arc::default() }
         }
 
         pub fn clock(&self) -> Clock {
-            let Hands { wall, elapsed } = self.clone();
+            let ManualClock { wall, elapsed } = self.clone();
             Clock::new(move || wall.load(Relaxed) * SECOND, move || Duration::from_secs(elapsed.load(Relaxed)))
         }
 
@@ -111,7 +111,7 @@ pub(crate) mod tests {
     #[test]
     fn jumps_of_the_wall_clock_do_not_move_bus_time() {
         for jump in JUMPS {
-            let hands = Hands::new();
+            let hands = ManualClock::new();
             let clock = hands.clock();
             hands.pass(10);
             hands.jump(jump);
@@ -124,7 +124,7 @@ pub(crate) mod tests {
 
     #[test]
     fn events_of_a_backlog_keep_their_distances() {
-        let hands = Hands::new();
+        let hands = ManualClock::new();
         let stamps: Vec<u64> = [0, 60, 200].map(|second| hands.stamp() + second * SECOND).into();
         hands.pass(300);
         let clock = hands.clock();
@@ -135,7 +135,7 @@ pub(crate) mod tests {
     #[test]
     fn event_times_never_fall_and_are_never_later_than_now() {
         for jump in JUMPS {
-            let hands = Hands::new();
+            let hands = ManualClock::new();
             let clock = hands.clock();
             let (mut latest, before) = (0, [hands.stamp(), hands.stamp() + 3 * SECOND]);
             hands.pass(5);

@@ -253,7 +253,7 @@ impl EventLoop {
     /// Handles one event.
     async fn handle_event(&mut self, event: Event) {
         let seq = event.seq();
-        self.progress.lock().see(seq);
+        self.progress.lock().record_read(seq);
         let matching = self.reactor.entries().reacting(event.tag());
         let has_rule = self.reactor.rules.wants(event.tag());
         if matching.is_empty() && !has_rule {
@@ -334,7 +334,7 @@ impl EventLoop {
     }
 
     fn is_caught_up(&self) -> bool {
-        self.progress.lock().seen() >= self.bus.last_seq()
+        self.progress.lock().last_read() >= self.bus.last_seq()
     }
 
     /// Queues the firings of rules whose reactions were not all dispatched before the restart.

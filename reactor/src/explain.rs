@@ -51,7 +51,7 @@ impl Reactor {
     }
 
     /// Reads the tree around an event's sequence number or a job id.
-    pub(crate) fn around(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<Around, ExplainError> {
+    pub(crate) fn around(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<EventTree, ExplainError> {
         let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
             (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
             (_, Ok(seq)) => match event_at(thread, bus, seq)? {
@@ -72,12 +72,12 @@ impl Reactor {
         tree.note(&root, |event, reacted| {
             if event.seq() == asked.seq() { self.diagnose(bus, event, reacted) } else { self.skips(event.seq()) }
         });
-        Ok(Around { tree, root, asked: asked.seq() })
+        Ok(EventTree { tree, root, asked: asked.seq() })
     }
 }
 
 /// The tree around an event.
-pub(crate) struct Around {
+pub(crate) struct EventTree {
     pub tree: Tree,
     /// The first cause.
     pub root: Event,

@@ -8,7 +8,7 @@ use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
 
 use crate::Reactor;
-use crate::explain::{Around, ExplainError, Node};
+use crate::explain::{EventTree, ExplainError, Node};
 use crate::history::{Outcome, ReactionRecord, stamp};
 
 /// The maximum number of listed returns of a job; failed and missing minions come first.
@@ -29,7 +29,7 @@ impl Reactor {
     }
 }
 
-fn graph(around: &Around, rules: &HashSet<String>) -> Value {
+fn graph(around: &EventTree, rules: &HashSet<String>) -> Value {
     let mut nodes = vec![with_parent(event(&around.root), None)];
     // Not recursive: a chain of events may be long.
     let mut open = vec![(around.root.seq(), 0)];

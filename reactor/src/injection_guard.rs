@@ -6,7 +6,7 @@
 
 use brine_target::TargetKind;
 use brine_value::{Map, Value};
-use brine_yaml::untrusted::{Part, Words};
+use brine_yaml::untrusted::{Part, Placeholders};
 
 use crate::reaction::{Reaction, Written};
 
@@ -29,7 +29,7 @@ pub(crate) const VARIABLES: brine_jinja::Variables = brine_jinja::Variables {
 ///
 /// # Errors
 /// Text from the event where none is allowed, or that is not literal.
-pub(crate) fn resolve(mut written: Written, words: &Words) -> Result<Written, String> {
+pub(crate) fn resolve(mut written: Written, words: &Placeholders) -> Result<Written, String> {
     if words.is_empty() {
         return Ok(written);
     }
@@ -42,7 +42,7 @@ pub(crate) fn resolve(mut written: Written, words: &Words) -> Result<Written, St
     Ok(written)
 }
 
-fn reaction(mut reaction: Reaction, words: &Words) -> Result<Reaction, String> {
+fn reaction(mut reaction: Reaction, words: &Placeholders) -> Result<Reaction, String> {
     let name = words.reveal(&reaction.name());
     trusted(words, reaction.fun(), "a function")?;
     let is_wheel = matches!(reaction, Reaction::Wheel { .. });
@@ -78,7 +78,7 @@ fn reaction(mut reaction: Reaction, words: &Words) -> Result<Reaction, String> {
 }
 
 /// Rejects text from the event where the SLS itself must decide.
-fn trusted(words: &Words, text: &str, what: &str) -> Result<(), String> {
+fn trusted(words: &Placeholders, text: &str, what: &str) -> Result<(), String> {
     if !words.touches(text) {
         return Ok(());
     }
@@ -96,7 +96,13 @@ fn untrusted(part: Part<'_>) -> Option<(std::sync::Arc<str>, std::sync::Arc<str>
 }
 
 /// Checks the targets among the arguments of a function.
-fn target_arguments(words: &Words, fun: &str, positional: &[Value], keyword: &Map, name: &str) -> Result<(), String> {
+fn target_arguments(
+    words: &Placeholders,
+    fun: &str,
+    positional: &[Value],
+    keyword: &Map,
+    name: &str,
+) -> Result<(), String> {
     let named = |key: &str| keyword.get(key).and_then(Value::as_str);
     let kind = named("tgt_type").or_else(|| named("expr_form")).unwrap_or("glob");
     let first = positional.first().filter(|_| TARGET_FIRST.contains(&fun));
@@ -108,7 +114,7 @@ fn target_arguments(words: &Words, fun: &str, positional: &[Value], keyword: &Ma
 }
 
 /// Checks the strings of a target.
-fn targets(words: &Words, kind: &str, target: &Value, name: &str) -> Result<(), String> {
+fn targets(words: &Placeholders, kind: &str, target: &Value, name: &str) -> Result<(), String> {
     // Unknown types are rejected when the job is published.
     let kind: Option<TargetKind> = kind.parse().ok();
     each(target, &mut |text| {
@@ -131,7 +137,7 @@ fn targets(words: &Words, kind: &str, target: &Value, name: &str) -> Result<(), 
 }
 
 /// Checks the strings that name keys: globs, separated by commas.
-fn keys(words: &Words, value: &Value, name: &str) -> Result<(), String> {
+fn keys(words: &Placeholders, value: &Value, name: &str) -> Result<(), String> {
     each(value, &mut |text| {
         if !words.touches(text) {
             return Ok(());
@@ -387,10 +393,10 @@ highstate_run:
             (bare.parse_located(&text).unwrap(), guarded.parse_guarded(&covered, &words).unwrap());
         println!(
             "read: {:?}, guarded {:?}",
-            shortest(&|| assert_eq!(read_all(&located, &Words::new()).len(), 1)),
+            shortest(&|| assert_eq!(read_all(&located, &Placeholders::new()).len(), 1)),
             shortest(&|| assert_eq!(read_all(&located_words, &words).len(), 1))
         );
-        println!("words: {:?}", shortest(&|| drop(Words::new())));
+        println!("words: {:?}", shortest(&|| drop(Placeholders::new())));
     }
 
     proptest! {

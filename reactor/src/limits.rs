@@ -26,7 +26,7 @@ pub(crate) struct Limits {
     cooldown: Option<Duration>,
     /// The quiet time after which the last event of a burst has its reaction.
     debounce: Option<Duration>,
-    by: By,
+    by: LimitKey,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ struct Rate {
 
 /// The field that the limits of an entry count by.
 #[derive(Debug, Clone, Default, PartialEq)]
-enum By {
+enum LimitKey {
     #[default]
     Id,
     Tag,
@@ -108,9 +108,9 @@ impl Limits {
                     set(limits, value).map_err(failed)?;
                     if let Some(by) = value.get("by") {
                         limits.by = match by.as_str() {
-                            Some("id") => By::Id,
-                            Some("tag") => By::Tag,
-                            Some(field) => By::Field(field.to_owned()),
+                            Some("id") => LimitKey::Id,
+                            Some("tag") => LimitKey::Tag,
+                            Some(field) => LimitKey::Field(field.to_owned()),
                             None => {
                                 return Err(failed(
                                     "'by' is invalid: expected the name of a field in the data, or tag".into(),
@@ -127,11 +127,11 @@ impl Limits {
     /// Returns the key of an event: limits apply to each key.
     pub fn key(&self, tag: &str, data: &Map) -> String {
         let field = match &self.by {
-            By::Tag => return tag.to_owned(),
+            LimitKey::Tag => return tag.to_owned(),
             // The id in the data is not authenticated.
-            By::Id if data.contains_key(FROM) => FROM,
-            By::Id => "id",
-            By::Field(field) => field,
+            LimitKey::Id if data.contains_key(FROM) => FROM,
+            LimitKey::Id => "id",
+            LimitKey::Field(field) => field,
         };
         let mut at = data.get(field);
         if at.is_none() {
@@ -309,12 +309,12 @@ mod tests {
 
     #[test]
     fn jumps_of_the_wall_clock_neither_lengthen_nor_shorten_limits() {
-        use crate::clock::tests::{Hands, JUMPS};
+        use crate::clock::tests::{JUMPS, ManualClock};
         for (option, limit) in [("reactor_cooldown", "60"), ("reactor_rate_limit", "1/60s")] {
             for jump in JUMPS {
                 let entry = entry(map! {option => map! {"a/*" => limit}});
                 let limits = entry.limits.clone().unwrap();
-                let (hands, mut limiter) = (Hands::new(), Limiter::default());
+                let (hands, mut limiter) = (ManualClock::new(), Limiter::default());
                 let clock = hands.clock();
                 let mut passes = || limiter.judge(&entry, &limits, "x", clock.now()) == Verdict::Now;
                 assert!(passes());

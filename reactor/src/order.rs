@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
-use brine_yaml::untrusted::Words;
+use brine_yaml::untrusted::Placeholders;
 
 use crate::reaction::{Kind, Written};
 
@@ -114,7 +114,7 @@ impl Requisite {
     }
 
     /// Replaces placeholders by the text from the event.
-    pub fn reveal(&mut self, words: &Words) {
+    pub fn reveal(&mut self, words: &Placeholders) {
         self.id = words.reveal(&self.id);
     }
 
@@ -182,7 +182,7 @@ mod tests {
 
     fn ids(text: &str) -> Result<String, String> {
         let located = brine_yaml::load_located(text).unwrap();
-        let all: Vec<_> = read_all(&located, &Words::new()).into_iter().map(Result::unwrap).collect();
+        let all: Vec<_> = read_all(&located, &Placeholders::new()).into_iter().map(Result::unwrap).collect();
         let order = sorted(&all.iter().collect::<Vec<_>>()).map_err(|(_, message)| message)?;
         Ok(order.into_iter().map(|index| all[index].id.as_str()).collect::<Vec<_>>().join(" "))
     }

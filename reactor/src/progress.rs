@@ -30,7 +30,7 @@ impl Progress {
     }
 
     /// Records that an event has been read.
-    pub fn see(&mut self, seq: u64) {
+    pub fn record_read(&mut self, seq: u64) {
         self.seen = self.seen.max(seq);
     }
 
@@ -52,7 +52,7 @@ impl Progress {
     }
 
     /// Returns the sequence number of the last event read.
-    pub fn seen(&self) -> u64 {
+    pub fn last_read(&self) -> u64 {
         self.seen
     }
 
@@ -83,7 +83,7 @@ mod tests {
     fn the_cursor_stays_behind_the_oldest_open_event() {
         let mut progress = Progress::new(10);
         for seq in [11, 12, 13] {
-            progress.see(seq);
+            progress.record_read(seq);
         }
         progress.begin(12);
         progress.begin(12);

@@ -6,7 +6,7 @@
 use brine_function::Args;
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::Located;
-use brine_yaml::untrusted::Words;
+use brine_yaml::untrusted::Placeholders;
 
 use crate::injection_guard;
 use crate::order::{Order, Requisite};
@@ -169,7 +169,7 @@ pub struct ReactionError {
 }
 
 /// Parses all reactions of a rendered SLS, in order. An invalid one does not affect the others.
-pub(crate) fn read_all(rendered: &Located, words: &Words) -> Vec<Result<Written, ReactionError>> {
+pub(crate) fn read_all(rendered: &Located, words: &Placeholders) -> Vec<Result<Written, ReactionError>> {
     let line = |path: &[Value]| rendered.position(path).map_or(1, |position| position.line);
     let ids = match &rendered.value {
         Value::Nil => return Vec::new(),
@@ -208,7 +208,7 @@ fn read_one(
     name: &Value,
     arguments: &Value,
     line: usize,
-    words: &Words,
+    words: &Placeholders,
     reactions: &mut Vec<Result<Written, ReactionError>>,
 ) {
     let read = || -> Result<Vec<Written>, String> {
@@ -320,7 +320,7 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
 }
 
 /// Removes `args`, `arg` and `kwarg` from the named items.
-fn nested_args(name: &str, named: &mut Map, words: &Words) -> Result<Option<Args>, String> {
+fn nested_args(name: &str, named: &mut Map, words: &Placeholders) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
     // An encoded mapping from the event brings the names of its arguments.
@@ -351,7 +351,7 @@ fn nested_args(name: &str, named: &mut Map, words: &Words) -> Result<Option<Args
     Ok(Some(Args { positional: arg.unwrap_or_default(), keyword: kwarg.unwrap_or_default() }))
 }
 
-fn reaction(kind: Kind, name: &str, fun: String, given: Given, words: &Words) -> Result<Reaction, String> {
+fn reaction(kind: Kind, name: &str, fun: String, given: Given, words: &Placeholders) -> Result<Reaction, String> {
     Ok(match kind {
         Kind::Local => Reaction::Local(local(name, fun, given, words)?),
         Kind::Runner => Reaction::Runner { fun, args: call_args(name, given, words)? },
@@ -360,7 +360,7 @@ fn reaction(kind: Kind, name: &str, fun: String, given: Given, words: &Words) ->
     })
 }
 
-fn local(name: &str, fun: String, mut given: Given, words: &Words) -> Result<LocalReaction, String> {
+fn local(name: &str, fun: String, mut given: Given, words: &Placeholders) -> Result<LocalReaction, String> {
     let named = &mut given.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
@@ -375,7 +375,7 @@ fn local(name: &str, fun: String, mut given: Given, words: &Words) -> Result<Loc
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 
-fn call_args(name: &str, mut given: Given, words: &Words) -> Result<Args, String> {
+fn call_args(name: &str, mut given: Given, words: &Placeholders) -> Result<Args, String> {
     let mut args = nested_args(name, &mut given.named, words)?.unwrap_or_default();
     args.positional.extend(given.plain);
     args.keyword.extend(given.named);

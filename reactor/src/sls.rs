@@ -10,7 +10,7 @@ use brine_jinja::{Context, Files, Host, SourceLines};
 use brine_sls::render::{AllowedRenderers, RenderError, Sls};
 use brine_text::glob::{is_pattern, paths};
 use brine_yaml::Located;
-use brine_yaml::untrusted::Words;
+use brine_yaml::untrusted::Placeholders;
 use parking_lot::Mutex;
 
 use crate::injection_guard::VARIABLES;
@@ -52,7 +52,7 @@ impl Source {
         let rendered = if self.strict {
             self.sls.render_guarded_mapped(context, &self.host)
         } else {
-            self.sls.render_mapped(context, &self.host).map(|(text, lines)| (text, Words::new(), lines))
+            self.sls.render_mapped(context, &self.host).map(|(text, lines)| (text, Placeholders::new(), lines))
         };
         let (text, words, lines) = rendered.map_err(|error| self.failed(error))?;
         Ok(Rendered { text, words, lines })
@@ -68,7 +68,7 @@ impl Source {
     /// Returns the text of a file without template tags.
     pub fn static_text(&self) -> Option<Rendered> {
         let text = self.sls.static_text()?.to_owned();
-        Some(Rendered { text, words: Words::new(), lines: SourceLines::default() })
+        Some(Rendered { text, words: Placeholders::new(), lines: SourceLines::default() })
     }
 
     fn failed(&self, error: RenderError) -> SlsError {
@@ -85,7 +85,7 @@ impl Source {
 pub(crate) struct Rendered {
     /// The text, with placeholders for text from the event.
     pub text: String,
-    pub words: Words,
+    pub words: Placeholders,
     lines: SourceLines,
 }
 

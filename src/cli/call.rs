@@ -12,7 +12,7 @@ use brine_context::{Context, Job, Minion};
 use brine_function::{Args, CallError, Function, Registry, arguments};
 use brine_ids::Jid;
 use brine_job::Return;
-use brine_modules::ROOMS;
+use brine_modules::MODULES;
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 use clap::{ArgAction, CommandFactory, Parser};
@@ -128,7 +128,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
     let local = arguments.local || config.is_local();
     let (minion, outcome) = if local {
-        let minion = masterless(config, ROOMS)?;
+        let minion = masterless(config, MODULES)?;
         let outcome = call(&minion, &fun, args, &jid, fields(&arguments));
         (minion, outcome)
     } else {
@@ -186,7 +186,7 @@ enum Called {
 
 /// Prints the documentation of the functions with this prefix; none is a failure.
 fn show_docs(start: &str) -> ExitCode {
-    let functions = Registry::new(&ROOMS.functions());
+    let functions = Registry::new(&MODULES.functions());
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
     for function in &found {
         print_plain(format_args!("{}:\n{}\n", function.full_name(), usage::docstring(&function.docstring())));

@@ -38,7 +38,7 @@ pub enum ClientError {
     Refused(String),
     /// The reply does not decode.
     #[error("decoding the master's reply failed: {0}")]
-    Answer(String),
+    MinionResult(String),
 }
 
 impl From<brine_client::ClientError> for ClientError {
@@ -49,7 +49,7 @@ impl From<brine_client::ClientError> for ClientError {
             Error::WrongKey(_) => ClientError::Unauthorised,
             Error::Denied(message) => ClientError::Denied(message),
             Error::Refused(message) => ClientError::Refused(message),
-            Error::BadLoad(reply) | Error::Reply(reply) => ClientError::Answer(reply),
+            Error::BadLoad(reply) | Error::Reply(reply) => ClientError::MinionResult(reply),
         }
     }
 }

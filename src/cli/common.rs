@@ -383,7 +383,7 @@ pub struct OutputArguments {
 }
 
 /// Prints results in the format of the options and the configuration.
-pub struct Shower {
+pub struct ResultPrinter {
     ui: Ui,
     asked: Option<String>,
     options: output::OutputOptions,
@@ -402,7 +402,7 @@ impl OutputArguments {
     }
 
     /// Creates the printer of results; `config` are the `opts` of the configuration. Opens the file of `--out-file`.
-    pub fn shower(&self, config: &Map) -> anyhow::Result<Shower> {
+    pub fn shower(&self, config: &Map) -> anyhow::Result<ResultPrinter> {
         let mut ui = Ui::new(self.colours(config));
         if let Some(file) = &self.out_file {
             ui.redirect(file, self.out_file_append).with_context(|| format!("writing to {} failed", file.display()))?;
@@ -416,11 +416,11 @@ impl OutputArguments {
         options.set_all(&given);
         let configured = master_opts::output(config);
         let own = OwnOutputters::new(config, options.colours != Colours::OFF);
-        Ok(Shower { ui, asked: self.out.clone().or(configured), options, own })
+        Ok(ResultPrinter { ui, asked: self.out.clone().or(configured), options, own })
     }
 }
 
-impl Shower {
+impl ResultPrinter {
     /// Returns whether the command line or the configuration names an outputter.
     pub fn is_asked(&self) -> bool {
         self.asked.is_some()

@@ -12,7 +12,7 @@ use brine_ids::Jid;
 use brine_jinja::{Behaviour, CustomCall, Functions, HostedFile, Role};
 use brine_job::orchestration::MasterAccess;
 use brine_master::{HostFunctions, Orchestrated, SshCall};
-use brine_modules::{ROOMS, is_success, sync_types};
+use brine_modules::{MODULES, is_success, sync_types};
 use brine_value::{Map, Value, map};
 
 /// The execution functions of the master's host.
@@ -140,7 +140,7 @@ impl OwnMinion {
             let nowhere = Path::new("/nonexistent");
             let loaded = MinionConfig::load(nowhere, &self.config).map_err(|error| error.to_string())?;
             // Templates on the master see no pillar, as in Salt: an orchestration renders one.
-            without_pillar(loaded.config, ROOMS).map_err(|error| error.to_string())
+            without_pillar(loaded.config, MODULES).map_err(|error| error.to_string())
         });
         made.as_ref().map_err(Clone::clone)
     }
@@ -173,11 +173,11 @@ impl Functions for OwnFunctions {
 
     fn has(&self, function: &str) -> bool {
         let is_custom = || self.own.minion().is_ok_and(|minion| minion.custom.has("modules", function));
-        ROOMS.has(function) || is_custom()
+        MODULES.has(function) || is_custom()
     }
 
     fn has_module(&self, module: &str) -> bool {
-        ROOMS.has_module(module) || self.own.minion().is_ok_and(|minion| minion.functions.has_module(module))
+        MODULES.has_module(module) || self.own.minion().is_ok_and(|minion| minion.functions.has_module(module))
     }
 
     fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
@@ -206,7 +206,7 @@ impl HostFunctions for OwnHost {
     }
 
     fn names(&self) -> Vec<String> {
-        ROOMS.names()
+        MODULES.names()
     }
 
     fn sync(&self, kinds: &[&'static str], args: Args) -> Result<Map, CallError> {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_varies_is_quoted_for_the_shell_of_the_host() {
+    fn variable_parts_are_quoted_for_the_shell_of_the_host() {
         let directory = tempfile::tempdir().unwrap();
         let own = directory.path().join("own");
         std::fs::write(&own, "").unwrap();

@@ -20,18 +20,18 @@
 
 #![warn(clippy::self_named_module_files)]
 
-mod answers;
 pub mod askpass;
 mod command;
 mod delivery;
+mod master_data;
 mod mine;
 mod multiplexing;
 mod program;
 pub mod roster;
 mod session;
 
-pub use answers::Answers;
 pub use command::Options;
+pub use master_data::MasterData;
 pub use mine::{Mine, Regular};
 pub use multiplexing::Multiplexing;
 pub use program::Programs;

@@ -13,9 +13,9 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::answers::Answers;
 use crate::askpass::AskPass;
 use crate::command::{self, Options};
+use crate::master_data::MasterData;
 use crate::mine::Mine;
 use crate::multiplexing::{self, Multiplexing};
 use crate::program::Programs;
@@ -76,7 +76,7 @@ pub struct Reply {
 /// Calls hosts.
 pub struct Caller {
     /// What hosts ask for.
-    pub answers: Arc<Answers>,
+    pub answers: Arc<MasterData>,
     /// The programs that are pushed.
     pub programs: Programs,
     /// Settings of all hosts.

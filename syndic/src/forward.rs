@@ -10,10 +10,10 @@ use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::above::Above;
 use crate::bundle::{Item, Loads, OneReturn, events_load, item, returns_load, seq};
 use crate::metrics;
 use crate::settings::Settings;
+use crate::upstream_master::UpstreamMaster;
 
 /// The maximum number of events of one message, and of their bytes.
 const EVENTS: usize = 500;
@@ -23,9 +23,9 @@ const LINGER: Duration = Duration::from_millis(2);
 
 /// Follows the local bus for one master above.
 pub(crate) struct Forwarder {
-    pub above: Arc<Above>,
+    pub above: Arc<UpstreamMaster>,
     /// All masters above, in the order of the configuration.
-    pub all: Vec<Arc<Above>>,
+    pub all: Vec<Arc<UpstreamMaster>>,
     pub client: Arc<MasterClient>,
     pub settings: Arc<Settings>,
     pub disk: Executor,

@@ -16,13 +16,13 @@
 
 #![warn(clippy::self_named_module_files)]
 
-mod above;
 mod bundle;
 mod forward;
 mod metrics;
 mod position;
 mod publish;
 mod settings;
+mod upstream_master;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,8 +34,8 @@ use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 pub use self::settings::{Settings, SyndicError};
-use above::Above;
 use publish::Publisher;
+use upstream_master::UpstreamMaster;
 
 /// The time that tasks have to end.
 const TASKS_END: Duration = Duration::from_secs(2);
@@ -55,9 +55,9 @@ async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<()
     metrics::register();
     let settings = Arc::new(settings);
     let executors = Executors::new(THREADS);
-    let all: Vec<Arc<Above>> = {
+    let all: Vec<Arc<UpstreamMaster>> = {
         let (settings, crypto) = (Arc::clone(&settings), executors.crypto.clone());
-        let opened = executors.disk.run(move |_| Above::open_all(&settings, &crypto));
+        let opened = executors.disk.run(move |_| UpstreamMaster::open_all(&settings, &crypto));
         opened.await??.into_iter().map(Arc::new).collect()
     };
     let client = Arc::new(MasterClient::new(&settings.master));
@@ -66,7 +66,7 @@ async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<()
     for above in &all {
         let (one, publisher) = (Arc::clone(above), Arc::clone(&publisher));
         tasks.start_restarting("session with a master above", move |stopping| {
-            above::keep(Arc::clone(&one), Arc::clone(&publisher), stopping)
+            upstream_master::keep(Arc::clone(&one), Arc::clone(&publisher), stopping)
         });
         let (one, all, client, settings) = (Arc::clone(above), all.clone(), Arc::clone(&client), Arc::clone(&settings));
         let disk = executors.disk.clone();

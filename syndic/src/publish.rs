@@ -14,10 +14,10 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::above::Above;
 use crate::bundle::events_load;
 use crate::metrics;
 use crate::settings::Settings;
+use crate::upstream_master::UpstreamMaster;
 
 /// Publishes jobs by the local master.
 pub(crate) struct Publisher {
@@ -35,13 +35,13 @@ impl Publisher {
     }
 
     /// Publishes the jobs of a master above in their order, until the queue is closed.
-    pub async fn run(&self, above: &Arc<Above>, mut jobs: mpsc::Receiver<Publication>) {
+    pub async fn run(&self, above: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Publication>) {
         while let Some(publication) = jobs.recv().await {
             self.pass_on(above, publication).await;
         }
     }
 
-    async fn pass_on(&self, above: &Arc<Above>, publication: Publication) {
+    async fn pass_on(&self, above: &Arc<UpstreamMaster>, publication: Publication) {
         if self.is_own(&publication) || is_notice(&publication) || !above.is_new(&publication) {
             tracing::debug!(jid = %publication.jid, "a job is not passed on: it came from here, is known, or is a notice");
             return;
@@ -131,7 +131,7 @@ impl Publisher {
     }
 
     /// Says to a master above that a job has no minions here, so that it waits for none.
-    async fn report(&self, above: &Above, publication: &Publication, what: &str, more: Map) {
+    async fn report(&self, above: &UpstreamMaster, publication: &Publication, what: &str, more: Map) {
         let jid = &publication.jid;
         let mut data = map! {
             "jid" => jid,

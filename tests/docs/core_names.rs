@@ -33,7 +33,7 @@ fn literals(text: &str) -> BTreeSet<String> {
 #[test]
 fn core_names_no_salt_function() {
     let functions: BTreeSet<String> = [
-        full_names(&brine_modules::ROOMS.functions()),
+        full_names(&brine_modules::MODULES.functions()),
         full_names(brine_master::runner::MODULES),
         full_names(brine_master::wheel::MODULES),
     ]

@@ -51,9 +51,9 @@ fn modules() -> String {
         functions(
             "Execution functions",
             "Called by `salt` and `salt-call`, and as `salt[...]` in templates.",
-            &brine_modules::ROOMS.functions(),
+            &brine_modules::MODULES.functions(),
         ),
-        functions("State functions", "Named in SLS files.", &brine_modules::ROOMS.states()),
+        functions("State functions", "Named in SLS files.", &brine_modules::MODULES.states()),
         functions("Runner functions", "Called by `salt-run` and by reactions.", brine_master::runner::MODULES),
         functions("Wheel functions", "Called by `salt-key` and by reactions.", brine_master::wheel::MODULES),
     ];

@@ -25,10 +25,10 @@ use crate::master::Master;
 
 pub(crate) use ring::Item;
 use ring::{RING_EVENTS, Ring};
-use subscription::Past;
+use subscription::JournalPage;
 pub(crate) use subscription::Subscription;
-pub(crate) use waiting::Pace;
-use waiting::Waiting;
+pub(crate) use waiting::WakePolicy;
+use waiting::Wakers;
 
 /// The pause after which a silent stream shows that it lives, and its token is looked at again.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -55,7 +55,7 @@ pub(crate) struct Hub {
     master: Arc<Master>,
     ring: RwLock<Ring>,
     /// Subscribers that wait, by pace.
-    waiting: [Mutex<Waiting>; 2],
+    waiting: [Mutex<Wakers>; 2],
     /// Whether streams are to be woken.
     changed: Notify,
     is_ended: AtomicBool,
@@ -153,10 +153,10 @@ impl Hub {
     }
 
     /// Subscribes. Events that are published after the return of this function are received.
-    pub fn subscribe(self: &Arc<Self>, start: Start, pace: Pace) -> Subscription {
+    pub fn subscribe(self: &Arc<Self>, start: Start, pace: WakePolicy) -> Subscription {
         let past = match start {
             Start::Now => None,
-            Start::Since(since) => Some(Box::new(Past::at(since))),
+            Start::Since(since) => Some(Box::new(JournalPage::at(since))),
         };
         let ring = self.ring.read();
         let (cursor, epoch) = (ring.last(), ring.epoch);
@@ -165,7 +165,7 @@ impl Hub {
         Subscription { hub: Arc::clone(self), pace, place, cursor, epoch, past }
     }
 
-    fn waiting(&self, pace: Pace) -> &Mutex<Waiting> {
+    fn waiting(&self, pace: WakePolicy) -> &Mutex<Wakers> {
         &self.waiting[pace as usize]
     }
 
@@ -174,12 +174,12 @@ impl Hub {
         self.changed.notify_one();
         let mut next = Some(0);
         while let Some(place) = next {
-            next = self.wake_some(Pace::AtOnce, place);
+            next = self.wake_some(WakePolicy::Immediate, place);
         }
     }
 
     /// Wakes some subscribers from this place on. Returns the place of the next ones.
-    fn wake_some(&self, pace: Pace, index: usize) -> Option<usize> {
+    fn wake_some(&self, pace: WakePolicy, index: usize) -> Option<usize> {
         // Wakers are called without the lock: what they wake may subscribe.
         let (woken, next) = self.waiting(pace).lock().take_from(index);
         woken.into_iter().for_each(Waker::wake);
@@ -198,12 +198,12 @@ impl Hub {
                 () = self.changed.notified() => (Some(0), usize::MAX),
                 _ = timer.tick() => {
                     turn = (turn + 1) % TURNS;
-                    let all = self.waiting(Pace::InTurn).lock().places.len();
+                    let all = self.waiting(WakePolicy::Paced).lock().places.len();
                     (Some(all * turn / TURNS), (all * (turn + 1)).div_ceil(TURNS))
                 }
             };
             while let Some(place) = next.filter(|place| *place < end) {
-                next = self.wake_some(Pace::InTurn, place);
+                next = self.wake_some(WakePolicy::Paced, place);
                 tokio::task::yield_now().await;
             }
         }
@@ -266,9 +266,9 @@ mod tests {
     #[tokio::test]
     async fn subscribers_get_each_event_once_in_order() {
         let hub = hub();
-        let mut early = hub.subscribe(Start::Now, Pace::AtOnce);
+        let mut early = hub.subscribe(Start::Now, WakePolicy::Immediate);
         fill(&hub, 5..=7);
-        let mut late = hub.subscribe(Start::Now, Pace::AtOnce);
+        let mut late = hub.subscribe(Start::Now, WakePolicy::Immediate);
         // Events that arrive twice, as after a new connection, are dropped.
         fill(&hub, 6..=9);
         assert_eq!(take(&mut early, 5).await, [5, 6, 7, 8, 9]);
@@ -286,7 +286,7 @@ mod tests {
         let pace = tokio::spawn(Arc::clone(&hub).pace());
         let count = 3 * WOKEN as u64 / 2;
         for seq in 1..=2 {
-            let streams = (0..count).map(|_| hub.subscribe(Start::Now, Pace::InTurn));
+            let streams = (0..count).map(|_| hub.subscribe(Start::Now, WakePolicy::Paced));
             let waiting: Vec<_> =
                 streams.map(|mut stream| tokio::spawn(async move { stream.next().await.seq })).collect();
             tokio::task::yield_now().await;
@@ -295,7 +295,7 @@ mod tests {
                 assert_eq!(one.await.unwrap(), seq);
             }
         }
-        let waiting = hub.waiting(Pace::InTurn).lock();
+        let waiting = hub.waiting(WakePolicy::Paced).lock();
         assert_eq!((waiting.places.len(), waiting.free.len()), (count as usize, count as usize));
         pace.abort();
     }
@@ -304,7 +304,7 @@ mod tests {
     async fn subscribers_continue_after_sequence_numbers_restart() {
         let hub = hub();
         fill(&hub, 100..=101);
-        let mut subscription = hub.subscribe(Start::Now, Pace::AtOnce);
+        let mut subscription = hub.subscribe(Start::Now, WakePolicy::Immediate);
         for seq in 1..=2 {
             hub.push(event(seq), Some(101));
         }
@@ -315,7 +315,7 @@ mod tests {
     async fn a_subscriber_behind_the_ring_reads_the_journal() {
         let hub = hub();
         fill(&hub, 1..=1);
-        let mut subscription = hub.subscribe(Start::Now, Pace::AtOnce);
+        let mut subscription = hub.subscribe(Start::Now, WakePolicy::Immediate);
         fill(&hub, 2..=RING_EVENTS as u64 + 2);
         assert_eq!(hub.ring.read().items.len(), RING_EVENTS);
         assert!(subscription.take().is_none());

@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use brine_value::{FromValue, Value};
 
-use super::{Hub, Item, Pace};
+use super::{Hub, Item, WakePolicy};
 use crate::error::MasterError;
 use crate::metrics;
 
 /// A subscriber's place.
 pub(crate) struct Subscription {
     pub(super) hub: Arc<Hub>,
-    pub(super) pace: Pace,
+    pub(super) pace: WakePolicy,
     /// The place of its waker.
     pub(super) place: u32,
     /// The last event that was taken; `None` while there has been none.
@@ -23,21 +23,21 @@ pub(crate) struct Subscription {
     /// The numbering that the cursor belongs to.
     pub(super) epoch: u64,
     /// Set for a subscriber behind the ring.
-    pub(super) past: Option<Box<Past>>,
+    pub(super) past: Option<Box<JournalPage>>,
 }
 
 /// Where in the journal a subscriber is.
 #[derive(Default)]
-pub(super) struct Past {
+pub(super) struct JournalPage {
     /// Events that have been read.
     page: VecDeque<Arc<Item>>,
     /// Where the next ones are; `None` if these are in the ring.
     pub since: Option<Value>,
 }
 
-impl Past {
+impl JournalPage {
     pub fn at(since: Value) -> Self {
-        Past { since: Some(since), ..Past::default() }
+        JournalPage { since: Some(since), ..JournalPage::default() }
     }
 }
 
@@ -95,7 +95,7 @@ impl Subscription {
         let cursor = self.cursor.filter(|_| self.epoch == ring.epoch).unwrap_or(first.saturating_sub(1));
         self.epoch = ring.epoch;
         if cursor + 1 < first {
-            self.past = Some(Box::new(Past::at(Value::from(cursor + 1))));
+            self.past = Some(Box::new(JournalPage::at(Value::from(cursor + 1))));
             return None;
         }
         let item = ring.after(cursor).next().cloned();
@@ -135,6 +135,6 @@ impl Subscription {
         self.cursor = Some(last);
         let is_in_ring = self.hub.ring.read().first().is_some_and(|first| first <= last + 1);
         let since = (!is_in_ring).then(|| Value::from(last + 1));
-        self.past = Some(Box::new(Past { page: page.into(), since }));
+        self.past = Some(Box::new(JournalPage { page: page.into(), since }));
     }
 }

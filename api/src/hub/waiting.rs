@@ -7,21 +7,21 @@ pub(super) const WOKEN: usize = 128;
 
 /// When a subscriber is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum WakePolicy {
     /// With each event: few, which wait for the return of a job.
-    AtOnce,
-    /// By [`Hub::pace`]: event streams, which may be thousands.
-    InTurn,
+    Immediate,
+    /// Paced by the hub: event streams, which may be thousands.
+    Paced,
 }
 
 /// The wakers of subscribers that wait: one place each, so that a waiting subscriber costs a few bytes.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct Wakers {
     pub places: Vec<Option<Waker>>,
     pub free: Vec<u32>,
 }
 
-impl Waiting {
+impl Wakers {
     pub fn add(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(None);

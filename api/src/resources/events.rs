@@ -16,7 +16,7 @@ use crate::auth::Authenticated;
 use crate::context::Context;
 use crate::error::ApiError;
 use crate::handover::Handover;
-use crate::hub::{Item, KEEP_ALIVE, Pace, Start, Subscription, TURN};
+use crate::hub::{Item, KEEP_ALIVE, Start, Subscription, TURN, WakePolicy};
 use crate::metrics;
 use crate::routes::{Answer, typed};
 
@@ -25,20 +25,20 @@ const PATTERNS: usize = 64;
 
 /// The query of a subscriber.
 #[derive(Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct EventQuery {
     pub start: Start,
     patterns: Vec<Glob>,
     /// Whether state is requested instead of events (`format_events`).
     pub is_formatted: bool,
 }
 
-impl Wanted {
+impl EventQuery {
     /// Parses the query and `Last-Event-ID`. As in Salt, a token in the query is refused: queries are logged.
     pub fn read(context: &Context) -> Result<Self, ApiError> {
         let last = context.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = last.and_then(|last| last.trim().parse::<u64>().ok());
         let start = after.map_or(Start::Now, |last| Start::Since(Value::from(last.saturating_add(1))));
-        let mut wanted = Wanted { start, patterns: Vec::new(), is_formatted: false };
+        let mut wanted = EventQuery { start, patterns: Vec::new(), is_formatted: false };
         for (name, value) in context.query() {
             match name.as_str() {
                 // A browser that reconnects repeats the query: the header is newer.
@@ -135,10 +135,10 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub fn new(api: &Arc<Api>, sender: &Authenticated, wanted: Wanted) -> Self {
+    pub fn new(api: &Arc<Api>, sender: &Authenticated, wanted: EventQuery) -> Self {
         Stream {
             api: Arc::clone(api),
-            subscription: api.hub.subscribe(wanted.start, Pace::InTurn),
+            subscription: api.hub.subscribe(wanted.start, WakePolicy::Paced),
             patterns: wanted.patterns.into(),
             permissions: api.auth.events_of(&sender.user),
             token: Arc::clone(&sender.token),
@@ -233,7 +233,7 @@ impl Stream {
 
 /// `GET /events`
 pub(crate) async fn follow(context: Context) -> Answer {
-    let wanted = Wanted::read(&context)?;
+    let wanted = EventQuery::read(&context)?;
     let stream = Stream::new(&context.api, context.sender()?, wanted);
     let body = match context.parts.extensions.get::<Arc<Handover>>() {
         Some(handover) => handover.body(stream, context.parts.version),

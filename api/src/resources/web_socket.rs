@@ -9,7 +9,7 @@ use axum::extract::ws::{Message, Utf8Bytes, WebSocket, WebSocketUpgrade};
 use axum::http::StatusCode;
 use bytes::Bytes;
 
-use super::events::{Next, Stream, Wanted};
+use super::events::{EventQuery, Next, Stream};
 use super::formatted::Formatted;
 use crate::auth::{Authenticated, is_hex};
 use crate::context::Context;
@@ -71,7 +71,7 @@ async fn by_token(context: &Context) -> Result<Authenticated, ApiError> {
 }
 
 async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Answer {
-    let wanted = Wanted::read(&context)?;
+    let wanted = EventQuery::read(&context)?;
     let form = if wanted.is_formatted { Form::State } else { form };
     let upgrade = WebSocketUpgrade::from_request_parts(&mut context.parts, &()).await;
     let upgrade = upgrade.map_err(|error| ApiError::bad_request(format!("The web socket is refused: {error}")))?;

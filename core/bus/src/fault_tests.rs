@@ -203,7 +203,7 @@ async fn with_events(path: &std::path::Path) -> (Bus, Store, Subscription) {
     for n in 1..=400 {
         bus.fire("t", &map! {"n" => n, "text" => format!("<{n:05}>").repeat(500)}).await.unwrap();
     }
-    bus.kept(400).await.unwrap();
+    bus.persisted(400).await.unwrap();
     (bus, store, slow)
 }
 
@@ -283,7 +283,7 @@ async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
     for n in 1..=400 {
         bus.fire("t", &map! {"n" => n}).await.unwrap();
     }
-    bus.kept(400).await.unwrap();
+    bus.persisted(400).await.unwrap();
     disk.set(Errors { read: Some(5), ..FINE });
     let reading = tokio::spawn(numbers_of(slow, 400));
     let mut health = store.health();
@@ -299,7 +299,7 @@ async fn pages_of_large_events_are_small() {
     for n in 0..40 {
         bus.fire("t", &map! {"n" => n, "text" => "x".repeat(900_000)}).await.unwrap();
     }
-    bus.kept(40).await.unwrap();
+    bus.persisted(40).await.unwrap();
     let (mut seen, mut pages, mut from) = (Vec::new(), 0, 1);
     loop {
         let page = bus.read(&thread(), TimeOrSeq::Seq(from), 1000).unwrap();
@@ -342,7 +342,7 @@ async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
             );
         }
     }
-    bus.kept(bus.last_seq()).await.unwrap();
+    bus.persisted(bus.last_seq()).await.unwrap();
     (most.max(store.disk_bytes()), store.disk_bytes())
 }
 

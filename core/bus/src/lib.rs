@@ -174,12 +174,12 @@ impl Bus {
     /// Publishes an event and waits until it is persisted.
     pub async fn fire_durably(&self, tag: &str, body: &Map) -> Result<u64, BusError> {
         let seq = self.fire(tag, body).await?;
-        self.kept(seq).await?;
+        self.persisted(seq).await?;
         Ok(seq)
     }
 
     /// Waits until all events up to this one are persisted. Returns at once without a journal.
-    pub async fn kept(&self, seq: u64) -> Result<(), BusError> {
+    pub async fn persisted(&self, seq: u64) -> Result<(), BusError> {
         if self.inner.journal.is_none() {
             return Ok(());
         }

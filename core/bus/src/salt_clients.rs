@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use brine_event::Event;
 use brine_value::msgpack::{self, UnpackError};
-use brine_zmtp::{ForeignStream, Patience, TransportError};
+use brine_zmtp::{ForeignStream, SilenceTimeout, TransportError};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -18,8 +18,8 @@ use super::sockets;
 use super::{Bus, Filter, Subscription};
 
 /// How long a silent subscriber is taken for one of ZeroMQ: one in whose process Salt is installed, and any other.
-const SALT_PATIENCE: Duration = Duration::from_millis(100);
-const PATIENCE: Duration = Duration::from_secs(1);
+const SALT_SILENCE: Duration = Duration::from_millis(100);
+const SILENCE: Duration = Duration::from_secs(1);
 /// Bytes around the body of an event: the keys, an empty head, headers.
 const AROUND: usize = 64;
 /// The most bytes that are read of a file about the peer's process.
@@ -134,12 +134,12 @@ fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
 }
 
 /// Returns how long a silent subscriber is taken for one of ZeroMQ.
-pub(crate) async fn patience(process: Option<i32>) -> Patience {
+pub(crate) async fn patience(process: Option<i32>) -> SilenceTimeout {
     let has_salt = match process {
         Some(process) => on_disk(move || salt_of(process).is_some()).await,
         None => false,
     };
-    Patience::For(if has_salt { SALT_PATIENCE } else { PATIENCE })
+    SilenceTimeout::After(if has_salt { SALT_SILENCE } else { SILENCE })
 }
 
 async fn on_disk(find: impl FnOnce() -> bool + Send + 'static) -> bool {
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_large_or_no_message_ends_the_connection() {
+    fn oversized_and_invalid_messages_end_the_connection() {
         for (bytes, what) in [
             (&b"\x7f\xff\xff\xff"[..], "the limit is 1000"),
             (b"\x00\x00\x00\x03abc", "neither ZeroMQ's nor Salt's"),

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use brine_event::Event;
 use brine_zmtp::{
-    Connection, Endpoint, ForeignStream, Limits, Listener, Patience, Pull, Remote, Server, Service, SocketType, Source,
-    Subscribed, TransportError, Writer,
+    Connection, Endpoint, ForeignStream, Limits, Listener, Pull, Remote, Server, Service, SilenceTimeout, SocketType,
+    Source, Subscribed, TransportError, Writer,
 };
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -76,7 +76,7 @@ impl EventSockets {
         let take_foreign = move |peer| salt_clients::take(own.clone(), peer);
         tokio::join!(
             Pull::serve_any(self.pull, take, take_foreign, limits, shutdown.clone()),
-            followers.run(Followers(bus), shutdown),
+            followers.run(Subscribers(bus), shutdown),
         );
     }
 }
@@ -104,9 +104,9 @@ pub const SINCE: &[u8] = b"\0since/";
 
 /// Serves subscribers on the publishing socket. A slow one lags without a limit in time: it is a program of this host
 /// with access to the socket.
-struct Followers(Bus);
+struct Subscribers(Bus);
 
-impl Service for Followers {
+impl Service for Subscribers {
     type Session = Subscription;
 
     /// The subscription starts before the handshake: events published after the subscriber is connected will reach it,
@@ -115,7 +115,7 @@ impl Service for Followers {
         self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
     }
 
-    async fn patience(&self, process: Option<i32>) -> Option<Patience> {
+    async fn patience(&self, process: Option<i32>) -> Option<SilenceTimeout> {
         Some(salt_clients::patience(process).await)
     }
 
@@ -136,7 +136,7 @@ impl Service for Followers {
         let wanted = Subscribed::default();
         tokio::select! {
             error = wanted.follow(connection.incoming) => Err(error),
-            ended = connection.outgoing.run(Following { subscription, wanted: &wanted, has_begun: false }) => ended,
+            ended = connection.outgoing.run(EventSource { subscription, wanted: &wanted, has_begun: false }) => ended,
         }
     }
 }
@@ -151,14 +151,14 @@ impl Drop for Counted {
 }
 
 /// Sends events to one subscriber.
-struct Following<'a> {
+struct EventSource<'a> {
     subscription: Subscription,
     wanted: &'a Subscribed,
     /// Whether the program is subscribed to anything yet.
     has_begun: bool,
 }
 
-impl Following<'_> {
+impl EventSource<'_> {
     /// Takes over what the program is subscribed to. The first number with [`SINCE`] is where it begins.
     fn follow(&mut self) {
         let prefixes = self.wanted.prefixes();
@@ -177,7 +177,7 @@ fn since(prefix: &[u8]) -> Option<u64> {
     std::str::from_utf8(prefix.strip_prefix(SINCE)?).ok()?.parse().ok()
 }
 
-impl Source for Following<'_> {
+impl Source for EventSource<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         loop {
             let is_subscribed = !self.wanted.is_empty();

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_configured_is_over_the_defaults() {
+    fn configured_values_override_the_defaults() {
         let mut config = MinionConfig::default();
         config.opts.insert("hash_type".into(), "sha512".into());
         let opts = template_opts(&config);

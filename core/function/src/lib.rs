@@ -237,7 +237,7 @@ impl<C> Function<C> {
     }
 
     /// Returns the parameters in order.
-    pub fn params(&self) -> Vec<Param> {
+    pub fn params(&self) -> &'static [Param] {
         self.params.list()
     }
 
@@ -270,7 +270,7 @@ impl<C> Function<C> {
 
     /// Checks the arguments and runs the function.
     pub fn call(&self, context: &C, args: Args) -> CallResult {
-        (self.code)(context, &mut Binder::new(self.module, self.name, &self.params(), args)?)
+        (self.code)(context, &mut Binder::new(self.module, self.name, self.params(), args)?)
     }
 
     /// Sets the module of the function; used by the code that [`registry!`](registry) generates.

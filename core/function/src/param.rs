@@ -1,5 +1,8 @@
 //! The parameters of functions: their descriptions, and structs of arguments.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
+
 use brine_value::{FromValue, Value};
 
 use crate::{Args, Binder, CallError};
@@ -75,17 +78,25 @@ pub enum Params {
     Found(&'static [Param]),
 }
 
+/// The parameters of the declared functions that have been called, by the address of their description. Equal descriptions
+/// may have one address.
+static DECLARED: LazyLock<RwLock<HashMap<usize, &'static [Param]>>> = LazyLock::new(RwLock::default);
+
 impl Params {
-    /// Returns the parameters.
-    pub fn list(self) -> Vec<Param> {
-        match self {
-            Params::Declared(describe) => {
-                let mut list = ParamList(Vec::new());
-                describe(&mut list);
-                list.0
-            }
-            Params::Found(params) => params.to_vec(),
+    /// Returns the parameters. Those of a declared function are built once.
+    pub fn list(self) -> &'static [Param] {
+        let describe = match self {
+            Params::Declared(describe) => describe,
+            Params::Found(params) => return params,
+        };
+        let address = describe as usize;
+        if let Some(known) = DECLARED.read().unwrap_or_else(PoisonError::into_inner).get(&address) {
+            return known;
         }
+        let mut list = ParamList(Vec::new());
+        describe(&mut list);
+        let mut declared = DECLARED.write().unwrap_or_else(PoisonError::into_inner);
+        declared.entry(address).or_insert_with(|| list.0.leak())
     }
 }
 
@@ -134,7 +145,7 @@ pub trait Arguments: Sized {
 
     /// Checks the arguments of a call of `module.name`, and binds them to the fields.
     fn of_call(module: &str, name: &'static str, args: Args) -> Result<Self, CallError> {
-        Self::bind(&mut Binder::new(module, name, &Params::Declared(Self::describe).list(), args)?)
+        Self::bind(&mut Binder::new(module, name, Params::Declared(Self::describe).list(), args)?)
     }
 }
 

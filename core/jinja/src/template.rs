@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brine_value::{Value, json};
-use brine_yaml::untrusted::{UntrustedError, Words};
+use brine_yaml::untrusted::{Placeholders, UntrustedError};
 use minijinja::value::Value as JinjaValue;
 use minijinja::{Environment, Error, ErrorKind};
 use parking_lot::Mutex;
@@ -152,7 +152,11 @@ impl Template {
     /// # Errors
     ///
     /// As for [`Template::render`], or untrusted text that is refused.
-    pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words, SourceLines), GuardedError> {
+    pub fn render_guarded(
+        &self,
+        context: &Context,
+        host: &Host,
+    ) -> Result<(String, Placeholders, SourceLines), GuardedError> {
         let failed = |message| GuardedError::Jinja(JinjaError::whole(&self.name, message));
         let Some(Guarded { variables, facts, decisions }) = &self.guarded else {
             return Err(failed("render failed: the template was not compiled for guarded renders".to_owned()));

@@ -13,7 +13,7 @@ use brine_value::Map;
 use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
-use super::reports::{Below, Reports};
+use super::reports::{ReportingSyndics, Reports};
 use super::{Due, Times, Watch, retcode, return_tag};
 
 /// How a job is divided into batches.
@@ -103,7 +103,7 @@ impl Driver {
 
     /// Waits for the minions of masters below, too, to whose syndics the published job went.
     #[must_use]
-    pub fn with_masters_below(mut self, below: Option<Below>, now: Instant) -> Self {
+    pub fn with_masters_below(mut self, below: Option<ReportingSyndics>, now: Instant) -> Self {
         self.reports = below.map(|below| Reports::new(below, self.watch.waiting().cloned(), now));
         self
     }
@@ -384,7 +384,7 @@ mod tests {
     fn minions_of_masters_below_are_waited_for() {
         let now = Instant::now();
         let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
-        let below = Below { syndics: names(&["s1", "s2"]), wait: 5 * SECOND };
+        let below = ReportingSyndics { syndics: names(&["s1", "s2"]), wait: 5 * SECOND };
         let driver = Driver::of_published(Jid::new(), "root", names(&["own"]), times, now);
         let mut driver = driver.with_masters_below(Some(below), now);
         give_return(&mut driver, "own", 0, now);
@@ -408,7 +408,7 @@ mod tests {
     fn a_syndic_that_does_not_report_is_given_up() {
         let now = Instant::now();
         let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
-        let below = Below { syndics: names(&["s1"]), wait: 3 * SECOND };
+        let below = ReportingSyndics { syndics: names(&["s1"]), wait: 3 * SECOND };
         let driver = Driver::of_published(Jid::new(), "root", Vec::new(), times, now);
         let mut driver = driver.with_masters_below(Some(below), now);
         assert_eq!(driver.next(now), Step::Wait(now + 3 * SECOND));

@@ -21,7 +21,7 @@ use jiff::civil::DateTime;
 pub use call::Call;
 pub use driver::{Batch, Driver, Halt, Step};
 pub use published::{AUTH_LIST, LOAD_OPTIONS, MASTER_ID, Published, no_return};
-pub use reports::Below;
+pub use reports::ReportingSyndics;
 pub use watch::{Due, Times, Watch};
 
 /// The error of a map that is not a valid job or return.

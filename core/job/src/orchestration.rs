@@ -11,7 +11,7 @@ use brine_wire::PublishRequest;
 
 /// A job to publish, with the wait for its returns.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct OrchestratedJob {
     /// The request.
     pub request: PublishRequest,
     /// The time after which silent minions are asked whether they still run the job; the master's `timeout` if `None`.
@@ -24,16 +24,16 @@ pub struct Ask {
     pub subset: Option<usize>,
 }
 
-impl Ask {
+impl OrchestratedJob {
     /// Creates a job for all minions of a target at once.
     pub fn new(request: PublishRequest) -> Self {
-        Ask { request, timeout: None, batch: None, failhard: false, subset: None }
+        OrchestratedJob { request, timeout: None, batch: None, failhard: false, subset: None }
     }
 }
 
 /// The result of a job on one minion.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct MinionResult {
     /// The minion.
     pub id: String,
     /// The job.
@@ -57,7 +57,7 @@ pub struct Called {
 pub trait MasterAccess: Send + Sync {
     /// Publishes a job and waits until each of its minions has returned or no longer runs it. The error is one
     /// sentence.
-    fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String>;
+    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String>;
 
     /// Calls a runner function.
     fn runner(&self, function: &str, args: Args) -> Called;
@@ -81,5 +81,5 @@ pub trait MasterAccess: Send + Sync {
     }
 
     /// Publishes an event of the orchestration: `salt/run/<jid>/<what>`.
-    fn tell(&self, what: &str, body: Map);
+    fn publish_progress(&self, what: &str, body: Map);
 }

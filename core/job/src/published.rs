@@ -5,7 +5,7 @@ use std::time::Duration;
 use brine_ids::Jid;
 use brine_value::{FromValue, Value, map};
 
-use crate::Below;
+use crate::ReportingSyndics;
 
 /// The option with the entries that limit the user of a job, for masters below (`order_masters`).
 pub const AUTH_LIST: &str = "auth_list";
@@ -36,7 +36,7 @@ pub struct Published {
     /// The ids that the target lists and that are not accepted.
     pub missing: Vec<String>,
     /// The connected syndics, if there are masters below.
-    pub below: Option<Below>,
+    pub below: Option<ReportingSyndics>,
 }
 
 impl Published {
@@ -47,7 +47,7 @@ impl Published {
         };
         let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
         let wait = reply.get("syndic_wait").and_then(u64::from_value);
-        let below = wait.map(|wait| Below { syndics: list("syndics"), wait: Duration::from_secs(wait) });
+        let below = wait.map(|wait| ReportingSyndics { syndics: list("syndics"), wait: Duration::from_secs(wait) });
         Published { jid, minions: list("minions"), missing: list("missing"), below }
     }
 
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn answers_survive_the_wire() {
-        let below = Below { syndics: vec!["s1".to_owned()], wait: Duration::from_secs(5) };
+        let below = ReportingSyndics { syndics: vec!["s1".to_owned()], wait: Duration::from_secs(5) };
         for (below, reached) in [(None, vec!["m1"]), (Some(below), vec!["m1", "gone"])] {
             let (minions, missing) = (vec!["m1".to_owned()], vec!["gone".to_owned()]);
             let published = Published { jid: Some(Jid::new()), minions, missing, below };

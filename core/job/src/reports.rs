@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 /// The syndics that get a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Below {
+pub struct ReportingSyndics {
     /// Their ids.
     pub syndics: Vec<String>,
     /// How long they have for their reports: Salt's `syndic_wait`.
@@ -35,7 +35,7 @@ pub(crate) struct Reports {
 
 impl Reports {
     /// Creates the reports of a job that was published to these syndics, beside these minions.
-    pub fn new(below: Below, minions: impl IntoIterator<Item = String>, now: Instant) -> Self {
+    pub fn new(below: ReportingSyndics, minions: impl IntoIterator<Item = String>, now: Instant) -> Self {
         Reports {
             pending: below.syndics.into_iter().collect(),
             may_follow: false,
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn all_reports_are_waited_for_also_those_from_further_below() {
         let (now, jid) = (Instant::now(), JID.parse::<Jid>().unwrap());
-        let below = Below { syndics: vec!["s1".into(), "s2".into()], wait: Duration::from_secs(5) };
+        let below = ReportingSyndics { syndics: vec!["s1".into(), "s2".into()], wait: Duration::from_secs(5) };
         let mut reports = Reports::new(below, ["own".to_owned()], now);
         assert_eq!(reports.deadline(now), Some(now + Duration::from_secs(5)));
         assert!(reports.returned("early"));
@@ -147,7 +147,7 @@ mod tests {
     fn a_syndic_of_salt_may_be_followed_by_others() {
         let (now, jid) = (Instant::now(), JID.parse::<Jid>().unwrap());
         let wait = Duration::from_secs(5);
-        let mut reports = Reports::new(Below { syndics: vec!["s1".into()], wait }, [], now);
+        let mut reports = Reports::new(ReportingSyndics { syndics: vec!["s1".into()], wait }, [], now);
         let report = event(&format!("syndic/s1/salt/job/{JID}/new"), map! {"minions" => list!["a"]});
         assert_eq!(reports.take(&report, &jid), Some(vec!["a".to_owned()]));
         assert_eq!(reports.deadline(now), Some(now + wait));

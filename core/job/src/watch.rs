@@ -27,7 +27,7 @@ pub struct Watch {
     waiting: BTreeMap<String, Instant>,
     /// The same, sorted by time.
     by_time: BTreeSet<(Instant, String)>,
-    asking: Option<Asking>,
+    asking: Option<FindJob>,
 }
 
 /// The timeouts of a job, and the question when they are over.
@@ -43,7 +43,7 @@ pub struct Times {
 
 /// A request to silent minions.
 #[derive(Debug)]
-struct Asking {
+struct FindJob {
     jid: Option<Jid>,
     asked: BTreeSet<String>,
     /// The minions of `asked` that have neither answered nor returned.
@@ -116,7 +116,7 @@ impl Watch {
     pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
         let is_return = jid == self.jid.as_str();
-        let is_answer = |asking: &Asking| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
+        let is_answer = |asking: &FindJob| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
         if let Some(asking) = &mut self.asking
             && (is_return || is_answer(asking) && event.data().get("return").is_some_and(Value::is_truthy))
             && asking.silent.remove(id)
@@ -142,13 +142,13 @@ impl Watch {
             arg: vec![Value::from(&self.jid)],
             ..PublishRequest::new("", self.times.find_job, user)
         };
-        self.asking = Some(Asking { jid: None, asked: silent.clone(), silent, deadline: now + self.times.gather });
+        self.asking = Some(FindJob { jid: None, asked: silent.clone(), silent, deadline: now + self.times.gather });
         Due::Ask(Box::new(request))
     }
 
     /// Removes and returns the minions that did not answer the request. The timeouts of the others start anew.
     fn end_asking(&mut self, now: Instant) -> Option<BTreeSet<String>> {
-        let Asking { asked, silent, .. } = self.asking.take()?;
+        let FindJob { asked, silent, .. } = self.asking.take()?;
         let missing = silent.into_iter().filter(|id| self.remove(id)).collect();
         let running: Vec<String> = asked.into_iter().filter(|id| self.waits_for(id)).collect();
         self.add(running, now);

@@ -8,9 +8,9 @@ use rand_mt::Mt;
 use sha2::{Digest as _, Sha512};
 
 /// A pseudo-random number generator.
-pub struct Twister(Mt);
+pub struct MersenneTwister(Mt);
 
-impl Twister {
+impl MersenneTwister {
     /// Seeds the generator with an integer or a string.
     pub fn seeded(seed: &Value) -> Self {
         match seed {
@@ -39,7 +39,7 @@ impl Twister {
     }
 
     fn from_key(key: &[u32]) -> Self {
-        Twister(Mt::new_with_key(key.iter().copied()))
+        MersenneTwister(Mt::new_with_key(key.iter().copied()))
     }
 
     /// Returns the next number below `limit`, which is at least 1.
@@ -107,7 +107,7 @@ mod tests {
             ("x".into(), [645, 322, 611]),
             ("static".into(), [813, 572, 553]),
         ] {
-            let mut twister = Twister::seeded(&seed);
+            let mut twister = MersenneTwister::seeded(&seed);
             assert_eq!([(); 3].map(|()| twister.below(1000)), expected, "{seed}");
         }
     }
@@ -120,7 +120,11 @@ mod tests {
             (6, 6, "static", Some(vec![5, 3, 4, 1, 0, 2])),
             (2, 3, "x", None),
         ] {
-            assert_eq!(Twister::choosing(&seed.into()).sample(items, count), expected, "{count} of {items} by {seed}");
+            assert_eq!(
+                MersenneTwister::choosing(&seed.into()).sample(items, count),
+                expected,
+                "{count} of {items} by {seed}"
+            );
         }
     }
 }

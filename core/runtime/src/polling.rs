@@ -7,17 +7,17 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 /// Ticks at an interval as long as a daemon runs, the first one at once. A slow poll delays the next one.
-pub struct Ticks {
+pub struct PollInterval {
     interval: Interval,
     shutdown: CancellationToken,
 }
 
-impl Ticks {
+impl PollInterval {
     /// Begins at once. It must be called within a runtime; `every` must not be zero.
     pub fn new(every: Duration, shutdown: CancellationToken) -> Self {
         let mut interval = tokio::time::interval(every);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ticks { interval, shutdown }
+        PollInterval { interval, shutdown }
     }
 
     /// Begins once `ready` is true, or at once. Returns `None` if the daemon ends before.
@@ -36,7 +36,7 @@ impl Ticks {
                 return None;
             }
         }
-        Some(Ticks::new(every, shutdown))
+        Some(PollInterval::new(every, shutdown))
     }
 
     /// Returns the interval.

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_entry_says_why() {
+    fn invalid_entries_are_explained() {
         for (entry, error) in [
             ("* * *", "'* * *' has 3 fields: a crontab entry has 5"),
             ("61 * * * *", "'61' is no number from 0 to 59"),

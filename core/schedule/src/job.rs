@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn invalid_jobs_are_reported() {
         assert_eq!(Job::read("x", &map! {}.into()).unwrap_err(), "option 'function' is missing");
         assert_eq!(Job::read("x", &5.into()).unwrap_err(), "expected a mapping of options, got int");
         for (options, error) in [

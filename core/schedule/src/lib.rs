@@ -28,7 +28,7 @@ const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "spla
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
 /// What a schedule needs to know of its host.
-pub struct Surroundings<'a> {
+pub struct ScheduleContext<'a> {
     /// Where further jobs are, in `schedule`, and names for times, in `whens`.
     pub pillar: &'a Map,
     /// Where further names for times are, in `whens`.
@@ -150,7 +150,7 @@ impl Schedule {
 
     /// A job that shall run now because somebody asks for it; nothing if there is none, what is wrong with it if
     /// it cannot run.
-    pub fn asked_for(&self, name: &str, around: &Surroundings<'_>) -> Option<Result<Job, String>> {
+    pub fn asked_for(&self, name: &str, around: &ScheduleContext<'_>) -> Option<Result<Job, String>> {
         let all = self.all(around.pillar);
         let config = all.get(name).filter(|_| Self::is_job(name))?;
         Some(Job::read(name, config).and_then(|job| {
@@ -190,7 +190,7 @@ impl Schedule {
     }
 
     /// The jobs that are to run now; `tick` is the time until this is asked again.
-    pub fn turn(&mut self, now: DateTime, tick: SignedDuration, around: &Surroundings<'_>) -> Vec<Job> {
+    pub fn turn(&mut self, now: DateTime, tick: SignedDuration, around: &ScheduleContext<'_>) -> Vec<Job> {
         let all = self.all(around.pillar);
         self.jobs.retain(|name, _| all.contains_key(name.as_str()));
         let is_enabled = all.get("enabled").is_none_or(Value::is_truthy);
@@ -208,7 +208,7 @@ impl Schedule {
                 known.change(name, config, &all);
             }
             let Ok(job) = known.job.clone() else { continue };
-            let turn = Turn { now, last, tick, around, random: self.random };
+            let turn = Poll { now, last, tick, around, random: self.random };
             let at_start = std::mem::take(&mut known.at_start);
             let is_due = turn.is_due(known, &job);
             let is_time = is_due || at_start || turn.is_extra(known, &job);
@@ -299,15 +299,15 @@ fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
 }
 
 /// One look at the schedule.
-struct Turn<'a> {
+struct Poll<'a> {
     now: DateTime,
     last: Option<DateTime>,
     tick: SignedDuration,
-    around: &'a Surroundings<'a>,
+    around: &'a ScheduleContext<'a>,
     random: fn(i64, i64) -> i64,
 }
 
-impl Turn<'_> {
+impl Poll<'_> {
     /// Finds the next time of a job that has none.
     fn plan(&self, known: &mut Known, job: &Job) {
         if known.next.is_none() {

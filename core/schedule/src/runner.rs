@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use brine_ids::Jid;
-use brine_runtime::polling::Ticks;
+use brine_runtime::polling::PollInterval;
 use brine_value::{Map, Value};
 use jiff::{SignedDuration, Zoned};
 
-use super::{Job, ReturnJob, Schedule, Surroundings};
+use super::{Job, ReturnJob, Schedule, ScheduleContext};
 
 /// The tag of the event with the return of a scheduled job, on the bus of the daemon that ran it.
 pub const RETURN: &str = "__schedule_return";
@@ -20,9 +20,9 @@ pub trait Host: Send + Sync + Sized + 'static {
     fn now(&self) -> Zoned;
 
     /// Calls a function with the schedule, and with the data of the daemon that it needs.
-    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T;
+    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T;
 
-    /// Starts a job. When this returns, the job counts as running in [`Surroundings`], until the future ends. The future
+    /// Starts a job. When this returns, the job counts as running in [`ScheduleContext`], until the future ends. The future
     /// returns the event of the job's return, as [`Run::complete`] does.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl Run {
 }
 
 /// Starts due jobs at each tick, until the daemon ends.
-pub async fn run<H: Host>(host: Arc<H>, mut ticks: Ticks) {
+pub async fn run<H: Host>(host: Arc<H>, mut ticks: PollInterval) {
     let interval = SignedDuration::try_from(ticks.interval()).unwrap_or(SignedDuration::from_secs(1));
     while ticks.next().await {
         poll(&host, interval);
@@ -155,10 +155,13 @@ mod tests {
             self.now.lock().unwrap().clone()
         }
 
-        fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+        fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T {
             let running = |name: &str| self.counts.lock().unwrap().get(name).copied().unwrap_or(0);
             let none = Map::new();
-            ask(&mut self.schedule.lock().unwrap(), &Surroundings { pillar: &none, grains: &none, running: &running })
+            ask(
+                &mut self.schedule.lock().unwrap(),
+                &ScheduleContext { pillar: &none, grains: &none, running: &running },
+            )
         }
 
         fn start(self: &Arc<Self>, run: Run) -> impl Future<Output = Result<Option<Map>, String>> + Send + 'static {
@@ -187,13 +190,13 @@ mod tests {
     }
 
     /// A daemon with the receivers of its events and of the ends of its tasks.
-    struct Trial {
+    struct Fixture {
         daemon: Arc<Daemon>,
         published: mpsc::UnboundedReceiver<Map>,
         ended: mpsc::UnboundedReceiver<()>,
     }
 
-    impl Trial {
+    impl Fixture {
         fn new(schedule: Map) -> Self {
             let (publish, published) = mpsc::unbounded_channel();
             let (end, ended) = mpsc::unbounded_channel();
@@ -205,7 +208,7 @@ mod tests {
                 published: publish,
                 ended: end,
             };
-            Trial { daemon: Arc::new(daemon), published, ended }
+            Fixture { daemon: Arc::new(daemon), published, ended }
         }
 
         /// Polls at a time of one day, and returns the names of the jobs that start.
@@ -232,7 +235,7 @@ mod tests {
 
     #[tokio::test]
     async fn maxrunning_counts_the_jobs_that_have_not_ended() {
-        let mut trial = Trial::new(map! {
+        let mut trial = Fixture::new(map! {
             "one" => map! {"function" => "f", "seconds" => 1},
             "two" => map! {"function" => "f", "seconds" => 1, "maxrunning" => 2},
             "any" => map! {"function" => "f", "seconds" => 1, "jid_include" => false},
@@ -249,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_start_at_their_times() {
-        let trial = Trial::new(map! {
+        let trial = Fixture::new(map! {
             "start" => map! {"function" => "f", "minutes" => 5, "run_on_start" => true},
             "cron" => map! {"function" => "f", "cron" => "1 12 * * *"},
             "once" => map! {"function" => "f", "once" => "2026-11-21T12:00:02"},
@@ -268,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn returns_are_published() {
-        let mut trial = Trial::new(map! {});
+        let mut trial = Fixture::new(map! {});
         start(&trial.daemon, job(map! {"function" => "f"}));
         let event = map! {"jid" => "req"};
         assert_eq!(trial.end(Ok(Some(event.clone()))).await, Some(event));

@@ -3,28 +3,28 @@ use brine_value::{list, map};
 use super::*;
 
 /// A schedule that is looked at every second, and what runs of it.
-struct Trial {
+struct Fixture {
     schedule: Schedule,
     pillar: Map,
     grains: Map,
     running: u64,
 }
 
-impl Trial {
+impl Fixture {
     fn new(schedule: Map) -> Self {
         let schedule = Schedule { random: |_, to| to, ..Schedule::new(schedule) };
-        Trial { schedule, pillar: map! {}, grains: map! {}, running: 0 }
+        Fixture { schedule, pillar: map! {}, grains: map! {}, running: 0 }
     }
 
     /// A schedule of one job `j` that runs `test.ping`.
     fn of(mut options: Map) -> Self {
         options.insert("function".into(), "test.ping".into());
-        Trial::new(map! {"j" => options})
+        Fixture::new(map! {"j" => options})
     }
 
     fn turn(&mut self, now: &str) -> Vec<String> {
         let running = self.running;
-        let around = Surroundings { pillar: &self.pillar, grains: &self.grains, running: &|_| running };
+        let around = ScheduleContext { pillar: &self.pillar, grains: &self.grains, running: &|_| running };
         let due = self.schedule.turn(now.parse().unwrap(), SignedDuration::from_secs(1), &around);
         due.into_iter().map(|job| format!("{} {}", job.name, job.function)).collect()
     }
@@ -48,12 +48,12 @@ impl Trial {
 #[test]
 fn a_job_runs_at_start_and_then_every_so_often() {
     let times = ["12:00:00.1", "12:00:01.1", "12:00:02.05", "12:00:03.1", "12:00:04.1", "12:00:05.1"];
-    let mut trial = Trial::of(map! {"seconds" => 2});
+    let mut trial = Fixture::of(map! {"seconds" => 2});
     assert_eq!(trial.runs(&times), ["12:00:00.1", "12:00:02.05", "12:00:04.1"]);
     assert_eq!(trial.next(), "2026-11-21T12:00:06.1");
-    let mut later = Trial::of(map! {"seconds" => 2, "run_on_start" => false});
+    let mut later = Fixture::of(map! {"seconds" => 2, "run_on_start" => false});
     assert_eq!(later.runs(&times), ["12:00:02.05", "12:00:04.1"]);
-    let mut late = Trial::of(map! {"minutes" => 1});
+    let mut late = Fixture::of(map! {"minutes" => 1});
     assert_eq!(late.runs(&["12:00:00", "12:05:00", "12:05:01"]), ["12:00:00", "12:05:00"]);
 }
 
@@ -69,13 +69,13 @@ fn times_of_the_day_and_of_the_week() {
         ("tea".into(), vec!["17:00:00.5", "2026-11-22T17:00:00", "2026-11-23T17:00:00"]),
         ("dinner".into(), vec!["18:00:00.2"]),
     ] {
-        let mut trial = Trial::of(map! {"when" => when.clone()});
+        let mut trial = Fixture::of(map! {"when" => when.clone()});
         trial.pillar = map! {"whens" => map! {"tea" => "5pm"}};
         trial.grains = map! {"whens" => map! {"dinner" => "6pm"}};
         assert_eq!(trial.runs(&day), expected, "{when}");
     }
     // What was missed is over.
-    let mut trial = Trial::of(map! {"when" => "5:00pm"});
+    let mut trial = Fixture::of(map! {"when" => "5:00pm"});
     assert!(trial.runs(&["16:00:00", "17:30:00"]).is_empty());
     assert_eq!(trial.next(), "2026-11-22T17:00:00");
 }
@@ -83,9 +83,9 @@ fn times_of_the_day_and_of_the_week() {
 #[test]
 fn once_is_once_and_cron_comes_again() {
     let times = ["11:59:59", "12:00:00.9", "12:00:01.9", "12:05:00", "12:05:01", "12:10:02"];
-    assert_eq!(Trial::of(map! {"once" => "2026-11-21T12:00:00"}).runs(&times), ["12:00:00.9"]);
-    assert!(Trial::of(map! {"once" => "2026-11-20T12:00:00"}).runs(&times).is_empty());
-    let mut cron = Trial::of(map! {"cron" => "*/5 * * * *"});
+    assert_eq!(Fixture::of(map! {"once" => "2026-11-21T12:00:00"}).runs(&times), ["12:00:00.9"]);
+    assert!(Fixture::of(map! {"once" => "2026-11-20T12:00:00"}).runs(&times).is_empty());
+    let mut cron = Fixture::of(map! {"cron" => "*/5 * * * *"});
     assert_eq!(cron.runs(&times), ["12:00:00.9", "12:05:00", "12:10:02"]);
     assert_eq!(cron.next(), "2026-11-21T12:15:00");
 }
@@ -93,12 +93,12 @@ fn once_is_once_and_cron_comes_again() {
 #[test]
 fn a_splay_makes_it_late() {
     // The most of it is drawn here.
-    let mut often = Trial::of(map! {"seconds" => 10, "splay" => 3, "run_on_start" => false});
+    let mut often = Fixture::of(map! {"seconds" => 10, "splay" => 3, "run_on_start" => false});
     let times = ["12:00:00", "12:00:10", "12:00:12", "12:00:13", "12:00:14", "12:00:23", "12:00:26"];
     assert_eq!(often.runs(&times), ["12:00:13", "12:00:26"]);
-    let mut when = Trial::of(map! {"when" => "5pm", "splay" => map! {"start" => 1, "end" => 5}});
+    let mut when = Fixture::of(map! {"when" => "5pm", "splay" => map! {"start" => 1, "end" => 5}});
     assert_eq!(when.runs(&["17:00:00", "17:00:01", "17:00:05", "17:00:06"]), ["17:00:05"]);
-    let mut all = Trial::new(map! {"splay" => 2, "j" => map! {"function" => "test.ping", "cron" => "0 * * * *"}});
+    let mut all = Fixture::new(map! {"splay" => 2, "j" => map! {"function" => "test.ping", "cron" => "0 * * * *"}});
     assert_eq!(all.runs(&["12:59:59", "13:00:00", "13:00:02", "13:00:03"]), ["13:00:02"]);
 }
 
@@ -121,7 +121,7 @@ fn a_job_does_not_run_when_it_shall_not() {
             None,
         ),
     ] {
-        let mut trial = Trial::of(map! {"seconds" => 1, "run_on_start" => false, name => value.clone()});
+        let mut trial = Fixture::of(map! {"seconds" => 1, "run_on_start" => false, name => value.clone()});
         trial.turn("2026-11-21T12:00:02");
         assert_eq!(
             (trial.runs(&at), trial.why().as_deref()),
@@ -132,10 +132,10 @@ fn a_job_does_not_run_when_it_shall_not() {
 }
 
 #[test]
-fn what_was_skipped_is_made_up_for_if_asked() {
+fn skipped_runs_are_made_up_on_request() {
     let range = map! {"start" => "12:00", "end" => "13:00"};
     let options = map! {"cron" => "30 12 * * *", "skip_during_range" => range, "run_after_skip_range" => true};
-    let mut trial = Trial::of(options);
+    let mut trial = Fixture::of(options);
     assert_eq!(trial.runs(&["12:29:00", "12:30:00", "13:00:00", "13:00:01", "13:00:02"]), ["13:00:01"]);
 }
 
@@ -146,7 +146,7 @@ fn a_job_is_postponed() {
         "skip_explicit" => list![map! {"time" => "2026-11-21T17:00:00", "time_fmt" => "%Y-%m-%dT%H:%M:%S"}],
         "run_explicit" => list![map! {"time" => "2026-11-21T18:00:00"}],
     };
-    assert_eq!(Trial::of(options).runs(&["16:00:00", "17:00:00", "18:00:00", "18:00:01"]), ["18:00:00"]);
+    assert_eq!(Fixture::of(options).runs(&["16:00:00", "17:00:00", "18:00:00", "18:00:01"]), ["18:00:00"]);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn no_more_run_side_by_side_than_may() {
         (map! {"seconds" => 5, "maxrunning" => 2}, 1, true),
         (map! {"seconds" => 5, "jid_include" => false}, 9, true),
     ] {
-        let mut trial = Trial { running, ..Trial::of(options.clone()) };
+        let mut trial = Fixture { running, ..Fixture::of(options.clone()) };
         assert_eq!(!trial.runs(&["12:00:00"]).is_empty(), runs, "{options:?}");
         assert_eq!(trial.why().as_deref(), (!runs).then_some("maxrunning"), "{options:?}");
         assert!(*trial.next() > *"2026-11-21T12:00:00");
@@ -167,10 +167,10 @@ fn no_more_run_side_by_side_than_may() {
 #[test]
 fn options_of_the_whole_schedule_hold_for_all_jobs() {
     let job = || map! {"function" => "test.ping", "seconds" => 1};
-    let mut off = Trial::new(map! {"enabled" => false, "j" => job()});
+    let mut off = Fixture::new(map! {"enabled" => false, "j" => job()});
     assert!(off.runs(&["12:00:00", "12:00:01"]).is_empty());
     let range = map! {"start" => "12:00:01", "end" => "12:00:02"};
-    let mut other = Trial::new(map! {"skip_function" => "test.nop", "skip_during_range" => range, "j" => job()});
+    let mut other = Fixture::new(map! {"skip_function" => "test.nop", "skip_during_range" => range, "j" => job()});
     let ran: Vec<_> =
         ["12:00:00", "12:00:01", "12:00:03"].iter().map(|time| other.turn(&format!("2026-11-21T{time}"))).collect();
     assert_eq!(ran, [["j test.ping"], ["j test.nop"], ["j test.ping"]]);
@@ -179,7 +179,7 @@ fn options_of_the_whole_schedule_hold_for_all_jobs() {
 #[test]
 fn jobs_of_pillar_and_configuration_run_and_wrong_ones_do_not_hold_them_up() {
     let job = |function: &str| map! {"function" => function, "seconds" => 60};
-    let mut trial = Trial::new(map! {"both" => job("of.config"), "wrong" => map! {"seconds" => 1}});
+    let mut trial = Fixture::new(map! {"both" => job("of.config"), "wrong" => map! {"seconds" => 1}});
     trial.pillar = map! {"schedule" => map! {"both" => job("of.pillar"), "more" => job("of.pillar")}};
     let mut ran = trial.turn("2026-11-21T12:00:00");
     ran.sort();
@@ -189,9 +189,9 @@ fn jobs_of_pillar_and_configuration_run_and_wrong_ones_do_not_hold_them_up() {
 
 #[test]
 fn a_change_that_leaves_the_times_alone_does_not_begin_anew() {
-    let mut trial = Trial::of(map! {"seconds" => 60});
+    let mut trial = Fixture::of(map! {"seconds" => 60});
     assert_eq!(trial.runs(&["12:00:00"]).len(), 1);
-    let set = |trial: &mut Trial, name: &str, value: Value| {
+    let set = |trial: &mut Fixture, name: &str, value: Value| {
         let job = trial.schedule.own_mut().get_mut("j").and_then(Value::as_map_mut).unwrap();
         job.insert(name.into(), value);
     };
@@ -207,18 +207,18 @@ fn a_change_that_leaves_the_times_alone_does_not_begin_anew() {
 
 #[test]
 fn looks_that_come_late_miss_nothing_and_a_clock_that_is_set_back_holds_up_nothing() {
-    let mut when = Trial::of(map! {"when" => "5pm"});
+    let mut when = Fixture::of(map! {"when" => "5pm"});
     assert_eq!(when.runs(&["16:59:58", "16:59:59.9", "17:00:05.5", "17:00:06.5"]), ["17:00:05.5"]);
     // Two looks within one tick.
-    let mut extra = Trial::of(map! {"when" => "5am", "run_explicit" => list!["2026-11-21T17:00:00"]});
+    let mut extra = Fixture::of(map! {"when" => "5am", "run_explicit" => list!["2026-11-21T17:00:00"]});
     assert_eq!(extra.runs(&["16:59:59", "17:00:00.1", "17:00:00.9"]), ["17:00:00.1"]);
     for (timing, value) in [("seconds", Value::from(5)), ("cron", "* * * * * */5".into())] {
-        let mut back = Trial::of(map! {timing => value, "run_on_start" => false});
+        let mut back = Fixture::of(map! {timing => value, "run_on_start" => false});
         assert_eq!(
             back.runs(&["03:00:00", "03:00:05", "02:00:01", "02:00:06", "02:00:11"]),
             ["03:00:05", "02:00:06", "02:00:11"]
         );
     }
-    let mut once = Trial::of(map! {"when" => "2:30am"});
+    let mut once = Fixture::of(map! {"when" => "2:30am"});
     assert_eq!(once.runs(&["02:30:00", "02:59:59", "02:00:00", "02:29:59", "02:30:00"]), ["02:30:00"]);
 }

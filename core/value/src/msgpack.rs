@@ -430,7 +430,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(value in any_value()) {
+        fn packed_values_unpack_unchanged(value in any_value()) {
             prop_assert_eq!(unpack(&pack(&value)).unwrap(), value);
         }
 

@@ -107,7 +107,7 @@ const NO_CIPHER: &str = "ciphers";
 
 /// Why the master refuses authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AuthRefusal {
     /// The key is pending acceptance.
     Pending,
     /// The key is rejected, or differs from the accepted one.
@@ -122,7 +122,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthReply {
     /// Authentication refused.
-    Refused(Verdict),
+    Refused(AuthRefusal),
     /// The minion is authenticated.
     Accepted(Box<Accepted>),
 }
@@ -152,10 +152,10 @@ impl AuthReply {
     /// Returns the map that is packed and signed.
     pub fn to_map(&self, binding: &Binding) -> Map {
         let mut map = match self {
-            AuthReply::Refused(Verdict::Pending) => map! {"ret" => true},
-            AuthReply::Refused(Verdict::Rejected) => map! {"ret" => false},
-            AuthReply::Refused(Verdict::Full) => map! {"ret" => "full"},
-            AuthReply::Refused(Verdict::NoCipher) => map! {"ret" => false, REASON => NO_CIPHER},
+            AuthReply::Refused(AuthRefusal::Pending) => map! {"ret" => true},
+            AuthReply::Refused(AuthRefusal::Rejected) => map! {"ret" => false},
+            AuthReply::Refused(AuthRefusal::Full) => map! {"ret" => "full"},
+            AuthReply::Refused(AuthRefusal::NoCipher) => map! {"ret" => false, REASON => NO_CIPHER},
             AuthReply::Accepted(accepted) => accepted.to_map(),
         };
         map.insert("nonce".into(), binding.nonce.as_str().into());
@@ -179,12 +179,12 @@ impl AuthReply {
             return Err(WireError::Altered);
         }
         match map.get("ret") {
-            Some(Value::Bool(true)) => return Ok(AuthReply::Refused(Verdict::Pending)),
+            Some(Value::Bool(true)) => return Ok(AuthReply::Refused(AuthRefusal::Pending)),
             Some(Value::Bool(false)) if map.get(REASON).and_then(Value::as_str) == Some(NO_CIPHER) => {
-                return Ok(AuthReply::Refused(Verdict::NoCipher));
+                return Ok(AuthReply::Refused(AuthRefusal::NoCipher));
             }
-            Some(Value::Bool(false)) => return Ok(AuthReply::Refused(Verdict::Rejected)),
-            Some(Value::Str(word)) if word == "full" => return Ok(AuthReply::Refused(Verdict::Full)),
+            Some(Value::Bool(false)) => return Ok(AuthReply::Refused(AuthRefusal::Rejected)),
+            Some(Value::Str(word)) if word == "full" => return Ok(AuthReply::Refused(AuthRefusal::Full)),
             Some(other) => {
                 return Err(WireError::Field { field: "ret", reason: format!("the master says {other}") });
             }

@@ -15,7 +15,7 @@ mod publish;
 pub mod purpose;
 pub mod signed;
 
-pub use auth::{Accepted, AuthReply, AuthRequest, Binding, Verdict};
+pub use auth::{Accepted, AuthRefusal, AuthReply, AuthRequest, Binding};
 pub use command::{Call, CatchUp, ClientCommand, ListKind, MinionCommand, MinionEvents};
 pub use deferral::{MAX_DEFERRAL, deferral, deferred};
 pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};

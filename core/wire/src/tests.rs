@@ -27,10 +27,10 @@ fn an_auth_request_goes_both_ways() {
 #[test]
 fn an_auth_reply_must_be_to_the_request_that_was_sent() {
     let replies = [
-        AuthReply::Refused(Verdict::Pending),
-        AuthReply::Refused(Verdict::Rejected),
-        AuthReply::Refused(Verdict::Full),
-        AuthReply::Refused(Verdict::NoCipher),
+        AuthReply::Refused(AuthRefusal::Pending),
+        AuthReply::Refused(AuthRefusal::Rejected),
+        AuthReply::Refused(AuthRefusal::Full),
+        AuthReply::Refused(AuthRefusal::NoCipher),
         AuthReply::Accepted(Box::new(Accepted {
             public_key: "PEM".into(),
             public_key_signature: Some("c2lnbmVk".into()),

@@ -2,7 +2,7 @@
 
 /// What may have an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum AllowedIn {
     /// Certificates and, but for some, requests.
     Certificate,
     /// Certificates only.
@@ -22,12 +22,12 @@ pub struct Named {
     /// The identifier; empty for extensions that are not implemented.
     pub oid: &'static str,
     /// What may have it.
-    pub place: Place,
+    pub place: AllowedIn,
 }
 
 macro_rules! named {
     ($($name:literal $oid:literal $place:ident),* $(,)?) => {
-        &[$(Named { name: $name, oid: $oid, place: Place::$place }),*]
+        &[$(Named { name: $name, oid: $oid, place: AllowedIn::$place }),*]
     };
 }
 
@@ -136,10 +136,10 @@ pub(crate) const REASONS: [(&str, u64); 10] = [
     ("aACompromise", 10),
 ];
 
-impl Place {
+impl AllowedIn {
     /// Whether certificates have it.
     pub fn is_of_certificates(self) -> bool {
-        matches!(self, Place::Certificate | Place::CertificateOnly | Place::Both)
+        matches!(self, AllowedIn::Certificate | AllowedIn::CertificateOnly | AllowedIn::Both)
     }
 }
 

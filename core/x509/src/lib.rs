@@ -37,7 +37,7 @@ pub use certificate::{Certificate, Encoding, Loaded, Plan, serial_number};
 pub use der::{parse_time, show_time};
 pub use extension::{Extension, Issuer, changes};
 pub use keys::{LoadedKey, PrivateKey, PublicKey};
-pub use known::{LONG_NAMES, Named, Place, known, named};
+pub use known::{AllowedIn, LONG_NAMES, Named, known, named};
 pub use name::{Name, attribute_names};
 pub use pkcs12::Container;
 pub use request::{Request, RequestPlan};

@@ -5,14 +5,14 @@ use brine_value::{Map, Value, map};
 use crate::der::{self, Item};
 use crate::extension::Extension;
 use crate::general_name::{show, show_all};
-use crate::known::{ACCESS, KEY_USAGES, KNOWN, Place, REASONS, USAGES};
+use crate::known::{ACCESS, AllowedIn, KEY_USAGES, KNOWN, REASONS, USAGES};
 use crate::name::{show_relative, text};
 use crate::pretty_hex;
 
 /// Returns the extensions that Salt knows, by its names.
 pub(crate) fn extensions(all: &[Extension], entry: bool) -> Map {
     let mut shown = Map::new();
-    for known in KNOWN.iter().filter(|known| (known.place == Place::Entry) == entry) {
+    for known in KNOWN.iter().filter(|known| (known.place == AllowedIn::Entry) == entry) {
         if let Some(one) = all.iter().find(|one| one.oid == known.oid) {
             let mut fields = map! {"critical" => one.critical};
             let content = fields_of(known.name, &one.value);

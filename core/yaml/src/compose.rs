@@ -8,7 +8,7 @@ use libyaml_safer::{Encoding, ErrorKind, EventData, MappingStyle, Parser, Scalar
 
 use super::error::{Context, Origin, YamlError};
 use super::{MAX_DEPTH, NODE_COST};
-use crate::untrusted::{Place, Scalar, Style, UntrustedError, Words};
+use crate::untrusted::{Placeholders, Scalar, ScalarContext, Style, UntrustedError};
 
 /// A position in the text, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -71,7 +71,7 @@ pub(super) struct Composer<'a> {
     /// The cost of all nodes written in the text, without aliases.
     pub cost: usize,
     /// The placeholders for untrusted text, if a guarded template rendered the text.
-    words: Option<&'a Words>,
+    words: Option<&'a Placeholders>,
     /// The number of open flow collections.
     flows: usize,
     /// The cause, if untrusted text was refused.
@@ -80,7 +80,7 @@ pub(super) struct Composer<'a> {
 
 impl<'a> Composer<'a> {
     /// `written` is the text before its end was normalised for the parser; `ended` states whether a line end was added.
-    pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Words>) -> Self {
+    pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Placeholders>) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
         let mut parser = Parser::new();
@@ -137,7 +137,7 @@ impl<'a> Composer<'a> {
         &mut self,
         text: String,
         plain: bool,
-        place: Place,
+        place: ScalarContext,
         tagged: bool,
         at: Mark,
     ) -> Result<Content, YamlError> {
@@ -201,7 +201,7 @@ impl<'a> Composer<'a> {
                 self.cost = self.cost.saturating_add(text.len());
                 // The lone tag `!` makes a quoted scalar plain, as in PyYAML.
                 let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
-                let place = Place { style: style.into(), in_flow: self.flows > 0, several_lines };
+                let place = ScalarContext { style: style.into(), in_flow: self.flows > 0, several_lines };
                 let content = self.scalar(text, plain, place, tag.is_some(), at)?;
                 (anchor, tag, content)
             }

@@ -12,7 +12,7 @@ use brine_value::{Map, Value, python};
 use super::compose::{Content, Mark, Node, Pair, Source};
 use super::error::{Origin, YamlError};
 use super::scalar::{self, Kind};
-use super::{ALIAS_BUDGET, MAX_DEPTH, NODE_COST, Place};
+use super::{ALIAS_BUDGET, MAX_DEPTH, NODE_COST, NodePosition};
 
 const CORE: &str = "tag:yaml.org,2002:";
 const IN_MAPPING: &str = "while constructing a mapping";
@@ -23,7 +23,7 @@ pub(super) struct Constructor<'a> {
     budget: usize,
 }
 
-type Constructed = Result<(Value, Place), YamlError>;
+type Constructed = Result<(Value, NodePosition), YamlError>;
 
 impl<'a> Constructor<'a> {
     /// `cost` is the cost of the nodes that are written in the text.
@@ -44,12 +44,12 @@ impl<'a> Constructor<'a> {
                     None => self.untagged(node, text, *plain)?,
                     Some((tag, name)) => self.tagged(node, text, tag, name)?,
                 };
-                Ok((value, Place::new(node.at)))
+                Ok((value, NodePosition::new(node.at)))
             }
             Content::Given(value) => {
                 self.spend(node, cost(value))?;
                 match tag {
-                    None => Ok((value.clone(), Place::new(node.at))),
+                    None => Ok((value.clone(), NodePosition::new(node.at))),
                     Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
                 }
             }
@@ -77,7 +77,7 @@ impl<'a> Constructor<'a> {
     }
 
     fn list(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
-        let (mut values, mut place) = (Vec::with_capacity(items.len()), Place::new(node.at));
+        let (mut values, mut place) = (Vec::with_capacity(items.len()), NodePosition::new(node.at));
         for item in items {
             let (value, inside) = self.value(item, depth + 1)?;
             values.push(value);
@@ -108,7 +108,7 @@ impl<'a> Constructor<'a> {
         } else {
             pairs
         };
-        let (mut map, mut place) = (Map::with_capacity(pairs.len()), Place::new(node.at));
+        let (mut map, mut place) = (Map::with_capacity(pairs.len()), NodePosition::new(node.at));
         // Python treats `1`, `1.0` and `True` as equal keys.
         let mut numbers = HashSet::new();
         for (key_node, value_node) in pairs {
@@ -132,7 +132,7 @@ impl<'a> Constructor<'a> {
                 None => self.value(value_node, depth + 1)?,
             };
             map.insert(key, value);
-            place.inside.push(Place { at: key_node.at, inside: inside.inside });
+            place.inside.push(NodePosition { at: key_node.at, inside: inside.inside });
         }
         Ok((Value::Map(map), place))
     }
@@ -366,8 +366,8 @@ fn scalar_tag(text: &str, plain: bool) -> &'static str {
     if plain { scalar::kind(text).tag() } else { Kind::Text.tag() }
 }
 
-impl Place {
+impl NodePosition {
     fn new(at: Mark) -> Self {
-        Place { at, inside: Vec::new() }
+        NodePosition { at, inside: Vec::new() }
     }
 }

@@ -28,7 +28,7 @@ pub use extended::load_extended;
 pub use scalar::plain;
 pub use traverse::{entry_at, follow, traverse};
 
-use crate::untrusted::{UntrustedError, Words};
+use crate::untrusted::{Placeholders, UntrustedError};
 
 /// The maximum depth of nested collections; deeper input is hostile.
 const MAX_DEPTH: usize = 200;
@@ -63,7 +63,7 @@ pub fn load_located(text: &str) -> Result<Located, YamlError> {
 ///
 /// # Errors
 /// The YAML error, or untrusted text that YAML would parse as more than its scalar.
-pub fn load_guarded(text: &str, words: &Words) -> Result<Located, GuardedError> {
+pub fn load_guarded(text: &str, words: &Placeholders) -> Result<Located, GuardedError> {
     let mut untrusted = None;
     read(text, Some(words), &mut untrusted).map_err(|error| match untrusted {
         Some(untrusted) => GuardedError::Untrusted(untrusted),
@@ -85,10 +85,14 @@ pub enum GuardedError {
 }
 
 /// Sets `untrusted` to the cause if untrusted text was refused.
-fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError>) -> Result<Located, YamlError> {
+fn read(
+    text: &str,
+    words: Option<&Placeholders>,
+    untrusted: &mut Option<UntrustedError>,
+) -> Result<Located, YamlError> {
     let construct = |constructor: &mut Constructor<'_>, root: &Node| constructor.value(root, 0);
     Ok(match document(text, words, untrusted, construct)? {
-        None => Located { value: Value::Nil, place: Place::default() },
+        None => Located { value: Value::Nil, place: NodePosition::default() },
         Some((value, place)) => Located { value, place },
     })
 }
@@ -96,7 +100,7 @@ fn read(text: &str, words: Option<&Words>, untrusted: &mut Option<UntrustedError
 /// Composes the document of a text and constructs something from its root; `None` for an empty text.
 fn document<T>(
     text: &str,
-    words: Option<&Words>,
+    words: Option<&Placeholders>,
     untrusted: &mut Option<UntrustedError>,
     construct: impl FnOnce(&mut Constructor<'_>, &Node) -> Result<T, YamlError>,
 ) -> Result<Option<T>, YamlError> {
@@ -129,7 +133,7 @@ fn document<T>(
 pub struct Located {
     /// The value.
     pub value: Value,
-    place: Place,
+    place: NodePosition,
 }
 
 /// A position in a text.
@@ -143,15 +147,15 @@ pub struct Position {
 
 /// The position of a node (of its key, for a mapping's entry), and its members in order.
 #[derive(Debug, Clone, PartialEq, Default)]
-struct Place {
+struct NodePosition {
     at: Mark,
-    inside: Vec<Place>,
+    inside: Vec<NodePosition>,
 }
 
 impl Located {
     /// Wraps a value from another source, without positions.
     pub fn without_places(value: Value) -> Self {
-        Located { value, place: Place::default() }
+        Located { value, place: NodePosition::default() }
     }
 
     /// Returns the position of the key or item at the end of a path of mapping keys and list indexes. The empty path is

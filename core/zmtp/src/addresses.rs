@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::Semaphore;
 
-use super::bounds::{Exceeded, Trust};
+use super::bounds::{ExceededLimit, Trust};
 
 /// The maximum number of authenticated addresses that are remembered.
 pub(super) const ADDRESSES: usize = 1 << 16;
@@ -54,14 +54,14 @@ impl Address {
 
 /// The maximum numbers of connections.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Most {
+pub(super) struct ConnectionLimits {
     /// Of all addresses.
     pub all: usize,
-    /// Of one address; 0 for the default of [`Allowance`](super::Allowance).
+    /// Of one address; 0 for the default of [`PeerLimits`](super::Allowance).
     pub per_address: usize,
 }
 
-impl Most {
+impl ConnectionLimits {
     fn of_address(self, is_known: bool) -> usize {
         match self.per_address {
             0 if is_known => self.all - self.all / 8,
@@ -104,18 +104,18 @@ impl Addresses {
         network: IpAddr,
         trust: &Arc<Trust>,
         is_local: bool,
-        most: Most,
-    ) -> Result<(u64, Option<Arc<Trust>>), Exceeded> {
+        most: ConnectionLimits,
+    ) -> Result<(u64, Option<Arc<Trust>>), ExceededLimit> {
         self.expire(network);
         let (of_address, was_known) = self.entries.get(&network).map_or((0, false), |e| (e.open.len(), e.is_known()));
         let is_known = was_known || (is_local && of_address == 0);
         let mut evicted = None;
         if self.open >= most.all {
-            return Err(Exceeded::Total(self.open));
+            return Err(ExceededLimit::Total(self.open));
         } else if of_address >= most.of_address(is_known) {
-            return Err(Exceeded::Address(of_address));
+            return Err(ExceededLimit::Address(of_address));
         } else if !is_known && self.open_unknown >= most.of_unknown() {
-            evicted = Some(self.evict().ok_or(Exceeded::Unknown(self.open_unknown))?);
+            evicted = Some(self.evict().ok_or(ExceededLimit::Unknown(self.open_unknown))?);
         }
         let id = self.next_id;
         self.next_id += 1;

@@ -31,12 +31,12 @@ impl Published {
 /// The messages that some subscriber has not written yet.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    kept: Mutex<Kept>,
+    kept: Mutex<Buffer>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Buffer {
     messages: VecDeque<Message>,
     /// The sequence number of the first message.
     first: u64,
@@ -77,14 +77,14 @@ impl Backlog {
     }
 
     /// Takes a place behind all messages.
-    pub fn place(self: &Arc<Self>) -> Place {
+    pub fn place(self: &Arc<Self>) -> Cursor {
         let mut kept = self.kept.lock();
         kept.places += 1;
-        Place { backlog: Arc::clone(self), at: kept.first + kept.messages.len() as u64 }
+        Cursor { backlog: Arc::clone(self), at: kept.first + kept.messages.len() as u64 }
     }
 }
 
-impl Kept {
+impl Buffer {
     fn pop_first(&mut self) {
         if let Some(message) = self.messages.pop_front() {
             self.bytes -= message.published.size();
@@ -110,18 +110,18 @@ impl Kept {
 
 /// The cursor of one subscriber: the first message that it has not written.
 #[derive(Debug)]
-pub struct Place {
+pub struct Cursor {
     backlog: Arc<Backlog>,
     at: u64,
 }
 
 /// The lag, in messages, of a place that was lost.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Behind(pub u64);
+pub(super) struct Lagged(pub u64);
 
-impl Place {
-    /// Waits for the message at this place. It is kept until [`Place::advance`].
-    pub(super) async fn message(&self) -> Result<Published, Behind> {
+impl Cursor {
+    /// Waits for the message at this place. It is kept until [`Cursor::advance`].
+    pub(super) async fn message(&self) -> Result<Published, Lagged> {
         loop {
             let changed = self.backlog.changed.notified();
             tokio::pin!(changed);
@@ -129,7 +129,7 @@ impl Place {
             {
                 let kept = self.backlog.kept.lock();
                 if let Some(count) = self.behind(&kept) {
-                    return Err(Behind(count));
+                    return Err(Lagged(count));
                 }
                 if let Some(message) = kept.messages.get((self.at - kept.first) as usize) {
                     return Ok(message.published.clone());
@@ -154,24 +154,24 @@ impl Place {
     }
 
     /// Waits until the message at this place is dropped.
-    pub(super) async fn left_behind(&self) -> Behind {
+    pub(super) async fn left_behind(&self) -> Lagged {
         loop {
             let changed = self.backlog.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if let Some(count) = self.behind(&self.backlog.kept.lock()) {
-                return Behind(count);
+                return Lagged(count);
             }
             changed.await;
         }
     }
 
-    fn behind(&self, kept: &Kept) -> Option<u64> {
+    fn behind(&self, kept: &Buffer) -> Option<u64> {
         kept.first.checked_sub(self.at).filter(|count| *count > 0)
     }
 }
 
-impl Drop for Place {
+impl Drop for Cursor {
     fn drop(&mut self) {
         let mut kept = self.backlog.kept.lock();
         kept.places -= 1;
@@ -225,8 +225,8 @@ mod tests {
             for _ in 0..count {
                 backlog.push(message(bytes));
             }
-            assert_eq!(place.message().await.unwrap_err(), Behind(behind));
-            assert_eq!(place.left_behind().await, Behind(behind));
+            assert_eq!(place.message().await.unwrap_err(), Lagged(behind));
+            assert_eq!(place.left_behind().await, Lagged(behind));
             place.skip_all();
             backlog.push(message(9));
             assert_eq!(place.message().await.unwrap().frames.len(), 9);

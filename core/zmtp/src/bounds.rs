@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use super::addresses::{Addresses, Most, network};
+use super::addresses::{Addresses, ConnectionLimits, network};
 use crate::metrics;
 
 /// How long an address is remembered after its last authenticated request.
@@ -27,7 +27,7 @@ const SHARE: usize = AUTHENTICATED_MEMORY / 4;
 
 /// The limits on peers.
 #[derive(Debug, Clone, Copy)]
-pub struct Allowance {
+pub struct PeerLimits {
     /// Connections of all peers; 0 for three quarters of the limit on open files.
     pub connections: usize,
     /// Connections of one address; 0 for a quarter of all if no peer of it has authenticated, else seven eighths.
@@ -40,9 +40,9 @@ pub struct Allowance {
     pub message_time: Duration,
 }
 
-impl Default for Allowance {
+impl Default for PeerLimits {
     fn default() -> Self {
-        Allowance {
+        PeerLimits {
             connections: 0,
             per_address: 0,
             unauthenticated_message: 64 << 10,
@@ -58,7 +58,7 @@ pub struct Bounds(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    allowance: Allowance,
+    allowance: PeerLimits,
     connections: usize,
     began: Instant,
     addresses: Mutex<Addresses>,
@@ -68,7 +68,7 @@ struct Inner {
 
 /// The limit that a connection would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Exceeded {
+pub(super) enum ExceededLimit {
     #[error("there are {0} connections (max_connections)")]
     Total(usize),
     #[error("there are {0} connections of addresses without an authenticated peer (max_connections)")]
@@ -79,13 +79,13 @@ pub(super) enum Exceeded {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Bounds::new(Allowance::default())
+        Bounds::new(PeerLimits::default())
     }
 }
 
 impl Bounds {
     /// Creates the limits of one daemon.
-    pub fn new(allowance: Allowance) -> Self {
+    pub fn new(allowance: PeerLimits) -> Self {
         let connections = match allowance.connections {
             0 => open_files().map_or(10_000, |files| files - files / 4),
             given => given,
@@ -107,9 +107,9 @@ impl Bounds {
     }
 
     /// Counts a connection. If unknown addresses hold all their connections, evicts one of them.
-    pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, Exceeded> {
+    pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, ExceededLimit> {
         let network = network(address);
-        let most = Most { all: self.0.connections, per_address: self.0.allowance.per_address };
+        let most = ConnectionLimits { all: self.0.connections, per_address: self.0.allowance.per_address };
         let (id, evicted) = self.0.addresses.lock().open(network, trust, trust.is_local, most)?;
         if let Some(evicted) = evicted {
             metrics::CONNECTIONS_EVICTED.add(1);
@@ -288,7 +288,7 @@ mod tests {
     use crate::addresses::ADDRESSES;
 
     fn bounds(connections: usize, per_address: usize) -> Bounds {
-        Bounds::new(Allowance { connections, per_address, ..Allowance::default() })
+        Bounds::new(PeerLimits { connections, per_address, ..PeerLimits::default() })
     }
 
     fn address(n: u8) -> IpAddr {
@@ -300,7 +300,7 @@ mod tests {
     }
 
     /// Opens a connection of an address.
-    fn open(bounds: &Bounds, n: u8) -> Result<(Arc<Trust>, Open), Exceeded> {
+    fn open(bounds: &Bounds, n: u8) -> Result<(Arc<Trust>, Open), ExceededLimit> {
         let trust = trust(bounds, n, false);
         bounds.open(address(n), &trust).map(|open| (trust, open))
     }
@@ -319,13 +319,13 @@ mod tests {
     fn unknown_addresses_leave_connections_to_known_ones() {
         let bounds = bounds(16, 0);
         let one: Vec<_> = (0..4).map(|_| open(&bounds, 1).unwrap()).collect();
-        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(4));
+        assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Address(4));
         let two: Vec<_> = (0..4).map(|_| open(&bounds, 2).unwrap()).collect();
         assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 2));
         // An address that authenticates has connections of its own, and frees one for others.
         bounds.remember(address(1));
         let more: Vec<_> = (0..8).map(|_| open(&bounds, 1).unwrap()).collect();
-        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Total(16));
+        assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Total(16));
         drop((one, two));
         assert!(open(&bounds, 3).is_ok());
         drop(more);
@@ -370,7 +370,7 @@ mod tests {
         let bounds = bounds(16, 0);
         bounds.remember(address(1));
         let _most: Vec<_> = (0..14).map(|_| open(&bounds, 1).unwrap()).collect();
-        assert_eq!(open(&bounds, 1).unwrap_err(), Exceeded::Address(14));
+        assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Address(14));
         assert!(open(&bounds, 2).is_ok());
     }
 
@@ -380,13 +380,13 @@ mod tests {
         for (n, is_local) in [(1, false), (2, true)] {
             let open = || bounds.open(address(n), &trust(&bounds, n, is_local));
             let _two = (open().unwrap(), open().unwrap());
-            assert_eq!(open().unwrap_err(), Exceeded::Address(2));
+            assert_eq!(open().unwrap_err(), ExceededLimit::Address(2));
         }
     }
 
     #[test]
     fn large_messages_are_for_known_addresses_within_the_memory() {
-        let bounds = Bounds::new(Allowance { unauthenticated_memory: 1 << 20, ..Allowance::default() });
+        let bounds = Bounds::new(PeerLimits { unauthenticated_memory: 1 << 20, ..PeerLimits::default() });
         let (unknown, known, local) = (trust(&bounds, 1, false), trust(&bounds, 2, false), trust(&bounds, 3, true));
         known.remember_address();
         for (trust, small, large) in [(&unknown, true, false), (&known, true, true), (&local, true, true)] {
@@ -404,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_address_holds_no_more_than_its_share_of_the_memory_for_messages() {
-        let bounds = Bounds::new(Allowance { message_time: Duration::from_millis(50), ..Allowance::default() });
+        let bounds = Bounds::new(PeerLimits { message_time: Duration::from_millis(50), ..PeerLimits::default() });
         let hostile: Vec<_> = (0..3).map(|_| trust(&bounds, 1, false)).collect();
         let honest = trust(&bounds, 2, false);
         hostile.iter().chain([&honest]).for_each(|trust| trust.authenticate());

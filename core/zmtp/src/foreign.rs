@@ -21,11 +21,11 @@ pub struct ForeignStream {
 
 /// How long a peer that sends nothing is taken for one of ZeroMQ, which greets at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Patience {
-    /// Until it sends something.
-    Endless,
+pub enum SilenceTimeout {
+    /// No timeout.
+    Never,
     /// For this time.
-    For(Duration),
+    After(Duration),
 }
 
 /// A connection before its handshake, by the protocol of its peer.
@@ -43,7 +43,11 @@ pub(super) fn peer_pid(read: &ReadHalf) -> Option<i32> {
 }
 
 /// Waits for the first bytes of a peer.
-pub(super) async fn sniff(read: ReadHalf, write: WriteHalf, patience: Patience) -> Result<Sniffed, TransportError> {
+pub(super) async fn sniff(
+    read: ReadHalf,
+    write: WriteHalf,
+    patience: SilenceTimeout,
+) -> Result<Sniffed, TransportError> {
     let (ReadHalf::Unix(half), WriteHalf::Unix(other)) = (read, write) else {
         return Err(TransportError::Handshake("only unix sockets have foreign peers"));
     };
@@ -58,8 +62,8 @@ pub(super) async fn sniff(read: ReadHalf, write: WriteHalf, patience: Patience) 
         }
     };
     let first = match patience {
-        Patience::Endless => Some(first.await),
-        Patience::For(time) => tokio::time::timeout(time, first).await.ok(),
+        SilenceTimeout::Never => Some(first.await),
+        SilenceTimeout::After(time) => tokio::time::timeout(time, first).await.ok(),
     };
     let count = match first {
         None => 0,

@@ -111,7 +111,7 @@ struct Served {
 }
 
 impl Served {
-    async fn start(allowance: Allowance) -> Self {
+    async fn start(allowance: PeerLimits) -> Self {
         let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), 0)).await.unwrap();
         let (endpoint, shutdown) = (listener.endpoint().clone(), CancellationToken::new());
         let (sender, peers) = tokio::sync::mpsc::unbounded_channel();
@@ -125,13 +125,13 @@ impl Served {
     }
 }
 
-fn in_time(millis: u64) -> Allowance {
-    Allowance { message_time: Duration::from_millis(millis), ..Allowance::default() }
+fn in_time(millis: u64) -> PeerLimits {
+    PeerLimits { message_time: Duration::from_millis(millis), ..PeerLimits::default() }
 }
 
 #[tokio::test]
 async fn large_message_of_an_unknown_address_is_answered_without_being_kept() {
-    let served = Served::start(Allowance::default()).await;
+    let served = Served::start(PeerLimits::default()).await;
     let before = metrics::MESSAGES_DROPPED.get();
     let large = vec![7; 3 << 20];
     let mut peer = served.peer(REMOTE[0]).await;
@@ -154,7 +154,7 @@ async fn large_message_of_an_unknown_address_is_answered_without_being_kept() {
 
 #[tokio::test]
 async fn unauthenticated_connections_share_one_bound_of_memory() {
-    let served = Served::start(Allowance { unauthenticated_memory: 1 << 20, ..Allowance::default() }).await;
+    let served = Served::start(PeerLimits { unauthenticated_memory: 1 << 20, ..PeerLimits::default() }).await;
     let mut holder = served.peer("127.0.0.1").await;
     holder.begin(1 << 20, 100_000).await;
     assert!(holder.is_silent().await);
@@ -200,7 +200,7 @@ async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not
 
 #[tokio::test]
 async fn connections_beyond_the_bounds_are_closed_at_once() {
-    let served = Served::start(Allowance { connections: 100, per_address: 3, ..Allowance::default() }).await;
+    let served = Served::start(PeerLimits { connections: 100, per_address: 3, ..PeerLimits::default() }).await;
     let before = metrics::CONNECTIONS_LIMITED.get();
     let mut open = Vec::new();
     for _ in 0..3 {
@@ -218,7 +218,7 @@ async fn connections_beyond_the_bounds_are_closed_at_once() {
 
 #[tokio::test]
 async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
-    let served = Served::start(Allowance { connections: 16, ..Allowance::default() }).await;
+    let served = Served::start(PeerLimits { connections: 16, ..PeerLimits::default() }).await;
     let before = metrics::CONNECTIONS_EVICTED.get();
     let mut flood = Vec::new();
     for source in REMOTE.iter().cycle().take(8) {
@@ -269,7 +269,7 @@ async fn a_reply_that_is_not_read_closes_its_connection() {
 
 #[tokio::test]
 async fn a_handler_that_panics_is_reported_and_its_request_refused() {
-    let served = Served::start(Allowance::default()).await;
+    let served = Served::start(PeerLimits::default()).await;
     let before = metrics::TASKS_PANICKED.get();
     let mut peer = served.peer(REMOTE[0]).await;
     peer.send(b"panic").await;
@@ -281,7 +281,7 @@ async fn a_handler_that_panics_is_reported_and_its_request_refused() {
 
 #[tokio::test]
 async fn a_client_reads_replies_while_its_requests_are_written() {
-    let served = Served::start(Allowance::default()).await;
+    let served = Served::start(PeerLimits::default()).await;
     let client = RequestClient::new(served.endpoint.clone(), Limits::default());
     let first = client.request("prove", LONG).await.unwrap();
     assert_eq!(first, "prove");

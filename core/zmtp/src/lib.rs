@@ -26,10 +26,10 @@ mod subscriber;
 mod subscriptions;
 mod zmtp;
 
-pub use bounds::{Allowance, Bounds, Memory};
+pub use bounds::{Bounds, Memory, PeerLimits};
 pub use connection::{Connection, Incoming, Outgoing, Source};
 pub use endpoint::{Endpoint, Listener};
-pub use foreign::{ForeignStream, Patience};
+pub use foreign::{ForeignStream, SilenceTimeout};
 pub use io::{Reader, Writer};
 pub use publisher::Publisher;
 pub use pull::{Pull, Push};
@@ -116,7 +116,7 @@ pub enum TransportError {
     },
     /// A subscriber lags too far behind.
     #[error("the subscriber is too slow: it lags {count} publishes behind")]
-    Behind {
+    Lagged {
         /// Its lag in publishes.
         count: u64,
     },

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::audience::{Audience, Delivery};
-use super::backlog::{Backlog, Behind, Place, Published};
+use super::backlog::{Backlog, Cursor, Lagged, Published};
 use super::bounds::Bounds;
 use super::connection::{Connection, Source};
 use super::server::{Remote, Server, Service};
@@ -86,14 +86,14 @@ impl Publisher {
 }
 
 impl Service for Publisher {
-    type Session = Place;
+    type Session = Cursor;
 
     /// From here on the subscriber receives all publishes.
-    fn accepted(&self) -> Option<Place> {
+    fn accepted(&self) -> Option<Cursor> {
         Some(self.backlog.place())
     }
 
-    async fn serve(&self, place: Place, remote: Remote, connection: Connection) -> Result<(), TransportError> {
+    async fn serve(&self, place: Cursor, remote: Remote, connection: Connection) -> Result<(), TransportError> {
         let _counted = Counted::new(Arc::clone(&self.hosts), &remote);
         let wanted = Subscribed::default();
         let publishing = Publishing { place, wanted: &wanted, is_writing: false };
@@ -101,7 +101,7 @@ impl Service for Publisher {
             error = wanted.follow(connection.incoming) => Err(error),
             ended = connection.outgoing.run(publishing) => ended,
         };
-        if let Err(TransportError::Behind { count }) = result {
+        if let Err(TransportError::Lagged { count }) = result {
             metrics::SUBSCRIBERS_DROPPED.add(1);
             metrics::PUBLISHES_LOST.add(count);
         }
@@ -120,7 +120,7 @@ fn encode(frames: &[Bytes]) -> Bytes {
 
 /// Writes publishes to one subscriber.
 struct Publishing<'a> {
-    place: Place,
+    place: Cursor,
     wanted: &'a Subscribed,
     /// Whether the message at the place was passed to the writer.
     is_writing: bool,
@@ -157,7 +157,7 @@ impl Source for Publishing<'_> {
             self.subscribed().await;
         }
         loop {
-            let message = self.place.message().await.map_err(|Behind(count)| TransportError::Behind { count })?;
+            let message = self.place.message().await.map_err(|Lagged(count)| TransportError::Lagged { count })?;
             match self.wanted.delivery(&message.audience) {
                 Delivery::Not => {
                     self.place.advance();
@@ -173,8 +173,8 @@ impl Source for Publishing<'_> {
     }
 
     async fn stale(&mut self) -> TransportError {
-        let Behind(count) = self.place.left_behind().await;
-        TransportError::Behind { count }
+        let Lagged(count) = self.place.left_behind().await;
+        TransportError::Lagged { count }
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use super::connection::{Connection, Incoming, Silent};
-use super::foreign::{ForeignStream, Patience};
+use super::foreign::{ForeignStream, SilenceTimeout};
 use super::server::{Remote, Server, Service};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, Listener, TransportError, Writer};
@@ -30,7 +30,7 @@ impl Pull {
     {
         let refuse = |_| std::future::ready(Err(TransportError::Handshake("it sent no ZMTP greeting")));
         let server = Server { listener, role: SocketType::Pull, limits, bounds: None };
-        server.run(Taking { take, foreign: refuse, is_open: false }, shutdown).await;
+        server.run(PullService { take, foreign: refuse, is_open: false }, shutdown).await;
     }
 
     /// Serves as [`Pull::serve`]; peers that do not speak ZeroMQ are passed to `foreign`.
@@ -45,18 +45,18 @@ impl Pull {
         G: Future<Output = Result<(), TransportError>> + Send + 'static,
     {
         let server = Server { listener, role: SocketType::Pull, limits, bounds: None };
-        server.run(Taking { take, foreign, is_open: true }, shutdown).await;
+        server.run(PullService { take, foreign, is_open: true }, shutdown).await;
     }
 }
 
-struct Taking<T, U> {
+struct PullService<T, U> {
     take: T,
     /// Serves peers that do not speak ZeroMQ, if they are served at all.
     foreign: U,
     is_open: bool,
 }
 
-impl<T, F, U, G> Service for Taking<T, U>
+impl<T, F, U, G> Service for PullService<T, U>
 where
     T: Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send + 'static,
@@ -69,8 +69,8 @@ where
         Some(())
     }
 
-    async fn patience(&self, _: Option<i32>) -> Option<Patience> {
-        self.is_open.then_some(Patience::Endless)
+    async fn patience(&self, _: Option<i32>) -> Option<SilenceTimeout> {
+        self.is_open.then_some(SilenceTimeout::Never)
     }
 
     async fn serve_foreign(&self, (): (), _: Option<i32>, peer: ForeignStream) -> Result<(), TransportError> {
@@ -85,7 +85,7 @@ where
     }
 }
 
-impl<T, F, U> Taking<T, U>
+impl<T, F, U> PullService<T, U>
 where
     T: Fn(Vec<Bytes>) -> F,
     F: Future<Output = ()>,

@@ -124,7 +124,8 @@ impl<H: Handler> Service for Serving<H> {
         let open = Arc::new(());
         let peer = Peer { address: remote.address, connection: Arc::downgrade(&open), trust: remote.trust };
         let replies = Replies::default();
-        let writing = Writing { replies: Arc::clone(&replies.0), peer: Arc::clone(&peer.address), written: Vec::new() };
+        let writing =
+            ReplyWriter { replies: Arc::clone(&replies.0), peer: Arc::clone(&peer.address), written: Vec::new() };
         tokio::select! {
             ended = self.take_requests(connection.incoming, &peer, &replies) => ended,
             ended = connection.outgoing.run(writing) => ended,
@@ -196,10 +197,10 @@ struct Reply {
 
 /// The replies that wait to be written to one peer.
 #[derive(Clone, Default)]
-struct Replies(Arc<Waiting>);
+struct Replies(Arc<ReplyQueue>);
 
 #[derive(Default)]
-struct Waiting {
+struct ReplyQueue {
     queue: Mutex<Queue>,
     ready: Notify,
 }
@@ -226,14 +227,14 @@ impl Replies {
 }
 
 /// Writes to one peer.
-struct Writing {
-    replies: Arc<Waiting>,
+struct ReplyWriter {
+    replies: Arc<ReplyQueue>,
     peer: Arc<str>,
     /// The slots of the replies that have been appended to the writer.
     written: Vec<OwnedSemaphorePermit>,
 }
 
-impl Source for Writing {
+impl Source for ReplyWriter {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         self.written.clear();
         loop {
@@ -252,7 +253,7 @@ impl Source for Writing {
     }
 }
 
-impl Writing {
+impl ReplyWriter {
     fn pop(&self) -> Option<Reply> {
         let mut queue = self.replies.queue.lock();
         let reply = queue.replies.pop_front();
@@ -264,7 +265,7 @@ impl Writing {
     }
 }
 
-impl Drop for Writing {
+impl Drop for ReplyWriter {
     fn drop(&mut self) {
         let mut queue = self.replies.queue.lock();
         queue.is_closed = true;

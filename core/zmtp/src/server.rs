@@ -15,7 +15,7 @@ use super::TransportError;
 use super::bounds::{Bounds, Trust};
 use super::connection::Connection;
 use super::endpoint::{Accepted, Listener};
-use super::foreign::{ForeignStream, Patience, Sniffed, peer_pid, sniff};
+use super::foreign::{ForeignStream, SilenceTimeout, Sniffed, peer_pid, sniff};
 use super::zmtp::{self, Limits, SocketType};
 use crate::metrics;
 
@@ -40,7 +40,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// Returns how long a silent peer is taken for one of ZeroMQ, if others are served, too: on unix sockets only. The
     /// process is the one at the other end, if it is known.
-    fn patience(&self, _process: Option<i32>) -> impl Future<Output = Option<Patience>> + Send {
+    fn patience(&self, _process: Option<i32>) -> impl Future<Output = Option<SilenceTimeout>> + Send {
         std::future::ready(None)
     }
 

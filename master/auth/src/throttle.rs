@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_failures_are_bounded() {
         let throttle = Throttle::default();
         let begun = Instant::now();
         for number in 0..MOST + 10 {

@@ -13,7 +13,7 @@ use crate::storage::Storage;
 const EVENTS: &str = "events";
 
 /// A query of `auth.test`.
-pub(crate) struct Asked {
+pub(crate) struct PermissionQuery {
     pub user: String,
     pub eauth: Option<String>,
     pub groups: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Asked {
 impl Access {
     /// Returns what [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`] would decide, and the matching
     /// entries.
-    pub(crate) fn explain(&self, storage: &Storage, asked: Asked) -> Result<Value, String> {
+    pub(crate) fn explain(&self, storage: &Storage, asked: PermissionQuery) -> Result<Value, String> {
         let entries = match &asked.eauth {
             None => self.external.entries_of_publisher(&self.config.publisher_acl, &asked.user),
             Some(eauth) => {

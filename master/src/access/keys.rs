@@ -32,13 +32,13 @@ pub(super) fn user_keys(config: &MasterConfig) -> Result<Vec<(String, String)>, 
             files::write_atomic(&path, key.as_bytes(), 0o400)?;
             key
         };
-        give_to(&path, &user);
+        chown_key(&path, &user);
         keys.push((name.to_owned(), key));
     }
     Ok(keys)
 }
 
-fn give_to(path: &Path, user: &User) {
+fn chown_key(path: &Path, user: &User) {
     if let Err(error) = chown(path, Some(user.uid.as_raw()), None) {
         tracing::warn!(user = user.name, path = %path.display(), %error, "publisher_acl: changing the owner of the user's key failed");
     }

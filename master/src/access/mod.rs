@@ -30,7 +30,7 @@ use crate::facts::{Facts, Targets, resolve};
 use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
-pub(crate) use explain::Asked;
+pub(crate) use explain::PermissionQuery;
 pub(crate) use keys::open_to_users;
 use login::Logins;
 use own_auth::OwnAuth;
@@ -245,7 +245,7 @@ impl Access {
         };
         match &identified {
             Ok(_) => peer.authenticate(),
-            Err(refusal) => self.tell_denied(peer, what, refusal, user_of(proof, user)).await,
+            Err(refusal) => self.publish_refusal(peer, what, refusal, user_of(proof, user)).await,
         }
         identified
     }
@@ -269,7 +269,7 @@ impl Access {
             return Ok(());
         }
         let refusal = refusal();
-        self.tell_denied(peer, &request.fun.to_string(), &refusal, caller.name()).await;
+        self.publish_refusal(peer, &request.fun.to_string(), &refusal, caller.name()).await;
         Err(refusal)
     }
 
@@ -345,11 +345,11 @@ impl Access {
             return Ok(());
         }
         let refusal = Refusal::Authorization { kind: kind(proof), user: shown(caller.name()) };
-        self.tell_denied(peer, function, &refusal, caller.name()).await;
+        self.publish_refusal(peer, function, &refusal, caller.name()).await;
         Err(refusal)
     }
 
-    async fn tell_denied(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
+    async fn publish_refusal(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
         brine_wire::metrics::REQUESTS_REFUSED.add(1);
         let (user, what) = (shown(user), shown(what));
         tracing::warn!(peer = %peer.address, user, request = what, %refusal, "a request of a client is refused");

@@ -19,11 +19,11 @@ pub(crate) struct Identity {
     pub private_key: PrivateKey,
     /// The PEM text as sent to minions: without the trailing newline, as prepared signatures expect.
     pub public_key_pem: String,
-    voucher: Voucher,
+    voucher: KeySignature,
 }
 
 /// The signature of the master's public key.
-enum Voucher {
+enum KeySignature {
     Nothing,
     /// Signed by this key for each minion.
     Key(Box<PrivateKey>),
@@ -82,9 +82,11 @@ impl Identity {
     /// Returns the signature of the public key, if minions get one.
     pub fn signature(&self, algorithm: SignatureAlgorithm) -> Result<Option<String>, CryptError> {
         Ok(match &self.voucher {
-            Voucher::Nothing => None,
-            Voucher::Made(text) => Some(text.clone()),
-            Voucher::Key(key) => Some(BASE64_STANDARD.encode(key.sign(self.public_key_pem.as_bytes(), algorithm)?)),
+            KeySignature::Nothing => None,
+            KeySignature::Made(text) => Some(text.clone()),
+            KeySignature::Key(key) => {
+                Some(BASE64_STANDARD.encode(key.sign(self.public_key_pem.as_bytes(), algorithm)?))
+            }
         })
     }
 }
@@ -110,15 +112,15 @@ fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option
     }
 }
 
-fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
+fn voucher(config: &MasterConfig) -> Result<KeySignature, StartError> {
     if !config.master_sign_pubkey {
-        return Ok(Voucher::Nothing);
+        return Ok(KeySignature::Nothing);
     }
     if !config.master_use_pubkey_signature {
         let pass = passphrase("signing_key_pass", config.signing_key_pass.as_deref())?;
         let (directory, name) = (&config.pki_dir, &config.master_sign_key_name);
         let key = PrivateKey::load_or_generate_with(directory, name, config.keysize, pass)?;
-        return Ok(Voucher::Key(Box::new(key)));
+        return Ok(KeySignature::Key(Box::new(key)));
     }
     let id = crate::own_id(config)?;
     let names = config.master_pubkey_signature.clone().map_or_else(
@@ -128,7 +130,7 @@ fn voucher(config: &MasterConfig) -> Result<Voucher, StartError> {
     let paths: Vec<PathBuf> = names.iter().map(|name| config.pki_dir.join(name)).collect();
     for path in &paths {
         if let Some(text) = files::read_if_exists(path)? {
-            return Ok(Voucher::Made(text.trim().to_owned()));
+            return Ok(KeySignature::Made(text.trim().to_owned()));
         }
     }
     let reason = format!("there is no signature in {}", paths[0].display());

@@ -14,7 +14,7 @@ use brine_crypt::{Cipher, CryptError, PublicKey};
 use brine_ids::MinionId;
 use brine_runtime::executors::{Blocking, Executor};
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Accepted, AuthReply, AuthRequest, Binding, Verdict, deferral};
+use brine_wire::{Accepted, AuthRefusal, AuthReply, AuthRequest, Binding, deferral};
 use brine_zmtp::Peer;
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -166,15 +166,15 @@ impl Admission {
         let verdict = match decision {
             Decision::Accept => match self.choose_cipher(&request.ciphers) {
                 Some(cipher) => return self.accept(request, binding, Arc::clone(public_key), cipher),
-                None => Verdict::NoCipher,
+                None => AuthRefusal::NoCipher,
             },
-            Decision::Pend => Verdict::Pending,
-            Decision::Reject | Decision::Denied => Verdict::Rejected,
-            Decision::Full => Verdict::Full,
+            Decision::Pend => AuthRefusal::Pending,
+            Decision::Reject | Decision::Denied => AuthRefusal::Rejected,
+            Decision::Full => AuthRefusal::Full,
         };
         metrics::AUTHENTICATIONS_REFUSED.add(1);
         let minion = &request.id;
-        if verdict == Verdict::NoCipher {
+        if verdict == AuthRefusal::NoCipher {
             tracing::warn!(%minion, "authentication refused: the minion offers no cipher that `ciphers` allows");
         } else {
             tracing::info!(%minion, act = decision.act(), "minion not authenticated");

@@ -64,7 +64,7 @@ impl Membership {
         (bus, store, disk): (&Bus, &BlockingStore, &Executor),
     ) -> Result<Self, StoreError> {
         let parts = Parts {
-            local: Arc::new(OfMaster {
+            local: Arc::new(MasterParts {
                 jobs: Arc::clone(jobs),
                 sessions: Arc::clone(sessions),
                 facts: Arc::clone(facts),
@@ -96,14 +96,14 @@ impl Membership {
 }
 
 /// The parts of this master that the cluster acts on.
-struct OfMaster {
+struct MasterParts {
     jobs: Arc<Jobs>,
     sessions: Arc<Sessions>,
     facts: Arc<Facts>,
     storage: Blocking<Storage>,
 }
 
-impl Local for OfMaster {
+impl Local for MasterParts {
     fn publish(&self, load: Map) -> Pending<'_, Result<(), String>> {
         Box::pin(async { self.jobs.publish_of_member(load).await.map_err(|error| error.to_string()) })
     }
@@ -139,7 +139,7 @@ impl Local for OfMaster {
         self.facts.packed_present()
     }
 
-    fn heard_members(&self, members: Vec<(String, Vec<u8>)>) {
+    fn members_received(&self, members: Vec<(String, Vec<u8>)>) {
         self.facts.set_present_elsewhere(&members);
     }
 

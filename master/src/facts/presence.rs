@@ -22,10 +22,10 @@ use crate::events::Events;
 
 /// The address at which each minion was last heard of.
 #[derive(Debug, Default)]
-pub(crate) struct Presence(Mutex<Heard>);
+pub(crate) struct Presence(Mutex<Traces>);
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Traces {
     minions: HashMap<MinionId, Trace>,
     requests: u64,
 }
@@ -48,7 +48,7 @@ impl Trace {
 
 impl Presence {
     /// Records an authenticated request of a minion.
-    pub(crate) fn heard(&self, id: &MinionId, peer: &Peer) {
+    pub(crate) fn record(&self, id: &MinionId, peer: &Peer) {
         let Ok(address) = peer.address.parse::<SocketAddr>() else { return };
         let host = address.ip().to_canonical();
         let mut heard = self.0.lock();
@@ -143,7 +143,7 @@ mod tests {
         let [web1, web2, db1] = ["web1", "web2", "db1"].map(|id| id.parse::<MinionId>().unwrap());
         let (first, second, third) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"), connect("[::ffff:10.0.0.2]:3"));
         for (id, connection) in [(&web1, &first), (&web2, &second), (&db1, &third)] {
-            presence.heard(id, &connection.1);
+            presence.record(id, &connection.1);
         }
         assert_eq!(present(&presence, &[("10.0.0.1", 2), ("10.0.0.2", 1)]), "db1 web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
@@ -162,11 +162,11 @@ mod tests {
         let presence = Presence::default();
         let [web1, web2] = ["web1", "web2"].map(|id| id.parse::<MinionId>().unwrap());
         let (daemon, other) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"));
-        presence.heard(&web1, &daemon.1);
+        presence.record(&web1, &daemon.1);
         let call = connect("10.0.0.1:9");
-        presence.heard(&web1, &call.1);
+        presence.record(&web1, &call.1);
         drop(call.0);
-        presence.heard(&web2, &other.1);
+        presence.record(&web2, &other.1);
         drop(other.0);
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");
     }
@@ -176,7 +176,7 @@ mod tests {
         let presence = Presence::default();
         let web1 = "web1".parse::<MinionId>().unwrap();
         for address in ["10.0.0.1:1", "10.0.0.2:1", "local"] {
-            presence.heard(&web1, &connect(address).1);
+            presence.record(&web1, &connect(address).1);
         }
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "");
         assert_eq!(present(&presence, &[("10.0.0.2", 1)]), "web1");

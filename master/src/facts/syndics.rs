@@ -77,7 +77,7 @@ impl Syndics {
     }
 
     /// Records a message that only a syndic sends. Returns whether that is new and is to be [stored](Syndics::store).
-    pub fn heard(&self, id: &MinionId) -> bool {
+    pub fn record(&self, id: &MinionId) -> bool {
         let mut known = self.known.lock();
         if known.contains_key(id) {
             return false;
@@ -140,7 +140,7 @@ mod tests {
         let syndics = open();
         assert!(syndics.allow(&ids[0]) && !syndics.allow(&"web1".parse().unwrap()));
         for id in &ids {
-            assert!(syndics.heard(id) && !syndics.heard(id));
+            assert!(syndics.record(id) && !syndics.record(id));
             syndics.store(id, &thread).unwrap();
         }
         assert!(syndics.returned(&ids[1]) && !syndics.returned(&ids[1]));

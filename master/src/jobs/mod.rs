@@ -23,7 +23,7 @@ use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub(crate) use brine_job::{AUTH_LIST, MASTER_ID};
-use brine_job::{Below, Driver, LOAD_OPTIONS, Step, Times};
+use brine_job::{Driver, LOAD_OPTIONS, ReportingSyndics, Step, Times};
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
@@ -58,7 +58,7 @@ fn names_groups(request: &PublishRequest) -> bool {
 
 /// The returns of a job within a time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answers {
+pub struct JobReturns {
     /// The minions that returned, in order of arrival, each with its return.
     pub returned: Vec<(String, Map)>,
     /// The minions that did not, sorted.
@@ -241,7 +241,7 @@ impl Jobs {
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
             // A caller may rely on the answer: minions of other members get the job from the journal, even if this member
             // dies now.
-            self.events.kept(event).await;
+            self.events.persisted(event).await;
         }
         let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);
         tracing::info!(%jid, fun = %request.fun, %tgt, %tgt_type, user = %request.user, minions = published.minions.len(), "job published");
@@ -278,11 +278,11 @@ impl Jobs {
     }
 
     /// Publishes a job and collects its returns for this time at most. Silent minions are not asked.
-    pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<Answers, PublishError> {
+    pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<JobReturns, PublishError> {
         let mut returns = self.subscribe(Vec::new()).map_err(PublishError::Failed)?;
         let user = request.user.clone();
         let published = self.publish(request).await?;
-        let mut answers = Answers { returned: Vec::new(), missing: Vec::new() };
+        let mut answers = JobReturns { returned: Vec::new(), missing: Vec::new() };
         let Some(jid) = published.jid else { return Ok(answers) };
         let (times, now) = (Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB }, Instant::now());
         let driver = Driver::of_published(jid, &user, published.minions, times, now);
@@ -301,9 +301,9 @@ impl Jobs {
 
     /// Returns the syndics that report about a job: those that are connected; `None` if there are no syndics. One that is
     /// not connected gets the job when it is back (`publish_catch_up`).
-    fn below(&self) -> Option<Below> {
+    fn below(&self) -> Option<ReportingSyndics> {
         let wait = Duration::from_secs(self.config.syndic_wait);
-        self.facts.has_syndics().then(|| Below { syndics: self.facts.present_syndics(), wait })
+        self.facts.has_syndics().then(|| ReportingSyndics { syndics: self.facts.present_syndics(), wait })
     }
 
     /// Waits until these minions have connected, as after a restart, and until the job cache has the returns of before. Jobs that

@@ -7,7 +7,7 @@ use std::time::Duration;
 use brine_bus::{Filter, Start};
 use brine_function::Args;
 use brine_ids::Jid;
-use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
 use brine_job::{Batch, Driver, batch_size};
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
@@ -37,7 +37,7 @@ pub(crate) struct Orchestrator {
 }
 
 impl MasterAccess for Orchestrator {
-    fn ask(&self, ask: Ask) -> Result<Vec<Answer>, String> {
+    fn ask(&self, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String> {
         let mut ask = ask;
         ask.request.user.clone_from(&self.caller.user);
         ask.request.kwargs.extend(self.caller.cause.clone());
@@ -96,7 +96,7 @@ impl MasterAccess for Orchestrator {
         self.checkpoint.as_ref().is_none_or(|checkpoint| self.caller.thread.wait(checkpoint.keep(tag, result)))
     }
 
-    fn tell(&self, what: &str, mut body: Map) {
+    fn publish_progress(&self, what: &str, mut body: Map) {
         if !self.publishes {
             return;
         }
@@ -116,8 +116,8 @@ impl Orchestrator {
 
 impl Jobs {
     /// Runs a job to its end: until every minion has returned or does not run it any more.
-    pub(super) async fn run_to_end(self: &Arc<Self>, ask: Ask) -> Result<Vec<Answer>, String> {
-        let Ask { request, timeout, batch, failhard, subset } = ask;
+    pub(super) async fn run_to_end(self: &Arc<Self>, ask: OrchestratedJob) -> Result<Vec<MinionResult>, String> {
+        let OrchestratedJob { request, timeout, batch, failhard, subset } = ask;
         let timeout = timeout.unwrap_or(Duration::from_secs(self.config.timeout));
         let events = self.subscribe(Vec::new())?;
         if batch.is_none() && subset.is_none() {
@@ -151,7 +151,12 @@ impl Jobs {
     }
 
     /// Awaits the returns of a job that an earlier process has published to these minions.
-    async fn attach(self: &Arc<Self>, ask: Ask, jid: Jid, ids: Vec<String>) -> Result<Vec<Answer>, String> {
+    async fn attach(
+        self: &Arc<Self>,
+        ask: OrchestratedJob,
+        jid: Jid,
+        ids: Vec<String>,
+    ) -> Result<Vec<MinionResult>, String> {
         let timeout = ask.timeout.unwrap_or(Duration::from_secs(self.config.timeout));
         let events = self.subscribe(Vec::new())?;
         let cached = self.cached_returns(jid.clone()).await.unwrap_or_default();
@@ -174,7 +179,7 @@ impl Jobs {
         request: &PublishRequest,
         ids: Vec<String>,
         mut returned: HashMap<String, Map>,
-    ) -> Result<Vec<Answer>, String> {
+    ) -> Result<Vec<MinionResult>, String> {
         // The minions of masters below, which only reports and returns name.
         let (known, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {
@@ -193,6 +198,6 @@ impl Jobs {
         }
         let jid = run.driver.jid();
         let ids = ids.into_iter().chain(below).filter(|id| !run.driver.pending().contains(id));
-        Ok(ids.map(|id| Answer { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
+        Ok(ids.map(|id| MinionResult { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
     }
 }

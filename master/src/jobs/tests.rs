@@ -1,6 +1,6 @@
 //! Jobs published, returned and followed.
 
-use brine_job::orchestration::Ask;
+use brine_job::orchestration::OrchestratedJob;
 use brine_value::list;
 
 use super::*;
@@ -44,8 +44,12 @@ async fn failhard_stops_the_batch_of_an_orchestration() {
     let fixture = Fixture::new(&["web1", "web2", "web3"], |_| {});
     let answering = answer(&fixture, |id, fun| Some(i64::from(fun != "test.ping" && id == "web2")));
     let request = PublishRequest { fun: "cmd.run".into(), ..ping("web*") };
-    let ask =
-        Ask { batch: Some("1".to_owned()), failhard: true, timeout: Some(Duration::from_secs(1)), ..Ask::new(request) };
+    let ask = OrchestratedJob {
+        batch: Some("1".to_owned()),
+        failhard: true,
+        timeout: Some(Duration::from_secs(1)),
+        ..OrchestratedJob::new(request)
+    };
     let answers = fixture.jobs().run_to_end(ask).await.unwrap();
     let codes: Vec<_> =
         answers.iter().map(|one| (one.id.as_str(), brine_job::retcode(one.returned.as_ref().unwrap()))).collect();

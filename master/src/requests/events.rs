@@ -31,7 +31,7 @@ impl Requests {
         let Some(last) = published else { return false };
         // Others are handled meanwhile, and committed together.
         drop(worker);
-        self.services.bus.kept(last).await.is_ok()
+        self.services.bus.persisted(last).await.is_ok()
     }
 
     /// Publishes a minion's events. Returns the sequence number of the last one; `None` if one is refused. The sender in
@@ -52,7 +52,7 @@ impl Requests {
         for (tag, mut body) in events {
             let is_start = has_syndics && tags::is_start_of_syndic(id, &tag);
             if is_start || pretag.is_some() {
-                self.heard_syndic(id).await;
+                self.record_syndic(id).await;
             }
             if pretag.is_none() && !is_start && !tags::may_publish(id, &tag) {
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
@@ -92,8 +92,8 @@ impl Requests {
     }
 
     /// Records that this minion is a syndic.
-    async fn heard_syndic(&self, id: &MinionId) {
-        if self.services.facts.syndics.heard(id) {
+    async fn record_syndic(&self, id: &MinionId) {
+        if self.services.facts.syndics.record(id) {
             tracing::info!(syndic = %id, "a syndic has appeared: jobs go to its minions, too");
             self.store_syndic(id).await;
         }
@@ -200,7 +200,7 @@ impl Requests {
             tracing::warn!(minion = %id, "returns of other minions refused: 'order_masters' is off, or 'syndics' does not list this id");
             return None;
         }
-        self.heard_syndic(id).await;
+        self.record_syndic(id).await;
         let accepted = self.accepted().await?;
         let mut last = 0;
         for load in loads {

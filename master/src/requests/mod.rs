@@ -112,7 +112,7 @@ impl Handler for RequestHandler {
                 if ttl > 0 && !opened.is_within(ttl) {
                     return Some(refuse(&peer, Some(&id), &SessionError::TooOld));
                 }
-                services.facts.presence.heard(&id, &peer);
+                services.facts.presence.record(&id, &peer);
                 asked = named(&opened.load);
                 let load = std::mem::take(&mut opened.load);
                 let command = MinionCommand::from_map(&load);

@@ -83,7 +83,7 @@ pub fn test(
         Value::List(all) => all.iter().map(ToString::to_string).collect(),
         one => vec![one.to_string()],
     });
-    let asked = crate::access::Asked {
+    let asked = crate::access::PermissionQuery {
         user,
         eauth: take("eauth").map(|eauth| eauth.to_string()),
         groups: groups.unwrap_or_default(),

@@ -23,7 +23,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 pub fn list(context: &RunnerContext, #[default("base".into())] saltenv: String, test: Option<Value>) -> CallResult {
     _ = (saltenv, test);
     let entries = Value::from(&*reactor(context)?.entries());
-    tell(context, "list-results", &map! {"reactors" => entries.clone()});
+    publish_result(context, "list-results", &map! {"reactors" => entries.clone()});
     Ok(entries)
 }
 
@@ -74,7 +74,7 @@ pub fn delete(
 #[function]
 pub fn is_leader(context: &RunnerContext) -> CallResult {
     let leads = reactor(context)?.is_leader();
-    tell(context, "leader/value", &map! {"result" => leads});
+    publish_result(context, "leader/value", &map! {"result" => leads});
     Ok(leads.into())
 }
 
@@ -247,7 +247,7 @@ pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor>, CallError
 }
 
 /// Publishes a result on the bus, as Salt does. Salt's request event is left out: it contains a key of the master.
-fn tell(context: &RunnerContext, what: &str, body: &Map) {
+fn publish_result(context: &RunnerContext, what: &str, body: &Map) {
     context.wait(context.master.events.fire(&format!("salt/reactors/manage/{what}"), body));
 }
 
@@ -255,6 +255,6 @@ fn tell(context: &RunnerContext, what: &str, body: &Map) {
 fn managed(context: &RunnerContext, reactor: &Reactor, what: &str, status: bool, comment: &str) -> Value {
     let result = map! {"status" => status, "comment" => comment};
     let body = map! {"reactors" => Value::from(&*reactor.entries()), "result" => result.clone()};
-    tell(context, what, &body);
+    publish_result(context, what, &body);
     result.into()
 }

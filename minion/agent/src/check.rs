@@ -6,7 +6,7 @@ use brine_check::Finding;
 use brine_config::MinionConfig;
 use brine_context::{MASTER_KEY, minion_id};
 use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, SignatureAlgorithm};
-use brine_modules::ROOMS;
+use brine_modules::MODULES;
 use brine_reactor::Entries;
 use brine_system::files;
 
@@ -79,7 +79,7 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
 
 /// Checks what the parts of a running minion log themselves.
 fn parts(config: &MinionConfig) -> Vec<Finding> {
-    let mut findings = brine_check::schedule(&config.schedule, |function| ROOMS.has(function));
+    let mut findings = brine_check::schedule(&config.schedule, |function| MODULES.has(function));
     for (name, beacon) in &config.beacons {
         let name = name.to_string();
         if name == "enabled" {

@@ -22,7 +22,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
     let context = Context::new(Arc::clone(minion), Arc::clone(job));
     if job.load.get("start_event").is_some_and(Value::is_truthy) {
-        tell_start(&context);
+        publish_start(&context);
     }
     let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
         run_several(&context, functions)
@@ -71,7 +71,7 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
 }
 
 /// Publishes the start of a job to the master, if it was published with `start_event`.
-fn tell_start(context: &Context) {
+fn publish_start(context: &Context) {
     let (minion, job) = (&context.minion, &context.job);
     let names = ["tgt", "tgt_type", "user"];
     let mut data = map! {"fun" => &job.fun, "id" => &minion.id, "jid" => &job.jid};

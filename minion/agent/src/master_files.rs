@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::channel::Channel;
 
 /// Requests to a file server. They block.
-pub trait Ask: Send + Sync {
+pub trait FileRequests: Send + Sync {
     /// Sends a command with its fields, and returns the reply.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ struct Session {
     runtime: Handle,
 }
 
-impl Ask for Session {
+impl FileRequests for Session {
     fn ask(&self, load: Map) -> Result<Value, String> {
         self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
     }
@@ -43,7 +43,7 @@ impl Ask for Session {
 
 /// Files of the master. Small ones are cached in memory as long as their hash is unchanged.
 pub struct MasterFiles {
-    server: Arc<dyn Ask>,
+    server: Arc<dyn FileRequests>,
     kept: Mutex<HashMap<String, Vec<u8>>>,
 }
 
@@ -61,7 +61,7 @@ impl MasterFiles {
     }
 
     /// Creates the client of another connection to a file server.
-    pub fn of(server: Arc<dyn Ask>) -> Self {
+    pub fn of(server: Arc<dyn FileRequests>) -> Self {
         MasterFiles { server, kept: Mutex::default() }
     }
 

@@ -17,7 +17,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use crate::outbox::{Bounds, Outbox, Verdict};
+use crate::outbox::{Bounds, Outbox, SendResult};
 
 /// The queues of returners, in directories of their names.
 #[derive(Debug)]
@@ -132,22 +132,22 @@ fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
 }
 
 /// Stores a return that has waited.
-async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: Map) -> Verdict {
+async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: Map) -> SendResult {
     let stored = disk.run(move |_| {
         let grains = minion.grains.get();
         store(name, &minion.config.opts, &grains, &load)
     });
     match stored.await {
-        Ok(Ok(())) => Verdict::Accepted,
+        Ok(Ok(())) => SendResult::Accepted,
         Ok(Err(error)) if error.is_outage() => {
             tracing::debug!(returner = name, %error, "a returner is still unreachable");
-            Verdict::Later
+            SendResult::Later
         }
         Ok(Err(error)) => {
             tracing::error!(returner = name, %error, "a return could not be stored");
-            Verdict::Refused
+            SendResult::Refused
         }
         // It panicked, which is logged, or the minion is stopping.
-        Err(_) => Verdict::Later,
+        Err(_) => SendResult::Later,
     }
 }

@@ -11,7 +11,7 @@ use crate::daemon::Leader;
 use crate::pool::JobPool;
 use crate::schedule::MinionSchedule;
 
-brine_testing::with_rooms!(brine_modules::ROOMS);
+brine_testing::with_modules!(brine_modules::MODULES);
 
 /// Creates a minion with its own bus that handles the queries of its functions. `config_dir` is its configuration
 /// directory. Must be called within a multi-threaded runtime.

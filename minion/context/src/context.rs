@@ -28,7 +28,7 @@ use crate::allowed::Allowed;
 use crate::beacons::Configured;
 use crate::custom::{self, CustomModules};
 use crate::local_bus::LocalBus;
-use crate::{Grains, Rooms, StateContext, schedule};
+use crate::{Grains, Modules, StateContext, schedule};
 
 /// The option and the pillar key with the functions of the mine.
 pub const MINE_FUNCTIONS: &str = "mine_functions";
@@ -171,12 +171,12 @@ pub struct Minion {
     /// People's own modules, whose functions are in both, too.
     pub custom: Arc<CustomModules>,
     /// The modules of both.
-    pub rooms: Rooms,
+    pub modules: Modules,
 }
 
 /// What the minions of several masters share.
 struct Shared {
-    rooms: Rooms,
+    modules: Modules,
     beacons: Arc<Configured>,
     schedule: Arc<Mutex<Schedule>>,
     jobs: RunningJobs,
@@ -189,7 +189,7 @@ impl Minion {
     pub fn new(
         id: &MinionId,
         config: &Arc<MinionConfig>,
-        rooms: Rooms,
+        modules: Modules,
         grains: Arc<Grains>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
@@ -197,7 +197,7 @@ impl Minion {
     ) -> Arc<Self> {
         let (beacons, schedule) = (Configured::new(config.beacons.clone()), Schedule::new(config.schedule.clone()));
         let (beacons, schedule) = (Arc::new(beacons), Arc::new(Mutex::new(schedule)));
-        let shared = Shared { rooms, beacons, schedule, jobs: RunningJobs::default() };
+        let shared = Shared { modules, beacons, schedule, jobs: RunningJobs::default() };
         Self::with_shared(id, config, shared, grains, files, upstream, bus)
     }
 
@@ -212,14 +212,14 @@ impl Minion {
         bus: Option<Bus>,
     ) -> Arc<Self> {
         let (beacons, schedule) = (Arc::clone(&self.beacons), Arc::clone(&self.schedule));
-        let shared = Shared { rooms: self.rooms, beacons, schedule, jobs: Arc::clone(&self.jobs) };
+        let shared = Shared { modules: self.modules, beacons, schedule, jobs: Arc::clone(&self.jobs) };
         Self::with_shared(id, config, shared, grains, files, upstream, bus)
     }
 
     fn with_shared(
         id: &MinionId,
         config: &Arc<MinionConfig>,
-        Shared { rooms, beacons, schedule, jobs }: Shared,
+        Shared { modules, beacons, schedule, jobs }: Shared,
         grains: Arc<Grains>,
         files: Arc<dyn FileClient>,
         upstream: Arc<dyn Upstream>,
@@ -246,10 +246,10 @@ impl Minion {
                 beacons,
                 schedule,
                 jobs,
-                functions: allowed.of(Registry::new(&rooms.functions()).with_overlay(custom::functions(&custom))),
-                states: allowed_states.of(Registry::new(&rooms.states()).with_overlay(custom::states(&custom))),
+                functions: allowed.of(Registry::new(&modules.functions()).with_overlay(custom::functions(&custom))),
+                states: allowed_states.of(Registry::new(&modules.states()).with_overlay(custom::states(&custom))),
                 custom,
-                rooms,
+                modules,
             }
         })
     }

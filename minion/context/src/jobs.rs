@@ -31,7 +31,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     match executors::call(context, fun, args) {
         Ok(value) => {
             let set = context.job.retcode.load(Ordering::Relaxed);
-            let retcode = if set == 0 && says_failed(&value) { 1 } else { set };
+            let retcode = if set == 0 && reports_failure(&value) { 1 } else { set };
             Outcome { value, retcode, success: true, out }
         }
         Err(error) => {
@@ -51,7 +51,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
 }
 
 /// Whether a mapping reports its own failure.
-fn says_failed(value: &Value) -> bool {
+fn reports_failure(value: &Value) -> bool {
     let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
     says("result") || says("success")
 }

@@ -5,7 +5,7 @@
 //! | `context` | [`Minion`], [`Job`] and [`Context`]; the traits for access to the master and to files |
 //! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
 //! | [`runners`] | the runner functions of this program, by name |
-//! | `rooms` | the functions of all Salt modules, from the crate that owns them: [`Rooms`] |
+//! | `modules` | the functions of all Salt modules, from the crate that owns them: [`Modules`] |
 //! | [`custom`] | people's own modules in Python |
 //! | `allowed` | the modules that the configuration allows |
 //! | `executors`, `sudo` | what calls the function of a job |
@@ -38,9 +38,9 @@ mod identity;
 pub mod jobs;
 pub mod local_bus;
 pub mod masterless;
+mod modules;
 pub mod programs;
 pub mod redact;
-mod rooms;
 pub mod runners;
 pub mod schedule;
 pub mod state_beacon;
@@ -54,4 +54,4 @@ pub use facts::OwnFacts;
 pub use function::{StateContext, StateReturn};
 pub use grains::Grains;
 pub use identity::{MASTER_KEY, SetupError, minion_id};
-pub use rooms::{Aggregate, Room, Rooms};
+pub use modules::{Aggregate, Module, Modules};

@@ -16,18 +16,18 @@ use indexmap::IndexMap;
 
 use crate::files::LocalFiles;
 use crate::template_host::MinionHost;
-use crate::{Context, Grains, Job, MasterEvent, Minion, Rooms, SetupError, Upstream, minion_id};
+use crate::{Context, Grains, Job, MasterEvent, Minion, Modules, SetupError, Upstream, minion_id};
 
 /// Creates a minion that works without a master: `salt-call --local`.
-pub fn masterless(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
-    let minion = without_pillar(config, rooms)?;
+pub fn masterless(config: MinionConfig, modules: Modules) -> Result<Arc<Minion>, SetupError> {
+    let minion = without_pillar(config, modules)?;
     let pillar = minion.upstream.pillar(None, minion.config.pillarenv.as_deref(), &Map::new());
     *minion.pillar.write() = Arc::new(pillar.unwrap_or_default());
     Ok(minion)
 }
 
 /// Creates a minion like [`masterless`], with an empty pillar: for callers that render one on demand.
-pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>, SetupError> {
+pub fn without_pillar(config: MinionConfig, modules: Modules) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
     let mut config = config;
     config.make_local();
@@ -36,7 +36,7 @@ pub fn without_pillar(config: MinionConfig, rooms: Rooms) -> Result<Arc<Minion>,
         let config = Arc::clone(&config);
         Grains::unread(move || grains::collect(&config, id.as_str()))
     };
-    let minion = with_grains(config, rooms, Arc::new(unread))?;
+    let minion = with_grains(config, modules, Arc::new(unread))?;
     minion.add_custom_grains();
     Ok(minion)
 }
@@ -46,10 +46,10 @@ pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError
     let config = minion.config.with_file(path)?;
     let grains = Arc::clone(&minion.grains);
     if config.file_client == "local" {
-        return with_grains(Arc::new(config), minion.rooms, grains);
+        return with_grains(Arc::new(config), minion.modules, grains);
     }
     let (id, files, upstream) = (minion_id(&config)?, Arc::clone(&minion.files), Arc::clone(&minion.upstream));
-    Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, files, upstream, None))
+    Ok(Minion::new(&id, &Arc::new(config), minion.modules, grains, files, upstream, None))
 }
 
 /// Returns the minion with only the files of these directories, for one state run.
@@ -64,14 +64,14 @@ pub fn with_roots(minion: &Minion, file_roots: IndexMap<String, Vec<PathBuf>>) -
     let files = LocalFiles::new(Roots::new(config.file_roots.clone(), &options), config.opts.clone());
     let (grains, upstream) = (Arc::clone(&minion.grains), Arc::clone(&minion.upstream));
     let id = minion_id(&config)?;
-    Ok(Minion::new(&id, &Arc::new(config), minion.rooms, grains, Arc::new(files), upstream, None))
+    Ok(Minion::new(&id, &Arc::new(config), minion.modules, grains, Arc::new(files), upstream, None))
 }
 
-fn with_grains(config: Arc<MinionConfig>, rooms: Rooms, grains: Arc<Grains>) -> Result<Arc<Minion>, SetupError> {
+fn with_grains(config: Arc<MinionConfig>, modules: Modules, grains: Arc<Grains>) -> Result<Arc<Minion>, SetupError> {
     let id = minion_id(&config)?;
     let Local { files, upstream } = Local::open(&config, &id, &grains)?;
     let shared = Arc::clone(&upstream) as Arc<dyn Upstream>;
-    let minion = Minion::new(&id, &config, rooms, grains, files, shared, None);
+    let minion = Minion::new(&id, &config, modules, grains, files, shared, None);
     upstream.set_minion(&minion);
     Ok(minion)
 }

@@ -7,7 +7,7 @@ use brine_testing::Alone;
 
 #[test]
 fn similar_names_are_suggested() {
-    let minion = brine_testing::minion(&brine_modules::ROOMS, &[], Arc::new(Alone::default()));
+    let minion = brine_testing::minion(&brine_modules::MODULES, &[], Arc::new(Alone::default()));
     for (name, message) in [
         ("test.pingg", "'test.pingg' is not available. Did you mean 'test.ping'?"),
         ("pkg.instal", "'pkg.instal' is not available. Did you mean 'pkg.install'?"),

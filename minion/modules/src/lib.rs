@@ -4,26 +4,26 @@
 //! the execution functions, `state.rs` or `state/` the state functions; backends, tests and transcripts are in the same
 //! directory.
 //!
-//! A new module is a directory with a `ROOM`, and its line in the `lib.rs` of its crate.
+//! A new module is a directory with a `MODULE`, and its line in the `lib.rs` of its crate.
 
-use brine_context::Rooms;
+use brine_context::Modules;
 
 pub use brine_modules_salt::{is_success, mine_result, sync_types};
 
 /// The functions of all modules.
-pub static ROOMS: Rooms = Rooms(&[
-    brine_modules_databases::ROOMS,
-    brine_modules_files::ROOMS,
-    brine_modules_network::ROOMS,
-    brine_modules_packages::ROOMS,
-    brine_modules_salt::ROOMS,
-    brine_modules_security::ROOMS,
-    brine_modules_system::ROOMS,
+pub static MODULES: Modules = Modules(&[
+    brine_modules_databases::MODULES,
+    brine_modules_files::MODULES,
+    brine_modules_network::MODULES,
+    brine_modules_packages::MODULES,
+    brine_modules_salt::MODULES,
+    brine_modules_security::MODULES,
+    brine_modules_system::MODULES,
 ]);
 
 #[cfg(test)]
 mod testing {
-    brine_testing::with_rooms!(super::ROOMS);
+    brine_testing::with_modules!(super::MODULES);
 }
 
 #[cfg(test)]
@@ -47,7 +47,7 @@ mod tests {
         ] {
             let mut context = testing::state_context(true, &[]).call;
             context.own_grains = Some(std::sync::Arc::new(grains));
-            assert_eq!(ROOMS.unavailable(&context, module).as_deref(), reason, "{module}");
+            assert_eq!(MODULES.unavailable(&context, module).as_deref(), reason, "{module}");
         }
     }
 

@@ -291,7 +291,7 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
         let full = full_name(chunk);
         let function = context.minion.states.get(&full);
         let is_custom = context.minion.custom.has("states", &full);
-        let unavailable = || context.minion.rooms.unavailable(context, &chunk.state);
+        let unavailable = || context.minion.modules.unavailable(context, &chunk.state);
         let missing = match (!is_custom).then(unavailable).flatten() {
             Some(reason) => Some(format!("'{}' __virtual__ returned False: {reason}", chunk.state)),
             None => function.is_none().then(|| {
@@ -306,7 +306,7 @@ pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
                 wrong.push(format!("Reason: {reason}"));
             }
             (None, Some(function)) => {
-                let required = function.params().into_iter().filter(Param::is_required);
+                let required = function.params().iter().filter(|param| param.is_required());
                 let missing = required.filter(|param| param.name != "name" && !chunk.args.contains_key(param.name));
                 wrong.extend(missing.map(|param| format!("Missing parameter {} for state {full}", param.name)));
             }

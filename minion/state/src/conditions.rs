@@ -13,14 +13,14 @@ const COMMAND_ARGS: [&str; 9] =
     ["cwd", "root", "runas", "env", "prepend_path", "umask", "timeout", "success_retcodes", "shell"];
 
 /// The result of one condition.
-struct Said {
+struct ConditionResult {
     comment: String,
     skip: bool,
 }
 
-impl Said {
+impl ConditionResult {
     fn of(skip: bool, comment: &str) -> Self {
-        Said { comment: comment.to_owned(), skip }
+        ConditionResult { comment: comment.to_owned(), skip }
     }
 }
 
@@ -54,39 +54,43 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
 }
 
 /// The state runs if all entries succeed.
-fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
+fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
     for entry in entries("onlyif", condition)? {
         match outcome(context, chunk, entry, false)? {
             Entry::Was(true) => {}
-            Entry::Was(false) => return Ok(Said::of(true, "onlyif condition is false")),
-            Entry::NoFunction => return Ok(Said::of(false, &format!("no `fun` argument in onlyif: {entry}"))),
-            Entry::BadType => return Ok(Said::of(false, "onlyif execution failed, bad type passed")),
+            Entry::Was(false) => return Ok(ConditionResult::of(true, "onlyif condition is false")),
+            Entry::NoFunction => {
+                return Ok(ConditionResult::of(false, &format!("no `fun` argument in onlyif: {entry}")));
+            }
+            Entry::BadType => return Ok(ConditionResult::of(false, "onlyif execution failed, bad type passed")),
         }
     }
-    Ok(Said::of(false, "onlyif condition is true"))
+    Ok(ConditionResult::of(false, "onlyif condition is true"))
 }
 
 /// The state is skipped only if all entries succeed.
-fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Said, CallError> {
-    let mut said = Said::of(true, "unless condition is true");
+fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
+    let mut said = ConditionResult::of(true, "unless condition is true");
     for entry in entries("unless", condition)? {
         match outcome(context, chunk, entry, true)? {
-            Entry::Was(true) => said = Said::of(true, "unless condition is true"),
-            Entry::Was(false) => return Ok(Said::of(false, "unless condition is false")),
-            Entry::NoFunction => return Ok(Said::of(false, &format!("no `fun` argument in unless: {entry}"))),
-            Entry::BadType => said = Said::of(false, "unless condition is false, bad type passed"),
+            Entry::Was(true) => said = ConditionResult::of(true, "unless condition is true"),
+            Entry::Was(false) => return Ok(ConditionResult::of(false, "unless condition is false")),
+            Entry::NoFunction => {
+                return Ok(ConditionResult::of(false, &format!("no `fun` argument in unless: {entry}")));
+            }
+            Entry::BadType => said = ConditionResult::of(false, "unless condition is false, bad type passed"),
         }
     }
     Ok(said)
 }
 
-fn creates(paths: &Value) -> Said {
+fn creates(paths: &Value) -> ConditionResult {
     match paths {
-        Value::Str(path) if Path::new(path).exists() => Said::of(true, &format!("{path} exists")),
+        Value::Str(path) if Path::new(path).exists() => ConditionResult::of(true, &format!("{path} exists")),
         Value::List(paths) if paths.iter().all(|path| Path::new(&path.to_string()).exists()) => {
-            Said::of(true, "All files in creates exist")
+            ConditionResult::of(true, "All files in creates exist")
         }
-        _ => Said::of(false, "Creates files not found"),
+        _ => ConditionResult::of(false, "Creates files not found"),
     }
 }
 

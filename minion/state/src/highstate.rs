@@ -201,7 +201,7 @@ impl StateRun {
     /// Returns the high data of SLS files by name, as it is written. All errors are returned at once.
     pub fn as_written(&self, names: Vec<String>) -> Result<HighData, Vec<String>> {
         let (high, mut errors) = self.high_and_errors(&[(self.saltenv(), names)]);
-        errors.append(&mut high.wrong());
+        errors.append(&mut high.errors());
         if errors.is_empty() { Ok(high) } else { Err(errors) }
     }
 
@@ -258,7 +258,7 @@ impl StateRun {
             // An unknown module fails when its state runs, not by its requisites.
             acts_on_watch: &|module| {
                 states.get(&format!("{module}.mod_watch")).is_some()
-                    && self.context.minion.rooms.unavailable(&self.context, module).is_none()
+                    && self.context.minion.modules.unavailable(&self.context, module).is_none()
             },
             disabled_requisites: &disabled,
         })

@@ -1,3 +1,3 @@
 //! A minion with the functions of all modules, for unit tests.
 
-brine_testing::with_rooms!(brine_modules::ROOMS);
+brine_testing::with_modules!(brine_modules::MODULES);

@@ -1,7 +1,7 @@
 //! Fixtures for unit tests of the minion's crates: a minion with files in memory and no master, programs from
 //! transcripts, a web server.
 //!
-//! Only tests depend on this crate. A crate names its modules' `ROOMS` once, with [`with_rooms!`].
+//! Only tests depend on this crate. A crate names its modules' `MODULES` once, with [`with_modules!`].
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 #![warn(clippy::self_named_module_files)]
@@ -17,7 +17,7 @@ use brine_bus::SocketNames;
 use brine_config::MinionConfig;
 use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
-use brine_context::{Context, FileClient, Grains, Job, MasterEvent, Minion, Rooms, StateContext, Upstream};
+use brine_context::{Context, FileClient, Grains, Job, MasterEvent, Minion, Modules, StateContext, Upstream};
 use brine_function::{Args, Registry};
 use brine_host::programs::System;
 use brine_ids::Jid;
@@ -27,10 +27,10 @@ use parking_lot::{Mutex, RwLock};
 
 pub use scripted::{Applied, Scripted, answers, applied, debian, use_programs};
 
-/// Defines the functions of this crate for minions with these rooms.
+/// Defines the functions of this crate for minions with these modules.
 #[macro_export]
-macro_rules! with_rooms {
-    ($rooms:expr) => {
+macro_rules! with_modules {
+    ($modules:expr) => {
         #[allow(unused_imports)]
         pub use $crate::{Alone, Answering, Applied, Scripted, answers, context_of};
 
@@ -48,7 +48,7 @@ macro_rules! with_rooms {
         /// Creates a minion with these files under `salt://` that sends its events to this master.
         #[allow(dead_code)]
         pub fn minion_with(files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
-            $crate::minion(&$rooms, files, upstream)
+            $crate::minion(&$modules, files, upstream)
         }
 
         /// Returns the context of an execution function.
@@ -174,8 +174,8 @@ impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F
     }
 }
 
-/// Creates a minion with these rooms and files under `salt://` that sends its events to this master.
-pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
+/// Creates a minion with these modules and files under `salt://` that sends its events to this master.
+pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     let config = Arc::new(MinionConfig::default());
     // Tests change parts of it, which no weak reference must hinder.
@@ -192,9 +192,9 @@ pub fn minion(rooms: &Rooms, files: &[(&str, &str)], upstream: Arc<dyn Upstream>
         beacons: Arc::default(),
         schedule: Arc::new(Mutex::new(Schedule::new(Map::new()))),
         jobs: Arc::default(),
-        functions: Registry::new(&rooms.functions()),
-        states: Registry::new(&rooms.states()),
-        rooms: *rooms,
+        functions: Registry::new(&modules.functions()),
+        states: Registry::new(&modules.states()),
+        modules: *modules,
     })
 }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_format_is_refused() {
+    fn invalid_formats_are_rejected() {
         for format in ["{", "}", "{7}", "{name}", "{6}", "{0[x]}", "{1:x}", "{1:9999999}", "{1", "{6[x}", "{{}"] {
             assert_eq!(LineFormat::parse(format), None, "{format}");
         }

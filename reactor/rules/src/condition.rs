@@ -49,9 +49,9 @@ impl Path {
 
 /// The paths whose values form the key of an event. Without paths all events share one key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct By(pub Vec<Path>);
+pub(crate) struct GroupBy(pub Vec<Path>);
 
-impl By {
+impl GroupBy {
     /// Returns the key of an event; `None` if it lacks one of the values.
     pub fn key(&self, view: EventView<'_>) -> Option<String> {
         let values: Option<Vec<String>> = self
@@ -221,7 +221,7 @@ mod tests {
     fn keys_are_of_all_paths_or_none() {
         let data = map! {"id" => "web1", "n" => 3};
         let view = EventView { tag: "a/b", data: &data };
-        let by = |paths: &[&str]| By(paths.iter().map(|path| Path::new(path)).collect());
+        let by = |paths: &[&str]| GroupBy(paths.iter().map(|path| Path::new(path)).collect());
         assert_eq!(by(&[]).key(view).as_deref(), Some(""));
         assert_eq!(by(&["id", "n", "tag:1"]).key(view).as_deref(), Some("web1/3/b"));
         assert_eq!(by(&["id", "nothing"]).key(view), None);

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use brine_text::glob::GlobSet;
 
-use condition::{By, Conditions, Path};
+use condition::{Conditions, GroupBy, Path};
 pub use engine::Engine;
 pub use excerpt::excerpt;
 pub use firing::{Firing, GroupSize, Occurrence};
@@ -60,15 +60,15 @@ pub(crate) struct Trigger {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Kind {
     /// A number of events within a time.
-    Count { by: By, count: usize, within: Duration },
+    Count { by: GroupBy, count: usize, within: Duration },
     /// No event of the second trigger within a time after one of the first.
-    Absent { each: Option<Path>, by: By, within: Duration },
+    Absent { each: Option<Path>, by: GroupBy, within: Duration },
     /// Events of all triggers in order within a time.
-    Sequence { by: By, within: Duration },
+    Sequence { by: GroupBy, within: Duration },
     /// Events of more than a share of members within a time.
-    Share { by: By, whole: Whole, above: f64, within: Duration },
+    Share { by: GroupBy, whole: Population, above: f64, within: Duration },
     /// Collects values of events.
-    Register { by: By, register: Register },
+    Register { by: GroupBy, register: Register },
     /// The value of a register passes a test.
     When { register: String, test: Test },
     /// Fires at an interval.
@@ -77,7 +77,7 @@ pub(crate) enum Kind {
 
 /// The number of members that a share refers to.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Whole {
+pub(crate) enum Population {
     Count(usize),
     Nodegroup(String),
 }

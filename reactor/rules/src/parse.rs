@@ -6,8 +6,8 @@ use std::time::Duration;
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::Located;
 
-use crate::condition::{By, Conditions, Path};
-use crate::{Function, Kind, Register, Rule, Rules, Test, Trigger, Whole, duration};
+use crate::condition::{Conditions, GroupBy, Path};
+use crate::{Function, Kind, Population, Register, Rule, Rules, Test, Trigger, duration};
 
 /// The default number of values in a register.
 const LAST: usize = 1000;
@@ -162,9 +162,9 @@ impl Arguments {
             .ok_or_else(|| self.wrong(name, "expected an integer above 0"))
     }
 
-    fn by(&mut self) -> Result<By, String> {
-        let Some(value) = self.take("by") else { return Ok(By::default()) };
-        Ok(By(self.texts("by", &value)?.iter().map(|path| Path::new(path)).collect()))
+    fn by(&mut self) -> Result<GroupBy, String> {
+        let Some(value) = self.take("by") else { return Ok(GroupBy::default()) };
+        Ok(GroupBy(self.texts("by", &value)?.iter().map(|path| Path::new(path)).collect()))
     }
 
     fn conditions(&mut self, name: &str) -> Result<Conditions, String> {
@@ -229,14 +229,14 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
             let trigger = given.trigger("tag", "where")?;
             let of = given.need("of")?;
             let whole = match (of.get("nodegroup"), of.get("count")) {
-                (Some(name), None) => Whole::Nodegroup(name.to_string()),
-                (None, Some(count)) => Whole::Count(given.count("of", count)?),
+                (Some(name), None) => Population::Nodegroup(name.to_string()),
+                (None, Some(count)) => Population::Count(given.count("of", count)?),
                 _ => return Err(given.wrong("of", "expected {nodegroup: name} or {count: number}")),
             };
             let above = given.need("above")?;
             let above = share(&above).ok_or_else(|| given.wrong("above", "expected a share such as 10% or 0.1"))?;
             let by = match given.by()? {
-                By(paths) if paths.is_empty() => By(vec![Path::new("id")]),
+                GroupBy(paths) if paths.is_empty() => GroupBy(vec![Path::new("id")]),
                 by => by,
             };
             (Kind::Share { by, whole, above, within: given.time("within")? }, vec![trigger])

@@ -2,12 +2,12 @@
 
 use brine_value::Value;
 
-use crate::condition::{By, EventView};
+use crate::condition::{EventView, GroupBy};
 use crate::duration::micros;
 use crate::engine::Engine;
 use crate::firing::Occurrence;
 use crate::key_state::KeyState;
-use crate::{Kind, Whole};
+use crate::{Kind, Population};
 
 /// The maximum number of keys of an event that are examined.
 const KEYS: usize = 5;
@@ -94,8 +94,8 @@ impl Engine {
                     _ => 0,
                 };
                 let whole = match whole {
-                    Whole::Count(count) => count.to_string(),
-                    Whole::Nodegroup(name) => format!("node group '{name}'"),
+                    Population::Count(count) => count.to_string(),
+                    Population::Nodegroup(name) => format!("node group '{name}'"),
                 };
                 let above = (above * 1000.0).round() / 10.0;
                 format!("{members} members by now, more than {above} % of {whole} needed")
@@ -106,7 +106,7 @@ impl Engine {
     }
 }
 
-impl By {
+impl GroupBy {
     /// Returns the first path at which an event has no value.
     fn missing(&self, view: EventView<'_>) -> String {
         let missing = self.0.iter().find(|path| path.find(view).is_none_or(|value| value.is_nil()));

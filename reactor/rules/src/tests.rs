@@ -190,7 +190,7 @@ fn an_interval_fires_repeatedly() {
 }
 
 #[test]
-fn what_was_seen_before_a_restart_is_passed_over_and_other_definitions_start_anew() {
+fn events_before_a_restart_are_skipped_and_changed_definitions_start_anew() {
     let rule = "x: {rule.count: [{tag: a}, {count: 2}, {within: 60}, {react: /x}]}";
     let mut first = engine(rule, &[]);
     let data = Map::new();

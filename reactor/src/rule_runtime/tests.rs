@@ -1,16 +1,16 @@
 use super::*;
-use crate::clock::tests::{Hands, JUMPS};
+use crate::clock::tests::{JUMPS, ManualClock};
 
 /// A runtime without a store, whose clocks are set by the test.
 struct Fixture {
-    hands: Hands,
+    hands: ManualClock,
     runtime: RuleRuntime,
     seq: u64,
 }
 
 impl Fixture {
     fn new(rules: &str) -> Self {
-        let hands = Hands::new();
+        let hands = ManualClock::new();
         let runtime = RuleRuntime::new(None, hands.clock());
         let (rules, errors) = Rules::parse(&[("/r.sls".into(), brine_yaml::load_located(rules).unwrap())]);
         assert!(errors.is_empty(), "{errors:?}");

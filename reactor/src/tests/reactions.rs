@@ -1,6 +1,6 @@
 //! The forms of reactions and files, and the configuration that binds them.
 
-use brine_yaml::untrusted::Words;
+use brine_yaml::untrusted::Placeholders;
 
 use super::*;
 
@@ -48,7 +48,7 @@ async fn the_two_files_of_the_documentation_run_as_they_are() {
 fn every_form_of_a_reaction_is_read() {
     let read = |text: &str| {
         let located = brine_yaml::load_located(text).unwrap();
-        let mut all = reaction::read_all(&located, &Words::new());
+        let mut all = reaction::read_all(&located, &Placeholders::new());
         assert_eq!(all.len(), 1, "{text}");
         all.remove(0).unwrap().reaction
     };
@@ -114,7 +114,8 @@ fn errors_name_file_and_line() {
         ),
     ] {
         let located = brine_yaml::load_located(text).unwrap();
-        let errors: Vec<_> = reaction::read_all(&located, &Words::new()).into_iter().filter_map(Result::err).collect();
+        let errors: Vec<_> =
+            reaction::read_all(&located, &Placeholders::new()).into_iter().filter_map(Result::err).collect();
         assert_eq!(errors, [ReactionError { line, message: message.into() }], "{text}");
     }
 }

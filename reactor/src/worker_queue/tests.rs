@@ -77,7 +77,7 @@ fn start(recorder: &Recorder, bounds: Bounds) -> (WorkerQueue<Recorder>, Arc<Mut
 
 async fn put(queue: &WorkerQueue<Recorder>, progress: &Mutex<Progress>, works: &[(u64, u64)]) {
     for (key, n) in works {
-        progress.lock().see(n + 1);
+        progress.lock().record_read(n + 1);
         queue.push(*key, (*key, *n)).await;
     }
 }
@@ -160,7 +160,7 @@ async fn detached_threads_are_bounded() {
     // Every work of key 0 blocks: each has a key of its own here.
     let (queue, progress) = start(&recorder, bounds);
     for n in 0..10 {
-        progress.lock().see(n + 1);
+        progress.lock().record_read(n + 1);
         queue.push(100 + n, (0, n)).await;
     }
     until(|| queue.shared.queues.lock().is_full).await;

@@ -104,7 +104,7 @@ enum Delivery {
 }
 
 struct Highstate {
-    reports: report::Wanted,
+    reports: report::ReportedRuns,
     format: Format,
     delivery: Delivery,
 }
@@ -144,7 +144,7 @@ impl Highstate {
             }
             Some(other) => return Err(unknown("report_delivery", other, "file or smtp")),
         };
-        let reports = report::Wanted {
+        let reports = report::ReportedRuns {
             everything: options.get(NAME, "report_everything")?.unwrap_or(false),
             changes: options.get(NAME, "report_changes")?.unwrap_or(true),
             failures: options.get(NAME, "report_failures")?.unwrap_or(true),

@@ -5,7 +5,7 @@ use brine_value::{Map, Value, list, map};
 
 /// The runs that are reported.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted {
+pub(super) struct ReportedRuns {
     pub everything: bool,
     pub changes: bool,
     pub failures: bool,
@@ -90,7 +90,7 @@ fn pairs(map: &Map) -> Value {
 }
 
 /// Returns the report of a state run, or `None` if it is not wanted or the return is not that of a state run.
-pub(super) fn of(job_return: &Return, wanted: Wanted) -> Option<Report> {
+pub(super) fn of(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
     let states = job_return.value().as_map()?;
     let of_entry = |(key, data): (&'_ Value, &'_ Value)| -> bool {
         key.as_str().is_some_and(|key| key.split("_|-").count() == 4) && data.as_map().is_some()

@@ -25,13 +25,13 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::client::{ClientError, MasterClient, user};
-use super::common::{CommonOptions, OutputArguments, Shower};
+use super::common::{CommonOptions, OutputArguments, ResultPrinter};
 use super::runtime;
 use super::salt::SimpleTargets;
 use super::usage;
 use crate::ui::{bar, print_plain, print_plain_error};
 use resume::Part;
-use sources::{Entry, Found, small};
+use sources::{Entry, SourceFiles, small};
 
 const NAME: &str = "salt-cp";
 const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
@@ -129,12 +129,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         };
         done.and_then(|()| copy.show())
     });
-    result.or_else(|error| match error.downcast::<Mistake>()? {
-        Mistake::NoFile(message) => {
+    result.or_else(|error| match error.downcast::<SourceError>()? {
+        SourceError::NoFile(message) => {
             print_plain_error(message);
             Ok(ExitCode::from(NO_FILE))
         }
-        Mistake::NotSmall(message) => {
+        SourceError::NotSmall(message) => {
             print_plain_error(message);
             Ok(ExitCode::FAILURE)
         }
@@ -143,7 +143,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 
 /// A source that cannot be sent.
 #[derive(Debug, thiserror::Error)]
-enum Mistake {
+enum SourceError {
     /// It does not exist.
     #[error("{0}")]
     NoFile(String),
@@ -168,7 +168,7 @@ struct Copy {
     tgt: Value,
     tgt_type: &'static str,
     delimiter: Option<String>,
-    shower: Shower,
+    shower: ResultPrinter,
     /// The results by minion.
     results: Map,
 }
@@ -187,7 +187,7 @@ impl Copy {
 
     /// Sends files and directories in pieces, a job each. A minion that has refused a piece of a file gets no more of it.
     async fn in_pieces(&mut self, how: &Pieces, sources: &[String], dest: &str) -> anyhow::Result<()> {
-        let found = Found::below(sources)?;
+        let found = SourceFiles::below(sources)?;
         let into_directory = found.files.len() > 1 || !found.empty.is_empty() || dest.ends_with('/');
         let remote = |one: &Entry| match (&one.below, into_directory) {
             (None, false) => dest.to_owned(),
@@ -216,7 +216,7 @@ impl Copy {
 
     /// Sends a part of a file, up to its end, in pieces.
     async fn file(&mut self, source: &Path, remote: &str, how: &Pieces, part: Part) -> anyhow::Result<()> {
-        let unreadable = |error| Mistake::NoFile(format!("{}: {error}", source.display()));
+        let unreadable = |error| SourceError::NoFile(format!("{}: {error}", source.display()));
         let mut file = File::open(source).map_err(unreadable)?;
         let status = file.metadata().map_err(unreadable)?;
         file.seek(SeekFrom::Start(part.start)).map_err(unreadable)?;

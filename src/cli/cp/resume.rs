@@ -12,7 +12,7 @@ use brine_target::TargetKind;
 use brine_value::{FromValue, Value, list};
 use sha2::{Digest, Sha256};
 
-use super::{Copy, Mistake};
+use super::{Copy, SourceError};
 
 /// The part of a file that some minions lack.
 #[derive(Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Part {
 impl Copy {
     /// Returns the parts of a file that the minions of the target lack. Minions that have all of it are done.
     pub(super) async fn parts(&mut self, source: &Path, remote: &str) -> anyhow::Result<Vec<Part>> {
-        let unreadable = |error| Mistake::NoFile(format!("{}: {error}", source.display()));
+        let unreadable = |error| SourceError::NoFile(format!("{}: {error}", source.display()));
         let length = source.metadata().map_err(unreadable)?.len();
         let mut starts: BTreeMap<u64, Vec<Value>> = BTreeMap::new();
         let mut partial: BTreeMap<u64, Vec<Value>> = BTreeMap::new();

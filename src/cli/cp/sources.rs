@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Mistake;
+use super::SourceError;
 
 /// The maximum size of files that are sent without `--chunked`, in bytes: they are one job.
 const SMALL: u64 = 1 << 20;
 
 /// Returns the content of a small text file.
-pub(super) fn small(source: &str) -> Result<String, Mistake> {
-    let not_small = |reason: &str| Mistake::NotSmall(format!("{source} {reason}: use the option --chunked"));
-    let unavailable = |_| Mistake::NoFile(format!("The referenced file, {source} is not available."));
+pub(super) fn small(source: &str) -> Result<String, SourceError> {
+    let not_small = |reason: &str| SourceError::NotSmall(format!("{source} {reason}: use the option --chunked"));
+    let unavailable = |_| SourceError::NoFile(format!("The referenced file, {source} is not available."));
     let status = fs::metadata(source).map_err(unavailable)?;
     if status.is_dir() {
         return Err(not_small("is a directory"));
@@ -35,14 +35,14 @@ pub(super) struct Entry {
 
 /// The files and empty directories of the sources.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct SourceFiles {
     pub(super) files: Vec<Entry>,
     pub(super) empty: Vec<Entry>,
 }
 
-impl Found {
-    pub(super) fn below(sources: &[String]) -> Result<Self, Mistake> {
-        let mut found = Found::default();
+impl SourceFiles {
+    pub(super) fn below(sources: &[String]) -> Result<Self, SourceError> {
+        let mut found = SourceFiles::default();
         for source in sources {
             let path = Path::new(source);
             // `.` and `..` have no name of their own.
@@ -53,8 +53,8 @@ impl Found {
         Ok(found)
     }
 
-    fn add(&mut self, path: &Path, source: &Path, name: &str) -> Result<(), Mistake> {
-        let missing = |_| Mistake::NoFile(format!("{} does not exist", path.display()));
+    fn add(&mut self, path: &Path, source: &Path, name: &str) -> Result<(), SourceError> {
+        let missing = |_| SourceError::NoFile(format!("{} does not exist", path.display()));
         let below = path.strip_prefix(source).ok().filter(|below| !below.as_os_str().is_empty());
         let below = below.map(|below| below.to_string_lossy().into_owned());
         let entry = Entry { path: path.to_owned(), name: name.to_owned(), below };
@@ -86,7 +86,7 @@ mod tests {
         fs::write(root.join("a"), "").unwrap();
         fs::write(root.join("deep/b"), "").unwrap();
         std::os::unix::fs::symlink(&root, root.join("deep/loop")).unwrap();
-        let found = Found::below(&[root.display().to_string()]).unwrap();
+        let found = SourceFiles::below(&[root.display().to_string()]).unwrap();
         let names = |entries: &[Entry]| -> Vec<_> {
             entries.iter().map(|one| (one.name.clone(), one.below.clone().unwrap_or_default())).collect()
         };
@@ -94,8 +94,8 @@ mod tests {
         assert_eq!(names(&found.files), [pair("a"), pair("deep/b")]);
         assert_eq!(names(&found.empty), [pair("deep/empty")]);
         let single = root.join("a").display().to_string();
-        assert_eq!(Found::below(&[single]).unwrap().files[0].below, None);
-        assert!(Found::below(&["/no/such/file".to_owned()]).unwrap_err().to_string().contains("does not exist"));
+        assert_eq!(SourceFiles::below(&[single]).unwrap().files[0].below, None);
+        assert!(SourceFiles::below(&["/no/such/file".to_owned()]).unwrap_err().to_string().contains("does not exist"));
     }
 
     #[test]

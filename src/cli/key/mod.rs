@@ -24,7 +24,7 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_zmtp::{Endpoint, Push, TransportError};
 
-use super::common::Shower;
+use super::common::ResultPrinter;
 use super::privileges;
 use super::runtime;
 use super::usage;
@@ -87,7 +87,7 @@ struct Session<'run> {
     config: MasterConfig,
     context: WheelContext,
     pending: Arc<Pending>,
-    shower: Shower,
+    shower: ResultPrinter,
 }
 
 /// Collects the notifications of wheel functions until all keys have been changed.
@@ -201,7 +201,7 @@ fn no_match(pattern: &str, states: &[KeyState]) {
 }
 
 /// Shows the keys that are going to be changed, by state.
-fn announce(shower: &mut Shower, act: Act, keys: Map) -> anyhow::Result<()> {
+fn announce(shower: &mut ResultPrinter, act: Act, keys: Map) -> anyhow::Result<()> {
     print_plain(format_args!("The following keys are going to be {}:", act.past()));
     shower.show(&Value::Map(keys), "key")
 }

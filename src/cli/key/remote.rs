@@ -10,7 +10,7 @@ use brine_value::{Map, Value, map};
 use tokio::runtime::Runtime;
 
 use super::super::client::{ClientError, MasterClient};
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use super::super::runtime;
 use super::arguments::{Arguments, Task};
 use super::{announce, is_confirmed, no_match};
@@ -20,7 +20,7 @@ use crate::ui::print_plain;
 struct Remote {
     runtime: Runtime,
     client: MasterClient,
-    shower: Shower,
+    shower: ResultPrinter,
 }
 
 /// Runs a task through the master, with the credentials of the command line.

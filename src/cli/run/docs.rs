@@ -6,7 +6,7 @@ use brine_function::Args;
 use brine_value::{Map, Value};
 
 use super::super::client::{ClientError, MasterClient};
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use super::super::runtime;
 use super::super::usage::docstring;
 use super::{Arguments, failed};
@@ -47,7 +47,7 @@ pub(super) async fn instead(
     client: &MasterClient,
     fun: &str,
     sentence: &str,
-    shower: Option<&mut Shower>,
+    shower: Option<&mut ResultPrinter>,
 ) -> anyhow::Result<()> {
     let asked = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await;
     let docs = match asked {

@@ -10,7 +10,7 @@ use brine_wire::PublishRequest;
 use tokio::time::Instant;
 
 use super::super::client::user;
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
 use super::job::Job;
@@ -27,7 +27,7 @@ pub(super) async fn run(
     arguments: &Arguments,
     request: PublishRequest,
     wanted: &str,
-    shower: Shower,
+    shower: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let mut output = Output { shower, fixed: arguments.fixed, returns: Map::new() };
@@ -45,7 +45,7 @@ pub(super) async fn run(
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times);
     let jid = state.jid().clone();
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
-    state.tell(job.client, Stage::New).await;
+    state.publish_stage(job.client, Stage::New).await;
     for id in &down {
         output.line(format_args!("Minion {id} did not respond. No job will be sent."));
     }
@@ -62,7 +62,7 @@ pub(super) async fn run(
                 output.line(format_args!("\nExecuting run on {}\n", Value::from(ids.clone())));
                 let (published, gone) = run.publish(&request, ids).await?;
                 state.asked(&published.minions);
-                state.tell(job.client, Stage::Progress).await;
+                state.publish_stage(job.client, Stage::Progress).await;
                 // Their keys have been deleted in the meantime.
                 for id in &gone {
                     not_returned(&mut state, id);
@@ -76,7 +76,7 @@ pub(super) async fn run(
                 for id in &ids {
                     not_returned(&mut state, id);
                 }
-                state.tell(job.client, Stage::Progress).await;
+                state.publish_stage(job.client, Stage::Progress).await;
             }
             Step::Wait(until) => {
                 if let Some(one) = unshown.take() {
@@ -87,7 +87,7 @@ pub(super) async fn run(
                         state.returned(&one);
                         worst = worst.max(one.retcode());
                         unshown = Some(one);
-                        state.tell(job.client, Stage::Progress).await;
+                        state.publish_stage(job.client, Stage::Progress).await;
                     }
                     Occurrence::Stopped => run.driver.halt("stop".to_owned()),
                     Occurrence::Interrupted => return Ok(super::interrupted(&jid)),
@@ -105,7 +105,7 @@ pub(super) async fn run(
         state.halt(halt.reason());
         tracing::error!("Batch run stopped due to {}", halt.reason());
     }
-    state.tell(job.client, if halted.is_some() { Stage::Halted } else { Stage::Complete }).await;
+    state.publish_stage(job.client, if halted.is_some() { Stage::Halted } else { Stage::Complete }).await;
     output.finish(&request, u8::try_from(worst).unwrap_or(1))
 }
 
@@ -149,7 +149,7 @@ pub(super) async fn hand_over(
 
 /// The output of a batch: each return as it comes, or all as one document (`--static`).
 struct Output {
-    shower: Shower,
+    shower: ResultPrinter,
     fixed: bool,
     returns: Map,
 }

@@ -136,7 +136,7 @@ impl BatchState {
     }
 
     /// Publishes the event of a stage. A failure does not end the batch.
-    pub(super) async fn tell(&self, client: &MasterClient, stage: Stage) {
+    pub(super) async fn publish_stage(&self, client: &MasterClient, stage: Stage) {
         let tag = self.tag(stage.word());
         let fired = match Event::from_map(&tag, &self.body()) {
             Ok(event) => client.fire(&event).await.map_err(|error| error.to_string()),

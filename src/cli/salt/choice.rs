@@ -8,7 +8,7 @@ use brine_target::TargetKind;
 use brine_text::nearest::nearest;
 use brine_wire::PublishRequest;
 
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use super::job::Job;
 use super::{NOBODY, NOTHING_RETURNED};
 use crate::ui::print_plain_error;
@@ -21,7 +21,11 @@ pub(super) async fn matched(job: &Job<'_>, request: &PublishRequest) -> anyhow::
 }
 
 /// Shows the minions that match a target.
-pub(super) async fn preview(job: &Job<'_>, request: PublishRequest, mut shower: Shower) -> anyhow::Result<ExitCode> {
+pub(super) async fn preview(
+    job: &Job<'_>,
+    request: PublishRequest,
+    mut shower: ResultPrinter,
+) -> anyhow::Result<ExitCode> {
     let minions = matched(job, &request).await?;
     if minions.is_empty() {
         print_plain_error(NOTHING_RETURNED);

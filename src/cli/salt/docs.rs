@@ -2,7 +2,7 @@
 
 use brine_value::{Map, Value, map};
 
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use crate::ui::print_plain;
 
 /// The execution function that returns documentation.
@@ -18,7 +18,7 @@ pub(super) fn gather(docs: &mut Map, returned: &Value) {
 }
 
 /// Prints documentation sorted by function, as text or with a named outputter.
-pub(super) fn show(docs: &Map, shower: &mut Shower) -> anyhow::Result<()> {
+pub(super) fn show(docs: &Map, shower: &mut ResultPrinter) -> anyhow::Result<()> {
     let mut sorted: Vec<_> = docs.iter().collect();
     sorted.sort_by_key(|(fun, _)| fun.to_string());
     for (fun, doc) in sorted {

@@ -31,7 +31,7 @@ use job::Job;
 use shown::Shown;
 
 use super::client::{ClientError, user};
-use super::common::Shower;
+use super::common::ResultPrinter;
 use super::runtime;
 use super::usage;
 use crate::ui::{print_plain, print_plain_error};
@@ -141,7 +141,7 @@ async fn dispatch(
     config: &MasterConfig,
     mut arguments: Arguments,
     mut request: PublishRequest,
-    shower: Shower,
+    shower: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     let client = arguments.credentials.client(config).await?;
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
@@ -203,7 +203,7 @@ async fn one_job(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
-    shower: Shower,
+    shower: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     // Subscribed before the publish: no event of the job is missed.
     let mut link = job.client.link(&[]).await?;

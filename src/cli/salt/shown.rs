@@ -8,7 +8,7 @@ use brine_job::{Return, no_return};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
-use super::super::common::Shower;
+use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
 use super::{NOBODY, NOTHING_RETURNED, docs};
 use crate::ui::{bar, print_plain, print_plain_error};
@@ -29,7 +29,7 @@ enum Form {
 /// The returns of one job.
 pub(super) struct Shown<'a> {
     arguments: &'a Arguments,
-    shower: Shower,
+    shower: ResultPrinter,
     form: Form,
     /// The number of minions that are expected to return.
     targeted: usize,
@@ -43,7 +43,7 @@ pub(super) struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, shower: Shower) -> Self {
+    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, shower: ResultPrinter) -> Self {
         let fun = request.fun.as_str().unwrap_or_default();
         let form = match fun {
             _ if arguments.progress => Form::Count,
@@ -188,7 +188,7 @@ impl<'a> Shown<'a> {
 }
 
 /// Shows returns of several minions as one document, sorted by minion.
-pub(super) fn show_together(shower: &mut Shower, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
+pub(super) fn show_together(shower: &mut ResultPrinter, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
     returns.sort_by_key(|id: &Value, _| id.to_string());
     shower.show(&returns.into(), if is_state { "highstate" } else { "nested" })
 }

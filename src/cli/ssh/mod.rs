@@ -18,7 +18,7 @@ use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
 use brine_ssh::roster::{Host, RosterOptions};
-use brine_ssh::{Answers, Call, Caller, Mine, Multiplexing, Programs, Regular, Reply};
+use brine_ssh::{Call, Caller, MasterData, Mine, Multiplexing, Programs, Regular, Reply};
 use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 
 use self::arguments::Arguments;
 use super::client;
-use super::common::Shower;
+use super::common::ResultPrinter;
 use super::host::OwnHost;
 use super::runtime;
 use super::salt::wire_args;
@@ -87,7 +87,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if options.roster == "cache" {
         options.cached = runtime::block_on(&runtime, cached(&config))?;
     }
-    let answers = Arc::new(Answers::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
+    let answers = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
     let (tgt, kind) = if arguments.range {
         (Value::from(target.as_str()), TargetKind::Range.to_string())
     } else {
@@ -143,7 +143,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 fn caller(
     arguments: &Arguments,
     config: &Arc<MasterConfig>,
-    answers: Arc<Answers>,
+    answers: Arc<MasterData>,
     options: &RosterOptions,
 ) -> anyhow::Result<Caller> {
     let own = std::env::current_exe()?;
@@ -262,7 +262,7 @@ impl Run<'_> {
         hosts: IndexMap<MinionId, Host>,
         key: Option<String>,
         together: bool,
-        mut shower: Shower,
+        mut shower: ResultPrinter,
     ) -> anyhow::Result<ExitCode> {
         let mut failed = false;
         let mut gathered = Map::new();

@@ -9,7 +9,7 @@ use brine_event::{STAMP, stamp};
 use brine_ids::Jid;
 use brine_master::SshCall;
 use brine_ssh::roster;
-use brine_ssh::{Answers, Call};
+use brine_ssh::{Call, MasterData};
 use brine_value::{Map, Value, map, msgpack};
 use clap::CommandFactory;
 use tokio::sync::Semaphore;
@@ -43,7 +43,7 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
     if options.roster == "cache" {
         options.cached = runtime::block_on(&runtime, cached(config))?;
     }
-    let answers = Arc::new(Answers::open(Arc::clone(config), host)?);
+    let answers = Arc::new(MasterData::open(Arc::clone(config), host)?);
     let hosts = roster::hosts(&options, &call.tgt, call.tgt_type.parse()?, &answers.functions(None))?;
     let jid = Jid::new();
     let called = if call.is_raw {

@@ -14,7 +14,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brine_agent::master_files::{Ask, MasterFiles};
+use brine_agent::master_files::{FileRequests, MasterFiles};
 use brine_config::MinionConfig;
 use brine_context::{Context, Grains, Job, MasterEvent, Minion, Upstream, jobs, minion_id};
 use brine_function::{Args, CallError};
@@ -38,7 +38,7 @@ struct Link {
     grains: Arc<Grains>,
 }
 
-impl Ask for Link {
+impl FileRequests for Link {
     fn ask(&self, load: Map) -> Result<Value, String> {
         let (input, output) = &mut *self.streams.lock();
         let answered = frame::write(output, &map! {"ask" => load}).and_then(|()| frame::read(input));
@@ -54,9 +54,9 @@ impl Ask for Link {
 /// Files of the caller need `Arc<dyn Ask>`, the minion `dyn Upstream`: both are the link.
 struct Shared(Arc<Link>);
 
-impl Ask for Shared {
+impl FileRequests for Shared {
     fn ask(&self, load: Map) -> Result<Value, String> {
-        Ask::ask(&*self.0, load)
+        FileRequests::ask(&*self.0, load)
     }
 
     fn is_brine(&self) -> bool {
@@ -69,7 +69,7 @@ impl Link {
     fn ask_pillar(&self, mut load: Map) -> Result<Map, String> {
         let grains = self.grains.get();
         load.extend(map! {"cmd" => "_pillar", "id" => &self.id, "grains" => (*grains).clone()});
-        match Ask::ask(self, load)? {
+        match FileRequests::ask(self, load)? {
             Value::Map(pillar) => Ok(pillar),
             _ => Err("salt-ssh sent no pillar".to_owned()),
         }
@@ -87,7 +87,7 @@ impl Upstream for Link {
 
     fn ask(&self, load: Map) -> Result<Value, String> {
         match text(&load, "cmd") {
-            "_mine_get" => Ask::ask(self, load),
+            "_mine_get" => FileRequests::ask(self, load),
             command => Err(format!("the command {command} failed: salt-ssh is not connected to a master")),
         }
     }
@@ -97,7 +97,7 @@ impl Upstream for Link {
     }
 
     fn master_tops(&self, opts: Map) -> Result<Map, String> {
-        match Ask::ask(self, map! {"cmd" => "_master_tops", "opts" => opts})? {
+        match FileRequests::ask(self, map! {"cmd" => "_master_tops", "opts" => opts})? {
             Value::Map(assigned) => Ok(assigned),
             _ => Ok(Map::new()),
         }
@@ -167,7 +167,7 @@ fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Min
     let files = Arc::new(MasterFiles::of(Arc::new(Shared(Arc::clone(&link)))));
     let config = Arc::new(config);
     let upstream = Arc::clone(&link) as Arc<dyn Upstream>;
-    let minion = Minion::new(&id, &config, brine_modules::ROOMS, grains, files, upstream, None);
+    let minion = Minion::new(&id, &config, brine_modules::MODULES, grains, files, upstream, None);
     minion.add_custom_grains();
     let pillar = link.pillar(config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new())?;
     *minion.pillar.write() = Arc::new(pillar);

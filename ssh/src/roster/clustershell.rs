@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_set_or_too_large_never_reaches_the_program() {
+    fn invalid_and_large_node_sets_never_reach_the_program() {
         let programs = Scripted::new("");
         for (tgt, kind, part) in [
             ("web[1-200000]", TargetKind::Glob, "more than 100000 hosts"),

@@ -64,7 +64,7 @@ fn hosts_have_their_own_fields_before_the_defaults() {
 }
 
 #[test]
-fn what_ssh_would_take_for_an_option_is_refused() {
+fn host_names_that_ssh_reads_as_options_are_rejected() {
     for (fields, part) in [
         (map! {"host" => "-oProxyCommand=touch /x"}, "'host'"),
         (map! {"host" => "a b"}, "no name"),

@@ -1,6 +1,6 @@
 //! Filters for lists: set operations, samples, sorting and comparison.
 
-use brine_random::Twister;
+use brine_random::MersenneTwister;
 use brine_value::Value;
 use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
@@ -95,7 +95,7 @@ fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
 
 /// Returns a sample of items, random or from a seed.
 fn sample(items: &[JinjaValue], count: usize, seed: Option<Value>) -> Result<JinjaValue, Error> {
-    let chosen = Twister::chosen(items, count, &seed.unwrap_or_default());
+    let chosen = MersenneTwister::chosen(items, count, &seed.unwrap_or_default());
     chosen.map(listed).ok_or_else(|| failed("Sample larger than population or is negative"))
 }
 

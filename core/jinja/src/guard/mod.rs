@@ -1,4 +1,4 @@
-//! Guarded renders: untrusted values from an event are printed as opaque placeholders ([`Words`]), so that they cannot
+//! Guarded renders: untrusted values from an event are printed as opaque placeholders ([`Placeholders`]), so that they cannot
 //! change the structure of the output.
 //!
 //! `reader` reads the data flow of a template (`facts`), `solve` decides for each printing tag whether its value may be
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use brine_yaml::GuardedError;
-use brine_yaml::untrusted::{Kind, Origin, UntrustedError, Words, too_much};
+use brine_yaml::untrusted::{Kind, Origin, Placeholders, UntrustedError, too_much};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::{Kwargs, Object, ObjectRepr, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind, State};
@@ -113,7 +113,7 @@ struct Templates {
 /// The guard of one render.
 #[derive(Debug)]
 pub(super) struct Guard {
-    words: Words,
+    words: Placeholders,
     variables: Variables,
     templates: Mutex<Templates>,
 }
@@ -140,7 +140,7 @@ impl Guard {
             decisions: vec![Arc::clone(decisions)],
             ..Templates::default()
         };
-        Arc::new(Guard { words: Words::new(), variables, templates: Mutex::new(templates) })
+        Arc::new(Guard { words: Placeholders::new(), variables, templates: Mutex::new(templates) })
     }
 
     /// Returns which variables of the render are untrusted.
@@ -149,7 +149,7 @@ impl Guard {
     }
 
     /// Returns the placeholders of the rendered text.
-    pub(super) fn words(&self) -> Words {
+    pub(super) fn words(&self) -> Placeholders {
         self.words.clone()
     }
 

@@ -197,7 +197,7 @@ pub(super) fn apply_requisites_in(high: &mut HighData, disabled: &[String]) -> V
                 if disabled.iter().any(|name| key.as_str() == Some(name)) {
                     continue;
                 }
-                let own = Own { id, state, body };
+                let own = DeclaringState { id, state, body };
                 own.collect(inverse, value, &high.states, &mut extensions, &mut errors);
             }
         }
@@ -208,13 +208,13 @@ pub(super) fn apply_requisites_in(high: &mut HighData, disabled: &[String]) -> V
 }
 
 /// The state that declares an inverse requisite.
-struct Own<'a> {
+struct DeclaringState<'a> {
     id: &'a Value,
     state: &'a str,
     body: &'a Value,
 }
 
-impl Own<'_> {
+impl DeclaringState<'_> {
     fn collect(
         &self,
         inverse: Inverse,

@@ -7,7 +7,7 @@ use brine_value::Value;
 use indexmap::{IndexMap, IndexSet};
 
 use super::low::{Chunk, Dependency, Low, Step, set_order};
-use super::requisite::{Places, Reference, RequisiteKind};
+use super::requisite::{ChunkIndex, Reference, RequisiteKind};
 
 /// The base of `last` and negative orders: above the highest number in use.
 const LAST: i64 = 1_000_000;
@@ -64,7 +64,7 @@ impl From<Number> for Value {
 pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low, Vec<String>> {
     let (mut errors, mut cap) = (Vec::new(), 1_i64);
     let mut graph = Graph::of(chunks.len());
-    let places = Places::of(&chunks);
+    let places = ChunkIndex::of(&chunks);
     for index in 0..chunks.len() {
         let found = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, index));
         match (found, chunks[index].args.get("order")) {
@@ -116,7 +116,7 @@ impl Graph {
     }
 
     /// Adds the requisites of one chunk.
-    fn add(&mut self, chunks: &mut [Chunk], places: &Places, index: usize) -> Result<(), String> {
+    fn add(&mut self, chunks: &mut [Chunk], places: &ChunkIndex, index: usize) -> Result<(), String> {
         for (number, requisite) in chunks[index].requisites.clone().into_iter().enumerate() {
             let Reference { module, name } = &requisite.reference;
             let named = requisite.reference.find(chunks, places);

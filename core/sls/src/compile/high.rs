@@ -28,7 +28,7 @@ const FIRST_ORDER: i64 = 10_000;
 
 impl HighData {
     /// Returns the structural errors, in Salt's wording.
-    pub fn wrong(&self) -> Vec<String> {
+    pub fn errors(&self) -> Vec<String> {
         super::verify::check(&self.states)
     }
 

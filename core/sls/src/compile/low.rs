@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 
 use super::graph::Number;
 use super::high::{states_of, text};
-use super::requisite::{Reference, Requisite, RequisiteKind, heard, of_kind};
+use super::requisite::{Reference, Requisite, RequisiteKind, listen_references, of_kind};
 use super::{Target, is_dunder};
 
 /// One state function call.
@@ -149,8 +149,9 @@ impl Chunk {
     /// Returns the `listen` and `listen_in` relations of this chunk.
     pub(super) fn listeners(&self) -> Vec<Listener> {
         let me = || Reference { module: self.state.clone(), name: self.id.clone() };
-        let listens = heard(self.args.get("listen")).into_iter().map(|to| Listener { listener: me(), to });
-        let lets = heard(self.args.get("listen_in")).into_iter().map(|listener| Listener { listener, to: me() });
+        let listens = listen_references(self.args.get("listen")).into_iter().map(|to| Listener { listener: me(), to });
+        let lets =
+            listen_references(self.args.get("listen_in")).into_iter().map(|listener| Listener { listener, to: me() });
         listens.chain(lets).collect()
     }
 }

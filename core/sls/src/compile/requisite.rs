@@ -104,7 +104,7 @@ impl Reference {
     }
 
     /// Returns the indices of the matching chunks, ascending.
-    pub(super) fn find(&self, chunks: &[Chunk], places: &Places) -> Vec<usize> {
+    pub(super) fn find(&self, chunks: &[Chunk], places: &ChunkIndex) -> Vec<usize> {
         let is_meant = |place: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*place].state;
         if let Some(glob) = self.is_pattern().then(|| Glob::new(&self.name).ok()).flatten() {
             let matches = |text: &String| glob.is_match(text);
@@ -123,14 +123,14 @@ impl Reference {
 }
 
 /// An index of chunks, so that the cost of a reference does not depend on their number.
-pub(super) struct Places {
+pub(super) struct ChunkIndex {
     /// By id and name.
     of_name: HashMap<String, Vec<usize>>,
     /// By their SLS, and the SLS files that include it.
     of_sls: HashMap<String, Vec<usize>>,
 }
 
-impl Places {
+impl ChunkIndex {
     pub fn of(chunks: &[Chunk]) -> Self {
         fn note(places: &mut HashMap<String, Vec<usize>>, text: &str, index: usize) {
             match places.get_mut(text) {
@@ -148,7 +148,7 @@ impl Places {
                 note(&mut of_sls, sls, index);
             }
         }
-        Places { of_name, of_sls }
+        ChunkIndex { of_name, of_sls }
     }
 }
 
@@ -195,7 +195,7 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
 }
 
 /// Returns the items of `listen` or `listen_in`. A bare word, which may refer to a state of any module, has no module.
-pub(super) fn heard(value: Option<&Value>) -> Vec<Reference> {
+pub(super) fn listen_references(value: Option<&Value>) -> Vec<Reference> {
     let items = value.and_then(Value::as_list).unwrap_or_default().iter();
     let references = items.flat_map(|item| match item {
         Value::Map(map) => map.iter().map(|(module, name)| (module.to_string(), name.to_string())).collect(),

@@ -11,7 +11,7 @@ use super::requisite::RequisiteKind;
 pub(super) fn check(states: &Map) -> Vec<String> {
     let mut errors = Vec::new();
     for (id, body) in states.iter().filter(|(id, _)| !is_dunder(id)) {
-        let place = Place { id: id.to_string(), sls: text(body, "__sls__") };
+        let place = Location { id: id.to_string(), sls: text(body, "__sls__") };
         if id.as_str().is_none() {
             errors.push(format!(
                 "ID '{id}' in SLS '{}' is not formed as a string, but is type {}. It may need to be quoted.",
@@ -32,14 +32,14 @@ pub(super) fn check(states: &Map) -> Vec<String> {
 }
 
 /// The location of an error.
-struct Place {
+struct Location {
     id: String,
     sls: String,
 }
 
-impl Place {
+impl Location {
     fn state(&self, state: &str, arguments: &Value, errors: &mut Vec<String>) {
-        let Place { id, sls } = self;
+        let Location { id, sls } = self;
         let arguments = match arguments {
             Value::List(arguments) => arguments,
             Value::Nil => {
@@ -75,7 +75,7 @@ impl Place {
     }
 
     fn argument(&self, argument: &Map, errors: &mut Vec<String>) {
-        let Place { id, sls } = self;
+        let Location { id, sls } = self;
         let Some((name, value)) = argument.first() else { return };
         let list = value.as_list();
         if name.as_str() == Some("names") && list.is_none() {
@@ -98,7 +98,7 @@ impl Place {
     }
 
     fn requisite(&self, item: &Value, errors: &mut Vec<String>) {
-        let Place { id, sls } = self;
+        let Location { id, sls } = self;
         let (module, name) = match item {
             Value::Str(_) => return,
             Value::Map(map) if map.len() == 1 => match map.first() {

@@ -2,7 +2,7 @@
 
 use brine_jinja::{JinjaError, SourceLines};
 use brine_yaml::YamlError;
-use brine_yaml::untrusted::{UntrustedError, Words};
+use brine_yaml::untrusted::{Placeholders, UntrustedError};
 
 use crate::gpg::GpgError;
 
@@ -98,7 +98,7 @@ impl RenderError {
 
     /// Returns the same error with the placeholders in its rendered line replaced by the text they stand for.
     #[must_use]
-    pub fn revealed(self, words: &Words) -> Self {
+    pub fn revealed(self, words: &Placeholders) -> Self {
         match self {
             RenderError::Rendered { error, line, rendered_line, rendered } => {
                 RenderError::Rendered { error, line, rendered_line, rendered: words.reveal(&rendered) }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use brine_config::opts::master;
 use brine_jinja::{Blocks, Context, Host, HostedFile, ImportCache, JinjaError, SourceLines, Template, Variables};
 use brine_value::{Map, Value, json, map, msgpack};
-use brine_yaml::untrusted::Words;
+use brine_yaml::untrusted::Placeholders;
 use brine_yaml::{GuardedError, Located};
 
 pub use error::RenderError;
@@ -281,7 +281,7 @@ impl Sls {
     /// # Errors
     ///
     /// An error of the template.
-    pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Words), RenderError> {
+    pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Placeholders), RenderError> {
         self.render_guarded_mapped(context, host).map(|(text, words, _)| (text, words))
     }
 
@@ -294,9 +294,9 @@ impl Sls {
         &self,
         context: &Context,
         host: &Host,
-    ) -> Result<(String, Words, SourceLines), RenderError> {
+    ) -> Result<(String, Placeholders, SourceLines), RenderError> {
         let Some(template) = &self.template else {
-            return self.render_mapped(context, host).map(|(text, lines)| (text, Words::new(), lines));
+            return self.render_mapped(context, host).map(|(text, lines)| (text, Placeholders::new(), lines));
         };
         template.render_guarded(context, host).map_err(|error| match error {
             brine_jinja::GuardedError::Jinja(error) => error.into(),
@@ -309,7 +309,7 @@ impl Sls {
     /// # Errors
     ///
     /// A parse error, or untrusted text that would have changed the structure.
-    pub fn parse_guarded(&self, text: &str, words: &Words) -> Result<Located, RenderError> {
+    pub fn parse_guarded(&self, text: &str, words: &Placeholders) -> Result<Located, RenderError> {
         if words.is_empty() {
             return self.parse_located(text);
         }

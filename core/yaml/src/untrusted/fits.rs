@@ -12,7 +12,7 @@ pub(crate) enum Style {
 
 /// The position of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ScalarContext {
     pub style: Style,
     /// Whether it is in a flow collection.
     pub in_flow: bool,
@@ -27,7 +27,7 @@ pub(super) struct Part<'t> {
 }
 
 /// Returns the first placeholder whose text does not fit, and the cause.
-pub(super) fn misfit(parts: &[Part<'_>], place: Place) -> Option<(usize, &'static str)> {
+pub(super) fn misfit(parts: &[Part<'_>], place: ScalarContext) -> Option<(usize, &'static str)> {
     for (at, part) in parts.iter().enumerate() {
         let Some(number) = part.word else { continue };
         let before = parts[..at].iter().rev().find_map(|part| part.text.chars().next_back());
@@ -49,7 +49,7 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Returns why a text does not fit between these characters; `None` is the edge of the scalar.
-fn cause(text: &str, before: Option<char>, after: Option<char>, place: Place) -> Option<&'static str> {
+fn cause(text: &str, before: Option<char>, after: Option<char>, place: ScalarContext) -> Option<&'static str> {
     if text.contains(is_control) {
         return Some("a line break or a control character");
     }
@@ -66,7 +66,7 @@ fn cause(text: &str, before: Option<char>, after: Option<char>, place: Place) ->
     (folds && (starts_blank || ends_blank)).then_some("a blank at its edge")
 }
 
-fn plain(text: &str, before: Option<char>, after: Option<char>, place: Place) -> Option<&'static str> {
+fn plain(text: &str, before: Option<char>, after: Option<char>, place: ScalarContext) -> Option<&'static str> {
     let at_start = before.is_none_or(|c| c == '\n');
     let at_end = after.is_none_or(|c| c == '\n');
     let blanks = (text.starts_with(is_blank), text.ends_with(is_blank));
@@ -119,7 +119,7 @@ mod tests {
         let (before, after) = template.split_once('@').unwrap();
         let parts = [(before, None), (text, Some(0)), (after, None)];
         let parts: Vec<_> = parts.into_iter().map(|(text, word)| Part { text, word }).collect();
-        misfit(&parts, Place { style, in_flow, several_lines: template.contains('\n') }).is_none()
+        misfit(&parts, ScalarContext { style, in_flow, several_lines: template.contains('\n') }).is_none()
     }
 
     #[test]

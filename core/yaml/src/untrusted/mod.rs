@@ -3,7 +3,7 @@
 //! A guarded template prints an opaque placeholder (a *word*) wherever text from the event was printed. The YAML is
 //! parsed with these placeholders, so that its structure comes from the template alone; `fits` then refuses text that
 //! YAML would parse as more than the text of its scalar. The placeholders stay in the parsed data until the caller has
-//! checked their use ([`Words::parts`]); [`Words::resolve`] replaces them by the text.
+//! checked their use ([`Placeholders::parts`]); [`Placeholders::resolve`] replaces them by the text.
 
 mod fits;
 
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use brine_value::{Map, Value, json};
 use parking_lot::Mutex;
 
-pub(super) use fits::{Place, Style};
+pub(super) use fits::{ScalarContext, Style};
 
 /// The maximum number of bytes of untrusted text in one render.
 const MOST_BYTES: usize = 64 << 20;
@@ -79,7 +79,7 @@ struct Table {
 
 /// The placeholders of one render, with the untrusted text of each.
 #[derive(Debug, Clone)]
-pub struct Words {
+pub struct Placeholders {
     /// The prefix of each placeholder: random letters that no sender can know.
     prefix: Arc<str>,
     table: Arc<Mutex<Table>>,
@@ -108,13 +108,13 @@ enum Piece<'t> {
     Word(usize),
 }
 
-impl Default for Words {
+impl Default for Placeholders {
     fn default() -> Self {
-        Words::new()
+        Placeholders::new()
     }
 }
 
-impl Words {
+impl Placeholders {
     /// Creates an empty table with a random prefix.
     pub fn new() -> Self {
         // A letter that is neither an escape in YAML nor the start of a number, then letters alone.
@@ -124,7 +124,7 @@ impl Words {
             prefix.push(char::from(b'a' + (random & 15) as u8));
             random >>= 4;
         }
-        Words { prefix: prefix.into(), table: Arc::default() }
+        Placeholders { prefix: prefix.into(), table: Arc::default() }
     }
 
     /// Whether no untrusted text was printed.
@@ -238,7 +238,7 @@ impl Words {
         }
     }
 
-    /// As [`Words::resolve`], for a mapping.
+    /// As [`Placeholders::resolve`], for a mapping.
     ///
     /// # Errors
     /// A key that is a duplicate after the replacement.
@@ -262,7 +262,7 @@ impl Words {
     ///
     /// # Errors
     /// Text that YAML would parse as more than the text of this scalar.
-    pub(super) fn scalar(&self, text: &str, place: Place, tagged: bool) -> Result<Scalar, UntrustedError> {
+    pub(super) fn scalar(&self, text: &str, place: ScalarContext, tagged: bool) -> Result<Scalar, UntrustedError> {
         let pieces = self.pieces(text);
         {
             let table = self.table.lock();

@@ -225,7 +225,7 @@ type Waiting = Mutex<HashMap<u32, Reply>>;
 async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, any_order: bool) {
     let waiting = Waiting::default();
     let connection = Connection::new(reader, writer, Some(MESSAGE_TIME));
-    let asking = Asking { requests, waiting: &waiting, number: 0, any_order };
+    let asking = RequestWriter { requests, waiting: &waiting, number: 0, any_order };
     let ended = tokio::select! {
         ended = take_replies(connection.incoming, &waiting, any_order) => ended,
         ended = connection.outgoing.run(asking) => ended,
@@ -240,14 +240,14 @@ async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, 
 }
 
 /// Writes the requests.
-struct Asking<'a> {
+struct RequestWriter<'a> {
     requests: mpsc::Receiver<(Bytes, Reply)>,
     waiting: &'a Waiting,
     number: u32,
     any_order: bool,
 }
 
-impl Source for Asking<'_> {
+impl Source for RequestWriter<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         let Some(mut request) = self.requests.recv().await else { return Ok(false) };
         // Cancelled requests would stay for ever if the server never answered.

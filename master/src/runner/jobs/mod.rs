@@ -52,10 +52,10 @@ pub fn lookup_jid(
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
-    tell(context, display_progress, || format!("Querying returner: {}", cache.name()));
+    publish_progress(context, display_progress, || format!("Querying returner: {}", cache.name()));
     let returns = returns(&*cache, &jid)?;
     for id in returns.keys() {
-        tell(context, display_progress, || id.to_string());
+        publish_progress(context, display_progress, || id.to_string());
     }
     let mut data = Map::new();
     if returned {
@@ -87,7 +87,7 @@ pub fn list_job(
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
-    tell(context, display_progress, || format!("Querying returner: {}", cache.name()));
+    publish_progress(context, display_progress, || format!("Querying returner: {}", cache.name()));
     let mut job = map! {"jid" => &jid};
     job.extend(whole(&*cache, &jid)?);
     Ok(job.into())
@@ -131,7 +131,7 @@ pub fn list_jobs(
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
-    tell_search(context, display_progress, &*cache);
+    publish_search(context, display_progress, &*cache);
     let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
     let jobs = search.jobs(&*cache, None)?;
     Ok(shown(jobs, outputter))
@@ -156,7 +156,7 @@ pub fn list_jobs_filter(
     #[default(false)] display_progress: bool,
 ) -> CallResult {
     let cache = cache(context, ext_source.as_deref())?;
-    tell_search(context, display_progress, &*cache);
+    publish_search(context, display_progress, &*cache);
     let jobs = Search::all(filter_find_job).jobs(&*cache, Some(count))?;
     let jobs = jobs.into_iter().map(|(jid, mut job)| {
         job.insert("JID".into(), (&jid).into());
@@ -186,7 +186,7 @@ pub fn last_run(
 ) -> CallResult {
     _ = outputter;
     let cache = cache(context, ext_source.as_deref())?;
-    tell_search(context, display_progress, &*cache);
+    publish_search(context, display_progress, &*cache);
     if metadata.is_truthy() && metadata.as_map().is_none() {
         return Ok(false.into());
     }
@@ -235,13 +235,13 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     let gather = Duration::from_secs(master.config.gather_job_timeout);
     let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
     // As in Salt, the first event comes after the answers.
-    tell(context, display_progress, || {
+    publish_progress(context, display_progress, || {
         let ids: Vec<Value> = running.returned.iter().map(|(id, _)| id.as_str().into()).collect();
         format!("Attempting to contact minions: {}", python::repr(&ids.into()))
     });
     let mut active = Map::new();
     for (id, mut answer) in running.returned {
-        tell(context, display_progress, || format!("Received reply from minion {id}"));
+        publish_progress(context, display_progress, || format!("Received reply from minion {id}"));
         let jobs = answer.swap_remove("return").unwrap_or_default();
         for job in jobs.as_list().unwrap_or_default() {
             let Some(jid) = job.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok()) else {
@@ -284,15 +284,15 @@ pub fn master(context: &RunnerContext) -> CallResult {
 }
 
 /// Publishes a progress message, if the caller requested them.
-fn tell(context: &RunnerContext, wanted: bool, message: impl FnOnce() -> String) {
+fn publish_progress(context: &RunnerContext, wanted: bool, message: impl FnOnce() -> String) {
     if wanted {
         context.progress(&message());
     }
 }
 
 /// Publishes the message of a search in this returner, if the caller requested it.
-fn tell_search(context: &RunnerContext, wanted: bool, cache: &dyn Returner) {
-    tell(context, wanted, || format!("Querying returner {} for jobs.", cache.name()));
+fn publish_search(context: &RunnerContext, wanted: bool, cache: &dyn Returner) {
+    publish_progress(context, wanted, || format!("Querying returner {} for jobs.", cache.name()));
 }
 
 fn parse(jid: &str) -> Result<Jid, CallError> {

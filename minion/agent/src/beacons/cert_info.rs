@@ -13,7 +13,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 
 use super::settings::{Settings, number, text};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The default of `notify_days`.
 const NOTIFY_DAYS: f64 = 45.0;
@@ -89,7 +89,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 }
 
 /// Returns the output of `openssl` for the certificate in a file.
-fn described(moment: &Moment<'_>, path: &str) -> Result<String, String> {
+fn described(poll: &PollContext<'_>, path: &str) -> Result<String, String> {
     let mut pem = String::new();
     let read = File::open(path).and_then(|file| file.take(MAX_FILE).read_to_string(&mut pem));
     read.map_err(|error| error.to_string())?;
@@ -109,7 +109,7 @@ fn described(moment: &Moment<'_>, path: &str) -> Result<String, String> {
     ];
     let program = program(&words.map(str::to_owned), &[("LC_ALL", "C")]);
     let program = Program { stdin: Some(pem), timeout: Some(TIMEOUT), ..program };
-    let output = moment.context.run_program(&program).map_err(|error| error.to_string())?;
+    let output = poll.context.run_program(&program).map_err(|error| error.to_string())?;
     match output.retcode {
         0 => Ok(output.stdout),
         _ => Err(output.stderr.lines().next().unwrap_or("openssl failed").to_owned()),
@@ -200,13 +200,13 @@ fn expiring(path: &str, certificate: Certificate, days: f64, now: Timestamp) -> 
 }
 
 impl Beacon for Certificates {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
         let mut report: Vec<Value> = Vec::new();
         for (path, days) in &self.files {
-            let certificate = described(moment, path)
+            let certificate = described(poll, path)
                 .and_then(|output| parsed(&output).ok_or_else(|| "the output of openssl is not a certificate".into()));
             match certificate {
-                Ok(one) => report.extend(expiring(path, one, *days, moment.now.timestamp()).map(Value::from)),
+                Ok(one) => report.extend(expiring(path, one, *days, poll.now.timestamp()).map(Value::from)),
                 Err(error) => tracing::error!(beacon = "cert_info", path, error, "reading a certificate failed"),
             }
         }

@@ -8,7 +8,7 @@ use brine_ids::Jid;
 use brine_value::{Map, Value, list, map};
 
 use super::settings::Settings;
-use super::{Beacon, Moment};
+use super::{Beacon, PollContext};
 
 /// The type of these modules.
 const KIND: &str = "beacons";
@@ -73,8 +73,8 @@ impl Custom {
 }
 
 impl Beacon for Custom {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let polled = self.call(moment.context, "beacon").unwrap_or_else(|| Ok(list![]));
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
+        let polled = self.call(poll.context, "beacon").unwrap_or_else(|| Ok(list![]));
         match polled.map_err(|error| error.to_string())? {
             Value::List(all) => {
                 let wrong =

@@ -5,7 +5,7 @@ use fancy_regex::Regex;
 use nix::sys::statvfs::statvfs;
 
 use super::settings::{Settings, number, percent};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// Anchored patterns of mount points, each with the percentage from which it is reported.
 struct DiskUsage(Vec<(Regex, f64)>);
@@ -67,7 +67,7 @@ fn mount_points(table: &str) -> Vec<String> {
 }
 
 impl Beacon for DiskUsage {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         Ok(self.events(&mount_points(&super::read("/proc/self/mounts")?), usage))
     }
 }

@@ -8,7 +8,7 @@ use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::settings::{Settings, number, text};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum time of a request: other beacons are not polled meanwhile.
 const MAX_TIMEOUT: Duration = Duration::from_secs(5);
@@ -203,8 +203,8 @@ fn failed(url: &str, checks: &[Check], received: &Value) -> Vec<Map> {
 }
 
 impl Beacon for Sites {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let access = &moment.context.web();
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
+        let access = &poll.context.web();
         Ok(std::thread::scope(|scope| {
             let running: Vec<_> = self.0.iter().map(|site| scope.spawn(move || site.failures(access))).collect();
             running.into_iter().flat_map(|site| site.join().unwrap_or_default()).collect()

@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 
 use super::settings::{Settings, flag};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The flags of inotify by their names in the configuration.
 const MASKS: &[(&str, Flags)] = &[
@@ -251,7 +251,7 @@ impl Files {
 }
 
 impl Beacon for Files {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         self.events().inspect_err(|_| self.notify = None)
     }
 }

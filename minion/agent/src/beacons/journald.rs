@@ -13,7 +13,7 @@ use brine_value::{Map, Value};
 use jiff::Timestamp;
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of entries that one poll reads; the next one continues.
 const AT_ONCE: usize = 10_000;
@@ -201,7 +201,7 @@ fn has(entry: &Map, fields: &Map) -> bool {
 }
 
 impl Beacon for Journal {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         self.events()
     }
 }

@@ -3,7 +3,7 @@
 use brine_value::{Map, Value};
 
 use super::settings::{Settings, number};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 const NAMES: [&str; 3] = ["1m", "5m", "15m"];
 
@@ -66,7 +66,7 @@ impl Load {
 }
 
 impl Beacon for Load {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         let text = super::read("/proc/loadavg")?;
         let mut numbers = text.split_whitespace().map(str::parse);
         match (numbers.next(), numbers.next(), numbers.next()) {

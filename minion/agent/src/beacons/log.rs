@@ -8,7 +8,7 @@ use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 
 use super::settings::{Settings, text};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of bytes that one poll reads; the next one continues.
 const AT_ONCE: u64 = 4 << 20;
@@ -92,7 +92,7 @@ impl Log {
 }
 
 impl Beacon for Log {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         self.events().map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
@@ -135,10 +135,10 @@ mod tests {
         let settings = list![map! {"file" => path}, map! {"tags" => map! {"a/b" => map! {"regex" => "("}}}];
         let mut beacon = start(&Settings::read("log", &settings).unwrap()).unwrap();
         let context = crate::testing::context(&[]);
-        let moment = Moment { context: &context, now: &brine_clock::now() };
+        let poll = PollContext { context: &context, now: &brine_clock::now() };
         let bad = map! {"tag" => "a/b", "match" => "no", "raw" => "", "error" => "bad regex"};
-        assert_eq!(beacon.poll(&moment).unwrap(), [bad]);
-        assert!(beacon.poll(&moment).unwrap().is_empty());
+        assert_eq!(beacon.poll(&poll).unwrap(), [bad]);
+        assert!(beacon.poll(&poll).unwrap().is_empty());
         assert_eq!(wrong("log", &list![]), "option 'file' is missing");
     }
 }

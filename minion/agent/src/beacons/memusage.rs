@@ -3,7 +3,7 @@
 use brine_value::{Map, map};
 
 use super::settings::{Settings, number, percent};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 struct Usage {
     field: &'static str,
@@ -52,7 +52,7 @@ impl Usage {
 }
 
 impl Beacon for Usage {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         self.events(&super::read("/proc/meminfo")?)
     }
 }

@@ -37,7 +37,7 @@ use brine_context::{Context, Job, Minion};
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_runtime::executors::Executor;
-use brine_runtime::polling::Ticks;
+use brine_runtime::polling::PollInterval;
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use tokio::sync::watch;
@@ -53,7 +53,7 @@ use crate::daemon::Leader;
 pub(crate) const RETURN: &str = "__beacons_return";
 
 /// The context of a poll.
-pub(crate) struct Moment<'a> {
+pub(crate) struct PollContext<'a> {
     /// The context for execution functions.
     pub context: &'a Context,
     /// The time of the poll.
@@ -63,7 +63,7 @@ pub(crate) struct Moment<'a> {
 /// A configured beacon with its state.
 pub(crate) trait Beacon: Send {
     /// Polls the host and returns the data of an event each; a field `tag` is appended to the event's tag.
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String>;
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String>;
 }
 
 /// A kind of beacon: its documentation and its constructor.
@@ -255,7 +255,7 @@ impl Poller {
             }
             let tag = |rest: &str| format!("salt/beacon/{}/{name}/{rest}", minion.id);
             let event = |tag: String, data: Map| map! {"tag" => tag, "data" => data, "beacon_name" => &settings.module};
-            match beacon.poll(&Moment { context: &self.context, now }) {
+            match beacon.poll(&PollContext { context: &self.context, now }) {
                 Ok(report) => {
                     started.error = None;
                     events.extend(report.into_iter().map(|mut data| {
@@ -308,7 +308,9 @@ pub(crate) async fn run(
 ) {
     let minion = leader.minion();
     let (config, every) = (&minion.config, Duration::from_secs(minion.config.loop_interval.max(1)));
-    let Some(mut ticks) = Ticks::begin(config.beacons_before_connect, ready, every, shutdown).await else { return };
+    let Some(mut ticks) = PollInterval::begin(config.beacons_before_connect, ready, every, shutdown).await else {
+        return;
+    };
     let start = Instant::now();
     let mut poller = Poller::new(&minion);
     while ticks.next().await {
@@ -349,7 +351,7 @@ pub(crate) mod tests {
     /// Returns the data of a beacon's first poll on this host.
     pub fn poll_once(name: &str, config: &Value) -> Result<Vec<Map>, String> {
         let (_, mut beacon) = start(name, config, None)?;
-        beacon.poll(&Moment { context: &testing::context(&[]), now: &brine_clock::now() })
+        beacon.poll(&PollContext { context: &testing::context(&[]), now: &brine_clock::now() })
     }
 
     fn poller(configured: Map, pillar: Map) -> Poller {

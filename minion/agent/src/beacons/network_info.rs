@@ -3,7 +3,7 @@
 use brine_value::{Map, Value, map};
 
 use super::settings::{Settings, number};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The counters with their columns in `/proc/net/dev`.
 const COUNTERS: [(&str, usize); 8] = [
@@ -93,7 +93,7 @@ impl NetworkInfo {
 }
 
 impl Beacon for NetworkInfo {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         Ok(self.events(&super::read("/proc/net/dev")?))
     }
 }

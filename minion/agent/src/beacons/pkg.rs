@@ -6,7 +6,7 @@ use brine_function::{Args, CallError};
 use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 struct Packages {
     names: Vec<String>,
@@ -53,8 +53,8 @@ impl Packages {
 }
 
 impl Beacon for Packages {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let ask = |fun: &str, args: Args| moment.context.call(fun, args).map_err(|error: CallError| error.to_string());
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
+        let ask = |fun: &str, args: Args| poll.context.call(fun, args).map_err(|error: CallError| error.to_string());
         if self.refresh {
             ask("pkg.refresh_db", Args::default())?;
         }

@@ -6,7 +6,7 @@ use std::path::Path;
 use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The length to which the kernel truncates the name of a process.
 const COMM_LEN: usize = 15;
@@ -83,7 +83,7 @@ pub(super) fn name(directory: &Path) -> Option<String> {
 }
 
 impl Beacon for Ps {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         Ok(self.events(&names()?))
     }
 }

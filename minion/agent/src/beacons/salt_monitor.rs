@@ -4,7 +4,7 @@ use brine_function::Args;
 use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of functions that one beacon calls.
 const MAX_FUNCTIONS: usize = 1_000;
@@ -90,11 +90,11 @@ fn call(entry: &Value) -> Result<Call, String> {
 }
 
 impl Beacon for Functions {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
         let mut report = Vec::new();
         for Call { function, args, kwargs } in &self.calls {
             let words = Args { positional: args.clone(), keyword: kwargs.clone() };
-            let result = moment.context.call(function, words).map_err(|error| format!("{function}: {error}"))?;
+            let result = poll.context.call(function, words).map_err(|error| format!("{function}: {error}"))?;
             if !self.reports_all && !result.is_truthy() {
                 continue;
             }

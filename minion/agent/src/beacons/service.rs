@@ -6,7 +6,7 @@ use brine_function::Args;
 use brine_value::{Map, Value, map};
 
 use super::settings::{Settings, flag, number, text};
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 struct Services(Vec<Service>);
 
@@ -107,11 +107,11 @@ impl Service {
 }
 
 impl Beacon for Services {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        let now = moment.now.timestamp().as_second();
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
+        let now = poll.now.timestamp().as_second();
         let mut report = Vec::new();
         for service in &mut self.0 {
-            let status = moment.context.call("service.status", Args::positional([service.name.as_str().into()]));
+            let status = poll.context.call("service.status", Args::positional([service.name.as_str().into()]));
             let running = status.map_err(|error| error.to_string())?.is_truthy();
             if service.is_reported(running, now) {
                 report.push(service.event(running));

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, Uid, User};
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of queued lines of a traced shell between two polls.
 const WAITING: usize = 10_000;
@@ -114,7 +114,7 @@ fn command(line: &str, pid: u32, user: &str) -> Option<Map> {
 }
 
 impl Beacon for Shells {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         for (pid, user) in shells(Path::new("/proc"), &super::read("/etc/shells")?) {
             if let Entry::Vacant(place) = self.0.entry(pid) {
                 place.insert(trace(pid, user)?);

@@ -1,11 +1,11 @@
 //! `status`: results of functions of the execution module `status`, one event a poll.
 
 use brine_function::{Args, CallError};
-use brine_modules::ROOMS;
+use brine_modules::MODULES;
 use brine_value::{Map, Value, map};
 
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The functions that are called without options.
 const DEFAULT: [&str; 5] = ["loadavg", "cpustats", "meminfo", "vmstats", "time"];
@@ -30,7 +30,7 @@ pub(super) const KIND: Kind = Kind {
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
     let mut wanted = Vec::new();
     for (function, items) in &settings.own {
-        if !ROOMS.has(&format!("status.{function}")) {
+        if !MODULES.has(&format!("status.{function}")) {
             return Err(format!("unknown function status.{function}"));
         }
         wanted.push((function.clone(), items.as_list().map_or_else(|| vec![items.clone()], <[Value]>::to_vec)));
@@ -73,10 +73,10 @@ fn known(data: &Value) -> String {
 }
 
 impl Beacon for Status {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
         let mut report = Map::new();
         for (function, items) in &self.0 {
-            let data = match moment.context.call(&format!("status.{function}"), Args::default()) {
+            let data = match poll.context.call(&format!("status.{function}"), Args::default()) {
                 Ok(data) => parts(data, items),
                 Err(CallError::Execution(error)) => {
                     tracing::warn!(beacon = "status", function, error, "reading a part of the status failed");
@@ -86,7 +86,7 @@ impl Beacon for Status {
             };
             report.insert(function.as_str().into(), data);
         }
-        let tag = moment.now.timestamp().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string();
+        let tag = poll.now.timestamp().strftime("%Y-%m-%dT%H:%M:%S.%6f").to_string();
         Ok(vec![map! {"tag" => tag, "data" => report}])
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::inotify::{AddWatchFlags as Flags, InitFlags, Inotify, InotifyEvent
 
 use super::inotify::read_events;
 use super::settings::Settings;
-use super::{Beacon, Kind, Moment, Options, entry};
+use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The names of `mask` with the changes that they select.
 const MASKS: &[(&str, &str)] =
@@ -157,7 +157,7 @@ fn changed(directory: &Path, event: &InotifyEvent, is_moved: bool) -> Vec<(PathB
 }
 
 impl Beacon for Directories {
-    fn poll(&mut self, _moment: &Moment<'_>) -> Result<Vec<Map>, String> {
+    fn poll(&mut self, _context: &PollContext<'_>) -> Result<Vec<Map>, String> {
         self.events().inspect_err(|_| self.notify = None)
     }
 }

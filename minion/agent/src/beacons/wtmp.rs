@@ -12,7 +12,7 @@ use jiff::civil::DateTime;
 use nix::unistd::{Gid, Group, User};
 
 use super::settings::Settings;
-use super::{Beacon, Entry, Kind, Moment, Options, entry};
+use super::{Beacon, Entry, Kind, Options, PollContext, entry};
 
 /// The file of logins and logouts.
 const WTMP: &str = "/var/log/wtmp";
@@ -28,8 +28,8 @@ struct Logins {
     file: PathBuf,
     /// Whether events have an `action`: not those of failed logins.
     has_actions: bool,
-    users: Vec<Who>,
-    groups: Vec<Who>,
+    users: Vec<LoginRule>,
+    groups: Vec<LoginRule>,
     defaults: Option<TimeRange>,
     /// The offset after the last record read; `None` before the first poll, which starts at the end of the file.
     offset: Option<u64>,
@@ -38,7 +38,7 @@ struct Logins {
 }
 
 /// A user or group whose logins are reported, at any time or in a time range.
-struct Who {
+struct LoginRule {
     name: String,
     times: Option<TimeRange>,
 }
@@ -91,11 +91,11 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
 
 /// Creates the beacon for a file of login records.
 pub(super) fn start_for(settings: &Settings, file: &str, has_actions: bool) -> Result<Box<dyn Beacon>, String> {
-    let who = |name: &str| -> Result<Vec<Who>, String> {
+    let who = |name: &str| -> Result<Vec<LoginRule>, String> {
         let Some(value) = settings.get(name) else { return Ok(Vec::new()) };
         let all = value.as_map().ok_or_else(|| format!("option '{name}': expected a mapping, got {value}"))?;
         let one = |(who, options): (&Value, &Value)| {
-            Ok(Who { name: who.to_string(), times: times(&format!("{name}: {who}"), Some(options))? })
+            Ok(LoginRule { name: who.to_string(), times: times(&format!("{name}: {who}"), Some(options))? })
         };
         all.iter().map(one).collect()
     };
@@ -214,8 +214,8 @@ fn is_member(user: &str, group: &str) -> bool {
 }
 
 impl Beacon for Logins {
-    fn poll(&mut self, moment: &Moment<'_>) -> Result<Vec<Map>, String> {
-        self.events(moment.now).map_err(|error| format!("reading {} failed: {error}", self.file.display()))
+    fn poll(&mut self, poll: &PollContext<'_>) -> Result<Vec<Map>, String> {
+        self.events(poll.now).map_err(|error| format!("reading {} failed: {error}", self.file.display()))
     }
 }
 
@@ -247,7 +247,7 @@ mod tests {
         let settings = Settings::read("wtmp", config)?;
         let who = |name: &str| {
             let all = settings.get(name).and_then(Value::as_map).cloned().unwrap_or_default();
-            let one = |(name, options): (&Value, &Value)| Who {
+            let one = |(name, options): (&Value, &Value)| LoginRule {
                 name: name.to_string(),
                 times: times("", Some(options)).unwrap(),
             };

@@ -19,7 +19,7 @@ use brine_ids::MinionId;
 use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
-use brine_wire::{AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, Verdict, WireError, deferred};
+use brine_wire::{AuthRefusal, AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, WireError, deferred};
 use brine_zmtp::{Endpoint, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
@@ -328,10 +328,10 @@ impl Channel {
                     });
                 }
                 return Err(match verdict {
-                    Verdict::Pending => ChannelError::Pending(self.id.clone()),
-                    Verdict::Rejected => ChannelError::Rejected(self.id.clone()),
-                    Verdict::Full => ChannelError::Full,
-                    Verdict::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
+                    AuthRefusal::Pending => ChannelError::Pending(self.id.clone()),
+                    AuthRefusal::Rejected => ChannelError::Rejected(self.id.clone()),
+                    AuthRefusal::Full => ChannelError::Full,
+                    AuthRefusal::NoCipher => ChannelError::NoCipher(self.config.ciphers.join(", ")),
                 });
             }
             AuthReply::Accepted(accepted) => accepted,

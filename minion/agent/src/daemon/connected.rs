@@ -25,7 +25,7 @@ use crate::master_files::MasterFiles;
 use crate::master_link::{MasterUpstream, Others, is_taken, pillar_load, send_event};
 use crate::masters::Address;
 use crate::metrics;
-use crate::outbox::{self, Bounds, Outbox, Ticket, Verdict};
+use crate::outbox::{self, Bounds, Outbox, QueuedLoad, SendResult};
 use crate::pool::JobPool;
 use crate::seen_jobs::SeenJobs;
 use crate::spool::Spool;
@@ -171,7 +171,7 @@ impl Connected {
         });
         let minion = match first {
             Some(first) => first.minion.for_master(&id, &config, grains, files, upstream, bus),
-            None => Minion::new(&id, &config, brine_modules::ROOMS, grains, files, upstream, bus),
+            None => Minion::new(&id, &config, brine_modules::MODULES, grains, files, upstream, bus),
         };
         if let Some(local) = &local {
             local.set_minion(&minion);
@@ -328,37 +328,37 @@ impl Connected {
     }
 
     /// Sends a load to the master, once.
-    pub(super) async fn send(&self, load: Map) -> Verdict {
+    pub(super) async fn send(&self, load: Map) -> SendResult {
         let jid = load.get("jid").cloned();
         match self.channel.request(load).await {
-            Ok(answer) if is_taken(&answer) => Verdict::Accepted,
+            Ok(answer) if is_taken(&answer) => SendResult::Accepted,
             // The master's journal fails, for example because of a full disk.
             Ok(Value::Bool(false)) => {
                 tracing::warn!(?jid, "the master failed to store a return or event: it is retried");
-                Verdict::Later
+                SendResult::Later
             }
             Ok(answer) => {
                 tracing::error!(%answer, ?jid, "the master refuses a return or event");
-                Verdict::Refused
+                SendResult::Refused
             }
             Err(error) => {
                 tracing::warn!(%error, ?jid, "sending a return or event to the master failed: it is retried");
-                Verdict::Later
+                SendResult::Later
             }
         }
     }
 
     /// Queues a return for the master, on disk. Blocks.
-    pub(super) fn keep_return(&self, load: &mut Map) -> Ticket {
+    pub(super) fn keep_return(&self, load: &mut Map) -> QueuedLoad {
         outbox::fit(load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
         self.returns.add(&label, load)
     }
 
     /// Sends a queued return; the queue retries it if the master does not accept it.
-    pub(super) async fn send_return(&self, ticket: Ticket, load: Map) {
-        let verdict = if self.is_ready() { self.send(load).await } else { Verdict::Later };
-        if verdict == Verdict::Later {
+    pub(super) async fn send_return(&self, ticket: QueuedLoad, load: Map) {
+        let verdict = if self.is_ready() { self.send(load).await } else { SendResult::Later };
+        if verdict == SendResult::Later {
             metrics::RETURNS_RETRIED.add(1);
         }
         let returns = Arc::clone(&self.returns);
@@ -382,7 +382,7 @@ impl Connected {
     /// Sends the return of a `salt-call` once. A return that the master does not accept is left on disk for the daemon.
     pub async fn return_once(&self, mut load: Map) {
         outbox::fit(&mut load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
-        if self.send(load.clone()).await == Verdict::Later {
+        if self.send(load.clone()).await == SendResult::Later {
             metrics::RETURNS_RETRIED.add(1);
             let (returns, label) = (Arc::clone(&self.returns), load.get("jid").map(ToString::to_string));
             let disk = &self.pool.executors().disk;

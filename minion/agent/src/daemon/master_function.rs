@@ -21,7 +21,7 @@ pub async fn resolved(mut config: MinionConfig) -> Result<MinionConfig, MinionEr
     let (alone, fun) = (config.clone(), name.clone());
     // The executors of the minion do not exist yet.
     let called = tokio::task::spawn_blocking(move || {
-        let minion = masterless::without_pillar(alone, brine_modules::ROOMS)?;
+        let minion = masterless::without_pillar(alone, brine_modules::MODULES)?;
         let job = Job::local(&Jid::new(), &fun, &Args::default());
         let context = Context::new(minion, job.into());
         let returned = context.call(&fun, Args::default());

@@ -297,7 +297,7 @@ async fn listen(
     // Not given up in the middle of a job: its request has a timeout of its own.
     catch_up::run(connected, masters.current()).await;
     if progress.started_at.as_ref() != Some(masters.current()) {
-        unless(silence.as_mut(), tell_start(connected)).await?;
+        unless(silence.as_mut(), publish_start(connected)).await?;
         if was_started {
             metrics::MASTER_CHANGES.add(1);
         }
@@ -352,7 +352,7 @@ async fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, Ch
     }
 }
 
-async fn tell_start(connected: &Connected) -> Result<(), MinionError> {
+async fn publish_start(connected: &Connected) -> Result<(), MinionError> {
     let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
     let (id, config) = (&connected.id, &connected.minion.config);
     let legacy = config.enable_legacy_startup_events.then(|| "minion_start".to_owned());

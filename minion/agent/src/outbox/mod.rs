@@ -22,14 +22,14 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 pub use self::store::adopt;
-use self::store::{Directory, Place};
+use self::store::{Directory, LoadSource};
 
 /// The interval at which the directory is scanned for returns of other processes (`salt-call`).
 const RESCAN: Duration = Duration::from_secs(60);
 
 /// The result of sending a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum SendResult {
     /// The master has accepted it.
     Accepted,
     /// The master will never accept it.
@@ -78,14 +78,14 @@ struct Entry {
     label: String,
     size: usize,
     since: Timestamp,
-    place: Place,
+    place: LoadSource,
     /// Whether an attempt is under way.
     busy: bool,
 }
 
 /// A load in the queue.
 #[derive(Debug, Clone, Copy)]
-pub struct Ticket(u64);
+pub struct QueuedLoad(u64);
 
 impl Queue {
     fn push(&mut self, entry: Entry) -> u64 {
@@ -96,7 +96,7 @@ impl Queue {
     }
 
     /// Puts an entry back in its place.
-    fn put_back(&mut self, ticket: Ticket, entry: Entry) {
+    fn put_back(&mut self, ticket: QueuedLoad, entry: Entry) {
         self.bytes += entry.size;
         self.entries.insert(ticket.0, entry);
     }
@@ -150,18 +150,20 @@ impl Outbox {
         let Some(directory) = &self.directory else { return };
         for found in directory.list() {
             let mut queue = self.queue.lock();
-            let is_known =
-                queue.entries.values().any(|entry| matches!(&entry.place, Place::File(path) if *path == found.path));
+            let is_known = queue
+                .entries
+                .values()
+                .any(|entry| matches!(&entry.place, LoadSource::File(path) if *path == found.path));
             if !is_known {
                 let store::Found { label, size, since, path } = found;
-                queue.push(Entry { label, size, since, place: Place::File(path), busy: false });
+                queue.push(Entry { label, size, since, place: LoadSource::File(path), busy: false });
             }
         }
         self.make_room();
     }
 
     /// Adds a load whose first attempt the caller makes: on disk if possible. Blocks.
-    pub fn add(&self, label: &str, load: &Map) -> Ticket {
+    pub fn add(&self, label: &str, load: &Map) -> QueuedLoad {
         self.insert(label, load, true)
     }
 
@@ -171,19 +173,21 @@ impl Outbox {
         self.changed.notify_one();
     }
 
-    fn insert(&self, label: &str, load: &Map, busy: bool) -> Ticket {
+    fn insert(&self, label: &str, load: &Map, busy: bool) -> QueuedLoad {
         let packed = msgpack::pack_map(load);
         let (size, since) = (packed.len(), Timestamp::now());
-        let place =
-            self.directory.as_ref().map_or(Place::Memory(Vec::new()), |directory| Place::File(directory.name(label)));
-        let path = if let Place::File(path) = &place { Some(path.clone()) } else { None };
+        let place = self
+            .directory
+            .as_ref()
+            .map_or(LoadSource::Memory(Vec::new()), |directory| LoadSource::File(directory.name(label)));
+        let path = if let LoadSource::File(path) = &place { Some(path.clone()) } else { None };
         // First in the queue: a rescan must not add the file a second time.
         let turn = self.queue.lock().push(Entry { label: label.to_owned(), size, since, place, busy: true });
         let written = path.as_deref().map(|path| store::write(path, &packed));
         let mut queue = self.queue.lock();
         if let Some(entry) = queue.entries.get_mut(&turn) {
             if !matches!(written, Some(Ok(()))) {
-                entry.place = Place::Memory(packed);
+                entry.place = LoadSource::Memory(packed);
             }
             entry.busy = busy;
         }
@@ -192,7 +196,7 @@ impl Outbox {
             tracing::error!(kind = self.kind, label, %error, "storing it on disk failed: it stays in memory until {} accepts it", self.receiver);
         }
         self.make_room();
-        Ticket(turn)
+        QueuedLoad(turn)
     }
 
     /// Drops the oldest loads until the bounds hold.
@@ -221,25 +225,25 @@ impl Outbox {
     }
 
     /// Ends an attempt. Blocks if there is a directory.
-    pub fn finish(&self, ticket: Ticket, verdict: Verdict) {
+    pub fn finish(&self, ticket: QueuedLoad, verdict: SendResult) {
         let mut queue = self.queue.lock();
         let Some(mut entry) = queue.take(ticket.0) else { return };
         match verdict {
-            Verdict::Accepted => {
+            SendResult::Accepted => {
                 drop(queue);
                 entry.place.remove();
             }
-            Verdict::Refused => {
+            SendResult::Refused => {
                 drop(queue);
                 self.lose(&entry, "it is refused");
             }
-            Verdict::Later if is_older(entry.since, self.bounds.age) => {
+            SendResult::Later if is_older(entry.since, self.bounds.age) => {
                 drop(queue);
                 self.lose(&entry, "it is too old");
             }
-            Verdict::Later => {
+            SendResult::Later => {
                 entry.busy = false;
-                let path = if let Place::File(path) = &entry.place { Some(path.clone()) } else { None };
+                let path = if let LoadSource::File(path) = &entry.place { Some(path.clone()) } else { None };
                 if self.in_order {
                     queue.put_back(ticket, entry);
                 } else {
@@ -260,17 +264,17 @@ impl Outbox {
     }
 
     /// Takes the next load to send.
-    fn next(&self) -> Option<(Ticket, String, Result<Map, String>)> {
+    fn next(&self) -> Option<(QueuedLoad, String, Result<Map, String>)> {
         let mut queue = self.queue.lock();
         let (turn, entry) = queue.entries.iter_mut().find(|(_, entry)| !entry.busy)?;
         entry.busy = true;
-        let (ticket, label, place) = (Ticket(*turn), entry.label.clone(), entry.place.clone());
+        let (ticket, label, place) = (QueuedLoad(*turn), entry.label.clone(), entry.place.clone());
         drop(queue);
         Some((ticket, label, place.read()))
     }
 
     /// Sends the queued loads while there is a session, until `shutdown`.
-    pub async fn run<F: Future<Output = Verdict> + Send>(
+    pub async fn run<F: Future<Output = SendResult> + Send>(
         self: Arc<Self>,
         send: impl Fn(Map) -> F + Send,
         mut ready: watch::Receiver<bool>,
@@ -307,18 +311,18 @@ impl Outbox {
                 },
                 Err(error) => {
                     tracing::error!(kind = self.kind, label, error, "reading it from the disk failed");
-                    Verdict::Refused
+                    SendResult::Refused
                 }
             };
             let this = Arc::clone(&self);
             _ = disk.run(move |_| this.finish(ticket, verdict)).await;
             match verdict {
-                Verdict::Accepted => {
+                SendResult::Accepted => {
                     tracing::info!(kind = self.kind, label, "{} has accepted it now", self.receiver);
                     backoff.reset();
                 }
-                Verdict::Refused => {}
-                Verdict::Later => {
+                SendResult::Refused => {}
+                SendResult::Later => {
                     let wait = backoff.next_wait();
                     tracing::debug!(kind = self.kind, label, ?wait, "not accepted; trying again");
                     tokio::select! {

@@ -10,18 +10,18 @@ use jiff::Timestamp;
 
 /// The place of a load.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum LoadSource {
     /// A file.
     File(PathBuf),
     /// Its bytes.
     Memory(Vec<u8>),
 }
 
-impl Place {
+impl LoadSource {
     pub fn read(&self) -> Result<Map, String> {
         match self {
-            Place::Memory(packed) => msgpack::unpack_map(packed).map_err(|error| error.to_string()),
-            Place::File(path) => {
+            LoadSource::Memory(packed) => msgpack::unpack_map(packed).map_err(|error| error.to_string()),
+            LoadSource::File(path) => {
                 let packed = fs::read(path).map_err(|error| error.to_string())?;
                 msgpack::unpack_map(&packed).map_err(|error| error.to_string())
             }
@@ -29,7 +29,7 @@ impl Place {
     }
 
     pub fn remove(&self) {
-        if let Place::File(path) = self
+        if let LoadSource::File(path) = self
             && let Err(error) = fs::remove_file(path)
             && error.kind() != std::io::ErrorKind::NotFound
         {

@@ -23,12 +23,12 @@ fn files(path: &Path) -> usize {
 }
 
 /// Runs a queue against a master with these results, until it is empty. Returns the received loads.
-async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
+async fn delivered(outbox: Outbox, answers: &[SendResult]) -> Vec<i64> {
     let outbox = Arc::new(outbox);
     let (answers, got) = (Mutex::new(VecDeque::from(answers.to_vec())), Mutex::new(Vec::new()));
     let send = |load: Map| {
         got.lock().push(load.get("return").and_then(Value::as_i64).unwrap());
-        std::future::ready(answers.lock().pop_front().unwrap_or(Verdict::Accepted))
+        std::future::ready(answers.lock().pop_front().unwrap_or(SendResult::Accepted))
     };
     let (_ready, is_ready) = watch::channel(true);
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(2));
@@ -48,18 +48,19 @@ async fn delivered(outbox: Outbox, answers: &[Verdict]) -> Vec<i64> {
 async fn loads_are_retried_and_do_not_block_others() {
     let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST);
     (1..=3).for_each(|n| outbox.push("x", &load(n)));
-    let answers = [Verdict::Later, Verdict::Accepted, Verdict::Accepted, Verdict::Later, Verdict::Accepted];
+    let answers =
+        [SendResult::Later, SendResult::Accepted, SendResult::Accepted, SendResult::Later, SendResult::Accepted];
     assert_eq!(delivered(outbox, &answers).await, [1, 2, 3, 1, 1]);
     let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST);
     (1..=2).for_each(|n| outbox.push("x", &load(n)));
-    assert_eq!(delivered(outbox, &[Verdict::Refused, Verdict::Accepted]).await, [1, 2]);
+    assert_eq!(delivered(outbox, &[SendResult::Refused, SendResult::Accepted]).await, [1, 2]);
 }
 
 #[tokio::test]
 async fn loads_of_a_returner_keep_their_order() {
     let outbox = Outbox::in_memory("test", bounds(10, 1000), LOST).of_returner("redis");
     (1..=3).for_each(|n| outbox.push("x", &load(n)));
-    let answers = [Verdict::Later, Verdict::Later, Verdict::Accepted, Verdict::Later];
+    let answers = [SendResult::Later, SendResult::Later, SendResult::Accepted, SendResult::Later];
     assert_eq!(delivered(outbox, &answers).await, [1, 1, 1, 2, 2, 3]);
 }
 
@@ -71,8 +72,8 @@ async fn returns_survive_a_restart_until_they_are_accepted() {
     let outbox = open();
     let (first, second) = (outbox.add("1", &load(1)), outbox.add("2", &load(2)));
     outbox.add("3", &load(3));
-    outbox.finish(first, Verdict::Accepted);
-    outbox.finish(second, Verdict::Later);
+    outbox.finish(first, SendResult::Accepted);
+    outbox.finish(second, SendResult::Later);
     drop(outbox);
     assert_eq!(files(&path), 2);
     assert_eq!(delivered(open(), &[]).await, [2, 3]);
@@ -84,10 +85,10 @@ fn bounds_hold_and_the_oldest_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let outbox = Outbox::open("test", bounds(2, 10_000), LOST, folder.path());
     let lost = LOST.get();
-    let tickets: Vec<Ticket> = (1..=4).map(|n| outbox.add("x", &load(n))).collect();
+    let tickets: Vec<QueuedLoad> = (1..=4).map(|n| outbox.add("x", &load(n))).collect();
     assert_eq!(outbox.len(), 4, "what is being sent is not dropped");
     for ticket in tickets {
-        outbox.finish(ticket, Verdict::Later);
+        outbox.finish(ticket, SendResult::Later);
     }
     outbox.push("x", &load(5));
     assert_eq!((outbox.len(), files(folder.path())), (2, 2));
@@ -103,7 +104,7 @@ fn bounds_hold_and_the_oldest_are_dropped() {
 fn old_loads_are_dropped() {
     let outbox = Outbox::in_memory("test", Bounds { age: Duration::ZERO, ..bounds(2, 1000) }, LOST);
     let ticket = outbox.add("x", &load(1));
-    outbox.finish(ticket, Verdict::Later);
+    outbox.finish(ticket, SendResult::Later);
     assert_eq!(outbox.len(), 0);
 }
 

@@ -14,8 +14,8 @@ use brine_context::jobs::ProcFile;
 use brine_context::schedule::MINE;
 use brine_context::{Job, Minion};
 use brine_function::Args;
-use brine_runtime::polling::Ticks;
-use brine_schedule::{Host, Run, Schedule, Surroundings};
+use brine_runtime::polling::PollInterval;
+use brine_schedule::{Host, Run, Schedule, ScheduleContext};
 use brine_value::{Map, Value, map};
 use jiff::Zoned;
 use tokio::sync::watch;
@@ -62,19 +62,19 @@ pub(crate) struct MinionSchedule {
 pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>, shutdown: CancellationToken) {
     let minion = host.leader.minion();
     let every = Duration::from_secs(minion.config.loop_interval.max(1));
-    if let Some(ticks) = Ticks::begin(minion.config.scheduler_before_connect, ready, every, shutdown).await {
+    if let Some(ticks) = PollInterval::begin(minion.config.scheduler_before_connect, ready, every, shutdown).await {
         brine_schedule::run(host, ticks).await;
     }
 }
 
 /// Calls a function with the schedule, and with the data of this minion that it needs.
-fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T {
     let (pillar, grains) = (Arc::clone(&minion.pillar.read()), minion.grains.get());
     let running = |name: &str| {
         let is = |job: &&Arc<Job>| job.load.get("schedule").and_then(Value::as_str) == Some(name);
         minion.jobs.lock().values().filter(is).count() as u64
     };
-    ask(&mut minion.schedule.lock(), &Surroundings { pillar: &pillar, grains: &grains, running: &running })
+    ask(&mut minion.schedule.lock(), &ScheduleContext { pillar: &pillar, grains: &grains, running: &running })
 }
 
 impl Host for MinionSchedule {
@@ -82,7 +82,7 @@ impl Host for MinionSchedule {
         brine_clock::now()
     }
 
-    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &Surroundings<'_>) -> T) -> T {
+    fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T {
         with_schedule(&self.leader.minion(), ask)
     }
 

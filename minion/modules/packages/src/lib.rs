@@ -16,7 +16,7 @@ pub(crate) mod virtualenv;
 #[cfg(test)]
 mod testing;
 
-use brine_context::Room;
+use brine_context::Module;
 
-// `pub static ROOMS: &[&Room]`
-include!(concat!(env!("OUT_DIR"), "/rooms.rs"));
+// `pub static MODULES: &[&Module]`
+include!(concat!(env!("OUT_DIR"), "/modules.rs"));

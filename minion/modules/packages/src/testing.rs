@@ -1,7 +1,7 @@
 //! A minion with the functions of this crate and of those below it, for unit tests.
 
-use brine_context::Rooms;
+use brine_context::Modules;
 
-static ROOMS: Rooms = Rooms(&[brine_modules_files::ROOMS, brine_modules_system::ROOMS, crate::ROOMS]);
+static MODULES: Modules = Modules(&[brine_modules_files::MODULES, brine_modules_system::MODULES, crate::MODULES]);
 
-brine_testing::with_rooms!(ROOMS);
+brine_testing::with_modules!(MODULES);

@@ -40,11 +40,11 @@ pub(crate) mod test;
 #[cfg(test)]
 mod testing;
 
-use brine_context::Room;
+use brine_context::Module;
 
 pub use mine::mine_result;
 pub use salt::state::is_success;
 pub use saltutil::sync::sync_types;
 
-// `pub static ROOMS: &[&Room]`
-include!(concat!(env!("OUT_DIR"), "/rooms.rs"));
+// `pub static MODULES: &[&Module]`
+include!(concat!(env!("OUT_DIR"), "/modules.rs"));

@@ -173,10 +173,10 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Returns the chunk merged with all that can be aggregated with it now; `None` if there are none.
     fn together(&mut self, index: usize) -> Option<Chunk> {
         let chunk = &self.low.chunks[index];
-        let aggregate = self.caller.context.minion.rooms.aggregate_of(&chunk.state)?;
         if !self.may_aggregate(chunk) || self.aggregated.contains(&index) {
             return None;
         }
+        let aggregate = self.caller.context.minion.modules.aggregate_of(&chunk.state)?;
         let waits = |step: &&Step| {
             let other = &self.low.chunks[step.chunk];
             !step.check

@@ -12,7 +12,7 @@ use crate::duration::micros;
 use crate::firing::{Firing, GroupSize, Occurrence};
 use crate::key_state::{KeyState, evaluate, trimmed};
 use crate::metrics;
-use crate::{Kind, Rule, Rules, Whole};
+use crate::{Kind, Population, Rule, Rules};
 
 /// The maximum number of keys of a rule; beyond it the least recently used are evicted.
 const KEYS: usize = 100_000;
@@ -65,7 +65,7 @@ impl Engine {
     /// Returns the node groups that rules refer to.
     pub fn groups(&self) -> Vec<String> {
         let group = |rule: &Rule| match &rule.kind {
-            Kind::Share { whole: Whole::Nodegroup(name), .. } => Some(name.clone()),
+            Kind::Share { whole: Population::Nodegroup(name), .. } => Some(name.clone()),
             _ => None,
         };
         self.rules.all().iter().filter_map(group).collect()
@@ -167,8 +167,8 @@ impl Engine {
             Kind::Share { by, whole, above, within } => {
                 let Some(member) = by.key(view) else { return Vec::new() };
                 let whole = match whole {
-                    Whole::Count(count) => Some(*count),
-                    Whole::Nodegroup(name) => group_size(name),
+                    Population::Count(count) => Some(*count),
+                    Population::Nodegroup(name) => group_size(name),
                 };
                 let (above, oldest) = (*above, time.saturating_sub(micros(*within)));
                 let mut members = match self.remove(index, "") {

@@ -88,10 +88,10 @@ impl FromStr for Options {
 
 /// The settings that the SLS files of a run have made so far.
 #[derive(Debug, Default)]
-pub struct Settings(Mutex<Made>);
+pub struct Settings(Mutex<Collected>);
 
 #[derive(Debug, Default)]
-struct Made {
+struct Collected {
     /// The arguments of `stateconf.set` states, by id.
     set: IndexMap<Value, Map>,
     /// Those below `extend`.
@@ -125,7 +125,7 @@ impl Settings {
                 }
                 _ => {
                     let Some(args) = settings_of(states) else { continue };
-                    let Made { set, extended, .. } = &mut *made;
+                    let Collected { set, extended, .. } = &mut *made;
                     let own = set.entry(id.clone()).or_default();
                     own.extend(args);
                     if let Some(extended) = extended.get_mut(id) {

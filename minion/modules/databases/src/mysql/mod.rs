@@ -18,9 +18,9 @@ mod tests;
 mod tokens;
 mod user;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         database::FUNCTIONS,
         grant::FUNCTIONS,
@@ -31,7 +31,7 @@ pub(super) static ROOM: Room = Room {
     ],
     states: state::FUNCTIONS,
     unavailable: Some(unavailable),
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 fn unavailable(context: &Context) -> Option<String> {

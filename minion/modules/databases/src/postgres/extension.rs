@@ -139,7 +139,7 @@ pub fn create_extension(
     #[args] server: ServerArgs,
     runas: Option<String>,
 ) -> CallResult {
-    let wanted = Wanted { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
+    let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
     done(create(&server.session(context, runas)?, &name, &wanted))
 }
 
@@ -167,7 +167,7 @@ pub fn drop_extension(
 
 /// What an extension shall be.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Desired {
     pub if_not_exists: bool,
     pub schema: Option<String>,
     pub ext_version: Option<String>,
@@ -225,7 +225,7 @@ fn keyed(rows: Vec<Map>, name: &str) -> Map {
     rows.into_iter().filter_map(|row| Some((row.get(name)?.clone(), Value::from(row)))).collect()
 }
 
-pub(super) fn create(session: &Session, name: &str, wanted: &Wanted) -> Result<(), CallError> {
+pub(super) fn create(session: &Session, name: &str, wanted: &Desired) -> Result<(), CallError> {
     let (version, schema) = (wanted.ext_version.as_deref(), wanted.schema.as_deref());
     let status = Status::read(session, name, version, schema)?;
     let quoted = |version: &str| literal(unquoted(version));

@@ -12,12 +12,12 @@ pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 
 use session::{Bin, LoginArgs, ServerArgs, done};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         FUNCTIONS,
         cluster::FUNCTIONS,
@@ -29,7 +29,7 @@ pub(super) static ROOM: Room = Room {
     ],
     states: state::FUNCTIONS,
     unavailable: Some(unavailable),
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 fn unavailable(context: &Context) -> Option<String> {

@@ -52,7 +52,7 @@ impl Storage {
     pub fn matches(self, role: &str, password: &str, stored: &str) -> bool {
         let expected = match self {
             Storage::Md5 if !password.starts_with("md5") => Some(md5(role, password)),
-            Storage::Scram if !password.starts_with("SCRAM-SHA-256") => again(password, stored),
+            Storage::Scram if !password.starts_with("SCRAM-SHA-256") => rehashed(password, stored),
             _ => Some(password.to_owned()),
         };
         expected.as_deref() == Some(stored)
@@ -64,7 +64,7 @@ fn md5(role: &str, password: &str) -> String {
 }
 
 /// Stores a password with the salt and the iterations of its stored form.
-fn again(password: &str, stored: &str) -> Option<String> {
+fn rehashed(password: &str, stored: &str) -> Option<String> {
     let (iterations, rest) = stored.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
     let iterations = iterations.parse().ok().filter(|number| (1..=MOST_ITERATIONS).contains(number))?;
     scram(password, &STANDARD.decode(rest.split_once('$')?.0).ok()?, iterations).ok()

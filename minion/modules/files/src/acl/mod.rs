@@ -3,12 +3,12 @@
 pub(crate) mod state;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, list, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `acl`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);

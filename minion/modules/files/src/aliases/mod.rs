@@ -5,14 +5,14 @@ pub(crate) mod state;
 use std::path::PathBuf;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::which;
 use brine_system::files;
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `aliases`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -5,13 +5,13 @@ pub(crate) mod state;
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::Value;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `alternatives`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -5,15 +5,15 @@ pub(crate) mod state;
 use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[FUNCTIONS],
     states: &[state::conf::FUNCTIONS, state::module::FUNCTIONS, state::site::FUNCTIONS],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `apache`.

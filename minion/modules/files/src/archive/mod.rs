@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
@@ -24,8 +24,8 @@ pub use contents::{Contents, Format, contents};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, pack::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS, pack::FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `archive`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -14,7 +14,7 @@ mod terminal;
 mod tests;
 
 use brine_context::redact::Redactor;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_text::shell::quote;
@@ -25,7 +25,7 @@ pub use scratch::{Scratch, script_content};
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `cmd`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -11,7 +11,7 @@ pub mod recv;
 use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::web;
 use brine_state::Source;
@@ -23,7 +23,8 @@ use crate::file;
 use crate::file::state::Choice;
 use copies::{content, copied, has_directory_for, last_name, within, write};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, push::FUNCTIONS, recv::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS, push::FUNCTIONS, recv::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `cp`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

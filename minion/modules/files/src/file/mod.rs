@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::paths::expand;
@@ -38,7 +38,7 @@ use nix::unistd::{AccessFlags, Gid, Group, Uid, User};
 pub use diff::{unified, unified_lines};
 pub use state::{content, difference};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         FUNCTIONS,
         backups::FUNCTIONS,
@@ -52,7 +52,7 @@ pub(super) static ROOM: Room = Room {
         selinux::FUNCTIONS,
     ],
     states: &[state::FUNCTIONS, state::edits::FUNCTIONS],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `file`.

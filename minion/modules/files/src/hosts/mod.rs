@@ -4,13 +4,13 @@ pub(crate) mod state;
 
 use std::path::PathBuf;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `hosts`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -3,14 +3,14 @@
 pub(crate) mod state;
 mod text;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value};
 
 pub use text::{Form, Ini, Section};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `ini`.
 pub static FUNCTIONS: &[Function<Context>] =

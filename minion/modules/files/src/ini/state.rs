@@ -112,7 +112,7 @@ pub fn sections_present(context: &StateContext, #[args] args: SectionsArgs) -> C
     for section in wanted {
         let have = ini.sections.contains_key(&section);
         let line = if have { format!("Section unchanged {section}") } else { format!("Created new section {section}") };
-        plan.say(!have, &line);
+        plan.add_line(!have, &line);
     }
     Ok(plan.report(name, "No changes detected.").into())
 }
@@ -211,15 +211,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn say(&mut self, changes: bool, line: &str) {
+    fn add_line(&mut self, changes: bool, line: &str) {
         self.lines = format!("{}{line}.\n", self.lines);
         self.changes |= changes;
     }
 
     fn remove(&mut self, have: Option<&str>, what: &str, small: &str) {
         match have.filter(|have| !have.is_empty()) {
-            Some(_) => self.say(true, &format!("Deleted {small}")),
-            None => self.say(false, &format!("{what} does not exist")),
+            Some(_) => self.add_line(true, &format!("Deleted {small}")),
+            None => self.add_line(false, &format!("{what} does not exist")),
         }
     }
 
@@ -235,18 +235,18 @@ fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<Stat
     let (sections, options): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, body)| body.as_map().is_some());
     let set = |plan: &mut Plan, have: Option<&str>, option: &Value, value: &Value, within: &str| {
         let same = have == Some(value.to_string().as_str());
-        plan.say(!same, &format!("{} key {option}{within}", if same { "Unchanged" } else { "Changed" }));
+        plan.add_line(!same, &format!("{} key {option}{within}", if same { "Unchanged" } else { "Changed" }));
     };
     for (option, value) in options {
         set(&mut plan, ini.top.get(&option.to_string()), option, value, "");
     }
     if strict && !wanted.is_empty() {
         for (option, _) in others(&ini.top, |name| wanted.get(name).is_some_and(|body| body.as_map().is_none())) {
-            plan.say(true, &format!("Removed key {option}"));
+            plan.add_line(true, &format!("Removed key {option}"));
         }
         for section in ini.sections.keys() {
             if wanted.get(section.as_str()).is_none_or(|body| body.as_map().is_none()) {
-                plan.say(true, &format!("Removed section {section}"));
+                plan.add_line(true, &format!("Removed section {section}"));
             }
         }
     }
@@ -256,7 +256,7 @@ fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<Stat
         let have = ini.sections.get(&section).cloned().unwrap_or_default();
         if strict {
             for (option, _) in others(&have, |option| body.contains_key(option)) {
-                plan.say(true, &format!("Deleted key {option}{within}"));
+                plan.add_line(true, &format!("Deleted key {option}{within}"));
             }
         }
         for (option, value) in &body {

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `rsync`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("rsync", [rsync, version, config]);

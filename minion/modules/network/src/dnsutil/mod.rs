@@ -9,13 +9,13 @@ use std::path::Path;
 
 use brine_clock::now;
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Map, Value, list, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `dnsutil`.
 pub static FUNCTIONS: &[Function<Context>] =

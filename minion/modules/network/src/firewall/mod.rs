@@ -1,10 +1,10 @@
 //! `firewall`: the state of a connection through firewalls.
 
-use brine_context::{Room, StateContext, StateReturn};
+use brine_context::{Module, StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { states: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPTY };
 
 /// State functions of `firewall`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewall", [check]);

@@ -5,12 +5,15 @@ pub(crate) mod state;
 mod zones;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, services::FUNCTIONS, zones::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[FUNCTIONS, services::FUNCTIONS, zones::FUNCTIONS],
+    states: &[state::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `firewalld`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

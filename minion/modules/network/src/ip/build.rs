@@ -10,7 +10,7 @@ use brine_system::files;
 use brine_value::{Map, Value};
 
 use super::options::switch;
-use super::settings::{Wanted, adapter};
+use super::settings::{Desired, adapter};
 use super::{bond, debian, host, interface, interfaces};
 
 /// How long Salt waits between stopping and starting the network.
@@ -53,7 +53,7 @@ pub fn build_interface(
 ) -> CallResult {
     ifupdown(context)?;
     let (iface, kind) = (interface(&iface)?, iface_type.to_lowercase());
-    let wanted = Wanted {
+    let wanted = Desired {
         iface,
         kind: &kind,
         enabled: enabled.is_truthy(),

@@ -19,7 +19,7 @@ mod tests;
 use std::path::PathBuf;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
@@ -28,7 +28,7 @@ use routes::Files;
 #[cfg(test)]
 pub(crate) use tests::with_root;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `ip`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -32,7 +32,7 @@ const PPPOE: [(&str, bool); 18] = [
 ];
 
 /// What `ip.build_interface` is asked for.
-pub(super) struct Wanted<'a> {
+pub(super) struct Desired<'a> {
     /// Name of the interface.
     pub iface: &'a str,
     /// Its type, in lower case.
@@ -44,8 +44,8 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Converts settings to an interface.
-pub(super) fn adapter(wanted: &Wanted<'_>, settings: &Map) -> Result<Adapter, CallError> {
-    let Wanted { iface, kind, enabled, .. } = *wanted;
+pub(super) fn adapter(wanted: &Desired<'_>, settings: &Map) -> Result<Adapter, CallError> {
+    let Desired { iface, kind, enabled, .. } = *wanted;
     match kind {
         "slave" => required(settings, "master", "slave interfaces")?,
         "bond" => required(settings, "slaves", "bond interfaces")?,
@@ -91,7 +91,7 @@ fn required(settings: &Map, option: &str, of: &str) -> Result<(), CallError> {
 }
 
 /// Returns a stanza with the options of the interface's type.
-fn of_kind(wanted: &Wanted<'_>, settings: &Map) -> Result<Stanza, CallError> {
+fn of_kind(wanted: &Desired<'_>, settings: &Map) -> Result<Stanza, CallError> {
     let (iface, mut stanza) = (wanted.iface, Stanza { named: true, ..Stanza::default() });
     if wanted.kind != "bridge" {
         ethtool(&mut stanza, iface, settings)?;

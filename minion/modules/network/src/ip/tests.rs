@@ -111,7 +111,7 @@ fn a_ppp_peer_and_a_bond_are_written_as_salt_writes_them() {
                 count += 1;
             }
             if let Some(text) = after.get("etc/ppp/peers/isp") {
-                let wanted = settings::Wanted { iface: &name, kind: "pppoe", enabled: true, without_carrier: false };
+                let wanted = settings::Desired { iface: &name, kind: "pppoe", enabled: true, without_carrier: false };
                 let adapter = settings::adapter(&wanted, &keyword).unwrap();
                 assert_eq!(interfaces::peer_text(&name, &adapter).unwrap(), text.to_string());
                 assert_eq!(host().peer(&name, &adapter).unwrap(), root.join("etc/ppp/peers/isp"));
@@ -145,7 +145,7 @@ fn values_cannot_add_lines() {
         assert!(context.call("ip.build_bond", args).is_err(), "{primary}");
     }
     for provider in ["../passwd", ".hidden", "a/b", "a\nb"] {
-        let wanted = settings::Wanted { iface: "dsl0", kind: "pppoe", enabled: true, without_carrier: false };
+        let wanted = settings::Desired { iface: "dsl0", kind: "pppoe", enabled: true, without_carrier: false };
         let adapter = settings::adapter(&wanted, &map! {"proto" => "ppp", "provider" => provider}).unwrap();
         assert!(with_root(&[], |_| host().peer("dsl0", &adapter)).is_err(), "{provider}");
     }

@@ -6,7 +6,7 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::which;
@@ -14,7 +14,7 @@ use brine_system::files;
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `iptables`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -23,9 +23,9 @@ pub struct ChainArgs {
 
 impl ChainArgs {
     /// Returns the name of the chain, and where it is.
-    fn place(self) -> (String, Place) {
+    fn place(self) -> (String, Chain) {
         let ChainArgs { name, table, family } = self;
-        (name.clone(), Place { table, family, chain: name })
+        (name.clone(), Chain { table, family, chain: name })
     }
 }
 
@@ -33,7 +33,7 @@ impl ChainArgs {
 #[function]
 pub fn chain_present(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
     let (name, place) = chain.place();
-    let Place { table, family, .. } = &place;
+    let Chain { table, family, .. } = &place;
     Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
     } else if context.test {
@@ -56,7 +56,7 @@ pub fn chain_present(context: &StateContext, #[args] chain: ChainArgs) -> CallRe
 #[function]
 pub fn chain_absent(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
     let (name, place) = chain.place();
-    let Place { table, family, .. } = &place;
+    let Chain { table, family, .. } = &place;
     if !place.ask(context, "check_chain", map! {})?.is_truthy() {
         let message = format!("iptables {name} chain is already absent in {table} table for {family}");
         return Ok(StateReturn::ok(&name, message).into());
@@ -167,8 +167,8 @@ pub fn set_policy(
     #[default(false.into())] save: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let place = Place { table, family, chain };
-    let Place { table, family, chain } = &place;
+    let place = Chain { table, family, chain };
+    let Chain { table, family, chain } = &place;
     if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
         let message =
             format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
@@ -197,8 +197,8 @@ pub fn flush(
     #[default] chain: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let place = Place { table, family, chain };
-    let Place { table, family, chain } = &place;
+    let place = Chain { table, family, chain };
+    let Chain { table, family, chain } = &place;
     if context.test {
         let message = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
         return Ok(StateReturn::would(&name, message).into());
@@ -210,13 +210,13 @@ pub fn flush(
 }
 
 /// Table, chain and address family of rules.
-struct Place {
+struct Chain {
     table: String,
     family: String,
     chain: String,
 }
 
-impl Place {
+impl Chain {
     fn ask(&self, context: &StateContext, function: &str, more: Map) -> Result<Value, CallError> {
         let mut args = map! {"table" => &self.table, "chain" => &self.chain, "family" => &self.family};
         args.extend(more);
@@ -226,7 +226,7 @@ impl Place {
 
 /// A rule, and whether it is saved to a file.
 struct Rule {
-    place: Place,
+    place: Chain,
     /// Its options in iptables' syntax.
     text: String,
     /// The whole command.
@@ -238,7 +238,7 @@ impl RuleArgs {
     /// Returns the rule that a command adds or deletes in a chain.
     fn rule(self, context: &StateContext, chain: String, command: &str, position: Value) -> Result<Rule, CallError> {
         let RuleArgs { table, family, save, kwargs: options } = self;
-        let place = Place { table, family, chain };
+        let place = Chain { table, family, chain };
         let text = place.ask(context, "build_rule", options.clone())?.to_string();
         if text.starts_with("Error: ") {
             return Err(CallError::Execution(text));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
@@ -19,11 +19,11 @@ mod subnet;
 
 use subnet::Subnet;
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS, hosts::FUNCTIONS],
     states: &[state::FUNCTIONS],
     unavailable: Some(state::unavailable),
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `network`.

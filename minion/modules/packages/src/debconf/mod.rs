@@ -3,15 +3,15 @@
 pub(crate) mod state;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::which;
 use brine_value::{Map, Value, list, map};
 
 use brine_modules_files::cmd::{CommandArgs, Scratch, script_content};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 fn unavailable(context: &Context) -> Option<String> {
     if context.os_family() != "Debian" {

@@ -12,7 +12,7 @@ mod repository;
 pub(crate) mod state;
 mod worktrees;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
@@ -23,11 +23,11 @@ use command::{
 };
 pub use repository::{Git, GitError, strings, with_login};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[FUNCTIONS, config::FUNCTIONS, worktrees::FUNCTIONS],
     states: &[state::FUNCTIONS],
     unavailable: Some(state::unavailable),
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `git`.

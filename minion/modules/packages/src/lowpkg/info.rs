@@ -55,7 +55,7 @@ pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs:
     if let Ok(manager) = manager(context)
         && manager.is_rpm()
     {
-        return Ok(rpm_info::described(context, &rpm_info::Asked::read(&packages, &kwargs))?.into());
+        return Ok(rpm_info::described(context, &rpm_info::InfoQuery::read(&packages, &kwargs))?.into());
     }
     let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
     Ok(described(context, &strings(&packages), failhard)?.into())

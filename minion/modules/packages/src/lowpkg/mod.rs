@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
@@ -14,7 +14,7 @@ use brine_value::{Map, Value, map};
 
 pub(crate) use self::info::described;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `lowpkg`.
 pub static FUNCTIONS: &[Function<Context>] =

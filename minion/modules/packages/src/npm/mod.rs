@@ -6,7 +6,7 @@ pub(crate) mod state;
 
 use std::path::PathBuf;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
@@ -14,7 +14,7 @@ use brine_value::json::from_json;
 use brine_value::{Map, Value};
 use nix::unistd::User;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `npm`.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -22,7 +22,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 
 /// The arguments of `npm.install`.
 #[derive(Debug, brine_function::Args)]
-pub struct Wanted {
+pub struct InstallArgs {
     /// A package, with a version such as `coffee-script@1.0.1`; without any, those of the project.
     pub pkg: Option<String>,
     /// Several packages, instead of `pkg`.
@@ -51,7 +51,7 @@ pub struct Wanted {
 ///     salt '*' npm.install coffee-script
 ///     salt '*' npm.install coffee-script@1.0.1
 #[function]
-pub fn install(context: &Context, #[args] wanted: Wanted) -> CallResult {
+pub fn install(context: &Context, #[args] wanted: InstallArgs) -> CallResult {
     let mut words = vec!["install".to_owned(), "--json".to_owned()];
     // Without messages at all, newer releases print no report either.
     words.extend(wanted.silent.then(|| "--loglevel=error".to_owned()));

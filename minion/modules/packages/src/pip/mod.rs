@@ -7,7 +7,7 @@ pub(crate) mod versions;
 
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::find_program;
@@ -19,7 +19,7 @@ use crate::pip::versions::compare;
 use brine_function::arguments::names;
 use brine_modules_files::cmd::{self, CommandArgs};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pip`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

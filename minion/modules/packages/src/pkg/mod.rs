@@ -18,7 +18,7 @@ pub(crate) mod state;
 mod versions;
 mod zypper;
 
-use brine_context::Room;
+use brine_context::Module;
 
 #[cfg(test)]
 pub use holds::HoldResult;
@@ -34,7 +34,7 @@ pub(crate) use rpm::info as rpm_info;
 pub use versions::resolve;
 pub use versions::{LATEST, newer, or_newer, satisfies};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         apt::keys::FUNCTIONS,
         apt::selections::FUNCTIONS,
@@ -47,5 +47,5 @@ pub(super) static ROOM: Room = Room {
     ],
     states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],
     aggregate: Some(("pkg", state::aggregate)),
-    ..Room::EMPTY
+    ..Module::EMPTY
 };

@@ -254,7 +254,7 @@ pub fn file_dict(context: &Context, #[rest] args: Vec<Value>, #[keywords] _kwarg
 pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] mut kwargs: Map) -> CallResult {
     kwargs.retain(|key, _| !key.as_str().is_some_and(|key| key.starts_with("__")));
     if packages(context)?.is_rpm() {
-        let described = info::described(context, &info::Asked::read(&args, &kwargs))?;
+        let described = info::described(context, &info::InfoQuery::read(&args, &kwargs))?;
         return Ok(described.into_iter().map(|(name, about)| (name, common(about))).collect::<Map>().into());
     }
     let failhard = kwargs.shift_remove("failhard").is_none_or(|fails| fails.is_truthy());

@@ -1,12 +1,12 @@
 //! `pkg_resource`: what the modules of package managers share.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
 use crate::pkg::{named_files, requested};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pkg_resource`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

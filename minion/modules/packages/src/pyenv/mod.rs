@@ -6,14 +6,14 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program, split};
 use brine_host::programs::{argument, program};
 use brine_value::Value;
 use nix::unistd::User;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pyenv`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -116,7 +116,7 @@ pub fn uninstall_python(context: &Context, python: String, runas: Option<String>
 ///     salt '*' pyenv.versions
 #[function]
 pub fn versions(context: &Context, runas: Option<String>) -> CallResult {
-    let output = said(context, runas, &["versions", "--bare"])?;
+    let output = stdout(context, runas, &["versions", "--bare"])?;
     Ok(output.as_str().unwrap_or_default().lines().collect())
 }
 
@@ -129,10 +129,10 @@ pub fn versions(context: &Context, runas: Option<String>) -> CallResult {
 #[function]
 pub fn default(context: &Context, python: Option<String>, runas: Option<String>) -> CallResult {
     let Some(python) = python.filter(|python| !python.is_empty()) else {
-        let output = said(context, runas, &["global"])?;
+        let output = stdout(context, runas, &["global"])?;
         return Ok(output.as_str().unwrap_or_default().trim().into());
     };
-    said(context, runas, &["global", &argument(&python)?])?;
+    stdout(context, runas, &["global", &argument(&python)?])?;
     Ok(true.into())
 }
 
@@ -143,7 +143,7 @@ pub fn default(context: &Context, python: Option<String>, runas: Option<String>)
 ///     salt '*' pyenv.list
 #[function(name = "list")]
 pub fn list_(context: &Context, runas: Option<String>) -> CallResult {
-    let output = said(context, runas, &["install", "--list"])?;
+    let output = stdout(context, runas, &["install", "--list"])?;
     let lines = output.as_str().unwrap_or_default().lines().filter(|line| !line.starts_with("Available versions"));
     Ok(lines.map(str::trim).collect())
 }
@@ -155,7 +155,7 @@ pub fn list_(context: &Context, runas: Option<String>) -> CallResult {
 ///     salt '*' pyenv.rehash
 #[function]
 pub fn rehash(context: &Context, runas: Option<String>) -> CallResult {
-    said(context, runas, &["rehash"])?;
+    stdout(context, runas, &["rehash"])?;
     Ok(true.into())
 }
 
@@ -241,7 +241,7 @@ impl Pyenv {
 }
 
 /// Returns the output of pyenv; False if it is not installed, or failed.
-fn said(context: &Context, runas: Option<String>, words: &[&str]) -> CallResult {
+fn stdout(context: &Context, runas: Option<String>, words: &[&str]) -> CallResult {
     let Some(pyenv) = Pyenv::find(context, runas)? else { return Ok(false.into()) };
     let output = pyenv.run(context, words)?;
     Ok(if output.retcode == 0 { output.stdout.into() } else { false.into() })

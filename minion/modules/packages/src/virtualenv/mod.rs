@@ -2,7 +2,7 @@
 
 pub(crate) mod state;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::find_program;
 use brine_text::shell::quote;
@@ -10,7 +10,7 @@ use brine_value::{Map, Value, map};
 
 use brine_modules_files::cmd::{self, CommandArgs};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `virtualenv`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("virtualenv", [create, get_site_packages]);

@@ -4,7 +4,7 @@ pub(crate) mod state;
 
 use std::time::Duration;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{FromValue, Map, Value, map};
@@ -15,7 +15,7 @@ use brine_modules_files::file::unified;
 /// Seconds until a reply times out.
 const TIMEOUT: u64 = 60;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `beacons`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

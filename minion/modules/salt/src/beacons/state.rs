@@ -19,7 +19,7 @@ pub fn present(
     let mut done = Report::new(&name);
     let arguments = || map! {"name" => &name, "beacon_data" => data.clone(), "test" => context.test};
     match current(context)?.get(name.as_str()) {
-        Some(current) if *current == data => done.say(format!("Job {name} in correct state")),
+        Some(current) if *current == data => done.add_comment(format!("Job {name} in correct state")),
         Some(_) => {
             let report = call(context, "modify", arguments())?;
             if let Some(Value::Map(changes)) = report.get("changes") {
@@ -45,7 +45,7 @@ pub fn absent(
         let report = call(context, "delete", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &report, format!("Removed {name} from beacons"));
     } else {
-        done.say(format!("{name} not configured in beacons"));
+        done.add_comment(format!("{name} not configured in beacons"));
     }
     done.saved(context, save)
 }
@@ -58,7 +58,7 @@ pub fn enabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) -
         let report = call(context, "enable_beacon", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &report, format!("Enabled {name} from beacons"));
     } else {
-        done.say(format!("{name} not a configured beacon"));
+        done.add_comment(format!("{name} not a configured beacon"));
     }
     done.saved(context, false)
 }
@@ -71,7 +71,7 @@ pub fn disabled(context: &StateContext, name: String, #[keywords] _kwargs: Map) 
         let report = call(context, "disable_beacon", map! {"name" => &name, "test" => context.test})?;
         done.take(context, &report, format!("Disabled beacon {name}."));
     } else {
-        done.say(format!("Job {name} is not configured."));
+        done.add_comment(format!("Job {name} is not configured."));
     }
     done.saved(context, false)
 }
@@ -93,7 +93,7 @@ impl Report {
         Report(StateReturn::ok(name, ""))
     }
 
-    fn say(&mut self, comment: impl AsRef<str>) {
+    fn add_comment(&mut self, comment: impl AsRef<str>) {
         if !self.0.comment.is_empty() {
             self.0.comment.push('\n');
         }
@@ -105,14 +105,14 @@ impl Report {
         let result = answer.get("result").is_some_and(Value::is_truthy);
         self.0.result = Some(result);
         let comment = || answer.get("comment").map(ToString::to_string).unwrap_or_default();
-        self.say(if context.test || !result { comment() } else { done });
+        self.add_comment(if context.test || !result { comment() } else { done });
     }
 
     fn saved(mut self, context: &StateContext, save: bool) -> Result<Value, CallError> {
         if save && self.0.result == Some(true) {
             let name = self.0.name.clone();
             if context.test {
-                self.say(format!("Beacon {name} would be saved"));
+                self.add_comment(format!("Beacon {name} would be saved"));
             } else {
                 let report = call(context, "save", Map::new())?;
                 self.take(context, &report, format!("Beacon {name} saved"));

@@ -2,13 +2,13 @@
 
 mod bootstrap;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `config`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -1,6 +1,6 @@
 //! `data`: values that this minion stores, in the file `datastore` of its cache.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 /// Held while the file is read and rewritten: jobs run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `data`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -1,12 +1,12 @@
 //! `defaults`: merges mappings, for formulas.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value, json};
 use brine_yaml::entry_at;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `defaults`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("defaults", [merge, get, deepcopy, update]);

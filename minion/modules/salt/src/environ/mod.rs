@@ -4,12 +4,12 @@
 
 pub(crate) mod state;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 use brine_host::environment::{all, set, variable};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `environ`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("environ", [get, has_value, item, items, setval, setenv]);

@@ -5,11 +5,11 @@ pub(crate) mod state;
 use std::time::Duration;
 
 use brine_context::local_bus::LocalBus;
-use brine_context::{Context, MasterEvent, Room};
+use brine_context::{Context, MasterEvent, Module};
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `event`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);

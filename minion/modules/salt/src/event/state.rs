@@ -55,7 +55,7 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
 /// Fire an event on the master's bus, as `event.send`.
 #[function]
 pub fn fire_master(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    again(context, name, kwargs)
+    call_send(context, name, kwargs)
 }
 
 /// Fire an event only when a watched state has changes.
@@ -69,10 +69,10 @@ pub fn wait(_context: &StateContext, name: String, #[keywords] _kwargs: Map) -> 
 pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let mut kwargs = kwargs;
     kwargs.shift_remove("sfun");
-    again(context, name, kwargs)
+    call_send(context, name, kwargs)
 }
 
-fn again(context: &StateContext, name: String, mut kwargs: Map) -> Result<Value, CallError> {
+fn call_send(context: &StateContext, name: String, mut kwargs: Map) -> Result<Value, CallError> {
     kwargs.insert("name".into(), name.into());
     context.call.minion.states.call(context, "event.send", Args::keyword(kwargs))
 }

@@ -4,7 +4,7 @@ pub(crate) mod state;
 
 use std::path::PathBuf;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map};
@@ -12,7 +12,7 @@ use brine_yaml::{Style, entry_at, traverse};
 
 use crate::config::PathArgs;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `grains`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -6,14 +6,14 @@ pub(crate) mod state;
 use std::time::Instant;
 
 use base64::Engine;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::cancelled_within;
 use brine_host::web;
 use brine_value::json::from_json;
 use brine_value::{FromValue, Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `http`.
 pub static FUNCTIONS: &[Function<Context>] =

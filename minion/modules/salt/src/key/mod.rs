@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use brine_context::{Context, MASTER_KEY, Room};
+use brine_context::{Context, MASTER_KEY, Module};
 use brine_digest::Digest;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `key`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("key", [finger, finger_master]);

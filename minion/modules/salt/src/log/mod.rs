@@ -1,10 +1,10 @@
 //! `log`: writes to the minion's log, from SLS files and templates.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::Value;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `log`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, exception, critical]);

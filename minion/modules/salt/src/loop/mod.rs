@@ -2,6 +2,6 @@
 
 pub(crate) mod state;
 
-use brine_context::Room;
+use brine_context::Module;
 
-pub(super) static ROOM: Room = Room { states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { states: &[state::FUNCTIONS], ..Module::EMPTY };

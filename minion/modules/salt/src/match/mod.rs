@@ -1,13 +1,13 @@
 //! `match`: whether a target matches this minion.
 
-use brine_context::{Context, OwnFacts, Room};
+use brine_context::{Context, Module, OwnFacts};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `match`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

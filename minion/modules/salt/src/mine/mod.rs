@@ -2,13 +2,13 @@
 
 mod docker;
 
-use brine_context::{Context, MINE_FUNCTIONS, Room};
+use brine_context::{Context, MINE_FUNCTIONS, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::config;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS, docker::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS, docker::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `mine`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush, valid]);

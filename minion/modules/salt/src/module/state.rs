@@ -1,7 +1,7 @@
 //! `module`: states that call execution functions.
 
 use brine_context::{Context, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, Param, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_returners::store_in;
 use brine_value::{Map, Value, map};
@@ -75,7 +75,7 @@ impl Call {
 
 /// Returns the required parameters of a function that are missing.
 fn missing(function: &Function<Context>, args: &Args) -> Vec<&'static str> {
-    let required = function.params().into_iter().filter(Param::is_required);
+    let required = function.params().iter().filter(|param| param.is_required());
     let missing = required.skip(args.positional.len()).filter(|param| !args.keyword.contains_key(param.name));
     missing.map(|param| param.name).collect()
 }

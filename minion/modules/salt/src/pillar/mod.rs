@@ -9,7 +9,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_system::files::path_within;
 use brine_value::{Map, Value};
@@ -19,7 +19,7 @@ use super::grains::choose;
 
 const MASK: &str = "**********";
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pillar`.
 pub static FUNCTIONS: &[Function<Context>] =

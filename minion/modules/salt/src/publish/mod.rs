@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 /// Poll interval for returns of a job.
 const AGAIN: Duration = Duration::from_millis(100);
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `publish`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);

@@ -2,17 +2,17 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Function, function, registry};
-use brine_random::Twister;
+use brine_random::MersenneTwister;
 use brine_value::Value;
 use rand::seq::IndexedRandom;
 
 /// Maximum length of a string.
 const MAX_LENGTH: usize = 1 << 20;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `random`.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -70,7 +70,7 @@ pub fn rand_int(
     let span = span.ok_or_else(|| {
         CallError::Execution(format!("range is invalid: expected start <= end, got {start} to {end}"))
     })?;
-    let below = if seed.is_nil() { rand::random_range(0..span) } else { Twister::seeded(&seed).below(span) };
+    let below = if seed.is_nil() { rand::random_range(0..span) } else { MersenneTwister::seeded(&seed).below(span) };
     Ok((start + i64::from(below)).into())
 }
 
@@ -86,7 +86,7 @@ pub fn seed(context: &Context, #[default(10)] range: u32, #[default] hash: Value
     }
     let id = || context.grains().get("id").cloned().unwrap_or_else(|| context.minion.id.as_str().into());
     let from = if hash.is_nil() { id() } else { hash };
-    Ok(Twister::seeded(&from).below(range).into())
+    Ok(MersenneTwister::seeded(&from).below(range).into())
 }
 
 /// Return the digest of a string.
@@ -156,7 +156,7 @@ pub fn shadow_hash(
 
 /// Returns a number of items, seeded or random.
 fn chosen(items: &[Value], count: usize, seed: &Value) -> Result<Value, CallError> {
-    let chosen = Twister::chosen(items, count, seed);
+    let chosen = MersenneTwister::chosen(items, count, seed);
     let none = || CallError::Execution("Sample larger than population or is negative".into());
     Ok(chosen.ok_or_else(none)?.into())
 }

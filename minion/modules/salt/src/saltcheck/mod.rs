@@ -9,7 +9,7 @@ mod tests;
 
 use std::time::Instant;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value, json, map};
 use indexmap::IndexMap;
@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use assertion::Assertion;
 use suite::Suite;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `saltcheck`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -9,16 +9,16 @@ pub mod sync;
 use std::sync::Arc;
 
 use brine_context::jobs::{self, Running, cached_return};
-use brine_context::{Context, Job, Room};
+use brine_context::{Context, Job, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_ids::Jid;
 use brine_value::{Map, Value, msgpack};
 use nix::sys::signal::Signal;
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[FUNCTIONS, orchestration::FUNCTIONS, refresh::FUNCTIONS, sync::FUNCTIONS],
     states: &[state::FUNCTIONS],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `saltutil`.

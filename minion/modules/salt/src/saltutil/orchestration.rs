@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_job::orchestration::{Ask, Called, MasterAccess};
+use brine_job::orchestration::{Called, MasterAccess, OrchestratedJob};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
@@ -134,11 +134,11 @@ pub fn cmd(context: &Context, #[args] args: CmdArgs) -> CallResult {
         ret: args.ret,
         ..PublishRequest::new("", &args.fun, "")
     };
-    let ask = Ask {
+    let ask = OrchestratedJob {
         timeout: args.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
         batch: (!args.batch.is_nil()).then(|| args.batch.to_string()),
         subset: args.subset,
-        ..Ask::new(request)
+        ..OrchestratedJob::new(request)
     };
     let answers = master_of(context, "saltutil.cmd")?.ask(ask).map_err(CallError::Execution)?;
     let mut all = Map::new();

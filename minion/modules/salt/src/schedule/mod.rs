@@ -8,7 +8,7 @@ mod transfer;
 use std::time::Duration;
 
 use brine_context::schedule as own;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_schedule::Schedule;
 use brine_system::files;
@@ -50,7 +50,7 @@ const SHOWN: &[&str] = &[
     "run_after_skip_range",
 ];
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `schedule`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_crypt::PrivateKey;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
@@ -16,7 +16,7 @@ use brine_text::shell::quote;
 use brine_value::{Map, Value, list, map};
 use brine_yaml::Style;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `seed`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("seed", [apply, mkconfig, prep_bootstrap]);

@@ -1,6 +1,6 @@
 //! `slsutil`: merges, serializes and reads data, for authors of SLS files.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::pillar::merge_deep;
 use brine_value::{Map, Value, json};
@@ -10,7 +10,7 @@ mod banner;
 
 use banner::Banner;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `slsutil`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::Value;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sqlite3`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -10,14 +10,14 @@ pub(super) mod show;
 
 use std::path::PathBuf;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
 use brine_state::{NoPillar, Options, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         FUNCTIONS,
         crate::saltutil::orchestration::STATE,
@@ -28,7 +28,7 @@ pub(super) static ROOM: Room = Room {
         requests::FUNCTIONS,
         show::FUNCTIONS,
     ],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `state`.

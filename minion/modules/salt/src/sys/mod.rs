@@ -2,7 +2,7 @@
 
 mod schema;
 
-use brine_context::{Context, Room, runners, suggest};
+use brine_context::{Context, Module, runners, suggest};
 use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
 use brine_returners::{BACKENDS, Backend, BackendOption};
 use brine_sls::render::RENDERERS;
@@ -10,7 +10,7 @@ use brine_text::glob::fnmatch;
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sys`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -346,7 +346,7 @@ fn names<C: 'static>(functions: impl Iterator<Item = &'static Function<C>>, want
 fn specs<C: 'static>(registry: &Registry<C>, module: &str) -> Value {
     let asked = |name: &str| module.is_empty() || fnmatch(module, name) || name.starts_with(&format!("{module}."));
     let found = registry.iter().filter(|function| asked(&function.full_name()));
-    Value::Map(found.map(|function| (function.full_name().into(), spec(&function.params()).into())).collect())
+    Value::Map(found.map(|function| (function.full_name().into(), spec(function.params()).into())).collect())
 }
 
 /// Returns parameters in the form of Python's argspec.

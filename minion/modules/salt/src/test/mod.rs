@@ -8,12 +8,12 @@ mod versions;
 use std::sync::Arc;
 use std::time::Instant;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, list, map, python};
 use sha2::{Digest, Sha256};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `test`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -8,7 +8,7 @@ use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Value, map};
 
-use super::keyring::{Done, HomeArgs, Keyring};
+use super::keyring::{HomeArgs, Keyring, Outcome};
 use super::{checked_names, names, passphrase};
 
 /// Execution functions of `gpg` about data.
@@ -179,7 +179,7 @@ impl Signature {
     }
 }
 
-fn signatures(done: &Done) -> Vec<Signature> {
+fn signatures(done: &Outcome) -> Vec<Signature> {
     let mut found: Vec<Signature> = Vec::new();
     for (name, rest) in &done.status {
         if name == "NEWSIG" {
@@ -342,7 +342,7 @@ pub fn decrypt(context: &Context, #[args] args: DecryptArgs) -> CallResult {
     finished(done.output.stdout, args.output.as_deref(), args.bare, "Decrypted data")
 }
 
-fn failed(context: &Context, done: &Done, bare: bool, what: &str) -> Value {
+fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
     tracing::error!(jid = context.job.jid, "gpg: {what}: {}", done.errors());
     if bare {
         return false.into();

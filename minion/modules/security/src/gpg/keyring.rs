@@ -32,12 +32,12 @@ pub(super) struct Keyring<'a> {
 }
 
 /// The result of a run: its output, and the lines of status that it wrote.
-pub(super) struct Done {
+pub(super) struct Outcome {
     pub output: Output,
     pub status: Vec<(String, String)>,
 }
 
-impl Done {
+impl Outcome {
     /// Returns the rest of the first line of status with a name.
     pub fn status(&self, name: &str) -> Option<&str> {
         self.status.iter().find(|(known, _)| known == name).map(|(_, rest)| rest.as_str())
@@ -76,7 +76,7 @@ impl<'a> Keyring<'a> {
     }
 
     /// Runs `gpg` with these arguments and this input, and without questions.
-    pub fn run(&self, words: &[&str], passphrase: Option<&str>, input: Option<&str>) -> Result<Done, CallError> {
+    pub fn run(&self, words: &[&str], passphrase: Option<&str>, input: Option<&str>) -> Result<Outcome, CallError> {
         let home = self.home.display().to_string();
         let mut all = vec!["gpg", "--homedir", &home, "--batch", "--no-tty", "--status-fd", "2"];
         if let Some(keyring) = &self.keyring {
@@ -102,7 +102,7 @@ impl<'a> Keyring<'a> {
             let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
             (name.to_owned(), rest.to_owned())
         });
-        Ok(Done { status: status.collect(), output })
+        Ok(Outcome { status: status.collect(), output })
     }
 
     /// Returns the public or the secret keys.

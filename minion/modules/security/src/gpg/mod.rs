@@ -15,15 +15,18 @@ pub(crate) mod state;
 mod tests;
 mod transfer;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
 use keyring::{HomeArgs, Keyring};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, transfer::FUNCTIONS, data::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[FUNCTIONS, transfer::FUNCTIONS, data::FUNCTIONS],
+    states: &[state::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `gpg` about keys.
 pub static FUNCTIONS: &[Function<Context>] =

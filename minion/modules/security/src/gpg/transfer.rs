@@ -7,7 +7,7 @@ use brine_system::files;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
-use super::keyring::{self, Done, HomeArgs, Keyring};
+use super::keyring::{self, HomeArgs, Keyring, Outcome};
 use super::{checked_names, data, passphrase};
 
 /// Execution functions of `gpg` that move keys.
@@ -87,7 +87,7 @@ fn selected(
 }
 
 /// Reads the result of an import.
-fn imported(done: &Done) -> Map {
+fn imported(done: &Outcome) -> Map {
     let fingerprints: Vec<Value> = done
         .status
         .iter()

@@ -5,13 +5,16 @@ mod policies;
 pub(crate) mod state;
 
 use brine_context::programs::{run, succeeds};
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, mode::FUNCTIONS, policies::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[FUNCTIONS, mode::FUNCTIONS, policies::FUNCTIONS],
+    states: &[state::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `selinux`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

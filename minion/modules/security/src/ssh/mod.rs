@@ -8,7 +8,7 @@ pub(crate) mod state;
 
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::{Account, Accounts};
 use brine_value::{Map, Value};
@@ -17,8 +17,11 @@ use indexmap::IndexMap;
 use authorized::{Key, Outcome};
 use brine_modules_files::cmd::{self, CommandArgs};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS], states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[FUNCTIONS],
+    states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `ssh`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -3,11 +3,11 @@
 use brine_function::CallError;
 use brine_value::{Map, Value};
 use brine_x509::{
-    Certificate, Entry, Extension, Issuer, LONG_NAMES, Name, Place, Plan, PrivateKey, PublicKey, RequestPlan,
+    AllowedIn, Certificate, Entry, Extension, Issuer, LONG_NAMES, Name, Plan, PrivateKey, PublicKey, RequestPlan,
     RevocationPlan, attribute_names, digest, known, named, now, parse_time, serial_number,
 };
 
-use super::source::{self, Reach, execution, failed};
+use super::source::{self, SourceAccess, execution, failed};
 use super::{DAY, in_days};
 
 /// A certificate that can be signed, or compared with one that exists.
@@ -80,7 +80,7 @@ fn subject(args: &Map) -> Result<Name, CallError> {
 }
 
 /// Builds a certificate. With `remote`, another minion has the key that signs it.
-pub fn certificate(args: &Map, reach: Reach, remote: bool) -> Result<Built, CallError> {
+pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Built, CallError> {
     let passphrase = |name: &str| text(args, name);
     let signing_key = match get(args, "signing_private_key") {
         _ if remote => None,
@@ -105,7 +105,7 @@ pub fn certificate(args: &Map, reach: Reach, remote: bool) -> Result<Built, Call
         }
         (None, None) => return Err(execution("the signing policy is invalid: it has no signing_cert")),
         (Some(_), _) => {
-            if let Some(key) = get(args, "private_key").filter(|_| reach == Reach::Files) {
+            if let Some(key) = get(args, "private_key").filter(|_| reach == SourceAccess::Files) {
                 let key = source::private_key(key, passphrase("private_key_passphrase").as_deref())?;
                 public(private_key.insert(key))?
             } else if let Some(key) = get(args, "public_key") {
@@ -142,7 +142,7 @@ pub fn certificate(args: &Map, reach: Reach, remote: bool) -> Result<Built, Call
         }
     }
     if let Some(request) = &request {
-        for one in known().iter().filter(|one| one.place == Place::Certificate) {
+        for one in known().iter().filter(|one| one.place == AllowedIn::Certificate) {
             let is_set = args.contains_key(&Value::from(one.name));
             let requested = request.extensions.iter().find(|extension| extension.oid == one.oid && !is_set);
             extensions.extend(requested.cloned());
@@ -167,7 +167,7 @@ pub fn request(args: &Map) -> Result<(RequestPlan, PrivateKey, brine_x509::Diges
     let public = key.public().map_err(failed)?;
     let issuer = Issuer { subject: Some(&public), ..Issuer::default() };
     let mut extensions = Vec::new();
-    for one in known().iter().filter(|one| one.place == Place::Certificate) {
+    for one in known().iter().filter(|one| one.place == AllowedIn::Certificate) {
         if let Some(value) = args.get(&Value::from(one.name)).filter(|value| !value.is_nil()) {
             extensions.push(Extension::build(one.name, value, &issuer).map_err(failed)?);
         }
@@ -211,7 +211,7 @@ pub fn revocation_list(args: &ListArgs<'_>) -> Result<(RevocationPlan, PrivateKe
     let mut extensions = Vec::new();
     for (name, value) in args.extensions {
         let name = name.to_string();
-        if named(&name).is_some_and(|one| matches!(one.place, Place::List | Place::Both)) {
+        if named(&name).is_some_and(|one| matches!(one.place, AllowedIn::List | AllowedIn::Both)) {
             extensions.push(Extension::build(&name, value, &issuer).map_err(failed)?);
         } else {
             tracing::warn!(extension = name, "an extension of a revocation list is ignored: it is not known");
@@ -257,7 +257,7 @@ fn entry(one: &Map, issuer: &Issuer<'_>, include_expired: bool) -> Result<Option
     let mut extensions = Vec::new();
     for (name, value) in one.get(&Value::from("extensions")).and_then(Value::as_map).into_iter().flatten() {
         let name = name.to_string();
-        if named(&name).is_some_and(|one| one.place == Place::Entry) {
+        if named(&name).is_some_and(|one| one.place == AllowedIn::Entry) {
             extensions.push(Extension::build(&name, value, issuer).map_err(failed)?);
         } else {
             tracing::warn!(extension = name, "an extension of a revoked certificate is ignored: it is not known");

@@ -10,7 +10,7 @@ use brine_x509::{Certificate, Encoding, PrivateKey, digest};
 
 use super::build::{self, ListArgs, get, with_short_names};
 use super::encode::{self, Encoded, Pkcs12};
-use super::source::{self, Reach, execution, failed};
+use super::source::{self, SourceAccess, execution, failed};
 use super::{no_others, policy};
 
 /// Execution functions of `x509` that create.
@@ -116,7 +116,7 @@ pub fn new_certificate(
     if encoding == Encoding::Pkcs12 && get(&args, "private_key").is_none() && get(&args, "signing_cert").is_some() {
         return Err(execution("Creating a PKCS12-encoded certificate without embedded private key is unsupported"));
     }
-    let built = build::certificate(&args, Reach::Files, false)?;
+    let built = build::certificate(&args, SourceAccess::Files, false)?;
     let certificate = built.sign()?;
     policy::copy(&certificate, &args)?;
     Ok((certificate, built.private_key))

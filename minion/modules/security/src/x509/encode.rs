@@ -7,7 +7,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::Value;
 use brine_x509::{Certificate, Container, Encoding, PrivateKey};
 
-use super::source::{self, Reach, execution, failed};
+use super::source::{self, SourceAccess, execution, failed};
 
 /// Execution functions of `x509` that encode.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -162,7 +162,7 @@ pub fn encode_csr(
     #[default(false)] raw: bool,
 ) -> CallResult {
     let is_text = is_pem(&encoding)?;
-    let request = source::request(&csr, Reach::Files)?;
+    let request = source::request(&csr, SourceAccess::Files)?;
     let bytes = if is_text { request.to_pem().into_bytes() } else { request.der().to_vec() };
     Ok(Encoded { bytes, is_text }.returned(raw))
 }

@@ -24,17 +24,17 @@ mod tests;
 
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 use brine_x509::now;
 
-use source::{Reach, execution, failed, is_file};
+use source::{SourceAccess, execution, failed, is_file};
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[FUNCTIONS, create::FUNCTIONS, encode::FUNCTIONS, pems::FUNCTIONS, policy::FUNCTIONS],
     states: &[state::FUNCTIONS],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `x509` that read and verify.
@@ -123,7 +123,7 @@ pub fn read_certificate(_context: &Context, certificate: Value) -> CallResult {
 #[function]
 pub fn read_certificates(_context: &Context, glob_path: String) -> CallResult {
     let read = |path: &Path| {
-        let loaded = source::stored_certificate(&path.display().to_string().into(), None, Reach::Files).ok()?;
+        let loaded = source::stored_certificate(&path.display().to_string().into(), None, SourceAccess::Files).ok()?;
         Some(Value::from(loaded.certificate.details().ok()?))
     };
     Ok(pems::each(&glob_path, read)?.into())
@@ -146,7 +146,7 @@ pub fn read_crl(_context: &Context, crl: Value) -> CallResult {
 ///     salt '*' x509.read_csr /etc/pki/mycert.csr
 #[function]
 pub fn read_csr(_context: &Context, csr: Value) -> CallResult {
-    Ok(source::request(&csr, Reach::Files)?.details().map_err(failed)?.into())
+    Ok(source::request(&csr, SourceAccess::Files)?.details().map_err(failed)?.into())
 }
 
 /// Return the size of a private key in bits; None for Ed25519.

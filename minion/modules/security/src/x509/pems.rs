@@ -9,7 +9,7 @@ use brine_text::glob::Glob;
 use brine_value::{Map, Value};
 use fancy_regex::Regex;
 
-use super::source::{Reach, bytes, execution, read_file};
+use super::source::{SourceAccess, bytes, execution, read_file};
 
 /// Execution functions of `x509` about text in PEM.
 pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_pem_entries, get_pem_entry, write_pem]);
@@ -68,7 +68,7 @@ pub fn write(text: &str, path: &str, overwrite: bool, pem_type: Option<&str>) ->
 
 /// Returns the first PEM entry of a type, which is a regular expression, with its line breaks corrected.
 pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError> {
-    let text = String::from_utf8(bytes(source, Reach::Files)?).map_err(|_| execution("PEM text not valid"))?;
+    let text = String::from_utf8(bytes(source, SourceAccess::Files)?).map_err(|_| execution("PEM text not valid"))?;
     let mut text = text.replace("\\n", "\n");
     if text.lines().count() == 1 && text.starts_with("-----") && text.ends_with("-----") {
         // The mine returns an entry on one line.

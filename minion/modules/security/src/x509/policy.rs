@@ -12,7 +12,7 @@ use brine_value::{Map, Value, list, map};
 use brine_x509::{Certificate, pretty_hex};
 
 use super::build::{self, get, has_attributes, with_short_names};
-use super::source::{self, Reach, execution, failed};
+use super::source::{self, SourceAccess, execution, failed};
 
 /// Execution functions of `x509` about signing policies.
 pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_signing_policy, sign_remote_certificate]);
@@ -105,7 +105,7 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
     }
     let args = merged(policy, kwargs);
     let signed = || {
-        let certificate = build::certificate(&args, Reach::Data, false)?.sign()?;
+        let certificate = build::certificate(&args, SourceAccess::Data, false)?.sign()?;
         copy(&certificate, &args)?;
         Ok(Value::Bytes(certificate.der().to_vec()))
     };
@@ -155,7 +155,7 @@ pub fn resolved(context: &Context, name: Option<&str>, ca_server: Option<&str>) 
                 _ => Map::new(),
             };
             if let Some(certificate) = policy.get_mut(&Value::from("signing_cert")) {
-                let loaded = source::stored_certificate(certificate, None, Reach::Data)?;
+                let loaded = source::stored_certificate(certificate, None, SourceAccess::Data)?;
                 *certificate = loaded.certificate.to_pem().into();
             }
             policy
@@ -221,7 +221,7 @@ pub fn request(context: &Context, server: &str, policy: &str, mut args: Map) -> 
             None => None,
         },
     };
-    let csr = get(&args, "csr").map(|csr| source::request(csr, Reach::Files)).transpose()?;
+    let csr = get(&args, "csr").map(|csr| source::request(csr, SourceAccess::Files)).transpose()?;
     for name in OWN {
         args.shift_remove(&Value::from(name));
     }
@@ -232,7 +232,7 @@ pub fn request(context: &Context, server: &str, policy: &str, mut args: Map) -> 
         args.insert("csr".into(), Value::Bytes(csr.der().to_vec()));
     }
     let reply = ask(context, server, policy, args, false)?;
-    let loaded = source::stored_certificate(&reply, None, Reach::Data);
+    let loaded = source::stored_certificate(&reply, None, SourceAccess::Data);
     loaded
         .map(|loaded| loaded.certificate)
         .map_err(|_| execution(format!("ca_server did not return a certificate: {reply}")))

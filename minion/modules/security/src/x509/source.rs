@@ -15,7 +15,7 @@ const MAX_FILE: u64 = 16 << 20;
 
 /// What an argument may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum SourceAccess {
     /// Files of this host, too.
     Files,
     /// Only the data itself: for requests of other minions, which must not make this one read its files.
@@ -49,14 +49,14 @@ pub fn read_file(path: &Path) -> Result<Vec<u8>, CallError> {
 }
 
 /// Returns the bytes that an argument refers to.
-pub fn bytes(value: &Value, reach: Reach) -> Result<Vec<u8>, CallError> {
+pub fn bytes(value: &Value, reach: SourceAccess) -> Result<Vec<u8>, CallError> {
     let unknown = || {
         let forms = "You need to pass an existing file, (PEM|hex|base64)-encoded string or raw bytes.";
         execution(format!("Could not load provided source. {forms}"))
     };
     match value {
         Value::Bytes(bytes) => Ok(bytes.clone()),
-        Value::Str(path) if reach == Reach::Files && is_file(value) => read_file(Path::new(path)),
+        Value::Str(path) if reach == SourceAccess::Files && is_file(value) => read_file(Path::new(path)),
         Value::Str(text) => {
             let base64 = |text: &str| {
                 let packed = text.split_ascii_whitespace().collect::<String>();
@@ -87,13 +87,13 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Loads a certificate with what is stored beside it.
-pub fn stored_certificate(value: &Value, password: Option<&str>, reach: Reach) -> Result<Loaded, CallError> {
+pub fn stored_certificate(value: &Value, password: Option<&str>, reach: SourceAccess) -> Result<Loaded, CallError> {
     Certificate::load(&bytes(value, reach)?, password).map_err(failed)
 }
 
 /// Loads a certificate.
 pub fn certificate(value: &Value) -> Result<Certificate, CallError> {
-    Ok(stored_certificate(value, None, Reach::Files)?.certificate)
+    Ok(stored_certificate(value, None, SourceAccess::Files)?.certificate)
 }
 
 /// Loads a private key.
@@ -103,22 +103,22 @@ pub fn private_key(value: &Value, password: Option<&str>) -> Result<PrivateKey, 
 
 /// Loads a private key with the form in which it was stored.
 pub fn stored_key(value: &Value, password: Option<&str>) -> Result<LoadedKey, CallError> {
-    PrivateKey::load(&bytes(value, Reach::Files)?, password).map_err(failed)
+    PrivateKey::load(&bytes(value, SourceAccess::Files)?, password).map_err(failed)
 }
 
 /// Loads a signing request.
-pub fn request(value: &Value, reach: Reach) -> Result<Request, CallError> {
+pub fn request(value: &Value, reach: SourceAccess) -> Result<Request, CallError> {
     Ok(Request::load(&bytes(value, reach)?).map_err(failed)?.0)
 }
 
 /// Loads a revocation list.
 pub fn revocation_list(value: &Value) -> Result<RevocationList, CallError> {
-    Ok(RevocationList::load(&bytes(value, Reach::Files)?).map_err(failed)?.0)
+    Ok(RevocationList::load(&bytes(value, SourceAccess::Files)?).map_err(failed)?.0)
 }
 
 /// Derives a public key from a public key, a certificate, a private key or a signing request.
 pub fn public_key(value: &Value, password: Option<&str>) -> Result<PublicKey, CallError> {
-    let bytes = bytes(value, Reach::Files)?;
+    let bytes = bytes(value, SourceAccess::Files)?;
     if let Ok(key) = PublicKey::load(&bytes) {
         return Ok(key);
     }
@@ -140,5 +140,5 @@ pub fn public_key(value: &Value, password: Option<&str>) -> Result<PublicKey, Ca
 
 /// Loads a public key, of no other structure.
 pub fn public_key_only(value: &Value) -> Result<PublicKey, CallError> {
-    PublicKey::load(&bytes(value, Reach::Files)?).map_err(failed)
+    PublicKey::load(&bytes(value, SourceAccess::Files)?).map_err(failed)
 }

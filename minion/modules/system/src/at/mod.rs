@@ -3,7 +3,7 @@
 pub(crate) mod state;
 
 use brine_context::programs::run as run_words;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
@@ -11,7 +11,7 @@ use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `at`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("at", [atq, atrm, at, atc, jobcheck]);

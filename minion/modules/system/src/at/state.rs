@@ -11,7 +11,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("at", [present, abse
 
 /// A job.
 #[derive(Debug, brine_function::Args)]
-pub struct Wanted {
+pub struct PresentArgs {
     /// The command, unless `job` is set.
     name: String,
     /// The time, as `at` reads it.
@@ -29,7 +29,7 @@ pub struct Wanted {
 
 /// Add a job.
 #[function]
-pub fn present(context: &StateContext, #[args] wanted: Wanted) -> CallResult {
+pub fn present(context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
     added(context, wanted)
 }
 
@@ -65,21 +65,21 @@ pub fn absent(context: &StateContext, name: String, jobid: Option<Value>, #[keyw
 
 /// Add a job when a watched state has changed.
 #[function]
-pub fn watch(_context: &StateContext, #[args] wanted: Wanted) -> CallResult {
+pub fn watch(_context: &StateContext, #[args] wanted: PresentArgs) -> CallResult {
     Ok(StateReturn::ok(&wanted.name, "").into())
 }
 
 /// Add the job of `at.watch`, whose watched state has changed.
 #[function]
-pub fn mod_watch(context: &StateContext, #[args] wanted: Wanted, #[keywords] kwargs: Map) -> CallResult {
+pub fn mod_watch(context: &StateContext, #[args] wanted: PresentArgs, #[keywords] kwargs: Map) -> CallResult {
     if kwargs.get("sfun").and_then(Value::as_str) != Some("watch") {
         return Ok(StateReturn::failed(&wanted.name, "").into());
     }
     added(context, wanted)
 }
 
-fn added(context: &StateContext, wanted: Wanted) -> CallResult {
-    let Wanted { name, timespec, tag, user, job, unique_tag } = wanted;
+fn added(context: &StateContext, wanted: PresentArgs) -> CallResult {
+    let PresentArgs { name, timespec, tag, user, job, unique_tag } = wanted;
     let job = job.filter(|job| !job.is_empty()).unwrap_or_else(|| name.clone());
     let tag = tag.filter(|tag| !tag.is_empty());
     if context.test {

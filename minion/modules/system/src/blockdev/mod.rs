@@ -4,14 +4,14 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Room, StateContext, StateReturn};
+use brine_context::{Module, StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 use crate::disk::devices::attributes_of;
 
-pub(super) static ROOM: Room = Room { states: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPTY };
 
 /// State functions of `blockdev`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("blockdev", [tuned, formatted]);

@@ -3,7 +3,7 @@
 pub(crate) mod state;
 mod tab;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::Accounts;
 use brine_host::process::Output;
@@ -11,10 +11,10 @@ use brine_host::programs::{argument, program, which};
 use brine_value::Value;
 
 use brine_modules_files::cmd::{self, Scratch};
-pub use tab::{Desired, Job, Tab, When};
+pub use tab::{CronTime, Desired, Job, Tab};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 fn unavailable(_context: &Context) -> Option<String> {
     which("crontab").is_none().then(|| "cron module could not be loaded".into())
@@ -101,7 +101,7 @@ pub fn set_special(
     identifier: Option<String>,
 ) -> CallResult {
     let (comment, identifier) = (comment.as_deref(), identifier.as_deref());
-    let wanted = Desired { when: When::Special(special), command: &cmd, identifier, comment, commented };
+    let wanted = Desired { when: CronTime::Special(special), command: &cmd, identifier, comment, commented };
     Ok(set(context, &user, &wanted)?.into())
 }
 
@@ -138,7 +138,7 @@ pub struct SetJobArgs {
 ///     salt '*' cron.set_job root '*' '*' '*' '*' 1 /usr/local/weekly
 #[function]
 pub fn set_job(context: &Context, #[args] args: SetJobArgs) -> CallResult {
-    let when = When::times([&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek]);
+    let when = CronTime::times([&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek]);
     let (comment, identifier) = (args.comment.as_deref(), args.identifier.as_deref());
     Ok(set(context, &args.user, &Desired { when, command: &args.cmd, identifier, comment, commented: args.commented })?
         .into())
@@ -366,7 +366,7 @@ pub fn remove_special(
     identifier: Option<&str>,
 ) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
-    let when = special.map(When::Special);
+    let when = special.map(CronTime::Special);
     let is_meant = |job: &Job| job.is_meant(command, identifier) && when.as_ref().is_none_or(|when| *when == job.when);
     let removed = tab.special.iter().position(is_meant).map(|at| tab.special.remove(at));
     write(context, user, &tab, removed.map_or(Outcome::Absent, |_| Outcome::Removed))

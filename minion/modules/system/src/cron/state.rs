@@ -5,7 +5,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{Map, Value, map};
 
-use crate::cron::{self, Desired, Job, Outcome, When};
+use crate::cron::{self, CronTime, Desired, Job, Outcome};
 use brine_modules_files::cmd::Scratch;
 use brine_modules_files::file::{content, difference};
 
@@ -52,7 +52,7 @@ pub struct PresentArgs {
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
     let name = args.name.trim();
     let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
-    let when = args.special.map_or_else(|| When::times(times), When::Special);
+    let when = args.special.map_or_else(|| CronTime::times(times), CronTime::Special);
     let identifier = known_by(&args.identifier, name);
     let wanted = Desired {
         when,
@@ -71,7 +71,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
         .into());
     }
     let tab = cron::read(&context.call, &args.user)?;
-    let jobs = if matches!(wanted.when, When::Special(_)) { &tab.special } else { &tab.jobs };
+    let jobs = if matches!(wanted.when, CronTime::Special(_)) { &tab.special } else { &tab.jobs };
     let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
     Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
 }
@@ -90,7 +90,7 @@ pub fn absent(
     let identifier = known_by(&identifier, name);
     if context.test {
         let tab = cron::read(&context.call, &user)?;
-        let when = special.map(When::Special);
+        let when = special.map(CronTime::Special);
         let jobs = if when.is_some() { &tab.special } else { &tab.jobs };
         let is_it =
             |job: &Job| job.is_meant(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);

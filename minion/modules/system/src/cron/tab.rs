@@ -15,7 +15,7 @@ const FIELDS: [&str; 5] = ["minute", "hour", "daymonth", "month", "dayweek"];
 
 /// The time of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum When {
+pub enum CronTime {
     /// Minute, hour, day of the month, month, day of the week.
     Times([String; 5]),
     /// A special time such as `@daily`.
@@ -26,7 +26,7 @@ pub enum When {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Time.
-    pub when: When,
+    pub when: CronTime,
     /// Command.
     pub command: String,
     /// Identifier, by which it is managed.
@@ -41,7 +41,7 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Desired<'w> {
     /// Time.
-    pub when: When,
+    pub when: CronTime,
     /// Command.
     pub command: &'w str,
     /// Identifier, by which it is managed.
@@ -65,15 +65,15 @@ pub struct Tab {
     pub special: Vec<Job>,
 }
 
-impl When {
+impl CronTime {
     /// Returns the times in lower case.
     pub fn times(fields: [&Value; 5]) -> Self {
-        When::Times(fields.map(|field| field.to_string().to_lowercase()))
+        CronTime::Times(fields.map(|field| field.to_string().to_lowercase()))
     }
 
-    fn differs(&self, wanted: &When) -> bool {
+    fn differs(&self, wanted: &CronTime) -> bool {
         match (self, wanted) {
-            (When::Times(have), When::Times(wanted)) => {
+            (CronTime::Times(have), CronTime::Times(wanted)) => {
                 have.iter().zip(wanted).any(|(have, wanted)| field_differs(have, wanted))
             }
             (have, wanted) => have != wanted,
@@ -81,10 +81,10 @@ impl When {
     }
 
     /// Returns these times, with those of the old job where they satisfy them, and with random ones chosen.
-    fn chosen(&self, old: Option<&When>) -> Self {
-        let When::Times(wanted) = self else { return self.clone() };
+    fn chosen(&self, old: Option<&CronTime>) -> Self {
+        let CronTime::Times(wanted) = self else { return self.clone() };
         let mut fields = wanted.clone();
-        if let Some(When::Times(old)) = old {
+        if let Some(CronTime::Times(old)) = old {
             for (field, old) in fields.iter_mut().zip(old).filter(|(field, old)| !field_differs(old, field)) {
                 field.clone_from(old);
             }
@@ -104,7 +104,7 @@ impl When {
                 *field = rand::random_range(from.min(to)..=from.max(to)).to_string();
             }
         }
-        When::Times(fields)
+        CronTime::Times(fields)
     }
 }
 
@@ -134,7 +134,7 @@ impl Job {
 
     /// Whether it runs at these times; unset ones match.
     pub fn runs_at(&self, times: [Option<&str>; 5]) -> bool {
-        let When::Times(have) = &self.when else { return false };
+        let CronTime::Times(have) = &self.when else { return false };
         have.iter().zip(times).all(|(have, wanted)| match wanted {
             None => true,
             Some(wanted) if wanted.eq_ignore_ascii_case("random") => have != "*",
@@ -145,10 +145,10 @@ impl Job {
     /// Returns the job as in `cron.list_tab`.
     pub fn describe(&self) -> Map {
         let mut report = match &self.when {
-            When::Times(times) => {
+            CronTime::Times(times) => {
                 FIELDS.into_iter().zip(times).map(|(name, time)| (name.into(), time.into())).collect()
             }
-            When::Special(word) => map! {"spec" => word},
+            CronTime::Special(word) => map! {"spec" => word},
         };
         report.extend(map! {
             "identifier" => self.identifier.as_deref(),
@@ -172,8 +172,8 @@ impl Job {
             text.push('\n');
         }
         let when = match &self.when {
-            When::Times(times) => times.join(" "),
-            When::Special(word) => word.clone(),
+            CronTime::Times(times) => times.join(" "),
+            CronTime::Special(word) => word.clone(),
         };
         let disabled = if self.commented { DISABLED } else { "" };
         format!("{text}{disabled}{when} {}\n", self.command)
@@ -200,7 +200,7 @@ impl Tab {
             } else if let Some((name, value)) = variable(line) {
                 tab.env.push((name.to_owned(), value.to_owned()));
             } else if let Some((when, command)) = job(line) {
-                let list = if matches!(when, When::Special(_)) { &mut tab.special } else { &mut tab.jobs };
+                let list = if matches!(when, CronTime::Special(_)) { &mut tab.special } else { &mut tab.jobs };
                 list.push(Job { when, command, identifier: identifier.take(), comment: comment.take(), commented });
             }
         }
@@ -256,7 +256,7 @@ impl Tab {
             comment: comment.or_else(|| old.as_ref()?.comment.clone()),
             commented: wanted.commented,
         };
-        let list = if matches!(job.when, When::Special(_)) { &mut self.special } else { &mut self.jobs };
+        let list = if matches!(job.when, CronTime::Special(_)) { &mut self.special } else { &mut self.jobs };
         list.push(job);
         Some(old.is_some())
     }
@@ -289,15 +289,15 @@ fn variable(line: &str) -> Option<(&str, &str)> {
     line.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains(' ') && !name.starts_with('@'))
 }
 
-fn job(line: &str) -> Option<(When, String)> {
+fn job(line: &str) -> Option<(CronTime, String)> {
     if line.starts_with('@') {
         let words: Vec<&str> = line.split_whitespace().collect();
         let (word, command) = words.split_first().filter(|(_, command)| !command.is_empty())?;
-        return Some((When::Special((*word).to_owned()), command.join(" ")));
+        return Some((CronTime::Special((*word).to_owned()), command.join(" ")));
     }
     let words: Vec<&str> = line.splitn(6, ' ').collect();
     let [minute, hour, day, month, weekday, command] = words[..] else { return None };
-    Some((When::Times([minute, hour, day, month, weekday].map(str::to_owned)), command.to_owned()))
+    Some((CronTime::Times([minute, hour, day, month, weekday].map(str::to_owned)), command.to_owned()))
 }
 
 #[cfg(test)]
@@ -309,7 +309,7 @@ mod tests {
 
     fn desired<'w>(when: &str, command: &'w str, identifier: Option<&'w str>) -> Desired<'w> {
         let fields: Vec<String> = when.split(' ').map(str::to_owned).collect();
-        let when = <[String; 5]>::try_from(fields).map_or_else(|_| When::Special(when.to_owned()), When::Times);
+        let when = <[String; 5]>::try_from(fields).map_or_else(|_| CronTime::Special(when.to_owned()), CronTime::Times);
         Desired { when, command, identifier, comment: None, commented: false }
     }
 
@@ -345,7 +345,7 @@ mod tests {
     fn unset_fields_are_kept_and_random_ones_chosen() {
         let mut tab = Tab::parse(TEXT);
         tab.set(&desired("random random random 2 9:8", "other", Some("x")));
-        let Some(Job { when: When::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };
+        let Some(Job { when: CronTime::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };
         assert_eq!(comment.as_deref(), Some("why\nso"));
         assert_eq!(times[..4], ["1", "2", "3", "2"]);
         assert!(["8", "9"].contains(&times[4].as_str()), "{times:?}");

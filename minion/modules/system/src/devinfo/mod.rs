@@ -5,13 +5,13 @@ mod report;
 use std::collections::BTreeSet;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `devinfo`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("devinfo", [filter, hwinfo]);

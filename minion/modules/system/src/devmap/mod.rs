@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `devmap`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("devmap", [multipath_list, multipath_flush]);

@@ -1,12 +1,12 @@
 //! `extfs`: file systems of the types ext2, ext3 and ext4.
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `extfs`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("extfs", [mkfs, tune, attributes, blocks, dump]);

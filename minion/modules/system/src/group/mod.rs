@@ -3,7 +3,7 @@
 pub(crate) mod state;
 
 use brine_context::programs::succeeds;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 use brine_host::accounts::Accounts;
 use brine_host::programs::argument;
@@ -12,7 +12,7 @@ use brine_value::{Map, Value};
 use super::user::{describe_group, local_program};
 use brine_function::arguments::names;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `group`.
 pub static FUNCTIONS: &[Function<Context>] =

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
@@ -10,7 +10,7 @@ use brine_modules_files::cmd::Scratch;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `incron`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -36,7 +36,7 @@ pub fn present(
     let loadable = kmod::loadable();
     let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
     sentences.extend(listed(&cannot, "is unavailable", "are unavailable"));
-    let work = Work::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
+    let work = Progress::of(context, &can, "kmod.load", map! {"persist" => persist}, "loaded")?;
     sentences.extend(work.report("Loaded", "load"));
     let result = cannot.is_empty() && work.failed.is_empty();
     let done = StateReturn { result: Some(result), ..StateReturn::ok(&name, sentences.join("\n")) };
@@ -67,7 +67,7 @@ pub fn absent(
         return Ok(StateReturn::would(&name, sentences).into());
     }
     let how = map! {"persist" => persist, "comment" => comment};
-    let work = Work::of(context, &there, "kmod.remove", how, "removed")?;
+    let work = Progress::of(context, &there, "kmod.remove", how, "removed")?;
     let sentences = work.report("Removed", "remove").join("\n");
     let done = StateReturn { result: Some(work.failed.is_empty()), ..StateReturn::ok(&name, sentences) };
     Ok(done.with_changes(work.changes).into())
@@ -90,14 +90,14 @@ fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
 }
 
 /// Changes and failures of the modules.
-struct Work {
+struct Progress {
     changes: Map,
     done: Vec<String>,
     /// With the error output, if there is any.
     failed: Vec<(String, Option<String>)>,
 }
 
-impl Work {
+impl Progress {
     fn of(
         context: &StateContext,
         modules: &[String],
@@ -105,7 +105,7 @@ impl Work {
         how: Map,
         change: &str,
     ) -> Result<Self, CallError> {
-        let mut work = Work { changes: Map::new(), done: Vec::new(), failed: Vec::new() };
+        let mut work = Progress { changes: Map::new(), done: Vec::new(), failed: Vec::new() };
         for module in modules {
             // An earlier module may have loaded this one as a dependency.
             if work.changes.contains_key(module.as_str()) {

@@ -5,7 +5,7 @@ pub(crate) mod state;
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::{argument, which};
@@ -15,7 +15,7 @@ use brine_value::{Map, Value};
 use super::service::manager::has_systemd;
 use brine_modules_files::cmd;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `locale`.
 pub static FUNCTIONS: &[Function<Context>] =

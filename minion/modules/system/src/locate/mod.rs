@@ -1,11 +1,11 @@
 //! `locate`: the database of file names of the program `locate`.
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `locate`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("locate", [version, stats, updatedb, locate]);

@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
-use super::{confirmation, groups, logical, lvm, names, physical, said};
+use super::{confirmation, groups, logical, lvm, message_of, names, physical};
 
 /// The options of `pvcreate` that take a value.
 const PHYSICAL: &[&str] = &[
@@ -133,8 +133,8 @@ pub fn vgcreate(
     let words = ["vgcreate", &name].into_iter().chain(devices).chain([confirmation(force)]);
     let output = lvm(context, &words.chain(options.iter().map(String::as_str)).collect::<Vec<_>>())?;
     let mut report = groups(context, &vgname)?;
-    let said = said(&output, format!("Volume group \"{vgname}\" successfully created"));
-    report.insert("Output from vgcreate".into(), said.into());
+    let message = message_of(&output, format!("Volume group \"{vgname}\" successfully created"));
+    report.insert("Output from vgcreate".into(), message.into());
     Ok(report.into())
 }
 
@@ -209,8 +209,8 @@ pub fn lvcreate(context: &Context, #[args] new: NewVolume) -> CallResult {
     words.push(confirmation(new.force).into());
     let output = lvm(context, &words.iter().map(String::as_str).collect::<Vec<_>>())?;
     let mut report = logical(context, &format!("/dev/{vgname}/{lvname}"))?;
-    let said = said(&output, format!("Logical volume \"{lvname}\" created."));
-    report.insert("Output from lvcreate".into(), said.into());
+    let message = message_of(&output, format!("Logical volume \"{lvname}\" created."));
+    report.insert("Output from lvcreate".into(), message.into());
     Ok(report.into())
 }
 

@@ -8,13 +8,13 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `lvm`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -243,7 +243,7 @@ pub fn vgextend(context: &Context, vgname: String, devices: Value, #[default(fal
         return Ok("Error: vgname and device(s) are both required".into());
     }
     let output = run_on(context, &["vgextend", &argument(&vgname)?, confirmation(force)], &devices)?;
-    Ok(map! {"Output from vgextend" => said(&output, format!("Volume group \"{vgname}\" successfully extended"))}
+    Ok(map! {"Output from vgextend" => message_of(&output, format!("Volume group \"{vgname}\" successfully extended"))}
         .into())
 }
 
@@ -255,7 +255,7 @@ pub fn vgextend(context: &Context, vgname: String, devices: Value, #[default(fal
 #[function]
 pub fn vgremove(context: &Context, vgname: String, #[default(true)] force: bool) -> CallResult {
     let output = lvm(context, &["vgremove", &argument(&vgname)?, confirmation(force)])?;
-    Ok(said(&output, format!("Volume group \"{vgname}\" successfully removed")).into())
+    Ok(message_of(&output, format!("Volume group \"{vgname}\" successfully removed")).into())
 }
 
 /// Remove a logical volume of a volume group.
@@ -266,7 +266,7 @@ pub fn vgremove(context: &Context, vgname: String, #[default(true)] force: bool)
 #[function]
 pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(true)] force: bool) -> CallResult {
     let output = lvm(context, &["lvremove", &argument(&format!("{vgname}/{lvname}"))?, confirmation(force)])?;
-    Ok(said(&output, format!("Logical volume \"{lvname}\" successfully removed")).into())
+    Ok(message_of(&output, format!("Logical volume \"{lvname}\" successfully removed")).into())
 }
 
 /// The arguments about the size of a logical volume.
@@ -303,7 +303,7 @@ impl SizeArgs {
         let lvpath = argument(&self.lvpath)?;
         words.extend([flag, &amount, &lvpath]);
         let output = lvm(context, &words)?;
-        let said = said(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
+        let said = message_of(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
         Ok(map! {format!("Output from {program}") => said}.into())
     }
 }
@@ -357,7 +357,7 @@ fn confirmation(force: bool) -> &'static str {
 }
 
 /// Returns the messages of a program that failed, or of its success.
-fn said(output: &Output, success: String) -> String {
+fn message_of(output: &Output, success: String) -> String {
     if output.retcode == 0 { success } else { output.stderr.trim().to_owned() }
 }
 

@@ -82,7 +82,7 @@ impl Outcome {
 
 /// How an entry is written to the table.
 #[derive(Debug, Default)]
-pub struct How {
+pub struct WriteOptions {
     /// Fields that identify an entry; `auto` is the device if the file system has one.
     pub match_on: Vec<String>,
     /// Whether an existing entry is left unchanged.
@@ -173,7 +173,7 @@ pub fn describe(entries: &[(String, Entry)]) -> Map {
 }
 
 /// Adds or changes an entry in a table.
-pub fn set(config: &str, entry: &Entry, how: &How) -> Result<Outcome, CallError> {
+pub fn set(config: &str, entry: &Entry, how: &WriteOptions) -> Result<Outcome, CallError> {
     if !Path::new(config).is_file() {
         return Err(CallError::Execution(format!("Bad config file \"{config}\"")));
     }
@@ -197,7 +197,7 @@ pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), Call
 }
 
 /// Returns the text with an entry.
-fn with(text: &str, entry: &Entry, how: &How) -> Result<(String, Outcome), CallError> {
+fn with(text: &str, entry: &Entry, how: &WriteOptions) -> Result<(String, Outcome), CallError> {
     const ALL: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"];
     let by = match &how.match_on[..] {
         [] => vec!["auto"],
@@ -255,14 +255,14 @@ mod tests {
             (entry("other", "/t", "tmpfs", "defaults"), "auto", Outcome::Changed),
             (entry("/dev/b", "/b b", "ext4", "defaults"), "auto", Outcome::New),
         ] {
-            let how = How { match_on: vec![match_on.into()], ..How::default() };
+            let how = WriteOptions { match_on: vec![match_on.into()], ..WriteOptions::default() };
             let (text, found) = with(TEXT, &wanted, &how).unwrap();
             assert_eq!(found, done, "{wanted:?}");
             assert_eq!(with(&text, &wanted, &how).unwrap(), (text, Outcome::Present));
-            let how = How { not_change: true, ..how };
+            let how = WriteOptions { not_change: true, ..how };
             assert_ne!(with(TEXT, &wanted, &how).unwrap().1, Outcome::Changed);
         }
-        let how = How { match_on: vec!["sort".into()], ..How::default() };
+        let how = WriteOptions { match_on: vec!["sort".into()], ..WriteOptions::default() };
         assert!(with(TEXT, &entry("a", "b", "c", "d"), &how).is_err());
     }
 }

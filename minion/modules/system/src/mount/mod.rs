@@ -7,16 +7,16 @@ pub(crate) mod state;
 use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::{argument, program, which};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_yaml::Style;
 
-use fstab::{Entry, How};
+use fstab::{Entry, WriteOptions};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `mount`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -109,7 +109,7 @@ pub fn set_fstab(_context: &Context, #[args] args: SetFstabArgs) -> CallResult {
     Ok(fstab::set(
         &args.entry.config,
         &entry,
-        &How { match_on: args.match_on, not_change: args.not_change, test: args.test },
+        &WriteOptions { match_on: args.match_on, not_change: args.not_change, test: args.test },
     )?
     .as_str()
     .into())

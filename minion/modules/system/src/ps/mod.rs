@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{Value, map};
@@ -17,7 +17,7 @@ mod process;
 pub(crate) mod state;
 mod usage;
 
-pub(super) static ROOM: Room = Room {
+pub(super) static MODULE: Module = Module {
     functions: &[
         FUNCTIONS,
         host::FUNCTIONS,
@@ -27,7 +27,7 @@ pub(super) static ROOM: Room = Room {
         process::FUNCTIONS,
     ],
     states: &[state::FUNCTIONS],
-    ..Room::EMPTY
+    ..Module::EMPTY
 };
 
 /// Execution functions of `ps`.

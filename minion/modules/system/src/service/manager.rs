@@ -16,7 +16,7 @@ use super::sysv::Scripts;
 
 /// Options of an action on a service; only systemd supports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
-pub struct How {
+pub struct ServiceOptions {
     /// Whether not to wait for its completion.
     pub no_block: Option<bool>,
     /// Whether the service is unmasked first.
@@ -28,9 +28,9 @@ pub struct How {
 }
 
 #[expect(clippy::derivable_impls, reason = "the derived one does not accept the arguments' attribute `#[default]`")]
-impl Default for How {
+impl Default for ServiceOptions {
     fn default() -> Self {
-        How { no_block: None, unmask: false, unmask_runtime: false }
+        ServiceOptions { no_block: None, unmask: false, unmask_runtime: false }
     }
 }
 
@@ -68,7 +68,7 @@ pub trait Services: Sync {
     fn set_mask(&self, context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError>;
 
     /// Performs an action on a service, and returns whether it succeeded. Errors of systemd are errors.
-    fn act(&self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError>;
+    fn act(&self, context: &Context, action: &str, name: &str, how: ServiceOptions) -> Result<bool, CallError>;
 
     /// Returns the names of all services.
     fn all(&self, context: &Context) -> Result<Vec<String>, CallError>;

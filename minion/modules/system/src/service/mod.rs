@@ -8,15 +8,15 @@ mod sysv;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallResult, Function, function, registry};
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
-use manager::{How, services, units};
+use manager::{ServiceOptions, services, units};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 /// Only services of Linux are supported.
 fn unavailable(context: &Context) -> Option<String> {
@@ -63,7 +63,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///
 ///     salt '*' service.start <service name>
 #[function]
-pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
+pub fn start(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
     Ok(services().act(context, "start", &name, how)?.into())
 }
 
@@ -74,7 +74,7 @@ pub fn start(context: &Context, name: String, #[args] how: How) -> CallResult {
 ///     salt '*' service.stop <service name>
 #[function]
 pub fn stop(context: &Context, name: String, no_block: Option<bool>) -> CallResult {
-    Ok(services().act(context, "stop", &name, How { no_block, ..How::default() })?.into())
+    Ok(services().act(context, "stop", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
 }
 
 /// Restart a service.
@@ -83,7 +83,7 @@ pub fn stop(context: &Context, name: String, no_block: Option<bool>) -> CallResu
 ///
 ///     salt '*' service.restart <service name>
 #[function]
-pub fn restart(context: &Context, name: String, #[args] how: How) -> CallResult {
+pub fn restart(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
     Ok(services().act(context, "restart", &name, how)?.into())
 }
 
@@ -93,7 +93,7 @@ pub fn restart(context: &Context, name: String, #[args] how: How) -> CallResult 
 ///
 ///     salt '*' service.reload <service name>
 #[function]
-pub fn reload(context: &Context, name: String, #[args] how: How) -> CallResult {
+pub fn reload(context: &Context, name: String, #[args] how: ServiceOptions) -> CallResult {
     Ok(services().act(context, "reload", &name, how)?.into())
 }
 
@@ -110,7 +110,7 @@ pub fn force_reload(
     #[default(false)] unmask: bool,
     #[default(false)] unmask_runtime: bool,
 ) -> CallResult {
-    let how = How { no_block: Some(no_block), unmask, unmask_runtime };
+    let how = ServiceOptions { no_block: Some(no_block), unmask, unmask_runtime };
     Ok(services().act(context, "force-reload", &name, how)?.into())
 }
 
@@ -166,7 +166,7 @@ pub fn enable(
     #[default(false)] unmask_runtime: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    Ok(services().act(context, "enable", &name, How { no_block, unmask, unmask_runtime })?.into())
+    Ok(services().act(context, "enable", &name, ServiceOptions { no_block, unmask, unmask_runtime })?.into())
 }
 
 /// Disable a service at boot.
@@ -176,7 +176,7 @@ pub fn enable(
 ///     salt '*' service.disable <service name>
 #[function]
 pub fn disable(context: &Context, name: String, no_block: Option<bool>, #[keywords] _kwargs: Map) -> CallResult {
-    Ok(services().act(context, "disable", &name, How { no_block, ..How::default() })?.into())
+    Ok(services().act(context, "disable", &name, ServiceOptions { no_block, ..ServiceOptions::default() })?.into())
 }
 
 /// Return whether a service is enabled at boot.

@@ -9,7 +9,7 @@ use brine_host::process::Output;
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value};
 
-use super::manager::{How, Services, Units, has_systemd};
+use super::manager::{ServiceOptions, Services, Units, has_systemd};
 use super::{is_program, names_in, sysv};
 
 const KINDS: [&str; 9] = ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer"];
@@ -50,7 +50,7 @@ impl Services for Systemd {
         set_mask(context, name, masked, runtime)
     }
 
-    fn act(&self, context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+    fn act(&self, context: &Context, action: &str, name: &str, how: ServiceOptions) -> Result<bool, CallError> {
         act(context, action, name, how)
     }
 
@@ -186,7 +186,7 @@ pub fn set_mask(context: &Context, name: &str, masked: bool, runtime: bool) -> R
 }
 
 /// Performs an action on a service. A failed start, restart, reload or enabling is an error with systemd's message.
-fn act(context: &Context, action: &str, name: &str, how: How) -> Result<bool, CallError> {
+fn act(context: &Context, action: &str, name: &str, how: ServiceOptions) -> Result<bool, CallError> {
     check_for_changes(context, name)?;
     for (unmask, runtime) in [(how.unmask, false), (how.unmask_runtime, true)] {
         if unmask {

@@ -5,7 +5,7 @@ use brine_context::programs::run;
 use brine_function::CallError;
 use brine_host::programs::{argument, which};
 
-use super::manager::{How, Services};
+use super::manager::{ServiceOptions, Services};
 use super::{names_in, systemd};
 
 /// Scripts, also where systemd is installed but does not run.
@@ -47,7 +47,7 @@ impl Services for Scripts {
         systemd::set_mask(context, name, masked, runtime)
     }
 
-    fn act(&self, context: &Context, action: &str, name: &str, _how: How) -> Result<bool, CallError> {
+    fn act(&self, context: &Context, action: &str, name: &str, _how: ServiceOptions) -> Result<bool, CallError> {
         act(context, action, name)
     }
 

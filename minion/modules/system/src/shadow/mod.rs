@@ -1,7 +1,7 @@
 //! `shadow`: passwords of users and their ageing, in `/etc/shadow`.
 
 use brine_context::programs::{run, succeeds};
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::passwords;
 use brine_host::programs::argument;
@@ -10,7 +10,7 @@ use brine_value::{Map, Value, map};
 /// Hash of a user without a password.
 pub const DEFAULT_HASH: &str = "!";
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `shadow`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

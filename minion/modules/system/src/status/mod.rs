@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
@@ -15,8 +15,11 @@ pub mod master;
 pub(crate) mod state;
 pub mod tables;
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module {
+    functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS],
+    states: &[state::FUNCTIONS],
+    ..Module::EMPTY
+};
 
 /// Execution functions of `status`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

@@ -4,14 +4,14 @@ pub(crate) mod state;
 
 use std::path::{Path, PathBuf};
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::{Program, split};
 use brine_host::programs::program;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `supervisord`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

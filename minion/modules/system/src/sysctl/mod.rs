@@ -5,7 +5,7 @@ pub(crate) mod state;
 use std::path::Path;
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
@@ -13,7 +13,7 @@ use brine_value::{Map, Value, map};
 
 use super::service::manager::has_systemd;
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sysctl`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("sysctl", [default_config, show, get, assign, persist]);

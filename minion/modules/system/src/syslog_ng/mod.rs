@@ -11,13 +11,13 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::programs::{program, which};
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room =
-    Room { functions: &[FUNCTIONS, daemon::FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module =
+    Module { functions: &[FUNCTIONS, daemon::FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `syslog_ng`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -233,20 +233,20 @@ fn configured(context: &Context, name: &str, config: &Value, write: bool, test: 
 }
 
 /// The result of a program.
-struct Done {
+struct Outcome {
     retcode: i64,
     stdout: String,
     stderr: String,
 }
 
-impl Done {
+impl Outcome {
     fn answer(&self) -> Value {
         map! {"retcode" => self.retcode, "stdout" => self.stdout.as_str(), "stderr" => self.stderr.as_str()}.into()
     }
 }
 
 /// Runs a program of syslog-ng, which may be in a directory outside of PATH. The error is the answer of the function.
-fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -> Result<Done, Value> {
+fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -> Result<Outcome, Value> {
     let directory = directory.filter(|directory| !directory.is_empty());
     let own = directory.map(|directory| Path::new(directory).join(name)).filter(|path| path.is_file());
     // PATH comes first.
@@ -254,7 +254,7 @@ fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -
     let first = own.map_or_else(|| name.to_owned(), |path| path.display().to_string());
     let words: Vec<String> = std::iter::once(first).chain(words.iter().map(|word| (*word).to_owned())).collect();
     match context.run_program(&program(&words, &[])) {
-        Ok(output) => Ok(Done { retcode: output.retcode, stdout: output.stdout, stderr: output.stderr }),
+        Ok(output) => Ok(Outcome { retcode: output.retcode, stdout: output.stdout, stderr: output.stderr }),
         Err(error) => Err(map! {"retcode" => -1, "stderr" => error.to_string()}.into()),
     }
 }

@@ -5,7 +5,7 @@ pub(crate) mod state;
 use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::which;
@@ -16,7 +16,7 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// Link to the system's time zone.
 const LOCAL: &str = "/etc/localtime";
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `timezone`.
 pub static FUNCTIONS: &[Function<Context>] =

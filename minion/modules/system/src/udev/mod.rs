@@ -1,11 +1,11 @@
 //! `udev`: what udev knows of devices.
 
 use brine_context::programs::run;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `udev`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("udev", [info, env, name, path, links, exportdb]);

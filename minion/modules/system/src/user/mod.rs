@@ -4,14 +4,14 @@ mod change;
 pub(crate) mod state;
 
 use brine_context::programs::{run, succeeds};
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::accounts::{Account, Accounts, GroupEntry};
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `user`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -139,7 +139,7 @@ pub struct AddArgs {
     /// Full name.
     #[default]
     fullname: String,
-    /// Room number.
+    /// Module number.
     #[default]
     roomnumber: String,
     /// Telephone number at work.

@@ -6,13 +6,13 @@ mod parse;
 use std::path::Path;
 
 use brine_context::programs::run as run_words;
-use brine_context::{Context, Room};
+use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static ROOM: Room = Room { functions: &[FUNCTIONS], ..Room::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `xfs`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(

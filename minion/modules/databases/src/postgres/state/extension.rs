@@ -5,7 +5,7 @@ use brine_function::{CallResult, Function, function, registry};
 use brine_value::Map;
 
 use super::{StateServerArgs, outcome, removed};
-use crate::postgres::extension::{Status, Wanted, create, installed, remove};
+use crate::postgres::extension::{Desired, Status, create, installed, remove};
 
 /// State functions of `postgres_extension`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_extension", [present, absent]);
@@ -34,7 +34,7 @@ pub fn present(
     if context.test {
         return Ok(StateReturn::would(&name, format!("Extension {name} is set to be {done}")).into());
     }
-    let wanted = Wanted { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
+    let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
     let result = create(&session, &name, &wanted);
     let change = if verb == "install" { "Installed" } else { "Upgraded" };
     let success = format!("The extension {name} has been {done}");

@@ -1,10 +1,10 @@
 //! `archive`: states that extract archives.
 //!
-//! `ground.rs` checks the target and removes paths from it, `unpack.rs` lists and extracts, `owners.rs` sets
+//! `inspect.rs` checks the target and removes paths from it, `unpack.rs` lists and extracts, `owners.rs` sets
 //! owners.
 
 mod extracted;
-mod ground;
+mod inspect;
 mod owners;
 mod unpack;
 
@@ -141,7 +141,7 @@ impl Extracted {
         let mut done = StateReturn::failed(name, "");
         let mut found = self.inspect(&directory, &contents).map_err(failed)?;
         if !found.wrong_kind.is_empty() {
-            self.make_way(context, name, &directory, &mut found, &mut done)?;
+            self.remove_obstacle(context, name, &directory, &mut found, &mut done)?;
         }
         let mut updated = false;
         if !found.needed

@@ -79,7 +79,7 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
     let only = |wanted: &str, value: &Value| if inside(wanted) { value.clone() } else { nothing.clone() };
     let (user_inside, group_inside) = (only("user", &args.owner.user), only("group", &args.owner.group));
     let read = || {
-        Ok(Folder {
+        Ok(DesiredDirectory {
             attributes: Attributes::of_state(context, own_mode, &args.owner.user, &args.owner.group)?,
             files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
             directories: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
@@ -102,7 +102,7 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
 }
 
 /// The desired directory.
-pub(super) struct Folder {
+pub(super) struct DesiredDirectory {
     pub attributes: Attributes,
     /// Attributes of the files in it, at any depth.
     pub files: Attributes,
@@ -128,11 +128,11 @@ pub(super) struct Recurse {
     pub directories: bool,
 }
 
-pub(super) fn state(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+pub(super) fn state(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
     StateReturn { name: name.to_owned(), ..managed(context, name, wanted) }
 }
 
-fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
+fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
     }
@@ -222,7 +222,7 @@ fn managed(context: &StateContext, name: &str, wanted: &Folder) -> StateReturn {
 }
 
 /// Returns the pending changes, in test mode.
-fn would(context: &StateContext, name: &str, path: &Path, wanted: &Folder, is_folder: bool) -> StateReturn {
+fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirectory, is_folder: bool) -> StateReturn {
     let mut changes = Map::new();
     if is_folder {
         let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
@@ -288,7 +288,7 @@ fn backup_in_the_way(backup: &str) -> String {
 }
 
 /// Sets modes and owners, and returns the changes of the directory and of its content.
-fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
+fn apply(path: &Path, wanted: &DesiredDirectory) -> Result<(Map, Map), String> {
     let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
     let mut changes = Map::new();
     for (entry, attributes) in inside(path, wanted) {
@@ -302,7 +302,7 @@ fn apply(path: &Path, wanted: &Folder) -> Result<(Map, Map), String> {
 
 /// Returns the content of the directory with its desired attributes. Links are not followed: their targets may be
 /// anywhere.
-fn inside<'f>(path: &Path, wanted: &'f Folder) -> Vec<(PathBuf, &'f Attributes)> {
+fn inside<'f>(path: &Path, wanted: &'f DesiredDirectory) -> Vec<(PathBuf, &'f Attributes)> {
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
     let mut open = vec![(path.to_owned(), 0)];

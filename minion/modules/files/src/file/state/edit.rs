@@ -21,7 +21,7 @@ pub(super) enum End {
 }
 
 /// The arguments of `file.append` and `file.prepend`.
-pub(super) struct Adding {
+pub(super) struct TextArgs {
     pub text: Value,
     pub sources: Vec<Contents>,
     pub makedirs: bool,
@@ -100,8 +100,8 @@ pub(super) fn read(name: &str) -> Result<String, String> {
 }
 
 /// `file.append` and `file.prepend`.
-pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &Adding) -> StateReturn {
-    let Adding { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
+pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArgs) -> StateReturn {
+    let TextArgs { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
     let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
     if let Some(bad) = bad_path(name) {
         return bad;

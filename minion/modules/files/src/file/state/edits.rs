@@ -45,9 +45,9 @@ pub struct LinesArgs {
 }
 
 impl LinesArgs {
-    fn adding(self) -> edit::Adding {
+    fn adding(self) -> edit::TextArgs {
         read_elsewhere([self.source_hash, self.source_hashes, self.context]);
-        edit::Adding {
+        edit::TextArgs {
             text: self.text,
             sources: contents::Contents::of(&self.source, &self.sources, self.template, self.defaults),
             makedirs: self.makedirs,
@@ -76,7 +76,7 @@ pub struct AppendArgs {
 /// Ensure that a file contains these lines; missing ones are appended.
 #[function]
 pub fn append(state: &StateContext, #[args] args: AppendArgs) -> CallResult {
-    let adding = edit::Adding {
+    let adding = edit::TextArgs {
         ignore_whitespace: args.ignore_whitespace,
         show_changes: args.show_changes,
         ..args.lines.adding()
@@ -102,7 +102,7 @@ pub struct PrependArgs {
 /// Ensure that a file contains these lines; missing ones are prepended.
 #[function]
 pub fn prepend(state: &StateContext, #[args] args: PrependArgs) -> CallResult {
-    let adding = edit::Adding { header: args.header, show_changes: args.show_changes, ..args.lines.adding() };
+    let adding = edit::TextArgs { header: args.header, show_changes: args.show_changes, ..args.lines.adding() };
     Ok(edit::add(state, &args.name, edit::End::First, &adding).into())
 }
 

@@ -37,7 +37,7 @@ impl Ignored {
     fn matters(&self, diff: &str) -> bool {
         let changed = |sign: char| {
             let lines = diff.split_inclusive('\n').filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
-            let lines = lines.filter_map(|line| line.strip_prefix(sign)).map(|line| self.what_counts(line));
+            let lines = lines.filter_map(|line| line.strip_prefix(sign)).map(|line| self.significant_part(line));
             let mut lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
             lines.sort_unstable();
             lines
@@ -45,7 +45,7 @@ impl Ignored {
         changed('+') != changed('-')
     }
 
-    fn what_counts<'l>(&self, line: &'l str) -> &'l str {
+    fn significant_part<'l>(&self, line: &'l str) -> &'l str {
         let end = self.comments.iter().filter_map(|sign| line.find(sign.as_str())).min().unwrap_or(line.len());
         let line = &line[..end];
         if self.whitespace { line.trim() } else { line }

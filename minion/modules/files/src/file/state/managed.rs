@@ -150,7 +150,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
     };
     let attributes = args.place.attributes(context);
     let backup = backups::is_kept(&context.call, &args.writing.backup);
-    let how = How {
+    let how = ManagedOptions {
         attrs: args.attrs,
         makedirs: args.place.makedirs,
         dir_mode: args.dir_mode,
@@ -175,7 +175,7 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
 }
 
 /// Options of a managed file.
-pub(super) struct How {
+pub(super) struct ManagedOptions {
     pub makedirs: bool,
     pub dir_mode: Value,
     pub replace: bool,
@@ -206,7 +206,7 @@ pub(super) struct CheckCommand {
     pub tells_lines: bool,
 }
 
-impl How {
+impl ManagedOptions {
     /// Returns the pending change of attributes, as Salt reports it.
     fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
         let Some(wanted) = &self.attrs else { return Ok(None) };
@@ -219,7 +219,7 @@ pub(super) fn state(
     name: &str,
     contents: &Contents,
     attributes: Result<Attributes, String>,
-    how: &How,
+    how: &ManagedOptions,
 ) -> StateReturn {
     if let Some(bad) = bad_path(name) {
         return bad;
@@ -333,7 +333,13 @@ fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -
         .map_err(|error| error.to_string())
 }
 
-fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: &Attributes, how: &How) -> StateReturn {
+fn only_attributes(
+    context: &StateContext,
+    name: &str,
+    path: &Path,
+    attributes: &Attributes,
+    how: &ManagedOptions,
+) -> StateReturn {
     let mut changes = attributes.differences(path);
     let flags = match how.flags(context, path) {
         Ok(flags) => flags,
@@ -368,7 +374,13 @@ fn only_attributes(context: &StateContext, name: &str, path: &Path, attributes: 
     }
 }
 
-fn write(path: &Path, wanted: &[u8], have: Option<&[u8]>, attributes: &Attributes, how: &How) -> Result<(), String> {
+fn write(
+    path: &Path,
+    wanted: &[u8],
+    have: Option<&[u8]>,
+    attributes: &Attributes,
+    how: &ManagedOptions,
+) -> Result<(), String> {
     if have != Some(wanted) {
         let directory = path.parent().unwrap_or(Path::new("/"));
         if !directory.is_dir() {

@@ -66,7 +66,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
     let newline = !text.is_binary;
     let contents =
         contents::Contents { contents: text.content, newline, ..contents::Contents::inline_text(String::new()) };
-    let how = managed::How {
+    let how = managed::ManagedOptions {
         new_file_diff: false,
         follow_symlinks: true,
         attrs: None,

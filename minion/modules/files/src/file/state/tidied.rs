@@ -75,7 +75,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
         followlinks: args.followlinks,
         size: bytes(&args.size.to_string()),
         time: Time::named(&args.time_comparison),
-        judge: Judge::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
+        judge: Combination::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
     };
     Ok(state(context, &args.name, &wanted).into())
 }
@@ -95,7 +95,7 @@ pub(super) struct Desired {
     pub full_path_match: bool,
     pub followlinks: bool,
     pub time: Time,
-    pub judge: Judge,
+    pub judge: Combination,
 }
 
 /// The time that a file's age is measured by.
@@ -128,30 +128,30 @@ impl Time {
 }
 
 /// Combination of age and size.
-pub(super) enum Judge {
+pub(super) enum Combination {
     Both,
     Either,
     Age,
     Size,
 }
 
-impl Judge {
+impl Combination {
     /// Reads `age_size_only` and `age_size_logical_operator`.
     pub fn new(only: Option<&str>, operator: &str) -> Self {
         match only.map(str::to_lowercase).as_deref() {
-            Some("age") => Judge::Age,
-            Some("size") => Judge::Size,
-            _ if operator.eq_ignore_ascii_case("and") => Judge::Both,
-            _ => Judge::Either,
+            Some("age") => Combination::Age,
+            Some("size") => Combination::Size,
+            _ if operator.eq_ignore_ascii_case("and") => Combination::Both,
+            _ => Combination::Either,
         }
     }
 
-    fn says(&self, is_old: bool, is_large: bool) -> bool {
+    fn matches(&self, is_old: bool, is_large: bool) -> bool {
         match self {
-            Judge::Both => is_old && is_large,
-            Judge::Either => is_old || is_large,
-            Judge::Age => is_old,
-            Judge::Size => is_large,
+            Combination::Both => is_old && is_large,
+            Combination::Either => is_old || is_large,
+            Combination::Age => is_old,
+            Combination::Size => is_large,
         }
     }
 }
@@ -228,7 +228,7 @@ impl Desired {
         let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
         let name = name.to_string_lossy();
         let fits = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(&name));
-        self.judge.says(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
+        self.judge.matches(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
     }
 }
 
@@ -278,8 +278,8 @@ mod tests {
             (Some("size"), "AND", false, true),
             (Some("other"), "OR", true, true),
         ] {
-            let judge = Judge::new(only, operator);
-            let said = (judge.says(true, false), judge.says(false, true));
+            let judge = Combination::new(only, operator);
+            let said = (judge.matches(true, false), judge.matches(false, true));
             assert_eq!(said, (old_and_small, young_and_large), "{only:?} {operator}");
         }
     }

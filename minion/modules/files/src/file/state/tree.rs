@@ -10,8 +10,8 @@ use brine_value::{Map, Value};
 use super::attributes::{Attributes, OwnerArgs};
 use super::bad_path;
 use super::contents::{self, Contents};
-use super::directory::{self, Folder};
-use super::managed::{self, How};
+use super::directory::{self, DesiredDirectory};
+use super::managed::{self, ManagedOptions};
 use super::operations::{self, ParentDirectories};
 use super::pattern::Choice;
 use super::tree_plan::{Plan, Sources};
@@ -156,7 +156,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     let mut all = Results { changes: Map::new(), comments: Vec::new(), failed: false, foreseen: false };
     for target in &directories {
         if wanted.clean && Path::new(target).symlink_metadata().is_ok() && !Path::new(target).is_dir() {
-            match all.make_way(context, name, target, "with a directory") {
+            match all.remove_obstacle(context, name, target, "with a directory") {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => return StateReturn::failed(name, error),
@@ -167,7 +167,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             Ok(attributes) => attributes,
             Err(error) => return StateReturn::failed(name, error),
         };
-        let directory = Folder {
+        let directory = DesiredDirectory {
             attributes,
             files: Attributes::default(),
             directories: Attributes::default(),
@@ -190,7 +190,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
     for (path, source) in &plan.files {
         let target = root.join(path).display().to_string();
         if wanted.clean && wanted.replace && Path::new(&target).is_dir() {
-            match all.make_way(context, name, &target, "with a file") {
+            match all.remove_obstacle(context, name, &target, "with a file") {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => return StateReturn::failed(name, error),
@@ -208,7 +208,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             verify: super::source::Verify::default(),
         };
         let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
-        let how = How {
+        let how = ManagedOptions {
             new_file_diff: false,
             follow_symlinks: true,
             attrs: None,
@@ -272,7 +272,13 @@ impl Results {
     }
 
     /// Removes a path that is in the way of a file or directory. Returns false if that is only predicted.
-    fn make_way(&mut self, context: &StateContext, name: &str, target: &str, with: &str) -> Result<bool, String> {
+    fn remove_obstacle(
+        &mut self,
+        context: &StateContext,
+        name: &str,
+        target: &str,
+        with: &str,
+    ) -> Result<bool, String> {
         let path = Path::new(target);
         let is_folder = path.is_dir() && !path.is_symlink();
         if context.test {

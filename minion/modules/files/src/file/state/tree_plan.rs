@@ -59,7 +59,7 @@ impl Plan {
             let layer = Layer { wanted, root, saltenv, files, directories };
             let links = if wanted.keep_links { client.links(saltenv)? } else { brine_value::Map::new() };
             let links = links.iter().filter_map(|(path, target)| Some((path.as_str()?.to_owned(), target.to_string())));
-            layer.put_under(plan.get_or_insert_default(), links.collect());
+            layer.insert_below(plan.get_or_insert_default(), links.collect());
             if !wanted.merge {
                 break;
             }
@@ -101,7 +101,7 @@ impl Layer<'_> {
         is_wanted.then_some(below)
     }
 
-    fn put_under(mut self, plan: &mut Plan, links: Vec<(String, String)>) {
+    fn insert_below(mut self, plan: &mut Plan, links: Vec<(String, String)>) {
         let dropped = self.put_links(plan, links);
         for path in &self.files {
             let Some(place) = self.path_of(path).filter(|place| !plan.is_taken(place)) else { continue };

@@ -5,15 +5,15 @@ use brine_function::{Args, CallError};
 use brine_value::{FromValue, Map, Value, map, python};
 
 /// Selects a repository's or the user's configuration.
-pub(super) struct Place {
+pub(super) struct ConfigScope {
     repo: Option<String>,
     user: Option<String>,
     global: bool,
 }
 
-impl Place {
+impl ConfigScope {
     pub fn new(repo: Option<String>, user: Option<String>, kwargs: &Map) -> Self {
-        Place { repo, user, global: kwargs.get("global").is_some_and(Value::is_truthy) }
+        ConfigScope { repo, user, global: kwargs.get("global").is_some_and(Value::is_truthy) }
     }
 
     /// Returns the failure if none is selected.
@@ -45,7 +45,7 @@ pub(super) fn set(
     name: &str,
     value: Option<String>,
     multivar: &Value,
-    place: Place,
+    place: ConfigScope,
 ) -> Result<StateReturn, CallError> {
     if value.is_some() && !multivar.is_nil() {
         return Ok(StateReturn::failed(name, "Only one of 'value' and 'multivar' is permitted"));
@@ -113,7 +113,7 @@ pub(super) fn unset(
     name: &str,
     value_regex: Option<String>,
     all: bool,
-    place: Place,
+    place: ConfigScope,
 ) -> Result<StateReturn, CallError> {
     if let Err(failed) = place.check(name) {
         return Ok(*failed);

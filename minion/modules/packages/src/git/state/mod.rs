@@ -71,8 +71,8 @@ pub struct ConfigPlaceArgs {
 }
 
 impl ConfigPlaceArgs {
-    fn place(self) -> config::Place {
-        config::Place::new(self.repo, self.run_as.user, &self.kwargs)
+    fn place(self) -> config::ConfigScope {
+        config::ConfigScope::new(self.repo, self.run_as.user, &self.kwargs)
     }
 }
 

@@ -154,7 +154,7 @@ impl Section {
 }
 
 /// Whether a value is true, in apt's notation.
-fn means_yes(word: &str) -> bool {
+fn is_yes(word: &str) -> bool {
     ["yes", "true", "with", "on", "enable", "1"].contains(&word.to_lowercase().as_str())
 }
 
@@ -199,15 +199,15 @@ impl Source {
     pub fn is_disabled(&self) -> bool {
         match &self.form {
             Form::Line(line) => line.disabled,
-            Form::Section(section) => !section.get("Enabled").is_empty() && !means_yes(section.get("Enabled")),
+            Form::Section(section) => !section.get("Enabled").is_empty() && !is_yes(section.get("Enabled")),
         }
     }
 
     /// Whether it is trusted without a signature.
     pub fn is_trusted(&self) -> bool {
         match &self.form {
-            Form::Line(line) => line.options.get("trusted").is_some_and(|word| means_yes(word)),
-            Form::Section(section) => means_yes(section.get("Trusted")),
+            Form::Line(line) => line.options.get("trusted").is_some_and(|word| is_yes(word)),
+            Form::Section(section) => is_yes(section.get("Trusted")),
         }
     }
 
@@ -316,7 +316,7 @@ impl Source {
             }
             (Form::Line(line), "signedby") if !text.is_empty() => _ = line.options.insert("signed-by".into(), text),
             (Form::Line(line), "trusted") if !value.is_nil() => {
-                let yes = value == &Value::Bool(true) || means_yes(&text);
+                let yes = value == &Value::Bool(true) || is_yes(&text);
                 line.options.insert("trusted".into(), if yes { "yes" } else { "no" }.into());
             }
             (Form::Section(section), "uri") => section.set("URIs", &text),
@@ -330,7 +330,7 @@ impl Source {
             (Form::Section(section), "disabled") if value.is_truthy() => section.set("Enabled", "no"),
             (Form::Section(section), "disabled") => _ = section.tags.shift_remove(&section.key("Enabled")),
             (Form::Section(section), "trusted") if !value.is_nil() => {
-                let yes = value == &Value::Bool(true) || means_yes(&text);
+                let yes = value == &Value::Bool(true) || is_yes(&text);
                 section.set("Trusted", if yes { "yes" } else { "no" });
             }
             _ => {}

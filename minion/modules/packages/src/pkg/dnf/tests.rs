@@ -276,7 +276,7 @@ fn repositories_are_managed() {
 }
 
 #[test]
-fn what_rpm_knows_is_returned() {
+fn attributes_of_rpm_packages_are_returned() {
     let fields = |name: &str, version: &str, more: &str| {
         format!("{name}\x1f{version}\x1f1795275166\x1f1795275166\x1fx.src.rpm\x1f{version}-1\x1f{more}\x1f\x1e")
     };

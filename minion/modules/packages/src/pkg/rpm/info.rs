@@ -47,7 +47,7 @@ const PACKAGE_END: char = '\x1e';
 
 /// A query about packages.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct InfoQuery {
     /// The names; none for all.
     pub names: Vec<String>,
     /// The attributes; none for all.
@@ -56,10 +56,10 @@ pub struct Asked {
     pub all_versions: bool,
 }
 
-impl Asked {
+impl InfoQuery {
     /// Reads the arguments of `pkg.info_installed` and `lowpkg.info`.
     pub fn read(args: &[Value], kwargs: &Map) -> Self {
-        Asked {
+        InfoQuery {
             names: args.iter().map(ToString::to_string).collect(),
             attributes: kwargs.get("attr").filter(|attr| attr.is_truthy()).map(names).unwrap_or_default(),
             all_versions: kwargs.get("all_versions").is_some_and(Value::is_truthy),
@@ -82,7 +82,7 @@ impl Asked {
 ///
 /// # Errors
 /// None of the attributes is known, or rpm cannot be run.
-pub fn described(context: &Context, asked: &Asked) -> Result<Map, CallError> {
+pub fn described(context: &Context, asked: &InfoQuery) -> Result<Map, CallError> {
     let is_known = |name: &String| name == DESCRIPTION || FIELDS.iter().any(|(known, _)| known == name);
     if !asked.attributes.is_empty() && !asked.attributes.iter().any(is_known) {
         return Err(CallError::Execution("No valid attributes found.".into()));

@@ -11,7 +11,7 @@ use crate::pkg::{
 
 /// Options of an installation.
 #[derive(Debug, Clone, Default)]
-pub(super) struct How {
+pub(super) struct InstallOptions {
     /// Whether the repositories are refreshed first; if unset, once per job.
     pub refresh: Option<bool>,
     /// Whether the packages are held afterwards, or released.
@@ -35,7 +35,7 @@ impl Plan {
         packages: &dyn Packages,
         wanted: &[Desired],
         have: &Versions,
-        how: &How,
+        how: &InstallOptions,
     ) -> Result<Self, CallError> {
         let mut plan = Plan::default();
         for one in wanted {
@@ -61,7 +61,7 @@ fn is_good(
     packages: &dyn Packages,
     (name, version): &Desired,
     have: &Versions,
-    how: &How,
+    how: &InstallOptions,
 ) -> Result<bool, CallError> {
     let (Some(have), Some(version)) = (have.get(name), version) else { return Ok(have.contains_key(name)) };
     let newer = if how.allow_updates { or_newer(version) } else { None };
@@ -129,7 +129,7 @@ pub(super) fn install(
     packages: &dyn Packages,
     name: &str,
     wanted: &[Desired],
-    how: &How,
+    how: &InstallOptions,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, &how.options)?;
     let (mut how, mut wanted) = (how.clone(), wanted.to_vec());
@@ -166,7 +166,7 @@ struct Run<'a> {
     context: &'a StateContext,
     packages: &'a dyn Packages,
     name: &'a str,
-    how: &'a How,
+    how: &'a InstallOptions,
 }
 
 impl Run<'_> {
@@ -235,7 +235,7 @@ impl Outcome {
         wanted: &[Desired],
         plan: &Plan,
         changes: &Map,
-        how: &How,
+        how: &InstallOptions,
     ) -> Result<Self, CallError> {
         let after = packages.installed(&context.call, &how.options)?;
         let mut outcome = Outcome::default();
@@ -301,7 +301,7 @@ impl Held {
         context: &StateContext,
         packages: &dyn Packages,
         wanted: &[Desired],
-        how: &How,
+        how: &InstallOptions,
         changes: &mut Map,
     ) -> Result<Self, CallError> {
         let mut held = Held { result: Some(true), changed: Vec::new(), kept: Vec::new(), failed: Vec::new() };

@@ -95,7 +95,13 @@ pub fn installed(context: &StateContext, #[args] args: InstalledArgs) -> CallRes
     let (refresh, hold, allow_updates) = (args.refresh, args.hold, args.allow_updates);
     report(
         name,
-        install::install(context, packages, name, &wanted, &install::How { refresh, hold, allow_updates, options }),
+        install::install(
+            context,
+            packages,
+            name,
+            &wanted,
+            &install::InstallOptions { refresh, hold, allow_updates, options },
+        ),
     )
 }
 

@@ -180,7 +180,7 @@ fn story(test: bool) -> String {
         one("vim", Some("latest")),
         one("nosuch", Some("latest")),
     ] {
-        reported += &report(install::install(&context, &fake, "n", &wanted, &install::How::default()));
+        reported += &report(install::install(&context, &fake, "n", &wanted, &install::InstallOptions::default()));
     }
     for all in [list(&["vim"]), list(&["bash"]), list(&["bash", "vim"]), list(&["nosuch"])] {
         let names = upgrade::Names { is_list: all.len() > 1, all };
@@ -288,20 +288,20 @@ fn requested_versions_and_holds_are_applied() {
     let test = StateContext { call: test, ..testing::state_context(true, &[]) };
     let fake = Fake::new();
     fake.installed.lock().insert("stubborn".into(), "1".into());
-    let newer = install::How { allow_updates: true, ..install::How::default() };
-    let hold = install::How { hold: Some(true), ..install::How::default() };
+    let newer = install::InstallOptions { allow_updates: true, ..install::InstallOptions::default() };
+    let hold = install::InstallOptions { hold: Some(true), ..install::InstallOptions::default() };
     let again = Options { reinstall: true, ..Options::default() };
-    let again = install::How { options: again, hold: Some(false), ..install::How::default() };
+    let again = install::InstallOptions { options: again, hold: Some(false), ..install::InstallOptions::default() };
     let mut reported = String::new();
     for (context, how, wanted) in [
         (&test, &newer, &[("bash", Some("5.0")), ("tree", Some("2.1"))][..]),
         (&test, &newer, &[("bash", Some("5.2")), ("tree", Some("2.0"))]),
-        (&test, &install::How::default(), &[("bash", Some("latest")), ("vim", Some("latest"))]),
+        (&test, &install::InstallOptions::default(), &[("bash", Some("latest")), ("vim", Some("latest"))]),
         (&test, &hold, &[("bash", None)]),
         (&run, &hold, &[("bash", None), ("stubborn", None)]),
         (&run, &hold, &[("bash", None)]),
         (&run, &hold, &[("bash", None), ("vim", None), ("tree", None)]),
-        (&run, &install::How::default(), &[("bash", Some("latest"))]),
+        (&run, &install::InstallOptions::default(), &[("bash", Some("latest"))]),
         (&test, &again, &[("vim", Some("9.0"))]),
         (&run, &again, &[("vim", None)]),
     ] {

@@ -2,7 +2,7 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
-use brine_job::orchestration::Answer;
+use brine_job::orchestration::MinionResult;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::{Job, ReturnerArgs, RunArgs, is_success, with_jid, words};
@@ -117,7 +117,7 @@ pub fn state(context: &StateContext, #[args] given: StateArgs) -> CallResult {
 /// Returns the result of states on minions.
 fn applied(
     name: &str,
-    answers: &[Answer],
+    answers: &[MinionResult],
     may_fail: &[String],
     allow_fail: usize,
     expect_minions: bool,
@@ -127,7 +127,7 @@ fn applied(
         return StateReturn::failed(name, "No minions returned");
     }
     let (mut changes, mut failed, mut details, mut unchanged) = (Map::new(), Vec::new(), Vec::new(), Vec::new());
-    for Answer { id, returned, .. } in answers {
+    for MinionResult { id, returned, .. } in answers {
         let value = returned.as_ref().and_then(|returned| returned.get("return"));
         let Some(value) = value.filter(|value| is_success(value)) else {
             if !may_fail.contains(id) {

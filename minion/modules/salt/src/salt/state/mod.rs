@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_job::orchestration::{Answer, Ask, Called, MasterAccess};
+use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
 use brine_text::glob::Glob;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -168,7 +168,7 @@ impl Job {
         name: &str,
         fun: &str,
         args: Args,
-    ) -> Result<Result<Vec<Answer>, String>, CallError> {
+    ) -> Result<Result<Vec<MinionResult>, String>, CallError> {
         let master = master_of(&context.call, &format!("salt.{kind}"))?;
         let report = map! {
             "arg" => args.positional.clone(),
@@ -178,7 +178,10 @@ impl Job {
             "tgt_type" => &self.tgt_type,
             "expect_minions" => self.expect_minions,
         };
-        master.tell("args", map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => report});
+        master.publish_progress(
+            "args",
+            map! {"type" => kind, "tgt" => self.tgt.clone(), "name" => name, "args" => report},
+        );
         let options = [("ret_config", self.returners.ret_config), ("ret_kwargs", self.returners.ret_kwargs)];
         let kwargs = options.into_iter().filter(|(_, value)| !value.is_nil());
         let request = PublishRequest {
@@ -190,7 +193,7 @@ impl Job {
             ..PublishRequest::new("", fun, "")
         };
         let config = context.call.config();
-        let asked = master.ask(Ask {
+        let asked = master.ask(OrchestratedJob {
             request,
             timeout: self.how.timeout.map(|seconds| brine_runtime::seconds::within(0.0..=1e9, seconds)),
             batch: (!self.how.batch.is_nil()).then(|| self.how.batch.to_string()),
@@ -231,18 +234,18 @@ pub fn is_success(results: &Value) -> bool {
     })
 }
 
-fn with_jid(mut done: StateReturn, answers: &[Answer]) -> StateReturn {
+fn with_jid(mut done: StateReturn, answers: &[MinionResult]) -> StateReturn {
     done.more.extend(answers.first().map(|answer| ("__jid__".into(), Value::from(&answer.jid))));
     done
 }
 
 /// Returns the result of a function on minions.
-fn called(name: &str, answers: &[Answer], may_fail: &[String], good: impl Fn(&Value) -> bool) -> StateReturn {
+fn called(name: &str, answers: &[MinionResult], may_fail: &[String], good: impl Fn(&Value) -> bool) -> StateReturn {
     if answers.is_empty() {
         return StateReturn::failed(name, "No minions responded");
     }
     let (mut changes, mut failed) = (Map::new(), Vec::new());
-    for Answer { id, returned, .. } in answers {
+    for MinionResult { id, returned, .. } in answers {
         let retcode = returned.as_ref().and_then(|returned| returned.get("retcode")).is_some_and(Value::is_truthy);
         let value = returned.as_ref().map(|returned| returned.get("return").cloned().unwrap_or_default());
         let is_good = value.as_ref().is_some_and(|value| *value != Value::Bool(false) && good(value));
@@ -285,7 +288,7 @@ fn on_master(
     } else {
         report.extend(map! {"args" => args.positional.clone(), "kwargs" => args.keyword.clone()});
     }
-    master.tell("args", report);
+    master.publish_progress("args", report);
     let Called { jid, value, success } = call(master, &name, args);
     let success = success && value.as_map().is_none_or(|value| !value.contains_key("Error"));
     let verb = if success { "executed" } else { "failed" };

@@ -42,7 +42,7 @@ pub struct PresentArgs {
 /// options, the type of the key, the key, and a comment.
 #[function]
 pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult {
-    let whose = Whose { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
+    let whose = KeyFile { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
     let done = if args.key.source.is_empty() {
         whose.ensure(context, &args.name, key(&args.name, args.key.enc, args.key.comment, args.key.file.options))
     } else {
@@ -62,7 +62,7 @@ pub fn absent(
     fingerprint_hash_type: Option<String>,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let whose = Whose { user, config, hash: fingerprint_hash_type };
+    let whose = KeyFile { user, config, hash: fingerprint_hash_type };
     let done = if source.is_empty() {
         whose.ensure_not(context, &name, &key(&name, String::new(), String::new(), Vec::new()).key)
     } else {
@@ -88,7 +88,7 @@ pub struct ManageArgs {
 #[function]
 pub fn manage(context: &StateContext, #[args] args: ManageArgs) -> CallResult {
     _ = (args.name, args.key.source);
-    let whose = Whose { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
+    let whose = KeyFile { user: args.user, config: args.key.file.config, hash: args.key.file.fingerprint_hash_type };
     let mut done = StateReturn::ok("", "");
     for have in whose.keys()?.keys() {
         if args.ssh_keys.iter().any(|line| line.split(' ').any(|word| word == have)) {
@@ -136,13 +136,13 @@ fn key(name: &str, enc: String, comment: String, options: Vec<String>) -> Key {
 }
 
 /// A user and the path of the `authorized_keys` file.
-struct Whose {
+struct KeyFile {
     user: String,
     config: String,
     hash: Option<String>,
 }
 
-impl Whose {
+impl KeyFile {
     fn keys(&self) -> Result<IndexMap<String, Key>, CallError> {
         File::of(&self.user, &self.config).ok().flatten().map_or(Ok(IndexMap::default()), |file| file.keys())
     }

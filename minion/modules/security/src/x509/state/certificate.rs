@@ -9,7 +9,7 @@ use super::{Content, FileArgs, Managed};
 use crate::x509::build::{self, Built, get, with_short_names};
 use crate::x509::create::{CERTIFICATE_DAYS, new_certificate};
 use crate::x509::encode::{self, Pkcs12};
-use crate::x509::source::{Reach, execution, failed};
+use crate::x509::source::{SourceAccess, execution, failed};
 use crate::x509::{in_days, policy};
 
 /// The days before the end at which a certificate is renewed by default, until Salt 3009.
@@ -114,7 +114,7 @@ fn wanted(context: &StateContext, args: &CertificateArgs, kwargs: &Map) -> Resul
         return Err(execution("signing_policy must be specified to request a certificate from a remote ca_server"));
     }
     let policy = policy::resolved(&context.call, args.signing_policy.as_deref(), server)?;
-    build::certificate(&policy::merged(policy, kwargs.clone()), Reach::Files, server.is_some())
+    build::certificate(&policy::merged(policy, kwargs.clone()), SourceAccess::Files, server.is_some())
 }
 
 /// Returns the differences, as Salt reports them.

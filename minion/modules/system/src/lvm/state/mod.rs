@@ -20,7 +20,7 @@ pub static FUNCTIONS: &[Function<StateContext>] =
 pub fn pv_present(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     let is_present = || Ok(!physical(&context.call, &name, false)?.is_empty());
     let create = || call(context, "lvm.pvcreate", [name.as_str().into()], kwargs);
-    changed(context, &name, "Physical Volume", Wish::Present, is_present, create)
+    changed(context, &name, "Physical Volume", Goal::Present, is_present, create)
 }
 
 /// Ensure that a device is no physical volume.
@@ -28,7 +28,7 @@ pub fn pv_present(context: &StateContext, name: String, #[keywords] kwargs: Map)
 pub fn pv_absent(context: &StateContext, name: String) -> CallResult {
     let is_present = || Ok(!physical(&context.call, &name, false)?.is_empty());
     let remove = || call(context, "lvm.pvremove", [name.as_str().into()], map! {});
-    changed(context, &name, "Physical Volume", Wish::Absent("does not exist"), is_present, remove)
+    changed(context, &name, "Physical Volume", Goal::Absent("does not exist"), is_present, remove)
 }
 
 /// Ensure that a volume group is present and has these physical volumes. Further arguments are those of `lvm.vgcreate`.
@@ -44,7 +44,7 @@ pub fn vg_present(
         return Ok(extended(context, &name, &names(&devices)?)?.into());
     }
     let create = || call(context, "lvm.vgcreate", [name.as_str().into(), devices.clone()], kwargs);
-    changed(context, &name, "Volume Group", Wish::Present, is_present, create)
+    changed(context, &name, "Volume Group", Goal::Present, is_present, create)
 }
 
 /// Ensure that a volume group is absent.
@@ -52,7 +52,7 @@ pub fn vg_present(
 pub fn vg_absent(context: &StateContext, name: String) -> CallResult {
     let is_present = || Ok(!groups(&context.call, &name)?.is_empty());
     let remove = || call(context, "lvm.vgremove", [name.as_str().into()], map! {});
-    changed(context, &name, "Volume Group", Wish::Absent("already absent"), is_present, remove)
+    changed(context, &name, "Volume Group", Goal::Absent("already absent"), is_present, remove)
 }
 
 /// A logical volume.
@@ -134,7 +134,7 @@ pub fn lv_absent(context: &StateContext, name: String, #[default] vgname: String
     let path = format!("/dev/{vgname}/{name}");
     let is_present = || Ok(find(context, &path)?.is_some());
     let remove = || call(context, "lvm.lvremove", [name.as_str().into(), vgname.as_str().into()], map! {});
-    changed(context, &name, "Logical Volume", Wish::Absent("already absent"), is_present, remove)
+    changed(context, &name, "Logical Volume", Goal::Absent("already absent"), is_present, remove)
 }
 
 fn call<const N: usize>(context: &StateContext, function: &str, positional: [Value; N], keyword: Map) -> CallResult {
@@ -146,7 +146,7 @@ fn find(context: &StateContext, path: &str) -> Result<Option<Map>, CallError> {
 }
 
 #[derive(Clone, Copy)]
-enum Wish {
+enum Goal {
     Present,
     /// With the comment on something that is already absent.
     Absent(&'static str),
@@ -157,14 +157,14 @@ fn changed(
     context: &StateContext,
     name: &str,
     kind: &str,
-    wish: Wish,
+    wish: Goal,
     is_present: impl Fn() -> Result<bool, CallError>,
     change: impl FnOnce() -> CallResult,
 ) -> CallResult {
-    let wants = matches!(wish, Wish::Present);
+    let wants = matches!(wish, Goal::Present);
     let (done, infinitive, already) = match wish {
-        Wish::Present => ("created", "create", "already present"),
-        Wish::Absent(already) => ("removed", "remove", already),
+        Goal::Present => ("created", "create", "already present"),
+        Goal::Absent(already) => ("removed", "remove", already),
     };
     if is_present()? == wants {
         return Ok(StateReturn::ok(name, format!("{kind} {name} {already}")).into());

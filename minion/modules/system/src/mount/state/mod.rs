@@ -8,7 +8,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::mount::active::{self, by, named};
-use crate::mount::fstab::{self, Entry, How, Outcome};
+use crate::mount::fstab::{self, Entry, Outcome, WriteOptions};
 use crate::mount::options;
 
 /// State functions of `mount`.
@@ -169,7 +169,7 @@ pub fn swap(
         return Ok(done.into());
     }
     let entry = Entry::new("none", &name, "swap", &"defaults".into(), &0.into(), &0.into());
-    let (comment, change) = match fstab::set(&config, &entry, &How::default())? {
+    let (comment, change) = match fstab::set(&config, &entry, &WriteOptions::default())? {
         Outcome::Present => ("", None),
         other => in_fstab(other),
     };
@@ -227,8 +227,11 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
         return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
     };
     let entry = Entry::new(index, &device, &args.fs_vfstype, &args.fs_mntops, &args.fs_freq, &args.fs_passno);
-    let done =
-        fstab::set(config, &entry, &How { match_on: args.match_on, not_change: args.not_change, test: context.test })?;
+    let done = fstab::set(
+        config,
+        &entry,
+        &WriteOptions { match_on: args.match_on, not_change: args.not_change, test: context.test },
+    )?;
     if context.test {
         let comment = match done {
             Outcome::Present => {

@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::differing::differing;
 use crate::mount::active::{self, Mount, by, named};
-use crate::mount::fstab::{self, Entry, How, Outcome};
+use crate::mount::fstab::{self, Entry, Outcome, WriteOptions};
 use crate::mount::make_directory;
 
 /// The desired mount.
@@ -42,7 +42,7 @@ pub(super) struct Desired {
 }
 
 /// State of the run.
-struct Work<'w> {
+struct Run<'w> {
     context: &'w StateContext,
     wanted: Desired,
     active: IndexMap<String, Mount>,
@@ -71,13 +71,12 @@ pub(super) fn state(context: &StateContext, mut wanted: Desired) -> Result<State
     let key = path.display().to_string().replace(' ', "\\040");
     let active = active::read(&context.call)?;
     let (changes, comment) = (Map::new(), String::new());
-    let mut work =
-        Work { context, wanted, active, path, key, device: String::new(), changes, comment, remember: false };
+    let mut work = Run { context, wanted, active, path, key, device: String::new(), changes, comment, remember: false };
     let done = work.done()?;
     Ok(StateReturn { name: shown, ..done })
 }
 
-impl Work<'_> {
+impl Run<'_> {
     fn done(&mut self) -> Result<StateReturn, CallError> {
         match self.real_device() {
             Ok(device) => self.device = device,
@@ -325,7 +324,8 @@ impl Work<'_> {
     fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
         let Desired { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
-        let how = How { match_on: self.wanted.match_on.clone(), test: self.context.test, ..How::default() };
+        let how =
+            WriteOptions { match_on: self.wanted.match_on.clone(), test: self.context.test, ..WriteOptions::default() };
         let done = fstab::set(&self.wanted.config, &entry, &how)?;
         if self.context.test && done != Outcome::Present {
             let needs = match (done, self.wanted.mount) {

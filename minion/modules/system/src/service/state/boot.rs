@@ -5,17 +5,17 @@ use brine_function::CallError;
 use brine_value::{Map, map};
 
 use super::Services;
-use crate::service::How;
+use crate::service::ServiceOptions;
 
 /// Outcome of enabling or disabling a service: `changes`, if present, replace the earlier ones.
-pub(super) struct Toggled {
+pub(super) struct BootOutcome {
     result: Option<bool>,
     comment: String,
     changes: Option<Map>,
 }
 
 /// Applies the outcome to a result.
-pub(super) fn apply(mut state: StateReturn, toggled: Toggled) -> StateReturn {
+pub(super) fn apply(mut state: StateReturn, toggled: BootOutcome) -> StateReturn {
     state.result = toggled.result;
     state.comment = toggled.comment;
     if let Some(changes) = toggled.changes {
@@ -33,9 +33,9 @@ pub(super) fn toggle(
     enable: bool,
     runs: Option<bool>,
     result: bool,
-    how: How,
-) -> Result<Toggled, CallError> {
-    let report = |result, comment, changes| Toggled { result, comment, changes };
+    how: ServiceOptions,
+) -> Result<BootOutcome, CallError> {
+    let report = |result, comment, changes| BootOutcome { result, comment, changes };
     if !services.is_available(&context.call, name)? {
         return Ok(report(Some(!enable), format!("The named service {name} is not available"), None));
     }
@@ -85,7 +85,7 @@ pub(super) fn state(
     context: &StateContext,
     name: &str,
     enable: bool,
-    how: How,
+    how: ServiceOptions,
 ) -> Result<StateReturn, CallError> {
     if enable && context.test && !services.is_available(&context.call, name)? {
         let comment = format!("Service {name} not present; if created in this state run, it would have been enabled");

@@ -11,7 +11,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
-use crate::service::manager::{How, Services, services};
+use crate::service::manager::{ServiceOptions, Services, services};
 
 /// State functions of `service`.
 pub static FUNCTIONS: &[Function<StateContext>] =
@@ -100,9 +100,9 @@ pub fn mod_watch(
 }
 
 /// Returns the options that only systemd supports.
-fn how(kwargs: &Map) -> How {
+fn how(kwargs: &Map) -> ServiceOptions {
     let said = |key: &str| kwargs.get(key).map(Value::is_truthy);
-    How {
+    ServiceOptions {
         no_block: said("no_block"),
         unmask: said("unmask").unwrap_or_default(),
         unmask_runtime: said("unmask_runtime").unwrap_or_default(),
@@ -123,7 +123,7 @@ struct Desired {
     enable: Option<bool>,
     sig: Option<String>,
     delay: Value,
-    how: How,
+    how: ServiceOptions,
 }
 
 /// Action on a watched change.
@@ -133,7 +133,7 @@ struct Watched {
     reload: bool,
     force: bool,
     delay: Value,
-    how: How,
+    how: ServiceOptions,
 }
 
 fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, CallError> {
@@ -251,7 +251,7 @@ fn watched(
     }
     if action == "start" {
         // Stops the remains of a failed service first.
-        services.act(&context.call, "stop", name, How::default())?;
+        services.act(&context.call, "stop", name, ServiceOptions::default())?;
     }
     let acted = services.act(&context.call, action, name, wanted.how)?;
     if wait(context, &wanted.delay) {

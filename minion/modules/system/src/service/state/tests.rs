@@ -41,7 +41,7 @@ impl Services for Fake {
         Ok(())
     }
 
-    fn act(&self, _context: &Context, action: &str, _name: &str, _how: How) -> Result<bool, CallError> {
+    fn act(&self, _context: &Context, action: &str, _name: &str, _how: ServiceOptions) -> Result<bool, CallError> {
         match action {
             _ if !self.obeys => {}
             "start" | "restart" => self.runs.store(true, Relaxed),
@@ -71,11 +71,11 @@ impl Services for Fake {
 }
 
 fn desired(runs: bool, enable: Option<bool>) -> Desired {
-    Desired { runs, enable, sig: None, delay: Value::Nil, how: How::default() }
+    Desired { runs, enable, sig: None, delay: Value::Nil, how: ServiceOptions::default() }
 }
 
 fn watch(sfun: &str, reload: bool) -> Watched {
-    Watched { sfun: sfun.into(), sig: None, reload, force: false, delay: Value::Nil, how: How::default() }
+    Watched { sfun: sfun.into(), sig: None, reload, force: false, delay: Value::Nil, how: ServiceOptions::default() }
 }
 
 fn story(test: bool, obeys: bool) -> String {
@@ -97,10 +97,10 @@ fn story(test: bool, obeys: bool) -> String {
         be(&up(), &context, "web", &desired(false, None)),
         be(&up(), &context, "web", &desired(false, Some(false))),
         be(&web(), &context, "web", &desired(false, None)),
-        boot::state(&web(), &context, "web", true, How::default()),
-        boot::state(&web(), &context, "web", false, How::default()),
-        boot::state(&web(), &context, "nosuch", true, How::default()),
-        boot::state(&web(), &context, "nosuch", false, How::default()),
+        boot::state(&web(), &context, "web", true, ServiceOptions::default()),
+        boot::state(&web(), &context, "web", false, ServiceOptions::default()),
+        boot::state(&web(), &context, "nosuch", true, ServiceOptions::default()),
+        boot::state(&web(), &context, "nosuch", false, ServiceOptions::default()),
         watched(&up(), &context, "web", &watch("running", false)),
         watched(&up(), &context, "web", &watch("running", true)),
         watched(&web(), &context, "web", &watch("running", false)),

@@ -1,9 +1,9 @@
 //! `git.latest`: a checkout that is up to date with its remote.
 //!
 //! The remote is queried first ([`Desired`]), then the checkout ([`Local`]); both together are a [`Relation`].
-//! `bring.rs` clones and updates, `test_mode.rs` predicts changes.
+//! `checkout.rs` clones and updates, `test_mode.rs` predicts changes.
 
-mod bring;
+mod checkout;
 mod test_mode;
 
 use std::collections::BTreeSet;
@@ -305,7 +305,7 @@ impl Run<'_> {
             if self.context.test {
                 return Ok(self.would_update(wanted, &local, &relation, upstream.as_deref()));
             }
-            if let Some(early) = self.bring(wanted, &local, &mut relation, upstream.as_deref(), stays)? {
+            if let Some(early) = self.update_checkout(wanted, &local, &mut relation, upstream.as_deref(), stays)? {
                 return Ok(early);
             }
         } else if self.wanted.bare {

@@ -13,7 +13,7 @@ type Fits = fn(&fs::Metadata) -> bool;
 
 /// Existing and missing paths of an archive.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Inspection {
     pub needed: bool,
     pub missing: bool,
     pub wrong_kind: Vec<String>,
@@ -21,8 +21,8 @@ pub(super) struct Found {
 
 impl Extracted {
     /// Checks which paths of the archive exist.
-    pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Found, String> {
-        let mut found = Found { needed: self.overwrite, ..Found::default() };
+    pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Inspection, String> {
+        let mut found = Inspection { needed: self.overwrite, ..Inspection::default() };
         let kinds: [(&[String], Fits); 3] = [
             (&contents.dirs, |have| have.is_dir()),
             (&contents.files, |have| !have.is_symlink() && !have.is_dir()),
@@ -45,12 +45,12 @@ impl Extracted {
     }
 
     /// Removes paths of another type than in the archive, with `force`.
-    pub(super) fn make_way(
+    pub(super) fn remove_obstacle(
         &self,
         context: &StateContext,
         name: &str,
         directory: &str,
-        found: &mut Found,
+        found: &mut Inspection,
         done: &mut StateReturn,
     ) -> Result<(), Early> {
         let list: Vec<String> = found.wrong_kind.iter().map(|path| format!("- {path}")).collect();

@@ -16,14 +16,14 @@ use brine_wire::MinionCommand;
 use crate::SshError;
 
 /// The files, pillars and options of the master's configuration. All methods block.
-pub struct Answers {
+pub struct MasterData {
     config: Arc<MasterConfig>,
     files: Roots,
     pillar: PillarSource,
     host: Arc<dyn HostFunctions>,
 }
 
-impl Answers {
+impl MasterData {
     /// Opens the file server of a configuration. `host` has the functions for templates.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ impl Answers {
         let files = brine_master::file_roots(&config).map_err(|error| SshError::Config(error.to_string()))?;
         files.update();
         let pillar = PillarSource::new(Arc::new(config.opts.clone()));
-        Ok(Answers { config, files, pillar, host })
+        Ok(MasterData { config, files, pillar, host })
     }
 
     /// Answers a request of this host. Commands that only a minion may send are answered with nil.

@@ -31,7 +31,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
 const CATCH_UP: Duration = Duration::from_secs(10);
 
 /// One master above.
-pub(crate) struct Above {
+pub(crate) struct UpstreamMaster {
     pub address: Address,
     pub channel: Arc<Channel>,
     /// Whether there is a session.
@@ -50,7 +50,7 @@ struct Recent {
     order: VecDeque<Vec<u8>>,
 }
 
-impl Above {
+impl UpstreamMaster {
     /// Creates the masters above. Reads keys and positions. Blocks.
     pub fn open_all(settings: &Settings, crypto: &Executor) -> Result<Vec<Self>, SyndicError> {
         let directory = settings.directory();
@@ -61,7 +61,7 @@ impl Above {
             let config = Arc::new(settings.minion.for_master(&address.host, address.port));
             let channel = Channel::to(settings.id.clone(), Arc::clone(&config), address, crypto.clone())?.of_syndic();
             let name = format!("{}_{}", address.host.replace('/', "_"), address.port);
-            Ok(Above {
+            Ok(UpstreamMaster {
                 address: address.clone(),
                 channel: Arc::new(channel),
                 ready: watch::Sender::new(false),
@@ -160,7 +160,7 @@ impl Above {
     ) -> Result<(), ChannelError> {
         // Subscribed first: what is published from the start event on must not be missed.
         let mut publishes = self.channel.subscribe().await?.ok_or(ChannelError::Refused)?;
-        self.tell_start().await?;
+        self.publish_start().await?;
         self.catch_up(jobs, *was_ready).await;
         tracing::info!(master = %self.address, "the syndic is ready");
         backoff.reset();
@@ -187,7 +187,7 @@ impl Above {
     }
 
     /// Publishes the event of the start, by which a master above recognises a syndic.
-    async fn tell_start(&self) -> Result<(), ChannelError> {
+    async fn publish_start(&self) -> Result<(), ChannelError> {
         let id = self.channel.id();
         let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
         let load = map! {
@@ -244,7 +244,7 @@ async fn queue(jobs: &mpsc::Sender<Publication>, publication: Publication) {
 }
 
 /// Keeps the session with a master above, and publishes its jobs, until `stopping`.
-pub(crate) async fn keep(above: Arc<Above>, publisher: Arc<Publisher>, stopping: CancellationToken) {
+pub(crate) async fn keep(above: Arc<UpstreamMaster>, publisher: Arc<Publisher>, stopping: CancellationToken) {
     let (sender, jobs) = mpsc::channel(QUEUE);
     tokio::select! {
         () = above.live(sender) => {}

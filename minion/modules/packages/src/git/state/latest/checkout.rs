@@ -39,7 +39,7 @@ impl Run<'_> {
     }
 
     /// Updates the checkout. The error is the result that ends the state early.
-    pub(super) fn bring(
+    pub(super) fn update_checkout(
         &mut self,
         wanted: &Desired,
         local: &Local,

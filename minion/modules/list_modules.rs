@@ -1,4 +1,4 @@
-//! The build script of the crates of modules: collects the `ROOM` of every module that `src/lib.rs` declares, so that
+//! The build script of the crates of modules: collects the `MODULE` of every module that `src/lib.rs` declares, so that
 //! adding a module takes one line there.
 
 use std::error::Error;
@@ -7,15 +7,15 @@ use std::{env, fs};
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/lib.rs");
-    println!("cargo::rerun-if-changed=../rooms.rs");
+    println!("cargo::rerun-if-changed=../list_modules.rs");
     let text = fs::read_to_string("src/lib.rs")?;
     let module = |line: &'_ str| {
         let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("pub(crate) mod "))?.strip_suffix(';')?;
-        Some(format!("&{name}::ROOM"))
+        Some(format!("&{name}::MODULE"))
     };
-    let rooms = text.lines().filter_map(module).collect::<Vec<_>>().join(", ");
-    let path = PathBuf::from(env::var("OUT_DIR")?).join("rooms.rs");
+    let modules = text.lines().filter_map(module).collect::<Vec<_>>().join(", ");
+    let path = PathBuf::from(env::var("OUT_DIR")?).join("modules.rs");
     let doc = "/// The functions of the modules of this crate.";
-    fs::write(path, format!("{doc}\npub static ROOMS: &[&Room] = &[{rooms}];\n"))?;
+    fs::write(path, format!("{doc}\npub static MODULES: &[&Module] = &[{modules}];\n"))?;
     Ok(())
 }

@@ -9,40 +9,40 @@ use crate::{Context, StateContext};
 pub type Aggregate = fn(&mut Chunk, &Chunk) -> bool;
 
 /// The functions of one Salt module, or of several that belong together, such as `pkg` and `pkgrepo`.
-pub struct Room {
+pub struct Module {
     /// Lists of execution functions.
     pub functions: &'static [&'static [Function<Context>]],
     /// Lists of state functions.
     pub states: &'static [&'static [Function<StateContext>]],
     /// The module whose states can be aggregated (`aggregate`), and how they are merged.
     pub aggregate: Option<(&'static str, Aggregate)>,
-    /// Returns why this host cannot run states of the room, if so. Called for each state, because an earlier one may
+    /// Returns why this host cannot run states of the module, if so. Called for each state, because an earlier one may
     /// have installed a missing program.
     pub unavailable: Option<fn(&Context) -> Option<String>>,
 }
 
-impl Room {
-    /// A room without functions, for `..Room::EMPTY`.
-    pub const EMPTY: Room = Room { functions: &[], states: &[], aggregate: None, unavailable: None };
+impl Module {
+    /// A module without functions, for `..Module::EMPTY`.
+    pub const EMPTY: Module = Module { functions: &[], states: &[], aggregate: None, unavailable: None };
 }
 
-/// The rooms of Salt's modules, crate by crate.
+/// All Salt modules, crate by crate.
 #[derive(Clone, Copy)]
-pub struct Rooms(pub &'static [&'static [&'static Room]]);
+pub struct Modules(pub &'static [&'static [&'static Module]]);
 
-impl Rooms {
-    fn all(self) -> impl Iterator<Item = &'static Room> {
+impl Modules {
+    fn all(self) -> impl Iterator<Item = &'static Module> {
         self.0.iter().copied().flatten().copied()
     }
 
     /// Returns all execution functions, list by list.
     pub fn functions(self) -> Vec<&'static [Function<Context>]> {
-        self.all().flat_map(|room| room.functions).copied().collect()
+        self.all().flat_map(|module| module.functions).copied().collect()
     }
 
     /// Returns all state functions, list by list.
     pub fn states(self) -> Vec<&'static [Function<StateContext>]> {
-        self.all().flat_map(|room| room.states).copied().collect()
+        self.all().flat_map(|module| module.states).copied().collect()
     }
 
     /// Returns whether a module has execution functions.
@@ -61,14 +61,15 @@ impl Rooms {
     }
 
     /// Returns how states of a module are merged into one, if they can be.
-    pub fn aggregate_of(self, module: &str) -> Option<Aggregate> {
-        self.all().filter_map(|room| room.aggregate).find(|(name, _)| *name == module).map(|(_, aggregate)| aggregate)
+    pub fn aggregate_of(self, name: &str) -> Option<Aggregate> {
+        self.all().filter_map(|module| module.aggregate).find(|(of, _)| *of == name).map(|(_, aggregate)| aggregate)
     }
 
     /// Returns why this host cannot run the states of a module, if so.
-    pub fn unavailable(self, context: &Context, module: &str) -> Option<String> {
-        let has =
-            |room: &&Room| room.states.iter().filter_map(|list| list.first()).any(|function| function.module == module);
-        self.all().find(has)?.unavailable?(context)
+    pub fn unavailable(self, context: &Context, name: &str) -> Option<String> {
+        let has_states = |module: &&Module| {
+            module.states.iter().filter_map(|list| list.first()).any(|function| function.module == name)
+        };
+        self.all().find(has_states)?.unavailable?(context)
     }
 }
