@@ -42,6 +42,11 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
         Ok(_) => {
             let is_own = |name: &str| custom::may_have(config, "fileserver", name);
             findings.extend(brine_check::file_server(&config.opts, is_own));
+            if !config.file_recv && brine_fileserver::backends(&config.opts).iter().any(|name| name == "minionfs") {
+                findings.push(Finding::warning(
+                    "option 'fileserver_backend': minions cannot push files for 'minionfs': set 'file_recv: True'",
+                ));
+            }
         }
         Err(error) => findings.push(refused(error)),
     }

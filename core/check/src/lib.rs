@@ -200,13 +200,13 @@ pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
 /// own modules have a backend.
 pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
     let backends = brine_fileserver::backends(opts);
-    let known = |name: &&String| ["roots", "gitfs"].contains(&name.as_str()) || is_own(name);
+    let known = |name: &&String| brine_fileserver::is_built_in(name) || is_own(name);
     let mut findings: Vec<_> = backends
         .iter()
         .filter(|name| !known(name))
         .map(|name| {
             Finding::broken(format!(
-                "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots or gitfs, or add a module of this name in '_fileserver'"
+                "option 'fileserver_backend': '{name}' is not supported: its files are not served; use roots, gitfs or minionfs, or add a module of this name in '_fileserver'"
             ))
         })
         .collect();
@@ -315,7 +315,7 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "error: option 'fileserver_backend': 'svnfs' is not supported: its files are not served; use roots or gitfs, or add a module of this name in '_fileserver'"
+                "error: option 'fileserver_backend': 'svnfs' is not supported: its files are not served; use roots, gitfs or minionfs, or add a module of this name in '_fileserver'"
             ]
         );
     }

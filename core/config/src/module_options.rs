@@ -66,7 +66,7 @@ module_options! {
         include: "a list of strings" Vec<String> = "[]" Vec::new(),
     }
     "fileserver" {
-        /// The file server backends in order of precedence: `roots`, `gitfs`, or `git`.
+        /// The file server backends in order of precedence: `roots`, `gitfs` (or `git`), `minionfs` (or `minion`), and people's own.
         fileserver_backend: "a list of strings" Vec<String> = "[roots]" vec!["roots".into()],
         /// Whether only the environments in `gitfs_saltenv` exist, not one for each branch and tag.
         gitfs_disable_saltenv_mapping: "a boolean" bool = "False" false,
@@ -78,6 +78,15 @@ module_options! {
         gitfs_saltenv_blacklist: "a list of strings" Vec<String> = "[]" Vec::new(),
         /// Globs of the only environments that are served.
         gitfs_saltenv_whitelist: "a list of strings" Vec<String> = "[]" Vec::new(),
+        /// The ids of minions whose pushed files `minionfs` does not serve: ids, globs or regular expressions.
+        minionfs_blacklist: "a list of strings" Vec<String> = "[]" Vec::new(),
+        /// The environment of the files of `minionfs`.
+        minionfs_env: "a string" String = "base" "base".into(),
+        /// The directory of the file server below which `minionfs` has a directory for each minion; by default they are at
+        /// the top.
+        minionfs_mountpoint: "a string" String = "''" String::new(),
+        /// The ids of the only minions whose pushed files `minionfs` serves: ids, globs or regular expressions.
+        minionfs_whitelist: "a list of strings" Vec<String> = "[]" Vec::new(),
         /// The hash function of file hashes: md5, sha1, sha224, sha256, sha384 or sha512.
         hash_type: "a string" String = "sha256" "sha256".into(),
     }

@@ -1,5 +1,5 @@
-//! The file server: Salt's `roots` and `gitfs` backends, and copies of the files of others, shared by the master and the
-//! masterless minion. Finds, reads, hashes and lists files; the transport is the caller's responsibility.
+//! The file server: Salt's backends `roots`, `gitfs` and `minionfs`, and copies of the files of others, shared by the master
+//! and the masterless minion. Finds, reads, hashes and lists files; the transport is the caller's responsibility.
 //!
 //! Paths and environments come from minions and are untrusted: neither a path nor an environment that replaces
 //! `__env__` can lead out of `file_roots` (Salt checks only the path). Links are under the operator's control: with
@@ -11,6 +11,7 @@
 mod git;
 mod hashes;
 mod lists;
+mod minionfs;
 mod mirror;
 
 use std::fs::{self, File, Metadata};
@@ -32,6 +33,7 @@ pub use lists::FileLists;
 pub use mirror::Mirror;
 
 use hashes::Hashes;
+use minionfs::{Minionfs, Pushed};
 
 /// The size of one chunk sent to a minion, in bytes (`file_buffer_size`).
 pub const BUFFER_SIZE: u64 = 262_144;
@@ -59,21 +61,34 @@ impl Default for Options {
     }
 }
 
-/// Returns the configured backends in order (`fileserver_backend`): `roots`, `gitfs`.
+/// The built-in backends.
+const BUILT_IN: [&str; 3] = ["roots", "gitfs", "minionfs"];
+
+/// Returns whether a backend is built in; further ones are people's own modules.
+pub fn is_built_in(backend: &str) -> bool {
+    BUILT_IN.contains(&backend)
+}
+
+/// Returns the configured backends in order (`fileserver_backend`), by the names of [`is_built_in`].
 pub fn backends(options: &Map) -> Vec<String> {
     let given = modules::fileserver_backend(options);
     let given = if given.is_empty() { modules::fileserver_backend(&Map::new()) } else { given };
-    given.into_iter().map(|name| if name == "git" { "gitfs".into() } else { name }).collect()
+    let full_name = |name: String| match name.as_str() {
+        "git" => "gitfs".into(),
+        name if minionfs::NAMES.contains(&name) => "minionfs".into(),
+        _ => name,
+    };
+    given.into_iter().map(full_name).collect()
 }
 
-/// Returns the copies of the configured backends other than `roots` and `gitfs`.
+/// Returns the copies of the configured backends that are not built in.
 pub fn mirrors(config: &Map, cachedir: &Path) -> Vec<Mirror> {
     let backends = backends(config);
-    let others = backends.iter().filter(|name| !matches!(name.as_str(), "roots" | "gitfs"));
+    let others = backends.iter().filter(|name| !is_built_in(name));
     others.filter_map(|name| Mirror::of(name, cachedir)).collect()
 }
 
-/// Creates the configured file server. Backends other than `roots` and `gitfs` serve what is in their [`Mirror`]. Does not
+/// Creates the configured file server. Backends that are not built in serve what is in their [`Mirror`]. Does not
 /// fetch repositories: see [`Roots::update`].
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
@@ -89,6 +104,7 @@ pub fn configured(
         match name.as_str() {
             "roots" => order.push(Backend::Roots),
             "gitfs" => order.extend(Gitfs::of(config, cachedir)?.map(Backend::Git)),
+            "minionfs" => order.push(Backend::Minions(Minionfs::of(config, cachedir))),
             name => order.extend(Mirror::of(name, cachedir).map(Backend::Mirror)),
         }
     }
@@ -107,8 +123,28 @@ pub fn hash_kind(config: &Map) -> Digest {
 /// A served directory.
 struct Root {
     path: PathBuf,
+    /// The path at which its files are served; empty for the root of the environment.
+    mountpoint: String,
+    /// Whether minions pushed its files.
+    is_pushed: bool,
     /// Whether links may lead out of this directory.
     follow_symlinks: bool,
+}
+
+impl Root {
+    /// Returns the path below the directory at which a served path is found; `None` if it is not served from here.
+    fn path_of<'p>(&self, served: &'p str) -> Option<&'p str> {
+        let path = match self.mountpoint.as_str() {
+            "" => served,
+            mountpoint => served.strip_prefix(mountpoint)?.strip_prefix('/')?,
+        };
+        self.may_serve(path).then_some(path)
+    }
+
+    /// Returns whether a file of this path may be served.
+    fn may_serve(&self, path: &str) -> bool {
+        !self.is_pushed || minionfs::may_serve(path)
+    }
 }
 
 /// A source of files.
@@ -118,6 +154,8 @@ enum Backend {
     Roots,
     /// The repositories of `gitfs_remotes`.
     Git(Gitfs),
+    /// The files that minions pushed.
+    Minions(Minionfs),
     /// The copies of another backend.
     Mirror(Mirror),
 }
@@ -198,7 +236,7 @@ impl Roots {
         self.backends.iter().find_map(|backend| if let Backend::Git(git) = backend { Some(git) } else { None })
     }
 
-    /// Returns the copies of backends other than `roots` and `gitfs`.
+    /// Returns the copies of backends that are not built in.
     pub fn mirrors(&self) -> impl Iterator<Item = &Mirror> {
         self.backends
             .iter()
@@ -242,6 +280,10 @@ impl Roots {
         let mut names: Vec<_> = self.environments.keys().cloned().collect();
         names.extend(self.git().into_iter().flat_map(Gitfs::envs));
         names.extend(self.mirrors().flat_map(Mirror::envs));
+        names.extend(self.backends.iter().filter_map(|backend| match backend {
+            Backend::Minions(minions) => Some(minions.environment().to_owned()),
+            _ => None,
+        }));
         names.sort();
         names.dedup();
         names
@@ -253,12 +295,13 @@ impl Roots {
         let (path, saltenv) = split_query(path, saltenv);
         let clean = files::relative_path(path)?;
         let relative = clean.to_str()?;
-        self.roots_of(saltenv).iter().find_map(|root| {
-            let whole = root.path.join(&clean);
+        self.roots_for(saltenv, relative).iter().find_map(|root| {
+            let path = root.path_of(relative)?;
+            let whole = root.path.join(path);
             if self.is_ignored(&whole.to_string_lossy()) {
                 return None;
             }
-            let path = if root.follow_symlinks { whole } else { files::path_within(&root.path, relative)? };
+            let path = if root.follow_symlinks { whole } else { files::path_within(&root.path, path)? };
             let metadata = fs::metadata(&path).ok().filter(Metadata::is_file)?;
             Some(FoundFile { path, relative: relative.to_owned(), metadata })
         })
@@ -269,11 +312,12 @@ impl Roots {
     pub fn leads_out(&self, path: &str, saltenv: &str) -> bool {
         let (path, saltenv) = split_query(path, saltenv);
         let by_link = |root: &Root| {
-            !root.follow_symlinks && root.path.join(path).exists() && files::path_within(&root.path, path).is_none()
+            let is_link = |path| root.path.join(path).exists() && files::path_within(&root.path, path).is_none();
+            !root.follow_symlinks && root.path_of(path).is_some_and(is_link)
         };
         files::leads_out(path)
             || files::leads_out(saltenv)
-            || !path.is_empty() && self.roots_of(saltenv).iter().any(by_link)
+            || !path.is_empty() && self.roots_for(saltenv, path).iter().any(by_link)
     }
 
     /// Returns at most `size` bytes of a file from the offset `loc`, or `None` if there is no such file.
@@ -319,16 +363,29 @@ impl Roots {
 
     /// Returns the roots of an environment; none if it is unknown or its name is invalid.
     fn roots_of(&self, saltenv: &str) -> Vec<Root> {
-        // Committers to a repository, and files of other backends, must not be able to name the rest of the host.
-        let of = |backend: &Backend| match backend {
-            Backend::Roots => (self.folders_of(saltenv), self.follow_symlinks),
-            Backend::Git(git) => (git.roots_of(saltenv), false),
-            Backend::Mirror(mirror) => (mirror.root(saltenv).into_iter().filter(|root| root.is_dir()).collect(), false),
+        self.roots(saltenv, |minions| minions.all(saltenv))
+    }
+
+    /// Returns the roots of an environment that may have this path.
+    fn roots_for(&self, saltenv: &str, path: &str) -> Vec<Root> {
+        self.roots(saltenv, |minions| minions.for_path(saltenv, path).into_iter().collect())
+    }
+
+    fn roots(&self, saltenv: &str, pushed: impl Fn(&Minionfs) -> Vec<Pushed>) -> Vec<Root> {
+        // Committers to a repository, minions, and files of other backends must not be able to name the rest of the host.
+        let of = |path, follow_symlinks| Root { path, mountpoint: String::new(), is_pushed: false, follow_symlinks };
+        let roots = |backend: &Backend| match backend {
+            Backend::Roots => self.folders_of(saltenv).into_iter().map(|path| of(path, self.follow_symlinks)).collect(),
+            Backend::Git(git) => git.roots_of(saltenv).into_iter().map(|path| of(path, false)).collect(),
+            Backend::Minions(minions) => pushed(minions)
+                .into_iter()
+                .map(|Pushed { directory, mountpoint }| Root { mountpoint, is_pushed: true, ..of(directory, false) })
+                .collect(),
+            Backend::Mirror(mirror) => {
+                mirror.root(saltenv).filter(|root| root.is_dir()).map(|path| of(path, false)).into_iter().collect()
+            }
         };
-        let with_rule = |(paths, follow_symlinks): (Vec<PathBuf>, bool)| {
-            paths.into_iter().map(move |path| Root { path, follow_symlinks })
-        };
-        self.backends.iter().map(of).flat_map(with_rule).collect()
+        self.backends.iter().flat_map(|backend| -> Vec<Root> { roots(backend) }).collect()
     }
 
     fn folders_of(&self, saltenv: &str) -> Vec<PathBuf> {

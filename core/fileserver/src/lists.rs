@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::Roots;
+use super::{Root, Roots};
 
 /// The contents of an environment, as paths below their roots.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,9 +31,11 @@ impl Roots {
                 tracing::debug!(root = %root.path.display(), saltenv, "a file root does not exist");
                 continue;
             };
-            let mut walk =
-                Walk { roots: self, root: &real, follow: root.follow_symlinks, lists: &mut lists, above: Vec::new() };
-            walk.directory(&root.path, "");
+            if !root.mountpoint.is_empty() {
+                lists.dirs.insert(root.mountpoint.clone());
+            }
+            let mut walk = Walk { roots: self, root: &root, real: &real, lists: &mut lists, above: Vec::new() };
+            walk.directory(&root.path, &root.mountpoint);
         }
         lists
     }
@@ -41,9 +43,9 @@ impl Roots {
 
 struct Walk<'a> {
     roots: &'a Roots,
-    root: &'a Path,
-    /// Whether links may lead out of the root, and are followed.
-    follow: bool,
+    root: &'a Root,
+    /// The path of the root with links resolved.
+    real: &'a Path,
     lists: &'a mut FileLists,
     /// Device and inode of the parent directories: a link to one of them is not followed.
     above: Vec<(u64, u64)>,
@@ -66,7 +68,9 @@ impl Walk<'_> {
     fn entry(&mut self, path: &Path, relative: &str) {
         let link = fs::read_link(path).ok();
         let is_dir = path.is_dir();
-        if !(self.roots.is_ignored(relative) || link.is_some() && self.roots.ignore_symlinks) {
+        let is_refused = self.root.is_pushed && (link.is_some() || !self.root.may_serve(relative));
+        let is_hidden = self.roots.is_ignored(relative) || is_refused;
+        if !(is_hidden || link.is_some() && self.roots.ignore_symlinks) {
             let list = if is_dir { &mut self.lists.dirs } else { &mut self.lists.files };
             list.insert(relative.to_owned());
             if is_dir && fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
@@ -77,14 +81,14 @@ impl Walk<'_> {
             }
         }
         // Salt descends even into ignored directories.
-        if is_dir && (link.is_none() || self.follow) {
+        if is_dir && (link.is_none() || self.root.follow_symlinks) {
             self.directory(path, relative);
         }
     }
 
     fn is_listed(&self, path: &Path, target: &Path) -> bool {
-        let within = || path.canonicalize().map_or(target.is_relative(), |real| real.starts_with(self.root));
-        !self.follow || target.starts_with("..") || within()
+        let within = || path.canonicalize().map_or(target.is_relative(), |real| real.starts_with(self.real));
+        !self.root.follow_symlinks || target.starts_with("..") || within()
     }
 }
 

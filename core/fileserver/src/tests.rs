@@ -1,5 +1,6 @@
 use std::os::unix::fs::symlink;
 
+use brine_value::{list, map};
 use tempfile::TempDir;
 
 use super::*;
@@ -216,4 +217,68 @@ proptest::proptest! {
             proptest::prop_assert!(!text.starts_with("out"), "{} in {}", path, saltenv);
         }
     }
+}
+
+/// Creates the cache of a master with pushed files, and a file server of it with these options.
+fn pushed(options: Map) -> (TempDir, Roots) {
+    let dir = tempfile::tempdir().unwrap();
+    for path in ["web1/files/etc/hosts", "web1/files/top.sls", "db1/files/var/log/a", "_modules/files/evil.py"] {
+        let path = dir.path().join("minions").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "pushed").unwrap();
+    }
+    fs::write(dir.path().join("minions/web1/data.p"), "").unwrap();
+    symlink("/etc/passwd", dir.path().join("minions/web1/files/link")).unwrap();
+    let mut config = map! {"fileserver_backend" => list!["minion"]};
+    config.extend(options);
+    let roots = configured(IndexMap::new(), &Options::default(), &config, dir.path()).unwrap();
+    (dir, roots)
+}
+
+#[test]
+fn pushed_files_are_served_below_the_id_of_their_minion() {
+    let at_the_top = map! {};
+    let mounted = map! {"minionfs_mountpoint" => "salt://pushed/all", "minionfs_env" => "prod"};
+    let cases = [
+        (&at_the_top, "web1/etc/hosts", "base", true),
+        (&at_the_top, "db1/var/log/a", "base", true),
+        (&at_the_top, "web1/etc/hosts", "prod", false),
+        (&at_the_top, "web1", "base", false),
+        (&at_the_top, "web2/etc/hosts", "base", false),
+        // Neither what a state run or a sync reads by itself, nor what is outside of the pushed files.
+        (&at_the_top, "web1/top.sls", "base", false),
+        (&at_the_top, "_modules/evil.py", "base", false),
+        (&at_the_top, "web1/link", "base", false),
+        (&at_the_top, "web1/../data.p", "base", false),
+        (&at_the_top, "../minions/web1/data.p", "base", false),
+        (&mounted, "pushed/all/web1/etc/hosts", "prod", true),
+        (&mounted, "pushed/all/web1/etc/hosts", "base", false),
+        (&mounted, "web1/etc/hosts", "prod", false),
+        (&mounted, "pushed/allweb1/etc/hosts", "prod", false),
+        // Below a mount point such an id is harmless.
+        (&mounted, "pushed/all/_modules/evil.py", "prod", true),
+    ];
+    for (options, path, saltenv, is_served) in cases {
+        let (_dir, roots) = pushed(options.clone());
+        assert_eq!(found(&roots, path, saltenv).is_some(), is_served, "{path} of {saltenv}");
+    }
+}
+
+#[test]
+fn pushed_files_of_exposed_minions_are_listed() {
+    let cases = [
+        (map! {}, vec!["db1/var/log/a", "web1/etc/hosts"]),
+        (map! {"minionfs_whitelist" => list!["web*"]}, vec!["web1/etc/hosts"]),
+        (map! {"minionfs_blacklist" => list!["web\\d"]}, vec!["db1/var/log/a"]),
+        (map! {"minionfs_whitelist" => list!["*1"], "minionfs_blacklist" => list!["db1"]}, vec!["web1/etc/hosts"]),
+        (map! {"minionfs_mountpoint" => "/p/", "minionfs_whitelist" => list!["db1"]}, vec!["p/db1/var/log/a"]),
+    ];
+    for (options, files) in cases {
+        let (_dir, roots) = pushed(options.clone());
+        assert_eq!(roots.file_list("base", ""), files, "{options:?}");
+        assert_eq!(roots.envs(), ["base"]);
+    }
+    let (_dir, roots) = pushed(map! {});
+    assert_eq!(roots.dir_list("base", "web1"), ["web1", "web1/etc"]);
+    assert_eq!(roots.file_list("base", "db1/var"), ["db1/var/log/a"]);
 }
