@@ -3,7 +3,7 @@
 
 mod support;
 
-use brine_value::{Value, map};
+use brine_value::{Value, list, map};
 use support::{Events, System, text};
 
 /// Waits until the master has accepted a scheduled update of the mine.
@@ -93,4 +93,48 @@ async fn files_are_pushed_to_a_master_with_file_recv() {
         assert_eq!(call(&["cp.push", &path, "upload_path=moved", "remove_source=True"]), is_taken.into());
         assert_eq!((kept("moved").exists(), std::fs::exists(&path).unwrap()), (is_taken, !is_taken));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pushed_files_are_served_to_other_minions_by_minionfs() {
+    let mut system = System::start(
+        "file_recv: True\nfileserver_backend: [roots, minionfs]\nminionfs_mountpoint: salt://pushed\nminionfs_blacklist: ['db*']\n",
+    )
+    .await;
+    for id in ["web1", "db1"] {
+        system.start_minion(id).await;
+    }
+    system.write(
+        "srv/salt/shared.sls",
+        &format!("{}:\n  file.managed:\n    - source: salt://pushed/web1/box/a.conf\n", system.path("copy").display()),
+    );
+    let path = system.write("box/a.conf", "of web1\n").display().to_string();
+    for id in ["web1", "db1"] {
+        let report = system.salt_json(&[id, "cp.push", &path, "upload_path=/box/a.conf"]);
+        assert_eq!(report.get(id), Some(&true.into()), "{report}");
+    }
+    let report = system.salt_json(&["db1", "state.apply", "shared", "--out=json"]);
+    assert_eq!(std::fs::read_to_string(system.path("copy")).unwrap(), "of web1\n", "{report}");
+    let listed = system.salt_json(&["web1", "cp.list_master", "prefix=pushed"]);
+    assert_eq!(listed.get("web1"), Some(&list!["pushed/web1/box/a.conf"]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changed_grains_are_collected_with_the_pillar_that_depends_on_them() {
+    let mut system = System::start("").await;
+    system.write("srv/pillar/top.sls", "base:\n  'role:web':\n    - match: grain\n    - web\n");
+    system.write("srv/pillar/web.sls", "port: 80\n");
+    system.configure_minion("web1", "grains_refresh_every: 60\n");
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    let get = |words: &[&str]| system.salt_json(&[&["web1"], words].concat()).get("web1").cloned().unwrap();
+    let jobs = get(&["schedule.list", "show_all=True", "return_yaml=False"]);
+    assert_eq!(jobs.get("__update_grains").and_then(|job| job.get("minutes")), Some(&60.into()), "{jobs}");
+    assert_eq!((get(&["grains.get", "role"]), get(&["pillar.get", "port"])), ("".into(), "".into()));
+    std::fs::write(system.path("web1/etc/grains"), "role: web\n").unwrap();
+    // What the job publishes every hour.
+    get(&["event.fire", "{'force_refresh': False}", "grains_refresh"]);
+    support::until("the pillar of the new grain", || get(&["pillar.get", "port", "unmask=True"]) == 80.into()).await;
+    assert_eq!(get(&["grains.get", "role"]), "web".into());
 }

@@ -10,8 +10,8 @@ use brine_ids::MinionId;
 use brine_jinja::{Functions, Host};
 use brine_runtime::executors::{Blocking, Executor, MayBlock};
 use brine_sls::master_tops;
-use brine_sls::pillar::{PillarRequest, PillarSource, merge};
-use brine_value::{Map, Value, map, msgpack};
+use brine_sls::pillar::{PillarRequest, PillarSource};
+use brine_value::{Map, Value, map, merge, msgpack};
 use parking_lot::Mutex;
 
 use crate::events::Events;

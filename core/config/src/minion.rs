@@ -148,6 +148,11 @@ shared_options! {
     grains: Map = Map::new(),
     /// The grains of the host that are left out: names, globs, or regular expressions.
     grains_blacklist: Vec<String> = Vec::new(),
+    /// Whether mappings in the grains of people's own modules, and in the file `grains` of the configuration directory, are
+    /// merged into those of the same name instead of replacing them.
+    grains_deep_merge: bool = false,
+    /// The number of minutes between two collections of the grains; 0 for none. If they changed, the pillar is refreshed.
+    grains_refresh_every: u64 = 0,
     /// The grains that are sent with the authentication request, for the master's `autosign_grains_dir`.
     autosign_grains: Vec<String> = Vec::new(),
     /// The states that run when the minion starts: highstate, sls or top.

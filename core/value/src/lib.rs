@@ -6,6 +6,7 @@
 mod big;
 mod convert;
 pub mod json;
+mod merge;
 pub mod msgpack;
 pub mod python;
 mod url;
@@ -15,6 +16,7 @@ use std::hash::{Hash, Hasher};
 
 pub use big::BigInt;
 pub use convert::{FromValue, WrongType};
+pub use merge::{merge, merge_deep};
 pub use url::{percent_encoded, percent_encoded_path};
 
 /// One item of data, as exchanged between all parts of Brine.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use brine_bus::{Bus, SocketNames};
 use brine_config::{MinionConfig, template_opts};
 use brine_function::{Args, CallError, Registry};
+use brine_host::grains;
 use brine_host::process::{Children, Output, ProcessError, Program};
 use brine_host::programs::{Programs, System};
 use brine_host::web;
@@ -256,12 +257,8 @@ impl Minion {
 
     /// Collects the grains of the host, and those of people's own modules. Grains set by hand take precedence.
     pub fn collect_grains(self: &Arc<Self>) -> Map {
-        let mut grains = brine_host::grains::collect(&self.config, &self.id);
-        let custom = self.custom.grains(self);
-        if !custom.is_empty() {
-            grains.extend(custom);
-            grains.extend(brine_host::grains::set_by_hand(&self.config));
-        }
+        let mut grains = grains::of_host(&self.config, &self.id);
+        grains::add(&self.config, &mut grains, self.custom.grains(self));
         grains
     }
 

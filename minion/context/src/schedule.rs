@@ -11,6 +11,9 @@ use crate::Minion;
 /// Salt's name for the mine job.
 pub const MINE: &str = "__mine_interval";
 
+/// Salt's name for the job of `grains_refresh_every`.
+pub const GRAINS: &str = "__update_grains";
+
 /// Returns the file with the saved schedule.
 pub fn file(minion: &Minion) -> PathBuf {
     minion.config.config_dir.join("minion.d/_schedule.conf")

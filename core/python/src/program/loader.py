@@ -346,15 +346,26 @@ class Loader:
     def grains(self):
         """Returns the grains of all functions, and the errors of those that fail."""
         grains, errors = {}, {}
+        combine = merge if Current("opts").get("grains_deep_merge") is True else dict.update
         for name, function in self.functions("grains").items():
             try:
                 takes = inspect.signature(function).parameters
                 value = function(**({"grains": dict(Current("grains"))} if "grains" in takes else {}))
                 if isinstance(value, dict):
-                    grains.update(value)
+                    combine(grains, value)
             except Exception as error:  # pylint: disable=broad-except
                 errors[name] = "%s: %s" % (type(error).__name__, error)
         return {"grains": grains, "errors": dict(self.errors["grains"], **errors)}
+
+
+def merge(into, more):
+    """Merges mappings at every depth; other values are replaced."""
+    for key, value in more.items():
+        if isinstance(into.get(key), dict) and isinstance(value, dict):
+            into[key] = dict(into[key])
+            merge(into[key], value)
+        else:
+            into[key] = value
 
 
 def accepted(function, kwargs):

@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use brine_jinja::{Context, Limits};
 use brine_text::glob::fnmatch;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{FromValue, Map, Value, merge_deep};
 
 use super::external::Call;
-use super::merge_deep;
 use crate::render::Sls;
 
 /// The maximum depth of directories: symbolic links may form cycles.

@@ -1,7 +1,7 @@
 //! Merge strategies for pillar.
 
 use brine_config::opts::shared;
-use brine_value::{Map, Value};
+use brine_value::{Map, merge_deep};
 
 /// `pillar_source_merging_strategy`, with `pillar_merge_lists`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,28 +48,6 @@ impl Merging {
         match self.strategy {
             Strategy::Top => into.extend(from),
             Strategy::Deep | Strategy::None => merge_deep(into, &from, self.lists),
-        }
-    }
-}
-
-/// Merges mappings at every depth; other values are replaced.
-pub fn merge(into: &mut Map, from: &Map) {
-    merge_deep(into, from, false);
-}
-
-/// Merges like [`merge`]; with `lists`, lists are extended by their missing items instead of replaced.
-pub fn merge_deep(into: &mut Map, from: &Map, lists: bool) {
-    for (key, value) in from {
-        match (into.get_mut(key), value) {
-            (Some(Value::Map(have)), Value::Map(more)) => merge_deep(have, more, lists),
-            (Some(Value::List(have)), Value::List(more)) if lists => {
-                for item in more {
-                    if !have.contains(item) {
-                        have.push(item.clone());
-                    }
-                }
-            }
-            _ => _ = into.insert(key.clone(), value.clone()),
         }
     }
 }

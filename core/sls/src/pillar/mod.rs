@@ -35,7 +35,7 @@ use super::render::AllowedRenderers;
 
 pub use external::check;
 pub use git::update as update_repositories;
-pub use merge::{Merging, merge, merge_deep};
+pub use merge::Merging;
 use tree::Tree;
 
 /// The configuration of pillar: its sources, renderers and merge strategy.

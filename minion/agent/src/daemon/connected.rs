@@ -285,8 +285,8 @@ impl Connected {
         self.minion.set_pillar(pillar);
     }
 
-    /// Collects the grains again.
-    pub async fn refresh_grains(&self) {
+    /// Collects the grains again. Returns whether they have changed.
+    pub async fn refresh_grains(&self) -> bool {
         let minion = Arc::clone(&self.minion);
         let render = &self.pool.executors().render;
         match render.run(move |_| minion.collect_grains()).await {
@@ -294,9 +294,14 @@ impl Connected {
                 if let Some(master) = self.master() {
                     grains.insert("master".into(), master.host.into());
                 }
+                let has_changed = *self.minion.grains.get() != grains;
                 self.minion.grains.set(grains);
+                has_changed
             }
-            Err(error) => tracing::error!(%error, "refreshing grains failed"),
+            Err(error) => {
+                tracing::error!(%error, "refreshing grains failed");
+                false
+            }
         }
     }
 

@@ -96,7 +96,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
     let bus = Bus::in_memory(BusLimits { ring_events: 1024, ring_bytes: 1 << 20, ..BusLimits::default() });
     let all = Connected::open_all(config, bus.clone()).await?;
     let first = all.first().ok_or(MinionError::NoMaster)?;
-    schedule::add_mine(&first.minion);
+    schedule::add_own_jobs(&first.minion);
     let config = &first.minion.config;
     let sockets = EventSockets::bind(&config.sock_dir, &SocketNames::minion(first.id.as_str())).await?;
     let mut tasks = Supervisor::new();

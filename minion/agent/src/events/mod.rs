@@ -70,8 +70,12 @@ pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shut
             }
             "grains_refresh" => {
                 connected.minion.custom.refresh();
-                connected.refresh_grains().await;
-                connected.refresh_pillar().await.map_err(|error| error.to_string())
+                let has_changed = connected.refresh_grains().await;
+                // `grains_refresh_every` asks for a new pillar only if it may differ.
+                match event.data().get("force_refresh") {
+                    Some(Value::Bool(false)) if !has_changed => Ok(()),
+                    _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
+                }
             }
             _ => connected.refresh_pillar().await.map_err(|error| error.to_string()),
         };

@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_context::jobs::ProcFile;
-use brine_context::schedule::MINE;
+use brine_context::schedule::{GRAINS, MINE};
 use brine_context::{Job, Minion};
 use brine_function::Args;
 use brine_runtime::polling::PollInterval;
 use brine_schedule::{Host, Run, Schedule, ScheduleContext};
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, list, map};
 use jiff::Zoned;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -31,12 +31,15 @@ pub(crate) use brine_schedule::RETURN;
 /// The maximum number of concurrent updates of the mine, as in Salt.
 const MINE_MAX_RUNNING: u64 = 2;
 
-/// Schedules updates of the mine, now and every `mine_interval`.
-pub(crate) fn add_mine(minion: &Minion) {
+/// Schedules the minion's own jobs: updates of the mine, now and every `mine_interval`, and collections of the grains every
+/// `grains_refresh_every`.
+pub(crate) fn add_own_jobs(minion: &Minion) {
     let config = &minion.config;
     let mut schedule = minion.schedule.lock();
-    // A schedule saved by a Salt minion has the job with its options at that time.
-    schedule.own_mut().shift_remove(MINE);
+    // A schedule saved by a Salt minion has the jobs with their options at that time.
+    for name in [MINE, GRAINS] {
+        schedule.own_mut().shift_remove(name);
+    }
     if config.mine_enabled {
         let job = map! {
             "function" => "mine.update", "minutes" => config.mine_interval.max(1), "jid_include" => true,
@@ -44,6 +47,14 @@ pub(crate) fn add_mine(minion: &Minion) {
             "enabled" => true, "name" => MINE,
         };
         schedule.own_mut().insert(MINE.into(), job.into());
+    }
+    if config.grains_refresh_every > 0 {
+        let job = map! {
+            "function" => "event.fire", "args" => list![map! {"force_refresh" => false}, "grains_refresh"],
+            "minutes" => config.grains_refresh_every, "jid_include" => true, "maxrunning" => 1, "run_on_start" => false,
+            "return_job" => false, "enabled" => true, "name" => GRAINS,
+        };
+        schedule.own_mut().insert(GRAINS.into(), job.into());
     }
 }
 
@@ -186,7 +197,7 @@ mod tests {
     fn minion_with_mine(config: MinionConfig) -> Arc<Minion> {
         let mut minion = testing::minion(&[]);
         Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
-        add_mine(&minion);
+        add_own_jobs(&minion);
         minion
     }
 
@@ -237,13 +248,34 @@ mod tests {
     }
 
     #[test]
+    fn grains_are_collected_every_interval() {
+        let minion =
+            minion_with_mine(MinionConfig { grains_refresh_every: 10, mine_enabled: false, ..MinionConfig::default() });
+        let due = |time: &str| due(&minion, time.parse().unwrap(), SignedDuration::from_secs(1));
+        for (time, runs) in [
+            ("2026-11-22T12:00:00", false),
+            ("2026-11-22T12:09:59", false),
+            ("2026-11-22T12:10:00", true),
+            ("2026-11-22T12:20:00", true),
+        ] {
+            let functions: Vec<_> = due(time).into_iter().map(|job| job.function).collect();
+            assert_eq!(functions, if runs { vec!["event.fire"] } else { vec![] }, "{time}");
+        }
+        let saved = minion.schedule.lock().own().clone();
+        let mut without = minion_with_mine(MinionConfig::default());
+        Arc::get_mut(&mut without).unwrap().schedule = Arc::new(Mutex::new(Schedule::new(saved)));
+        add_own_jobs(&without);
+        assert!(!without.schedule.lock().own().contains_key(GRAINS), "grains_refresh_every is 0");
+    }
+
+    #[test]
     fn mine_enabled_false_removes_the_job() {
         let minion = minion_with_mine(MinionConfig::default());
         let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
         assert!(!without.schedule.lock().own().contains_key(MINE));
         let saved = minion.schedule.lock().own().clone();
         Arc::get_mut(&mut without).unwrap().schedule = Arc::new(Mutex::new(Schedule::new(saved)));
-        add_mine(&without);
+        add_own_jobs(&without);
         assert!(!without.schedule.lock().own().contains_key(MINE));
     }
 

@@ -15,12 +15,28 @@ use std::path::Path;
 use brine_config::{MinionConfig, SALT_VERSION};
 use brine_system::files;
 use brine_target::matches_expression;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, map, merge};
 use sha2::{Digest, Sha256};
 
-/// Returns all grains of this host. Grains set by hand take precedence: the file `grains` in the configuration
-/// directory over the collected ones, `grains:` in the configuration over both.
+/// Returns all grains of this host, without those of people's own modules.
 pub fn collect(config: &MinionConfig, id: &str) -> Map {
+    let mut grains = of_host(config, id);
+    add(config, &mut grains, Map::new());
+    grains
+}
+
+/// Adds the grains of people's own modules, over them those of the file `grains` in the configuration directory, and over
+/// both `grains:` of the configuration.
+pub fn add(config: &MinionConfig, grains: &mut Map, custom: Map) {
+    for mut more in [custom, own_grains(&config.config_dir.join("grains"))] {
+        leave_out(&mut more, &config.grains_blacklist);
+        if config.grains_deep_merge { merge(grains, &more) } else { grains.extend(more) }
+    }
+    grains.extend(config.grains.clone());
+}
+
+/// Returns the grains that are read from this host.
+pub fn of_host(config: &MinionConfig, id: &str) -> Map {
     let mut grains = os::grains();
     grains.extend(hardware::grains());
     grains.extend(network::grains());
@@ -39,7 +55,6 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
         "package" => Value::Nil,
     });
     leave_out(&mut grains, &config.grains_blacklist);
-    grains.extend(set_by_hand(config));
     grains
 }
 
@@ -50,15 +65,7 @@ fn leave_out(grains: &mut Map, blacklist: &[String]) {
     }
 }
 
-/// Returns the grains set by hand: those of the file `grains` in the configuration directory, and over them `grains:` in
-/// the configuration.
-pub fn set_by_hand(config: &MinionConfig) -> Map {
-    let mut grains = own_grains(&config.config_dir.join("grains"));
-    grains.extend(config.grains.clone());
-    grains
-}
-
-/// Returns the grains set by hand. An unreadable file is logged and skipped: a minion without some grains is better
+/// Returns the grains of a file. An unreadable file is logged and skipped: a minion without some grains is better
 /// than none.
 fn own_grains(path: &Path) -> Map {
     let read = files::read_if_exists(path).map_err(|error| error.to_string());
@@ -117,6 +124,28 @@ mod tests {
     #[test]
     fn the_server_id_is_salts() {
         assert_eq!(server_id("hm"), 930_358_280);
+    }
+
+    #[test]
+    fn mappings_are_replaced_or_merged_and_the_blacklist_holds_for_further_grains() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("grains"), "net: {dns: file}\nsecret: 1\n").unwrap();
+        let custom = map! {"net" => map! {"gw" => "custom", "dns" => "custom"}, "secret_too" => 2};
+        let of_host = map! {"net" => map! {"gw" => "host", "mtu" => 1500}, "cfg" => map! {"a" => 1}};
+        for (grains_deep_merge, net) in
+            [(false, map! {"dns" => "file"}), (true, map! {"gw" => "custom", "mtu" => 1500, "dns" => "file"})]
+        {
+            let config = MinionConfig {
+                config_dir: directory.path().to_owned(),
+                grains: map! {"cfg" => map! {"b" => 2}},
+                grains_blacklist: vec!["secret*".into()],
+                grains_deep_merge,
+                ..MinionConfig::default()
+            };
+            let mut grains = of_host.clone();
+            add(&config, &mut grains, custom.clone());
+            assert_eq!(grains, map! {"net" => net, "cfg" => map! {"b" => 2}}, "grains_deep_merge: {grains_deep_merge}");
+        }
     }
 
     #[test]

@@ -4,8 +4,7 @@ mod bootstrap;
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallResult, Function, function, registry};
-use brine_sls::pillar::merge_deep;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, merge_deep};
 use brine_yaml::entry_at;
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };

@@ -2,8 +2,7 @@
 
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
-use brine_sls::pillar::merge_deep;
-use brine_value::{Map, Value, json};
+use brine_value::{Map, Value, json, merge_deep};
 use brine_yaml::entry_at;
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };

@@ -297,7 +297,7 @@ pub(super) fn choose(
     let mut chosen = by_value.or_else(|| lookup.get(default)).cloned().unwrap_or_default();
     if let Some(Value::Map(mut under)) = lookup.get(base).filter(|_| base.is_truthy()).cloned() {
         if let Value::Map(over) = &chosen {
-            brine_sls::pillar::merge(&mut under, over);
+            brine_value::merge(&mut under, over);
         }
         chosen = under.into();
     }
@@ -307,7 +307,7 @@ pub(super) fn choose(
             return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
         };
         let mut merged = chosen.as_map().cloned().unwrap_or_default();
-        brine_sls::pillar::merge(&mut merged, &over);
+        brine_value::merge(&mut merged, &over);
         chosen = merged.into();
     }
     Ok(chosen)

@@ -2,10 +2,9 @@
 
 use brine_context::{Context, Module, OwnFacts};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
-use brine_sls::pillar::merge_deep;
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_text::glob::fnmatch;
-use brine_value::{Map, Value};
+use brine_value::{Map, Value, merge_deep};
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 

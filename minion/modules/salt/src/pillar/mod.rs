@@ -62,7 +62,7 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
     let lists = args.merge_nested_lists.unwrap_or(context.config().pillar_merge_lists);
     let value = match (found, args.default) {
         (Some(Value::Map(over)), Value::Map(mut under)) if args.merge => {
-            brine_sls::pillar::merge_deep(&mut under, &over, lists);
+            brine_value::merge_deep(&mut under, &over, lists);
             Value::Map(under)
         }
         (Some(Value::List(over)), Value::List(mut under)) if args.merge => {

@@ -3,7 +3,6 @@
 use brine_context::custom::Serialized;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
-use brine_sls::pillar;
 use brine_system::files;
 use brine_value::{Map, Value, json, map, python};
 use brine_yaml::traverse;
@@ -136,7 +135,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
         };
         if let (Value::Map(have), Value::Map(more)) = (have, &data) {
             let mut all = have.clone();
-            pillar::merge(&mut all, more);
+            brine_value::merge(&mut all, more);
             merged = Some(difference(&have, &all));
             data = all.into();
         }

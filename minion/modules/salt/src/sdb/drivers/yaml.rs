@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_sls::gpg::Gpg;
-use brine_sls::pillar::merge_deep;
-use brine_value::{FromValue, Map, Value};
+use brine_value::{FromValue, Map, Value, merge_deep};
 use brine_yaml::entry_at;
 
 pub fn get(context: &Context, profile: &Map, key: &str) -> Result<Value, CallError> {
