@@ -194,8 +194,8 @@ async fn a_panic_of_the_journal_writer_fails_the_events_in_question_alone() {
     bus.close().await;
 }
 
-/// Creates a bus with 400 events of 3,500 bytes in the journal, each with its number as text, and a subscriber before
-/// them.
+/// Creates a bus with 400 events of 3,500 bytes in the journal, each containing its number as text, and a subscription
+/// that starts before the first event.
 async fn with_events(path: &std::path::Path) -> (Bus, Store, Subscription) {
     let (store, opened) = Store::open(path, 0).unwrap();
     let bus = bus_on(store.clone(), opened, 1000).await;
@@ -254,7 +254,7 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
     let durable = bus.subscribe(Filter::prefix("t"), Start::Durable("test".into())).unwrap();
     let mut recovered = bus.subscribe(Filter::prefix("salt/master/store/recovered"), Start::Now).unwrap();
     damage(&path, "<00400>".repeat(50).as_bytes());
-    // The event is stored after the damaged one, in the same part of the tree.
+    // The new event is stored after the damaged one, in the same part of the tree.
     let error = bus.fire_durably("t", &map! {"n" => 401}).await.unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
     let event = tokio::time::timeout(Duration::from_secs(60), recovered.recv()).await.unwrap().unwrap();

@@ -13,7 +13,7 @@ use crate::store::Health;
 const FAILED: &str = "salt/master/store/failed";
 const RECOVERED: &str = "salt/master/store/recovered";
 
-/// Publishes an event at each change, until the store or the bus ends.
+/// Publishes an event at each change of the store's health, until the store or the bus is closed.
 pub(super) async fn announce(bus: Weak<Inner>, mut health: watch::Receiver<Health>) {
     let mut failed: Option<(Instant, u64)> = None;
     while health.changed().await.is_ok() {

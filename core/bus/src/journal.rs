@@ -65,7 +65,8 @@ struct Shared {
     moved: Notify,
     progress: Mutex<Progress>,
     holes: Mutex<Vec<(u64, u64)>>,
-    /// Events below this number were removed although a durable subscriber had not handled them, and are counted.
+    /// The number below which events were removed although a durable subscriber had not handled them. They are already
+    /// counted as lost.
     forced: Mutex<u64>,
     /// The number of replacements of the store at the last check.
     replaced: AtomicU64,
@@ -133,7 +134,7 @@ impl Journal {
         &self.store
     }
 
-    /// Returns the executor for operations that block on the disk.
+    /// Returns the executor for blocking disk operations.
     pub fn disk(&self) -> &Executor {
         &self.disk
     }
@@ -216,7 +217,7 @@ impl Journal {
         cursors.iter().map(|(name, cursor)| (name.clone(), numbers::issued(&holes, cursor.seq + 1, last))).collect()
     }
 
-    /// Returns the approximate number of events and their bytes on disk, if this is the last event.
+    /// Returns the approximate number of events and their bytes on disk; `last` is the number of the last event.
     pub fn size(&self, thread: &MayBlock, last: u64) -> (u64, u64) {
         let store = self.store.blocking(thread);
         let first = store.scan(EVENTS, b"", 1).ok().and_then(|pairs| pairs.first().map(|(key, _)| number(key)));
@@ -226,8 +227,8 @@ impl Journal {
         (events, self.shared.progress.lock().bytes().saturating_sub(before))
     }
 
-    /// Returns the ranges of issued numbers that are missing among the events read from `from` to before `next`. Events
-    /// that were counted when they were removed are not included.
+    /// Returns the ranges of issued numbers that are missing among the events read from `from` to before `next`.
+    /// Excludes events that were already counted as lost when they were removed.
     pub fn missing(&self, from: u64, next: u64, events: &[Event]) -> Vec<(u64, u64)> {
         let from = from.max(*self.shared.forced.lock());
         if next <= from {
@@ -236,8 +237,8 @@ impl Journal {
         numbers::missing(&self.shared.holes.lock(), from, next - 1, events.iter().map(Event::seq))
     }
 
-    /// Whether the store has been replaced by an empty one since the last call: then all cursors count as unwritten,
-    /// and numbers must be reserved again.
+    /// Whether the store has been replaced by an empty one since the last call. If so, marks all cursors as unwritten;
+    /// the caller must reserve sequence numbers again.
     pub fn has_been_replaced(&self) -> bool {
         let replaced = self.store.replaced();
         if self.shared.replaced.swap(replaced, Ordering::Relaxed) == replaced {
@@ -250,7 +251,7 @@ impl Journal {
         true
     }
 
-    /// Returns the new end of the reservation of sequence numbers, if it must be extended.
+    /// Extends the reservation of sequence numbers if less than half of it is left. Returns its new end.
     pub fn reservation(&self, batch: &mut Batch, next: u64, reserved: u64) -> Option<u64> {
         let wanted = next - 1 + self.shared.reserve;
         (reserved.saturating_sub(next) < self.shared.reserve / 2).then(|| {
@@ -299,13 +300,13 @@ impl Journal {
         (before, if events.is_empty() { None } else { progress.trim(&self.shared.limits) })
     }
 
-    /// Reverts the count to these bytes, after a failed write.
+    /// Resets the byte count to `before` after a failed write.
     pub fn appended_in_vain(&self, before: u64) {
         self.shared.progress.lock().back_to(before);
     }
 
-    /// Removes events beyond the limits of age and size, but none that a durable subscriber has not handled, unless the
-    /// journal exceeds twice its size.
+    /// Removes events beyond the limits of age and size. Keeps events that a durable subscriber has not handled, unless
+    /// the journal exceeds twice its size limit.
     pub fn trim(&self, thread: &MayBlock, batch: &mut Batch, cut: Cut) -> Result<(), StoreError> {
         let (limits, store) = (self.shared.limits, self.store.blocking(thread));
         let (mut keep_from, mut forced_from) = (0, 0);
@@ -361,7 +362,7 @@ impl Journal {
     }
 }
 
-/// Queues the cursors for writing without waiting: their subscriber is dropped.
+/// Queues the cursors for writing, without waiting: a subscriber is being dropped.
 pub(super) fn flush_cursors(journal: &Journal) {
     let mut batch = Batch::new();
     let written = journal.dirty_cursors(&mut batch);
@@ -408,7 +409,7 @@ mod tests {
         (directory, journal)
     }
 
-    /// Returns the numbers that remain after trimming at `now` seconds.
+    /// Returns the numbers of the events that remain after trimming at `now` seconds.
     async fn left(journal: &Journal, now: u64) -> Vec<u64> {
         let mut batch = Batch::new();
         journal.trim(&thread(), &mut batch, Cut { now: now * 1_000_000, written: 1000 }).unwrap();

@@ -135,7 +135,7 @@ async fn write(bus: Weak<Inner>) {
     }
 }
 
-/// Drops the events beyond a commit of this size, except the first one.
+/// Drops the events that exceed this commit size, except the first one.
 fn one_commit(mut events: Vec<Event>, bytes: u64) -> Vec<Event> {
     let mut sum = 0;
     let over = events.iter().position(|event| {
@@ -172,8 +172,8 @@ async fn stop(journal: &Journal, next: u64) {
     }
 }
 
-/// Waits for events or cursors. The wait is bounded because a notification between the check above and this wait is
-/// lost, and so that a bus without owners ends.
+/// Waits for events or cursors. The wait is bounded for two reasons: a notification between the caller's check and this
+/// wait is lost, and a bus without owners must end.
 async fn wait(inner: &Inner, journal: &Journal) {
     let arrived = inner.arrived.notified();
     let mut arrived = std::pin::pin!(arrived);
@@ -191,7 +191,7 @@ async fn wait(inner: &Inner, journal: &Journal) {
     }
 }
 
-/// Lets cursors accumulate, unless an event arrives.
+/// Lets cursors accumulate for this time; returns early if an event arrives.
 async fn pause(inner: &Inner, time: Duration) {
     tokio::select! {
         () = inner.arrived.notified() => {}

@@ -1,4 +1,4 @@
-//! The event bus: everything that happens is published on it, every reaction is a subscriber.
+//! The event bus: everything that happens is published as an event, and every reaction is a subscriber.
 //!
 //! A published event gets the next sequence number and a stamp, enters the ring in memory, and from there the journal
 //! on disk and the subscribers. A subscriber that lags behind the ring reads from the journal: it never loses events.
@@ -42,8 +42,8 @@ pub struct BusLimits {
     pub ring_bytes: usize,
     /// The maximum size of an event, in bytes.
     pub event: usize,
-    /// How many sequence numbers are reserved on disk ahead of the events: an outage of the store may last this many
-    /// events before more are refused, and an unclean stop skips at most as many numbers.
+    /// The number of sequence numbers reserved on disk ahead of the events. During an outage of the store, up to this
+    /// many events are published before further ones are refused. An unclean stop skips at most as many numbers.
     pub reserve: u64,
 }
 
@@ -53,7 +53,7 @@ impl Default for BusLimits {
     }
 }
 
-/// Why an event was not published, or is not known to be persisted.
+/// The errors of publishing: the event was refused, or may not be persisted.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum BusError {
     /// The tag or the data is not a valid event.
@@ -70,7 +70,7 @@ pub enum BusError {
     /// The journal failed to write the event.
     #[error("the event was published but not persisted: {0}")]
     NotKept(StoreError),
-    /// No sequence number is left that may be issued while the store cannot be written.
+    /// All reserved sequence numbers are issued, and the store takes no writes to reserve more.
     #[error(
         "publishing the event failed: the store takes no writes and all reserved sequence numbers are issued; \
          make room on its disk, or make it writable"
@@ -109,7 +109,8 @@ impl Bus {
         Self::with(limits, None, 1, u64::MAX)
     }
 
-    /// Creates a bus that persists its events in a store, which is read on the executor. Must be called within a runtime.
+    /// Creates a bus that persists its events in a store. Blocking reads of the store run on the executor. Must be
+    /// called within a runtime.
     pub async fn with_journal(
         limits: BusLimits,
         store: Store,
@@ -213,8 +214,9 @@ impl Bus {
         self.inner.ring.lock().next - 1
     }
 
-    /// Returns up to `limit` events in order from a position on: those in the journal, and those still to be written.
-    /// Large events come in smaller pages: only an empty one is the end. Without a journal: those still in memory.
+    /// Returns up to `limit` events in order, from a position on: those in the journal, then those not written yet. A
+    /// page of large events is shorter than `limit`; only an empty one marks the end. Without a journal, returns the
+    /// events in memory, by sequence number only.
     pub fn read(&self, thread: &MayBlock, from: TimeOrSeq, limit: usize) -> Result<Vec<Event>, StoreError> {
         let Some(journal) = &self.inner.journal else {
             let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
@@ -245,7 +247,8 @@ impl Bus {
         }
     }
 
-    /// Returns the number of the newest event before this number, if there is one: numbers may have been skipped.
+    /// Returns the number of the newest event before this number, if any. It may be less than `below - 1`, as numbers
+    /// may have been skipped.
     pub fn last_before(&self, thread: &MayBlock, below: u64) -> Result<Option<u64>, StoreError> {
         let (first, next) = {
             let ring = self.inner.ring.lock();

@@ -1,4 +1,4 @@
-//! The metrics that this crate counts.
+//! The metrics of this crate.
 
 brine_metrics::metrics! {
     counter EVENTS = "brine_events_total", "Events published on the bus.";

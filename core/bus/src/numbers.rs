@@ -26,8 +26,9 @@ fn number(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// Claims numbers after the last one in the journal. `unreserved` is the number of events that a version without
-/// reservations may have published after it. Blocks until the claim is on disk; on failure, no number is reserved.
+/// Claims numbers after the last one in the journal and reserves the next ones on disk. `unreserved` is the number of
+/// events that a version of Brine without reservations may have published after the last one. Blocks until the claim is
+/// on disk; if that fails, no number is reserved.
 pub(super) fn claim(
     store: &BlockingStore,
     last: u64,

@@ -8,7 +8,7 @@ use crate::store::Pages;
 /// The maximum interval between checks for trimming.
 const TRIM_INTERVAL: Duration = Duration::from_secs(60);
 const INDEX_INTERVAL_MICROS: u64 = 1_000_000;
-/// The maximum bytes removed in one commit: commits after it must wait for it.
+/// The maximum bytes removed in one commit, since later commits must wait for it.
 pub(super) const TRIM_AT_ONCE: u64 = 64 << 20;
 
 /// The written, indexed and trimmed parts of the journal.
@@ -21,7 +21,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Continues after the last index entry: its time and the bytes before it.
+    /// Continues after the last index entry: its time, and the bytes written before it.
     pub fn new(last: Option<(u64, u64)>) -> Self {
         let (time, bytes) = last.unwrap_or_default();
         Progress { pages: Pages::after(bytes), indexed: None, trimmed: None, clock: Clock::new(now_micros(), time) }
@@ -59,18 +59,18 @@ impl Progress {
         })
     }
 
-    /// Reverts the count to these bytes, after a failed write.
+    /// Resets the byte count to `bytes` after a failed write.
     pub fn back_to(&mut self, bytes: u64) {
         (self.pages, self.indexed) = (Pages::after(bytes), None);
     }
 
-    /// Trims again with the next write.
+    /// Makes trimming due with the next write.
     pub fn trim_again(&mut self) {
         self.trimmed = None;
     }
 }
 
-/// The time and bytes up to which events are trimmed.
+/// The reference for trimming: the time, in microseconds since 1970, and the bytes written so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
     pub now: u64,
@@ -84,8 +84,8 @@ impl JournalLimits {
     }
 }
 
-/// The clock for the age of events. If the wall clock is set forward while the process runs, earlier events do not age:
-/// the monotonic clock determines their age. Times in the index never decrease.
+/// The clock for the age of events. It follows the monotonic clock, so that setting the wall clock forward while the
+/// process runs does not age earlier events. Times in the index never decrease.
 struct Clock {
     opened: Instant,
     wall_at_open: u64,

@@ -15,18 +15,18 @@ pub(super) struct Ring {
     events: VecDeque<Event>,
     bytes: usize,
     limits: BusLimits,
-    /// Whether events must be persisted before they may be removed.
+    /// Whether events must be persisted before they may be removed from the ring.
     keeps: bool,
     /// The number of the next event.
     pub next: u64,
-    /// All events up to this one are persisted, or failed.
+    /// The number up to which all events are persisted or have failed to be.
     pub kept: u64,
-    /// The last number that may be issued: it is reserved on disk.
+    /// The last number that may be issued, as it is reserved on disk.
     pub reserved: u64,
     failures: VecDeque<(u64, u64, StoreError)>,
-    /// The bus rejects further events.
+    /// Whether the bus rejects further events.
     pub closed: bool,
-    /// The journal has stopped writing.
+    /// Whether the journal has stopped writing.
     pub stopped: bool,
     stamps: Stamps,
 }
@@ -48,7 +48,7 @@ impl Ring {
         }
     }
 
-    /// Returns the number of the oldest event; of the next one if the ring is empty.
+    /// Returns the number of the oldest event, or of the next one if the ring is empty.
     pub fn first(&self) -> u64 {
         self.events.front().map_or(self.next, Event::seq)
     }
@@ -68,7 +68,7 @@ impl Ring {
         self.events.push_back(event);
         while self.events.len() > self.limits.ring_events || self.bytes > self.limits.ring_bytes {
             match self.events.front() {
-                // One event always stays, however large.
+                // One event always stays, however large it is.
                 Some(oldest) if self.events.len() > 1 && (!self.keeps || oldest.seq() <= self.kept) => {
                     self.bytes -= oldest.frame().len();
                     self.events.pop_front();
@@ -86,12 +86,13 @@ impl Ring {
         Some(self.events.iter().skip(skip).take(limit).cloned().collect())
     }
 
-    /// Whether the next number is not reserved.
+    /// Whether all reserved numbers are issued.
     pub fn is_out_of_numbers(&self) -> bool {
         self.next > self.reserved
     }
 
-    /// Records that the journal failed to write these. An outage is one range, with its latest error.
+    /// Records that the journal failed to write the events from `first` to `last`. An outage is one range, with its
+    /// latest error.
     pub fn failed(&mut self, first: u64, last: u64, error: StoreError) {
         if let Some((_, end, latest)) = self.failures.back_mut()
             && *end + 1 == first
@@ -105,14 +106,14 @@ impl Ring {
         self.failures.push_back((first, last, error));
     }
 
-    /// Returns why this event was not persisted, if so.
+    /// Returns the error if this event failed to be persisted.
     pub fn failure(&self, seq: u64) -> Option<StoreError> {
         let found = self.failures.iter().find(|(first, last, _)| (*first..=*last).contains(&seq));
         found.map(|(.., error)| error.clone())
     }
 }
 
-/// Formats stamps. Mostly only the microseconds change, so the rest is cached.
+/// Formats timestamps. Usually only the microseconds change, so the rest is cached.
 #[derive(Default)]
 struct Stamps {
     second: u64,

@@ -1,8 +1,9 @@
-//! Salt's Python clients on the event sockets (`salt.utils.event`, and with it `LocalClient`): they speak no ZeroMQ.
+//! Salt's own Python clients (`salt.utils.event`, and so `LocalClient`) on the event sockets. They do not speak ZeroMQ.
 //!
-//! An event is a msgpack mapping with the keys `head` and `body`; the body has the bytes that ZeroMQ peers exchange. Late
-//! releases put the length of the mapping in front, as four bytes: senders all of them, subscribers those of 3006 alone.
-//! A subscriber sends nothing that tells, so its release is looked up in the files of its process.
+//! An event is a msgpack mapping with the keys `head` and `body`; `body` contains the bytes that ZeroMQ peers exchange.
+//! Late releases of Salt put the length of the mapping in front, in four bytes: clients of all of them when they send
+//! events, but only those of 3006 expect it as subscribers. A subscriber sends nothing that identifies its release, so
+//! the release is read from the files of its process.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,14 +18,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::sockets;
 use super::{Bus, Filter, Subscription};
 
-/// How long a silent subscriber is taken for one of ZeroMQ: one in whose process Salt is installed, and any other.
+/// The time after which a silent subscriber is treated as a Salt client instead of a ZeroMQ peer: if Salt is installed
+/// for its Python process, and otherwise.
 const SALT_SILENCE: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(1);
-/// Bytes around the body of an event: the keys, an empty head, headers.
+/// The maximum overhead of an encoded event beyond its body: keys, an empty head, headers.
 const AROUND: usize = 64;
-/// The most bytes that are read of a file about the peer's process.
+/// The maximum number of bytes read from a file about the peer's process.
 const MOST_READ: u64 = 1 << 20;
-/// The first byte of what a ZeroMQ peer sends.
+/// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
 
 /// Publishes the events of a client until it closes the connection.
@@ -41,10 +43,10 @@ pub(crate) async fn take(bus: Bus, peer: ForeignStream) -> Result<(), TransportE
     }
 }
 
-/// Takes the next event out of the buffer, if it has arrived as a whole.
+/// Removes the next event from the buffer and returns it, if it has arrived completely.
 fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, TransportError> {
     let Some(first) = buffer.first() else { return Ok(None) };
-    // A mapping begins with a greater byte than the length of any event.
+    // The first byte of a mapping is greater than that of any permitted length.
     let (skip, length) = if *first < 0x80 {
         let Some(length) = buffer.first_chunk::<4>() else { return Ok(None) };
         (4, Some(u32::from_be_bytes(*length) as usize))
@@ -133,7 +135,7 @@ fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
     out.put_slice(frame);
 }
 
-/// Returns how long a silent subscriber is taken for one of ZeroMQ.
+/// Returns the time for which a silent subscriber may still be a ZeroMQ peer.
 pub(crate) async fn patience(process: Option<i32>) -> SilenceTimeout {
     let has_salt = match process {
         Some(process) => on_disk(move || salt_of(process).is_some()).await,
@@ -146,14 +148,15 @@ async fn on_disk(find: impl FnOnce() -> bool + Send + 'static) -> bool {
     tokio::task::spawn_blocking(find).await.unwrap_or_default()
 }
 
-/// Whether the process reads events with their length in front: Salt 3006, in its late releases.
+/// Whether the process expects events with their length in front: late releases of Salt 3006.
 fn wants_length(process: i32) -> bool {
     let Some(salt) = salt_of(process) else { return false };
     let is_3006 = read(&salt.join("_version.txt")).is_some_and(|version| version.starts_with("3006"));
     is_3006 && read(&salt.join("transport/frame.py")).is_some_and(|text| text.contains("def frame_msg_ipc"))
 }
 
-/// Returns the directory of the package `salt` of a Python process: beside the compiled modules that it has loaded.
+/// Returns the directory of the package `salt` of a Python process: beside the compiled modules that the process has
+/// loaded.
 fn salt_of(process: i32) -> Option<PathBuf> {
     let root = PathBuf::from(format!("/proc/{process}/root"));
     let maps = read(Path::new(&format!("/proc/{process}/maps")))?;
@@ -177,7 +180,7 @@ fn salt_of(process: i32) -> Option<PathBuf> {
     None
 }
 
-/// Reads the beginning of a file. What the peer may have put in its place does not block.
+/// Reads the beginning of a file, without blocking on a pipe that the peer may have put in its place.
 fn read(path: &Path) -> Option<String> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = std::fs::File::options();
@@ -187,7 +190,7 @@ fn read(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The flag of Linux.
+/// The value of the flag on Linux.
 const O_NONBLOCK: i32 = 0o4000;
 
 #[cfg(test)]
@@ -233,7 +236,7 @@ mod tests {
             let error = next_event(&mut BytesMut::from(bytes), 1000).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
-        // Memory is bounded without a length, too.
+        // Memory is bounded for an event without a length, too.
         let mut endless = BytesMut::from(&b"\x81\xa4body\xc6\x7f\xff\xff\xff"[..]);
         endless.resize(2000, 0);
         assert!(next_event(&mut endless, 1000).is_err());

@@ -57,7 +57,7 @@ pub struct EventSockets {
 }
 
 impl EventSockets {
-    /// Listens below `sock_dir`.
+    /// Binds both sockets below `sock_dir`.
     pub async fn bind(sock_dir: &Path, names: &SocketNames) -> Result<Self, TransportError> {
         Ok(EventSockets {
             pull: Listener::bind(&names.pull_endpoint(sock_dir)).await?,
@@ -65,7 +65,7 @@ impl EventSockets {
         })
     }
 
-    /// Serves both until `shutdown`.
+    /// Serves both sockets until `shutdown`.
     pub async fn serve(self, bus: Bus, shutdown: CancellationToken) {
         let taking = bus.clone();
         let take = move |frames| take(taking.clone(), frames);
@@ -98,12 +98,12 @@ pub(crate) async fn take(bus: Bus, frames: Vec<Bytes>) {
     }
 }
 
-/// The prefix by which a program begins with an earlier event: this and the event's sequence number in decimal digits,
-/// subscribed to before any other prefix. No tag begins with it.
+/// The prefix with which a subscriber requests earlier events: followed by the sequence number of the first one in
+/// decimal digits, and subscribed to before any other prefix. No tag begins with it.
 pub const SINCE: &[u8] = b"\0since/";
 
-/// Serves subscribers on the publishing socket. A slow one lags without a limit in time: it is a program of this host
-/// with access to the socket.
+/// Serves subscribers on the publishing socket. The lag of a slow subscriber is not limited in time: it is a program on
+/// this host with access to the socket.
 struct Subscribers(Bus);
 
 impl Service for Subscribers {
@@ -154,12 +154,13 @@ impl Drop for Counted {
 struct EventSource<'a> {
     subscription: Subscription,
     wanted: &'a Subscribed,
-    /// Whether the program is subscribed to anything yet.
+    /// Whether the peer has subscribed to any prefix yet.
     has_begun: bool,
 }
 
 impl EventSource<'_> {
-    /// Takes over what the program is subscribed to. The first number with [`SINCE`] is where it begins.
+    /// Applies the peer's prefixes to the filter. Until the peer has subscribed to any, a number after [`SINCE`] sets
+    /// the first event.
     fn follow(&mut self) {
         let prefixes = self.wanted.prefixes();
         if !self.has_begun
@@ -172,7 +173,7 @@ impl EventSource<'_> {
     }
 }
 
-/// Returns the number of the event that a program asks to begin with.
+/// Returns the number of the first event that a peer requests with this prefix.
 fn since(prefix: &[u8]) -> Option<u64> {
     std::str::from_utf8(prefix.strip_prefix(SINCE)?).ok()?.parse().ok()
 }

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 
 /// The number of events processed per step.
 const STEP: usize = 512;
-/// The pause before the journal is read again while the store has failed.
+/// The pause before the journal is read again after the store has failed.
 const RETRY: Duration = Duration::from_millis(200);
 
 /// The events that a subscriber receives.
@@ -21,7 +21,8 @@ const RETRY: Duration = Duration::from_millis(200);
 pub enum Filter {
     /// Every event.
     All,
-    /// Events whose encoding on sockets starts with one of these: a prefix of the tag, or the tag and two newlines.
+    /// Events whose encoding on sockets starts with one of these: prefixes of the tag, or whole tags followed by two
+    /// newlines.
     Prefixes(Vec<Bytes>),
     /// Events whose tag matches one of these globs.
     Globs(GlobSet),
@@ -66,13 +67,13 @@ pub struct Subscription {
 
 /// The state of reading the journal.
 struct Reading {
-    /// Whether an event below `next` has been seen: gaps before the first one are expected.
+    /// Whether an event below `next` has been read. Gaps before the first one are expected.
     settled: bool,
     /// The number of events per read: fewer near a damaged page.
     step: usize,
     /// The number of sequence numbers to skip next at a damaged page.
     stride: u64,
-    /// The store has failed, which is logged once.
+    /// Whether the store has failed, which is logged once.
     waiting: bool,
 }
 
@@ -132,7 +133,7 @@ impl Subscription {
         }
     }
 
-    /// Begins with the event of this number, or the oldest one available; with the next one, if it is not published yet.
+    /// Restarts at the event of this number, or the oldest one available; at the next one, if it is not published yet.
     pub fn begin_at(&mut self, seq: u64) {
         self.next = seq.clamp(1, self.bus.last_seq() + 1);
         self.pending.clear();
@@ -203,13 +204,13 @@ impl Subscription {
             Err(error @ ExecutorError::Panicked(_)) => self.pass_damage(first, &error.to_string()),
             // The daemon is stopping.
             Err(ExecutorError::Stopped(_)) => std::future::pending().await,
-            // No thread can be started now.
+            // No thread can be started at present.
             Err(ExecutorError::Full(_)) => tokio::time::sleep(RETRY).await,
         }
         Vec::new()
     }
 
-    /// Reports events that are missing in a page of the journal.
+    /// Logs and counts events that are missing in a page of the journal.
     fn report_gaps(&mut self, from: u64, next: u64, events: &[Event]) {
         let from = match events.first() {
             Some(event) if !self.reading.settled => event.seq(),
@@ -229,7 +230,7 @@ impl Subscription {
         tracing::error!(from, to, subscriber, reason, "a subscriber missed events");
     }
 
-    /// Gets past a damaged page: reads fewer events at a time, so that all before it are read, then skips.
+    /// Skips a damaged page: first reduces the number of events per read, so that all events before it are read.
     fn pass_damage(&mut self, first: u64, reason: &str) {
         if self.reading.step > 1 {
             self.reading.step = (self.reading.step / 8).max(1);
@@ -241,7 +242,7 @@ impl Subscription {
         self.next = next;
     }
 
-    /// Waits while the store cannot be read. Events are skipped only if the bus is closed.
+    /// Waits while the store cannot be read. Skips events only if the bus is closed.
     async fn wait_for_store(&mut self, first: u64, error: &StoreError) {
         if self.bus.inner.ring.lock().closed {
             self.missed(self.next, first - 1, &error.to_string());

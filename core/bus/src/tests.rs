@@ -1,4 +1,4 @@
-//! The bus as its users see it: events are neither lost nor duplicated nor reordered.
+//! The bus from its callers' view: events are neither lost nor duplicated nor reordered.
 
 use std::time::Duration;
 

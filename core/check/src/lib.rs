@@ -1,6 +1,6 @@
-//! Findings about a configuration: `--check` prints them, and at its start a daemon refuses or warns. The daemons'
-//! crates decide which checks to run; this crate owns the checks that both daemons share: directories, addresses,
-//! renderers, top files, backends.
+//! Findings about a configuration. `--check` prints them; at its start, a daemon logs them or refuses to start. The
+//! daemons' crates decide which checks to run. This crate owns the checks that both daemons share: directories,
+//! addresses, renderers, top files, backends.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -20,7 +20,7 @@ pub enum Severity {
     Note,
     /// Valid, but probably not as intended.
     Warning,
-    /// The daemon starts, and a part of the configuration never works.
+    /// The daemon starts, but a part of the configuration never works.
     Broken,
     /// The daemon does not start.
     Refused,
@@ -73,10 +73,10 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Reports findings at the start of a daemon, each once, and returns the first that prevents it.
+/// Logs the findings at the start of a daemon, except notes and the error that is returned.
 ///
 /// # Errors
-/// The message of the first finding that refuses the start; further ones are logged.
+/// The message of the first finding that prevents the start; further ones are logged.
 pub fn report(findings: Vec<Finding>) -> Result<(), String> {
     let mut refused = None;
     for finding in findings {
@@ -90,7 +90,7 @@ pub fn report(findings: Vec<Finding>) -> Result<(), String> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Checks the directories that both daemons have.
+/// Checks the directories of both daemons.
 pub fn directories(pki_dir: &Path, cachedir: &Path, sock_dir: &Path) -> Vec<Finding> {
     let all = [("pki_dir", pki_dir), ("cachedir", cachedir), ("sock_dir", sock_dir)];
     all.into_iter().filter_map(|(option, path)| directory(option, path)).collect()
@@ -125,8 +125,8 @@ pub fn file(path: &Path) -> Option<Finding> {
     Some(Finding::refused(format!("cannot open {}: {reason}; run this as the user who owns it", path.display())))
 }
 
-/// Checks whether a port of an address can be listened on, without listening. A port in use is only a warning: this
-/// daemon may be about to replace the one that uses it.
+/// Checks whether the daemon can listen on a port of an address, without listening. A port in use is only a warning:
+/// this daemon may be about to replace the one that uses it.
 pub fn port(option: &str, host: &str, port: u16) -> Option<Finding> {
     let error = bind(host, port).err()?;
     let place = format!("{host}:{port}");
@@ -162,20 +162,20 @@ fn bind_one(address: SocketAddr) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-/// Checks the option `renderer`. `is_own` says whether there is a renderer of people's own with a name.
+/// Checks the option `renderer`. `is_own` returns whether a custom renderer of this name exists.
 pub fn renderer(pipe: &str, is_own: impl Fn(&str) -> bool) -> Option<Finding> {
     let error = render::check_pipe(pipe, is_own).err()?;
     Some(Finding::broken(format!("option 'renderer': {error}: every SLS file without a `#!` line fails")))
 }
 
-/// Checks the top files below roots: one that cannot be parsed breaks every state run, or every pillar.
+/// Checks the top files below the roots: one that cannot be parsed breaks every state run, or every pillar.
 pub fn top_files(roots: &Roots, name: &str, renderer: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for path in roots.values().flatten().map(|root| root.join(name)) {
         let Ok(text) = std::fs::read_to_string(&path) else { continue };
         let shown = path.display().to_string();
         match render::check_source(&shown, &text, renderer) {
-            // The option itself is checked elsewhere.
+            // The option `renderer` itself is checked elsewhere.
             Ok(()) | Err(RenderError::NotAvailable(_)) => {}
             Err(error) => {
                 let line = error.line().map(|line| format!(":{line}")).unwrap_or_default();
@@ -196,8 +196,8 @@ pub fn missing_roots(option: &str, roots: &Roots) -> Vec<Finding> {
         .collect()
 }
 
-/// Checks the file server's backends, and the program git if repositories are configured. `is_own` returns whether people's
-/// own modules have a backend.
+/// Checks the backends of the file server, and that the program git is installed if repositories are configured.
+/// `is_own` returns whether a custom backend of this name exists.
 pub fn file_server(opts: &Map, is_own: impl Fn(&str) -> bool) -> Vec<Finding> {
     let backends = brine_fileserver::backends(opts);
     let known = |name: &&String| brine_fileserver::is_built_in(name) || is_own(name);

@@ -1,4 +1,4 @@
-//! A job from its publish to its last return: the driver of `brine_job` with a connection to the master.
+//! A job from its publication to its last return: the driver of `brine_job` with a connection to the master.
 
 use std::collections::VecDeque;
 
@@ -13,8 +13,8 @@ use tokio::time::Instant;
 
 use super::Published;
 
-/// The connection of a job: publishes in the name of its user, and the master's events. They are subscribed before the
-/// job is published, so that no return is missed.
+/// The connection of a job to the master: publishes in the name of the job's user, and receives events. It must be
+/// subscribed before the job is published, so that no return is missed.
 pub trait Link: Send {
     /// The error of the connection.
     type Error: Send;
@@ -22,7 +22,7 @@ pub trait Link: Send {
     /// Publishes a job.
     fn publish(&mut self, request: PublishRequest) -> impl Future<Output = Result<Published, Self::Error>> + Send;
 
-    /// Returns the next event, or `None` if the user interrupts the job. Cancel safe.
+    /// Returns the next event, or `None` if the user interrupted the job. Cancel safe.
     fn event(&mut self) -> impl Future<Output = Result<Option<Event>, Self::Error>> + Send;
 }
 
@@ -31,9 +31,9 @@ pub trait Link: Send {
 pub enum Outcome {
     /// It returned.
     Returned(Box<Return>),
-    /// It neither returned nor runs the job.
+    /// It neither returned nor runs the job: the minion id.
     Missing(String),
-    /// The user interrupts the job.
+    /// The user interrupted the job.
     Interrupted,
 }
 
@@ -44,17 +44,17 @@ pub enum Occurrence {
     Returned(Box<Return>),
     /// The event that stops the job was received.
     Stopped,
-    /// The user interrupts the job.
+    /// The user interrupted the job.
     Interrupted,
     /// The timeout has expired, or an event may have changed the next step.
     Wake,
 }
 
-/// A running job.
+/// A job in progress.
 pub struct Run<'a, L> {
-    /// Its connection.
+    /// The connection to the master.
     pub link: &'a mut L,
-    /// Its state.
+    /// The state of the job.
     pub driver: Driver,
     missing: VecDeque<String>,
     /// The tag of the event that stops the job.
@@ -62,13 +62,13 @@ pub struct Run<'a, L> {
 }
 
 impl<'a, L: Link> Run<'a, L> {
-    /// Runs a job by its driver. The event with the tag `stop` ends it.
+    /// Runs a job with this driver. An event with the tag `stop` ends it.
     pub fn new(link: &'a mut L, driver: Driver, stop: Option<String>) -> Self {
         Run { link, driver, missing: VecDeque::new(), stop }
     }
 
-    /// Collects the returns of a job that has been published to these minions. `user` asks silent minions whether they
-    /// still run it.
+    /// Collects the returns of a job that has already been published. Requests to silent minions, whether they still
+    /// run the job, are in the name of `user`.
     pub fn of_published(link: &'a mut L, jid: &Jid, user: &str, published: &Published, times: Times) -> Self {
         tracing::debug!(%jid, minions = published.minions.join(","), "job published");
         let now = Instant::now();
@@ -76,7 +76,7 @@ impl<'a, L: Link> Run<'a, L> {
         Self::new(link, driver.with_masters_below(published.below.clone(), now), None)
     }
 
-    /// Returns those of these unknown minions that no master below knows either.
+    /// Returns the minions of `missing` that are unknown to the masters below, too.
     pub fn unknown(&self, missing: &[String]) -> Vec<String> {
         missing.iter().filter(|id| !self.driver.is_below(id)).cloned().collect()
     }
@@ -103,8 +103,8 @@ impl<'a, L: Link> Run<'a, L> {
         }
     }
 
-    /// Carries out [`Step::Publish`]: publishes the job to these minions. Returns the published job, and the minions that
-    /// are not there any more.
+    /// Executes [`Step::Publish`]: publishes the job to these minions. Returns the published job, and the minions that
+    /// no longer exist.
     ///
     /// # Errors
     /// The connection ended, or the master refuses the job.
@@ -123,7 +123,7 @@ impl<'a, L: Link> Run<'a, L> {
         Ok((published, gone))
     }
 
-    /// Carries out [`Step::Ask`].
+    /// Executes [`Step::Ask`].
     ///
     /// # Errors
     /// The connection ended, or the master refuses the job.
@@ -133,7 +133,7 @@ impl<'a, L: Link> Run<'a, L> {
         Ok(())
     }
 
-    /// Carries out [`Step::Wait`].
+    /// Executes [`Step::Wait`].
     ///
     /// # Errors
     /// The connection ended.
@@ -157,20 +157,20 @@ impl<'a, L: Link> Run<'a, L> {
     }
 }
 
-/// The minions of a target, by their answers to a question.
+/// The minions of a target, by their returns of a test function.
 #[derive(Debug, Default)]
 pub struct Present {
-    /// The minions whose answers fit, sorted.
+    /// The minions that returned as required, sorted.
     pub minions: Vec<String>,
-    /// The minions that do not answer, sorted.
+    /// The minions that did not return, sorted.
     pub down: Vec<String>,
-    /// Whether the target matches any.
+    /// Whether the target matches any minion.
     pub matched: bool,
-    /// Whether the user interrupted the question.
+    /// Whether the user interrupted the test.
     pub interrupted: bool,
 }
 
-/// Asks the minions of a job's target by another function, and returns those whose return fits.
+/// Calls `fun` on the minions of a job's target, and returns the minions whose return satisfies `fits`.
 async fn present<L: Link>(
     link: &mut L,
     request: &PublishRequest,
@@ -205,7 +205,7 @@ async fn present<L: Link>(
     Ok(present)
 }
 
-/// Pings the minions of a job's target with a function that all of them have, as before a job in batches.
+/// Pings the minions of a job's target with a function that every minion has, as before a job in batches.
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
@@ -218,7 +218,8 @@ pub async fn pinged<L: Link>(
     present(link, request, ping, times, |_| true).await
 }
 
-/// Finds the minions of a job's target that have all of its functions, by the function that lists those of a minion.
+/// Finds the minions of a job's target that have all of its functions. `list` is the function that returns the names of
+/// a minion's functions.
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
@@ -239,7 +240,7 @@ pub async fn able<L: Link>(
     present(link, request, list, times, has_all).await
 }
 
-/// Returns the job for this many random ones of these minions.
+/// Returns the job for `count` minions that are randomly selected from these.
 pub fn subset(request: &PublishRequest, mut minions: Vec<String>, count: usize) -> PublishRequest {
     minions.shuffle(&mut rand::rng());
     minions.truncate(count);
@@ -262,7 +263,7 @@ mod tests {
     const TIMES: Times =
         Times { timeout: Duration::from_secs(3600), gather: Duration::from_secs(3600), find_job: "saltutil.find_job" };
 
-    /// A master whose minions return what their entry has. `None` as an event interrupts the job.
+    /// A master whose minions return the value of their entry. `None` as an event interrupts the job.
     struct Master {
         returns: Map,
         events: VecDeque<Option<Event>>,

@@ -1,5 +1,5 @@
-//! The client of the local master, for the command line tools and the REST API: requests in the name of a user, events,
-//! and [jobs](job) from their publish to the last return.
+//! The client of the local master, for the command-line tools and the REST API: requests in the name of a user, events,
+//! and [jobs](job) from their publication to the last return.
 
 pub mod job;
 
@@ -19,7 +19,7 @@ pub const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The errors of requests to the master.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The master does not answer.
+    /// The master cannot be reached, or does not reply.
     #[error("reaching the master failed: {0}")]
     Unreachable(#[from] TransportError),
     /// The master refuses the key of the local tools. The message is the master's.
@@ -31,15 +31,15 @@ pub enum ClientError {
     /// The master refuses the request with this message.
     #[error("{0}")]
     Refused(String),
-    /// The master does not understand the request, and replies this.
+    /// The master could not parse the request. The message is the master's.
     #[error("{0}")]
     BadLoad(String),
-    /// The reply does not decode.
+    /// The reply cannot be decoded.
     #[error("decoding the master's reply failed: {0}")]
     Reply(String),
 }
 
-/// The registry of a function of the master.
+/// The registry of one of the master's functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registry {
     /// Functions that `salt-run` calls.
@@ -49,7 +49,7 @@ pub enum Registry {
 }
 
 impl Registry {
-    /// Returns its name in requests.
+    /// Returns the name of the registry in requests.
     pub fn name(self) -> &'static str {
         match self {
             Registry::Runner => "runner",
@@ -90,7 +90,7 @@ impl MasterClient {
         msgpack::unpack(&reply).map_err(|error| ClientError::Reply(error.to_string()))
     }
 
-    /// Returns the token of a reply, which has no envelope.
+    /// Returns the token in a reply; replies to token requests have no envelope.
     async fn ask_token(&self, load: Map, field: &str) -> Result<Option<Map>, ClientError> {
         match self.reply(load, REQUEST_TIME).await? {
             Value::Map(token) => Ok(Some(token).filter(|token| token.contains_key(field))),
@@ -113,8 +113,8 @@ impl MasterClient {
     /// Calls a runner or wheel function and returns the reply: `tag`, and `data` or, of an asynchronous call, `jid`.
     ///
     /// # Errors
-    /// The master cannot be reached, does not answer within `time`, or refuses the call. [`result`] has the error of the
-    /// function.
+    /// The master cannot be reached, does not reply within `time`, or refuses the call. An error of the function itself
+    /// is part of the reply: see [`result`].
     pub async fn call(&self, registry: Registry, call: &Call, time: Duration) -> Result<Map, ClientError> {
         match self.ask(ClientCommand::call_map(registry.name(), call), time).await? {
             Value::Map(reply) => Ok(reply),
@@ -141,7 +141,7 @@ impl MasterClient {
     /// Publishes an event.
     ///
     /// # Errors
-    /// The master's socket cannot be reached, or does not take the event in time.
+    /// The master's socket cannot be reached, or does not accept the event in time.
     pub async fn fire(&self, event: &Event) -> Result<(), ClientError> {
         let sending = async {
             let mut push = Push::connect(&self.fire).await?;
@@ -151,8 +151,8 @@ impl MasterClient {
         Ok(tokio::time::timeout(REQUEST_TIME, sending).await.map_err(timed_out)??)
     }
 
-    /// Subscribes to events with these prefixes of their tags. Events that are published after this function returns are
-    /// received.
+    /// Subscribes to events with these prefixes of their tags. All events that are published after this function
+    /// returns are received.
     ///
     /// # Errors
     /// The master's socket cannot be reached.
@@ -160,7 +160,7 @@ impl MasterClient {
         self.events_since(prefixes, None).await
     }
 
-    /// As [`MasterClient::events`], beginning with the event of this number or the oldest one that the journal has.
+    /// As [`MasterClient::events`], starting with the event of this number, or the oldest one in the journal.
     ///
     /// # Errors
     /// The master's socket cannot be reached.

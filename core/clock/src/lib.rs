@@ -1,7 +1,7 @@
 //! The local time zone and the current time in it.
 //!
 //! `jiff::Zoned::now` opens the whole time zone database, some 1,500 names, to find one zone. This crate reads only the
-//! zone's own file, the one named by `TZ` or /etc/localtime, and rereads it when it changes.
+//! file of the local zone, named by `TZ` or /etc/localtime, and rereads it when it changes.
 
 mod zone_file;
 
@@ -19,10 +19,10 @@ use zone_file::ZoneFile;
 /// The zone of a host whose `TZ` is not set.
 const LOCALTIME: &str = "/etc/localtime";
 
-/// The directories of time zone files, in the order in which they are searched, after that of `TZDIR`.
+/// The directories of time zone files, in search order, after the directory in `TZDIR`.
 const ZONE_DIRECTORIES: [&str; 3] = ["/usr/share/zoneinfo", "/usr/share/lib/zoneinfo", "/etc/zoneinfo"];
 
-/// The interval between two checks whether the zone's file has changed.
+/// The interval between two checks of the zone's file for changes.
 const INTERVAL: Duration = Duration::from_secs(2);
 
 static LOCAL: LazyLock<Mutex<LocalZone>> = LazyLock::new(|| {
@@ -69,7 +69,7 @@ impl LocalZone {
         let in_directories = directories.iter().map(|directory| directory.join(name)).find(|path| path.is_file());
         match in_directories {
             Some(path) if !name.split('/').any(|part| part == "..") => of_file(path),
-            // A rule such as `CET-1CEST,M3.5.0,M10.5.0/3`.
+            // A POSIX rule such as `CET-1CEST,M3.5.0,M10.5.0/3`.
             _ => LocalZone::Fixed(TimeZone::posix(name).unwrap_or(TimeZone::UTC)),
         }
     }
@@ -161,7 +161,7 @@ mod tests {
         replace(7200, "TWO");
         assert_eq!(shown(&zone.at(start + INTERVAL / 2)), "+0100 ONE");
         assert_eq!(shown(&zone.at(start + INTERVAL * 2)), "+0200 TWO");
-        // While the file is missing or damaged, the last zone stays.
+        // While the file is missing or damaged, the last zone is kept.
         fs::write(target.with_extension("new"), "no zone").unwrap();
         fs::rename(target.with_extension("new"), &target).unwrap();
         assert_eq!(shown(&zone.at(start + INTERVAL * 4)), "+0200 TWO");

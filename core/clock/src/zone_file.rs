@@ -36,7 +36,7 @@ impl ZoneFile {
 
     /// Rereads the file if it has changed.
     pub fn refresh(&mut self) {
-        // A pipe would block its reader.
+        // Reading a pipe would block.
         let version = fs::metadata(&self.path).ok().filter(fs::Metadata::is_file).map(|meta| version(&meta));
         if version == self.version {
             return;

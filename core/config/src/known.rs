@@ -57,7 +57,7 @@ mod tests {
             ("git_pillar_root", Some(Status::Used { owner: "pillar" })),
             ("transport", Some(Status::Accepted("zeromq"))),
             ("auth_mode", Some(Status::Ignored)),
-            // For minions only.
+            // An option of the minion only.
             ("acceptance_wait_time", Some(Status::Ignored)),
             ("worker_thread", None),
         ] {

@@ -26,8 +26,8 @@ pub use options::{BadOption, OptionDoc, Roots};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
 
-/// Reads of single options from `opts`, the options by name that templates see and masters send to minions. An option
-/// that is not set, or whose value has another type, has its default.
+/// Functions that read single options from `opts`: the options by name that templates see and masters send to minions.
+/// An option that is not set, or whose value has another type, has its default.
 pub mod opts {
     pub use crate::master::opts as master;
     pub use crate::minion::opts as minion;

@@ -1,4 +1,4 @@
-//! Reads a configuration: the main file, its drop-ins and includes, with warnings about probable mistakes.
+//! Reads a configuration: the main file, its drop-ins and includes. Warns about probable mistakes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use super::known;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig, Status};
 
-/// The options that drop-ins extend instead of replace, so that each drop-in can have reactions of its own.
+/// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
 const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
 
-/// A configuration with the warnings about it.
+/// A configuration with its warnings.
 #[derive(Debug)]
 pub struct Loaded<T> {
     /// The configuration.
     pub config: T,
-    /// Probable mistakes.
+    /// The warnings about probable mistakes.
     pub warnings: Vec<Warning>,
     /// The files that were read, in order of precedence, lowest first.
     pub files: Vec<PathBuf>,
@@ -130,7 +130,7 @@ impl MinionConfig {
         load(directory, overrides)
     }
 
-    /// Returns the configuration with the options of a file merged over it, as `localconfig` of a state run asks.
+    /// Returns the configuration with the options of a file merged over it, for `localconfig` of a state run.
     pub fn with_file(&self, path: &Path) -> Result<Self, ConfigError> {
         let file = read(path.to_owned())?;
         let mut given = self.opts.clone();
@@ -160,7 +160,7 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
 }
 
-/// Builds a configuration from the given options; `files` are their sources, for errors.
+/// Builds a configuration from the given options; `files` are their sources, for error messages.
 fn made<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let mut config = T::from_given(&given).map_err(|bad| {
         // The last file with the option takes precedence.
@@ -239,11 +239,11 @@ fn one_key_maps(value: Value) -> Vec<Value> {
 
 /// Returns the warning about an option, if it is probably a mistake.
 fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value) -> Option<Warning> {
-    // Modules and returners have options of their own, with their name in front of a dot.
+    // Modules and returners have their own options, with the module's name before a dot.
     if name.contains('.') {
         return None;
     }
-    // Profiles of `sdb` have names of their own.
+    // Profiles of `sdb` have user-defined names.
     if value.get("driver").is_some_and(|driver| driver.as_str().is_some()) {
         return None;
     }

@@ -428,22 +428,22 @@ impl MasterConfig {
         }
     }
 
-    /// Returns the directory of the modules that are synced from the file server.
+    /// Returns the directory of the custom modules that are synced from the file server.
     pub fn extension_modules(&self) -> PathBuf {
         self.extension_modules.clone().unwrap_or_else(|| self.cachedir.join("extmods"))
     }
 
-    /// Returns how long jobs are kept.
+    /// Returns the lifetime of jobs in the job cache; zero means forever.
     pub fn job_lifetime(&self) -> Duration {
         lifetime(self.keep_jobs_seconds, self.keep_jobs)
     }
 }
 
-/// Returns how long jobs are kept, by `keep_jobs_seconds` or `keep_jobs` in `opts`; zero means forever.
+/// Returns the lifetime of jobs, from `keep_jobs_seconds` or `keep_jobs` in `opts`; zero means forever.
 ///
 /// # Errors
 ///
-/// A value that is no number of seconds or hours.
+/// A value that is not a number of seconds or hours.
 pub fn job_lifetime(opts: &Map) -> Result<Duration, BadOption> {
     let hours = checked(opts, "keep_jobs")?;
     Ok(lifetime(checked(opts, "keep_jobs_seconds")?, hours.unwrap_or_else(|| opts::keep_jobs(&Map::new()))))

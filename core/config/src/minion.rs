@@ -241,7 +241,7 @@ impl MinionConfig {
         self.log_file = log_below_root(&root, &self.log_file);
     }
 
-    /// Whether the minion is connected to all of several masters at once: `master` is a list, and `master_type` is neither
+    /// Whether the minion is connected to several masters at once: `master` is a list, and `master_type` is neither
     /// `failover` nor `distributed`.
     pub fn is_hot(&self) -> bool {
         self.master.len() > 1 && !matches!(self.master_type.as_str(), "failover" | "distributed")
@@ -252,7 +252,7 @@ impl MinionConfig {
         self.master_type == "disable"
     }
 
-    /// Whether the minion has its own files and pillar: with `file_client: local`, or without a master.
+    /// Whether the minion uses local files and a local pillar: with `file_client: local`, or without a master.
     pub fn is_local(&self) -> bool {
         self.file_client == "local" || self.is_alone()
     }
@@ -274,7 +274,7 @@ impl MinionConfig {
         self.take_port();
     }
 
-    /// Returns the configuration for the session with this one of several masters.
+    /// Returns the configuration for the session with this master, if there are several.
     #[must_use]
     pub fn for_master(&self, host: &str, port: u16) -> Self {
         let mut config = self.clone();
@@ -285,12 +285,12 @@ impl MinionConfig {
         config
     }
 
-    /// Splits `host:port` of the first master.
+    /// Splits the port from the first master's `host:port`, and makes it the value of `master_port`.
     fn take_port(&mut self) {
         let default = self.master_port;
         let Some((first, others)) = self.master.split_first_mut() else { return };
         let (host, port) = address(first, default);
-        // What was the default for the others stays it.
+        // The other masters without a port keep the previous default.
         if port != default {
             for other in others {
                 let (host, port) = address(other, default);
@@ -306,7 +306,7 @@ impl MinionConfig {
     }
 }
 
-/// Returns the host and port of an address.
+/// Splits an address into host and port; `default` is the port of an address without one.
 fn address(written: &str, default: u16) -> (String, u16) {
     let with_port = written.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse().ok()?)));
     // An IPv6 address without brackets has no port.

@@ -1,34 +1,34 @@
-//! The options that modules read, which neither configuration declares as a field.
+//! The options of modules: those that the configurations do not declare as fields.
 
 /// An option of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModuleOption {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
     /// The part of Brine that reads it.
     pub owner: &'static str,
-    /// The type of its value, in words.
+    /// A description of the type of its value.
     pub expected: &'static str,
     /// Its default as written in YAML; empty if it has none.
     pub default: &'static str,
-    /// The meaning of the value, line by line.
+    /// The description, line by line.
     pub doc: &'static [&'static str],
 }
 
-/// Returns the options that modules read, sorted by name.
+/// Returns the options of modules, sorted by name.
 pub fn module_options() -> Vec<&'static ModuleOption> {
     let mut all: Vec<_> = OPTIONS.iter().chain(GIT_PILLAR).chain(GITFS).collect();
     all.sort_by_key(|option| option.name);
     all
 }
 
-/// Finds an option that modules read.
+/// Returns the option of a module by its name.
 pub(super) fn find(name: &str) -> Option<&'static ModuleOption> {
     OPTIONS.iter().chain(GIT_PILLAR).chain(GITFS).find(|option| option.name == name)
 }
 
-/// Declares options by owner, each with the type of its value in words and in Rust, and its default in YAML and in Rust.
-/// A name that is no identifier follows `as`.
+/// Declares options by owner, each with a description of its type, its Rust type, and its default in YAML and in Rust.
+/// The name of an option that is not a Rust identifier follows `as`.
 macro_rules! module_options {
     ($($owner:literal {
         $($(#[doc = $doc:literal])* $option:ident $(as $name:literal)?: $expected:literal $type:ty = $text:literal $default:expr,)*
@@ -180,7 +180,7 @@ module_options! {
     }
 }
 
-/// Declares the options of remote repositories, which each remote may have as its own, too: there they have no prefix.
+/// Declares the options of remote repositories. Each remote can override them, under their names without the prefix.
 macro_rules! git_options {
     ($prefix:literal, $owner:literal; $($option:literal: $expected:literal = $default:literal, $doc:literal;)*) => {
         &[

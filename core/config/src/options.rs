@@ -11,11 +11,11 @@ pub type Roots = IndexMap<String, Vec<PathBuf>>;
 /// The documentation of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionDoc {
-    /// Its name.
+    /// The name.
     pub name: &'static str,
-    /// Its description, line by line.
+    /// The description, line by line.
     pub doc: &'static [&'static str],
-    /// The type of its value, in words.
+    /// A description of the type of its value.
     pub expected: &'static str,
 }
 
@@ -26,28 +26,28 @@ pub(super) fn below_root(root: &Path, path: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { root.to_owned() } else { root.join(relative) }
 }
 
-/// As [`below_root`] for a log file; an empty path and the address of a syslog server are returned unchanged.
+/// As [`below_root`], for a log file. Returns an empty path, or the address of a syslog server, unchanged.
 pub(super) fn log_below_root(root: &Path, path: &Path) -> PathBuf {
     let is_file = !path.as_os_str().is_empty() && !path.to_string_lossy().contains("://");
     if is_file { below_root(root, path) } else { path.to_owned() }
 }
 
-/// Reads an option from `opts`. One that is not set, or whose value has another type, has its default.
+/// Reads an option from `opts`; an option that is not set, or whose value has another type, has its default.
 pub(super) fn read<T: FromValue>(opts: &Map, name: &str, default: impl FnOnce() -> T) -> T {
     opts.get(name).filter(|value| !value.is_nil()).and_then(T::from_value).unwrap_or_else(default)
 }
 
-/// The error of one option: its value has another type.
+/// The error of an option whose value has the wrong type.
 #[derive(Debug, thiserror::Error)]
 #[error("option '{name}': {error}")]
 pub struct BadOption {
-    /// Its name.
+    /// The name of the option.
     pub name: &'static str,
-    /// The expected type, and that of the value.
+    /// The expected and the actual type.
     pub error: brine_value::WrongType,
 }
 
-/// Reads an option from `opts` that must have its type; `None` if it is not set, or to an empty string.
+/// Reads an option from `opts`; `None` if it is not set, or an empty string. A value of another type is an error.
 pub(super) fn checked<T: FromValue>(opts: &Map, name: &'static str) -> Result<Option<T>, BadOption> {
     let value = opts.get(name).filter(|value| !value.is_nil() && value.as_str() != Some(""));
     value.map(|value| T::try_from_value(value).map_err(|error| BadOption { name, error })).transpose()
@@ -157,7 +157,7 @@ macro_rules! readers {
     };
 }
 
-/// The name of an option: that of its function, or another one, such as one with a dot.
+/// Returns the name of an option: that of its function, or the literal if there is one, such as a name with a dot.
 macro_rules! name {
     ($option:ident) => {
         stringify!($option)

@@ -6,10 +6,10 @@ use brine_value::{FromValue, Map, Value, WrongType};
 
 use super::{MasterConfig, OptionDoc};
 
-/// The names of the sections. Where both are there, the first one counts.
+/// The names of the sections. If both exist, the first one takes precedence.
 pub const REST_SECTIONS: &[&str] = &["rest_cherrypy", "rest_tornado"];
 
-/// Salt's options of these sections that have no effect in Brine, which lacks the components that they tune.
+/// Salt's options in these sections that have no effect in Brine, as they tune components that Brine does not have.
 const IGNORED: &[&str] = &[
     "collect_stats",
     "event_listener_poll_timeout",
@@ -25,15 +25,15 @@ const IGNORED: &[&str] = &[
     "websockets",
 ];
 
-/// An option of a section is invalid.
+/// The error of an invalid option in a section.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("option '{section}.{name}' is invalid: {error}")]
 pub struct RestOptionError {
-    /// The section.
+    /// The name of the section.
     pub section: &'static str,
-    /// The option.
+    /// The name of the option.
     pub name: &'static str,
-    /// The error.
+    /// The expected and the actual type.
     pub error: WrongType,
 }
 
@@ -126,8 +126,8 @@ rest_options! {
 }
 
 impl RestConfig {
-    /// Reads the section of a master's configuration. Returns the names in it without effect, too: each with whether Salt
-    /// has the option.
+    /// Reads the section of a master's configuration. Also returns the names in it that have no effect, each with
+    /// whether it is an option of Salt.
     pub fn new(config: &MasterConfig) -> Result<(Self, Vec<(String, bool)>), RestOptionError> {
         let sections = [&config.rest_cherrypy, &config.rest_tornado];
         let found = REST_SECTIONS.iter().zip(sections).find(|(_, given)| !given.is_empty());

@@ -1,4 +1,4 @@
-//! The options that master and minion have in common: logging, output, and those for serving files and rendering, which
+//! The options that master and minion share: logging, output, and those for serving files and rendering, which
 //! masterless minions do themselves.
 
 use std::path::PathBuf;
@@ -143,7 +143,7 @@ macro_rules! shared_options {
 
 pub(super) use shared_options;
 
-/// Reads single options that master and minion have in common from `opts`.
+/// Functions that read single options from `opts`, for the options that master and minion share.
 pub mod opts {
     use brine_value::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! `opts` in templates: the configuration over the defaults of Salt's minions.
+//! The `opts` of templates: the configuration, merged over the defaults of Salt's minions.
 
 use std::sync::LazyLock;
 
@@ -101,7 +101,7 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
     }
 });
 
-/// Returns the options of a minion for its templates.
+/// Returns the `opts` of a minion for its templates.
 pub fn template_opts(config: &MinionConfig) -> Map {
     let mut opts = config.opts.clone();
     for (name, value) in DEFAULTS.iter() {
@@ -113,7 +113,7 @@ pub fn template_opts(config: &MinionConfig) -> Map {
             opts.insert(name.into(), "".into());
         }
     }
-    // A single master is a string.
+    // As in Salt, a single master is a string.
     if let [master] = config.master.as_slice() {
         opts.insert("master".into(), master.as_str().into());
     }

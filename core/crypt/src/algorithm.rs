@@ -39,8 +39,8 @@ macro_rules! names {
     };
 }
 
-/// How a session key is encrypted to an RSA key (`enc_algo`, `encryption_algorithm`). Padding and mask use the same
-/// hash.
+/// The encryption of session keys with an RSA key (`enc_algo`, `encryption_algorithm`). OAEP and its mask generation
+/// use the same hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EncryptionAlgorithm {
     /// OAEP with SHA-1, Salt's default.
@@ -52,7 +52,7 @@ pub enum EncryptionAlgorithm {
 
 names!(EncryptionAlgorithm { OaepSha1 = "OAEP-SHA1", OaepSha224 = "OAEP-SHA224" });
 
-/// How messages are signed (`sig_algo`, `signing_algorithm`).
+/// The algorithm of message signatures (`sig_algo`, `signing_algorithm`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum SignatureAlgorithm {
     /// PKCS#1 v1.5 with SHA-1, Salt's default.
@@ -67,7 +67,7 @@ names!(SignatureAlgorithm { Pkcs1v15Sha1 = "PKCS1v15-SHA1", Pkcs1v15Sha224 = "PK
 /// The cipher of a [`Session`](super::Session).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Cipher {
-    /// Salt's: AES-192-CBC with HMAC-SHA256. The default of peers that name no cipher.
+    /// Salt's cipher: AES-192-CBC with HMAC-SHA256. The default for peers that name no cipher.
     #[default]
     AesCbcHmac,
     /// AES-256-GCM, between Brine's daemons.

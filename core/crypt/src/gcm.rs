@@ -22,7 +22,7 @@ use super::token::random_bytes;
 const VERSION: u8 = 1;
 const KEY: usize = 32;
 const NONCE: usize = 24;
-/// The prefix of an encoded key; Base64 has no colon, so that Salt's keys are never mistaken for it.
+/// The prefix of an encoded key. It contains a colon, which Base64 does not, to distinguish it from Salt's keys.
 const MARK: &str = "aes-256-gcm:";
 
 /// One key of the cipher.
@@ -64,7 +64,7 @@ impl Gcm {
     pub(super) fn seal(&self, message: &[u8], nonce: Option<&str>, aad: &[u8]) -> Vec<u8> {
         let random: [u8; NONCE] = random_bytes();
         let bound = bind(nonce, aad);
-        // Only messages of 64 GiB are refused; an empty result never decrypts.
+        // Fails only for messages of 64 GiB or more; an empty result never decrypts.
         let Some(sealed) = self.seal_with(&random, message, &bound) else { return Vec::new() };
         [&[VERSION][..], &random, &sealed].concat()
     }

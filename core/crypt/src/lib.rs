@@ -28,9 +28,9 @@ pub use replay::ReplayWindow;
 pub use rsa::{PrivateKey, PublicKey};
 pub use session::Session;
 
-/// Why encryption, decryption, signing or verification failed.
+/// The errors of encryption, decryption, signing and verification.
 ///
-/// Must not be reported to the peer in detail: it learns only that the message was invalid.
+/// Must not be reported to the peer in detail: the peer learns only that the message was invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum CryptError {
     /// Authentication failed: the message was sealed with another key or for another purpose, or modified.

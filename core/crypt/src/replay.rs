@@ -1,6 +1,6 @@
 //! Replay protection by increasing serial numbers.
 
-/// How far below the highest serial number a late one is accepted.
+/// The size of the window: a late serial number is accepted if it is less than this below the highest one.
 const WIDTH: u64 = 1024;
 
 /// A sliding window over serial numbers: accepts each once, in nearly any order, with bounded memory.

@@ -26,8 +26,8 @@ impl Session {
         })
     }
 
-    /// Derives a key of Salt's cipher from a secret and the parts of its context. Equal inputs yield equal keys; without the
-    /// secret, a key cannot be distinguished from a random one.
+    /// Derives a key of Salt's cipher from a secret and the parts of its context. Equal inputs yield equal keys.
+    /// Without the secret, a key cannot be distinguished from a random one.
     pub fn derived(secret: &[u8], parts: &[&[u8]]) -> Self {
         Session(Key::Crypticle(Crypticle::derived(secret, parts)))
     }

@@ -12,7 +12,8 @@ const HEADER: u8 = 0x6B;
 const FILLER: u8 = 0xBB;
 const END_OF_FILLER: u8 = 0xBA;
 const TRAILER: u8 = 0xCC;
-/// Header, at least one filler byte, its end, and the trailer.
+/// The bytes of a block that are not data: the header, at least one filler byte, the end of the filler, and the
+/// trailer.
 const OVERHEAD: usize = 4;
 
 impl PrivateKey {
@@ -56,7 +57,8 @@ fn strip(block: &[u8]) -> Option<&[u8]> {
     (fillers > 0 && !data.is_empty()).then_some(data)
 }
 
-/// Returns the modulus minus a number, both big-endian and of one length; `None` if the number is not below the modulus.
+/// Returns the modulus minus a number, both big-endian and of the same length; `None` if the number is not below the
+/// modulus.
 fn negative(number: &[u8], modulus: &[u8]) -> Option<Vec<u8>> {
     if number.len() != modulus.len() || number >= modulus {
         return None;

@@ -15,7 +15,7 @@ pub fn hex(bytes: impl AsRef<[u8]>) -> String {
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xF)]).collect()
 }
 
-/// The key cannot be used for an HMAC.
+/// The error of a key that cannot be used for an HMAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("invalid HMAC key")]
 pub struct InvalidKey;

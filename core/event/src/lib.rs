@@ -19,8 +19,8 @@ pub const SENDER_STAMP: &str = "_sender_stamp";
 /// The field with the authenticated id of the minion that sent the event. Only [`Event::from_minion`] sets it; the bus
 /// removes it from all other events, so that it cannot be forged.
 pub const FROM: &str = "_from";
-/// The field with the member of a cluster on whose bus the event was published first. Only [`Event::from_member`] sets it;
-/// the bus removes it from all other events.
+/// The field with the id of the cluster member on whose bus the event was published first. Only [`Event::from_member`]
+/// sets it; the bus removes it from all other events.
 pub const ORIGIN: &str = "_origin";
 /// The field with the sequence number on the bus of [`ORIGIN`].
 pub const ORIGIN_SEQ: &str = "_origin_seq";
@@ -38,18 +38,18 @@ pub struct Event {
     authority: Authority,
 }
 
-/// The party that vouches for the fields about the event's origin, until it is published.
+/// The party that vouches for the fields about an event's origin until it is published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Authority {
-    /// Nobody: `_from`, `_origin` and `_origin_seq` are removed.
+    /// No party: `_from`, `_origin` and `_origin_seq` are removed.
     Nobody,
-    /// The master, which has set `_from`: the others are removed.
+    /// The master, which has set `_from`; the other two fields are removed.
     Master,
     /// Another member of the cluster, which has set or checked all of them.
     Member,
 }
 
-/// Why bytes are not an event.
+/// The errors of an invalid event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// The separator is missing.
@@ -164,8 +164,8 @@ impl Event {
         u64::try_from(time.to_zoned(TimeZone::UTC).ok()?.timestamp().as_microsecond()).ok()
     }
 
-    /// Returns the member of the cluster that published the event first, and its sequence number there; `None` for an event
-    /// of this master. Only meaningful for published events.
+    /// Returns the cluster member that published the event first, and its sequence number there; `None` for an event of
+    /// this master. Only meaningful for published events.
     pub fn origin(&self) -> Option<(String, u64)> {
         let (mut member, mut seq) = (None, None);
         // The body was validated on creation.
@@ -221,7 +221,7 @@ impl Event {
     }
 }
 
-/// The treatment of a field that only the bus sets.
+/// The treatment of a field that only the bus may set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reserved {
     Removed,

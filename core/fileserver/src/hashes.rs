@@ -1,4 +1,4 @@
-//! Caches the hashes of files until the file changes.
+//! Caches hashes of files until the file changes.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -9,18 +9,18 @@ use brine_digest::{Digest, hex};
 use brine_system::files::FileError;
 use parking_lot::Mutex;
 
-/// The maximum number of cached hashes. One file may have any number of names through links.
+/// The maximum number of cached hashes. It bounds memory, since a file may have any number of paths through links.
 const CAPACITY: usize = 100_000;
 
-/// The cache of one kind of hash.
+/// A cache of hashes of one algorithm.
 #[derive(Debug)]
 pub(super) struct Hashes {
     pub kind: Digest,
-    /// By path: the hashed state, and the hash.
+    /// By path: the state of the file when it was hashed, and the hash.
     kept: Mutex<HashMap<PathBuf, (State, String)>>,
 }
 
-/// The metadata that identifies a file's state: inode, size, mtime and ctime.
+/// The metadata that identifies a file's state: device, inode, size, mtime and ctime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct State([i64; 7]);
 
@@ -54,7 +54,7 @@ impl Hashes {
             return Ok(hash.clone());
         }
         let hash = hex(&self.kind.of_reader(&mut file).map_err(at())?);
-        // The hash of a file that changed meanwhile is not cached.
+        // The hash of a file that changed while it was read is not cached.
         if State::of(&file.metadata().map_err(at())?) == before {
             let mut kept = self.kept.lock();
             if kept.len() >= CAPACITY {
@@ -83,7 +83,7 @@ mod tests {
         let kept = hashes.kept.lock().get(&path).unwrap().0;
         hashes.kept.lock().insert(path.clone(), (kept, "from the cache".into()));
         assert_eq!(hashes.of(&path).unwrap(), "from the cache");
-        // Same size, another inode.
+        // The same size, but another inode.
         brine_system::files::write_atomic(&path, b"BRINE", 0o644).unwrap();
         assert_eq!(hashes.of(&path).unwrap(), hex(Digest::Sha256.of("BRINE")));
     }

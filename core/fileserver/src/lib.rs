@@ -38,15 +38,15 @@ use minionfs::{Minionfs, Pushed};
 /// The size of one chunk sent to a minion, in bytes (`file_buffer_size`).
 pub const BUFFER_SIZE: u64 = 262_144;
 
-/// The environment whose directories serve all environments without an entry, with their name substituted.
+/// The environment whose directories serve all environments without an entry of their own, with the name substituted.
 const ANY_ENVIRONMENT: &str = "__env__";
 
 /// The options of the file server, by their configuration names.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `fileserver_followsymlinks`: whether links may lead out of their root, and are followed in lists.
+    /// `fileserver_followsymlinks`: whether links may lead out of their root, and are followed in listings.
     pub follow_symlinks: bool,
-    /// `fileserver_ignoresymlinks`: whether lists omit links.
+    /// `fileserver_ignoresymlinks`: whether listings omit links.
     pub ignore_symlinks: bool,
     /// `file_ignore_glob`: files that match are neither found nor listed. As in Salt, finding matches the full path,
     /// listing the path below the root.
@@ -111,7 +111,7 @@ pub fn configured(
     Ok(Roots { backends: order, ..roots }.with_hash_kind(hash_kind(config)))
 }
 
-/// Returns the configured kind of hash (`hash_type`).
+/// Returns the configured hash algorithm (`hash_type`), SHA-256 if it is unknown.
 pub fn hash_kind(config: &Map) -> Digest {
     let name = modules::hash_type(config);
     Digest::named(&name).unwrap_or_else(|| {
@@ -160,11 +160,12 @@ enum Backend {
     Mirror(Mirror),
 }
 
-/// The directories of each environment (`file_roots`), the repositories (`gitfs_remotes`), and the copies of others.
+/// The file server: the directories of each environment (`file_roots`), the repositories (`gitfs_remotes`), and the
+/// copies of the files of custom backends.
 #[derive(Debug)]
 pub struct Roots {
     environments: IndexMap<String, Vec<PathBuf>>,
-    /// In the order in which they are asked.
+    /// The backends, in order of precedence.
     backends: Vec<Backend>,
     follow_symlinks: bool,
     ignore_symlinks: bool,
@@ -176,11 +177,11 @@ pub struct Roots {
 /// A file found by [`Roots::find`].
 #[derive(Debug, Clone)]
 pub struct FoundFile {
-    /// Its path on disk.
+    /// The path on disk.
     pub path: PathBuf,
-    /// Its normalised path below its root: `rel` in Salt's replies.
+    /// The normalised path below the root: `rel` in Salt's replies.
     pub relative: String,
-    /// Its metadata when it was found.
+    /// The metadata when the file was found.
     pub metadata: Metadata,
 }
 
@@ -214,7 +215,7 @@ pub struct Chunk {
 }
 
 impl Roots {
-    /// Serves these directories. Logs and omits invalid patterns, as Salt does.
+    /// Creates a file server for these directories. Logs and omits invalid patterns, as Salt does.
     pub fn new(roots: IndexMap<String, Vec<PathBuf>>, options: &Options) -> Self {
         let unusable = |pattern: &str, error: &dyn std::fmt::Display| {
             tracing::warn!(pattern, %error, "invalid pattern of files to ignore: it is omitted");
@@ -243,13 +244,13 @@ impl Roots {
             .filter_map(|backend| if let Backend::Mirror(mirror) = backend { Some(mirror) } else { None })
     }
 
-    /// Sets the kind of hash; the default is SHA-256.
+    /// Sets the hash algorithm; the default is SHA-256.
     #[must_use]
     pub fn with_hash_kind(self, kind: Digest) -> Self {
         Roots { hashes: Hashes::new(kind), ..self }
     }
 
-    /// Returns the kind of hash.
+    /// Returns the hash algorithm.
     pub fn hash_kind(&self) -> Digest {
         self.hashes.kind
     }
@@ -308,7 +309,7 @@ impl Roots {
     }
 
     /// Whether a path or an environment leads out of the roots, by its text or by a link that is not followed. Only an
-    /// attacker requests such a file.
+    /// attacker requests such a path.
     pub fn leads_out(&self, path: &str, saltenv: &str) -> bool {
         let (path, saltenv) = split_query(path, saltenv);
         let by_link = |root: &Root| {
@@ -324,7 +325,7 @@ impl Roots {
     pub fn read_chunk(&self, path: &str, saltenv: &str, loc: u64, size: u64) -> Result<Option<Chunk>, FileError> {
         let Some(found) = self.find(path, saltenv) else { return Ok(None) };
         let mut data = Vec::new();
-        // Not every file system can seek behind the end.
+        // Not every file system can seek past the end.
         if loc < found.metadata.len() {
             let mut file = File::open(&found.path).map_err(FileError::at("read", &found.path))?;
             file.seek(SeekFrom::Start(loc))
@@ -339,7 +340,7 @@ impl Roots {
         self.find(path, saltenv).map(|found| self.hashes.of(&found.path)).transpose()
     }
 
-    /// Returns the sorted paths, below their roots, of all files whose path starts with the prefix; includes hidden
+    /// Returns the paths, below their roots, of all files whose path starts with the prefix, sorted. Includes hidden
     /// files.
     pub fn file_list(&self, saltenv: &str, prefix: &str) -> Vec<String> {
         with_prefix(self.lists(saltenv).files, prefix)
@@ -411,7 +412,7 @@ fn with_prefix(paths: impl IntoIterator<Item = String>, prefix: &str) -> Vec<Str
     paths.into_iter().filter(|path| path.starts_with(prefix)).collect()
 }
 
-/// Splits off the query of a path, and returns the environment that it names.
+/// Splits the query from a path. Returns the path, and the environment that the query names, or else `saltenv`.
 fn split_query<'a>(path: &'a str, saltenv: &'a str) -> (&'a str, &'a str) {
     if let Some(verbatim) = path.strip_prefix('|') {
         return (verbatim, saltenv);

@@ -16,8 +16,8 @@ pub struct FileLists {
     pub dirs: BTreeSet<String>,
     /// The empty directories.
     pub empty_dirs: BTreeSet<String>,
-    /// The links with their targets. If links are followed, omits those with an absolute path out of their root: they
-    /// are served as their targets.
+    /// The links with their targets. If links are followed, omits links with an absolute target outside of their root:
+    /// they are served as their targets.
     pub links: BTreeMap<String, String>,
 }
 

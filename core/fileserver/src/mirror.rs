@@ -1,15 +1,15 @@
-//! The copies of the files of other backends, which the master's own modules (`_fileserver`) serve. The master brings
-//! them up to date; requests are answered from them.
+//! Local copies of the files of custom backends, which are modules in `_fileserver`. The master updates the copies, and
+//! serves requests from them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use brine_system::files;
 
-/// The directory below the cache directory with all copies.
+/// The directory of all copies, below the cache directory.
 const DIRECTORY: &str = "fileserver";
 
-/// The copies of the files of one backend: one directory an environment.
+/// The copies of the files of one backend: a directory for each environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     name: String,
@@ -17,7 +17,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Returns the copies of a backend; `None` if its name cannot be that of a module.
+    /// Returns the copies of a backend; `None` if its name cannot be the name of a module.
     pub fn of(name: &str, cachedir: &Path) -> Option<Self> {
         let is_plain = !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
         is_plain.then(|| Mirror { name: name.to_owned(), directory: cachedir.join(DIRECTORY).join(name) })
@@ -28,7 +28,7 @@ impl Mirror {
         &self.name
     }
 
-    /// Returns the directory of all environments.
+    /// Returns the directory that contains those of the environments.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -41,7 +41,7 @@ impl Mirror {
         names.filter(|name| self.root(name).is_some()).collect()
     }
 
-    /// Returns the directory of an environment, which need not exist; `None` if its name is no file name.
+    /// Returns the directory of an environment, which need not exist; `None` if its name is not a valid file name.
     pub fn root(&self, saltenv: &str) -> Option<PathBuf> {
         let is_name = !saltenv.starts_with('.') && !saltenv.contains('/') && files::relative_path(saltenv).is_some();
         is_name.then(|| self.directory.join(saltenv))

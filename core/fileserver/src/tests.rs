@@ -5,7 +5,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Creates two roots for `base`, one for any other environment, and files outside of all.
+/// Creates two roots for `base`, one for any other environment, and files outside of all roots.
 fn tree() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let at = |path: &str| dir.path().join(path);

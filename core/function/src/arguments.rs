@@ -5,8 +5,8 @@ use brine_value::Value;
 
 use crate::Args;
 
-/// Parses all arguments. The last value of a repeated keyword takes precedence; the values of the keywords in
-/// `no_parse` stay strings.
+/// Parses all arguments. The last value of a repeated keyword takes precedence. Values of the keywords in `no_parse`
+/// stay strings.
 ///
 /// # Examples
 /// ```
@@ -35,8 +35,8 @@ pub fn parse(words: &[String], no_parse: &[String]) -> Args {
 
 /// Parses one value as YAML, with Salt's exceptions.
 ///
-/// A mapping or list must begin with its bracket; `#` does not begin a comment; digits with underscores are no number;
-/// invalid YAML is a string.
+/// A mapping or list must begin with its bracket, `#` does not begin a comment, digits with underscores are a string,
+/// and invalid YAML is a string.
 pub fn parse_value(word: &str) -> Value {
     let digits_with_underscores = || word.contains('_') && word.chars().all(|c| c == '_' || c.is_numeric());
     let kept = word.trim().is_empty()
@@ -57,7 +57,7 @@ pub fn parse_value(word: &str) -> Value {
     }
 }
 
-/// Splits `name=text`. A second `=` right after the first makes it positional.
+/// Splits `name=text` into a keyword and its text. With a second `=` right after the first, the argument is positional.
 fn keyword(word: &str) -> Option<(&str, &str)> {
     let (name, text) = word.split_once('=')?;
     let leads = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
@@ -65,7 +65,7 @@ fn keyword(word: &str) -> Option<(&str, &str)> {
     (leads && rest && !text.starts_with('=')).then_some((name, text))
 }
 
-/// Returns a list of names. The value is a list, or text with commas between the names; null is an empty list.
+/// Returns a list of names from a list or a comma-separated string; null is an empty list.
 pub fn names(value: &Value) -> Vec<String> {
     match value {
         Value::List(items) => items.iter().map(ToString::to_string).collect(),

@@ -6,7 +6,7 @@ use brine_value::{FromValue, Map, Value};
 
 use super::{Args, CallError, Param, ParamKind};
 
-/// The arguments of one call, taken parameter by parameter; used by the code that [`#[function]`](super::function) and
+/// The arguments of one call, bound parameter by parameter. Used by the code that [`#[function]`](super::function) and
 /// `#[derive(Args)]` generate.
 pub struct Binder {
     function: String,
@@ -24,7 +24,7 @@ impl Binder {
         let takes_rest = params.iter().any(|p| matches!(p.kind, ParamKind::Rest));
         let takes_keywords = params.iter().any(Param::is_keywords);
         if !takes_keywords {
-            // The `__pub_*` arguments are no error for functions without `**kwargs`.
+            // Functions without `**kwargs` accept and ignore the `__pub_*` arguments.
             let unknown: Vec<_> = args
                 .keyword
                 .iter()

@@ -92,7 +92,7 @@
 //! # assert!(!FUNCTIONS.is_empty());
 //! ```
 
-// The macros name this crate by its path, also in its own tests.
+// The macros name this crate by its path, in its own tests, too.
 #[cfg(test)]
 extern crate self as brine_function;
 
@@ -110,19 +110,20 @@ pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
 pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params};
 
-/// A function that is called by name, with a context `C` from its host.
+/// A function that is called by name, with a context `C` that its host provides.
 pub struct Function<C: 'static> {
     /// Salt's name of the module, such as `test`.
     pub module: &'static str,
     /// The name within the module, such as `ping`.
     pub name: &'static str,
-    /// Documentation; empty for none.
+    /// The documentation; empty if there is none.
     pub doc: &'static str,
     /// The parameters in order; [`Function::params`] lists them.
     pub params: Params,
     /// The outputter of the result, such as `highstate`.
     pub out: Option<&'static str>,
-    /// Takes its arguments from the binder and runs the function; [`Function::call`] checks them first.
+    /// The code: takes the arguments from the binder and runs the function. [`Function::call`] checks the arguments
+    /// first.
     pub code: fn(&C, &mut Binder) -> CallResult,
 }
 
@@ -179,7 +180,7 @@ impl Args {
     }
 }
 
-/// Why a call failed.
+/// The errors of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// No function of this name is registered.
@@ -204,7 +205,7 @@ pub enum CallError {
     /// The function failed.
     #[error("ERROR: {0}")]
     Execution(String),
-    /// An unexpected error of the function.
+    /// The function failed with an unexpected error: in Salt, an exception.
     #[error("The minion function caused an exception: {0}")]
     Exception(String),
 }
@@ -216,7 +217,7 @@ impl From<String> for CallError {
 }
 
 impl CallError {
-    /// Returns the message without prefix.
+    /// Returns the message; that of [`CallError::Execution`] without its prefix.
     pub fn message(self) -> String {
         match self {
             CallError::Execution(message) => message,
@@ -241,7 +242,7 @@ impl<C> Function<C> {
         self.params.list()
     }
 
-    /// Returns whether it has `**kwargs`.
+    /// Whether the function accepts `**kwargs`.
     pub fn takes_keywords(&self) -> bool {
         self.params().iter().any(Param::is_keywords)
     }
@@ -261,7 +262,7 @@ impl<C> Function<C> {
         }
     }
 
-    /// Returns the name, parameters and documentation without the code: a function that other processes call.
+    /// Returns the name, parameters and documentation without the code, for a function that another process executes.
     #[must_use]
     pub fn declaration(&self) -> Function<()> {
         let Function { module, name, doc, params, out, code: _ } = *self;
@@ -281,19 +282,20 @@ impl<C> Function<C> {
     }
 }
 
-/// Functions that are found while the program runs, such as people's own modules. They take precedence over functions
-/// of the same name that are built in.
+/// Functions that are found at run time, such as those of custom modules. They take precedence over built-in functions
+/// of the same name.
 pub trait Overlay<C: 'static>: Send + Sync {
     /// Returns the functions of a module, or of all modules.
     fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>>;
 
-    /// Returns the functions of a module, or of all modules, that are there unless the lists have one of the same name.
+    /// Returns the functions of a module, or of all modules, over which built-in functions of the same name take
+    /// precedence.
     fn fallback(&self, _module: Option<&str>) -> Vec<&'static Function<C>> {
         Vec::new()
     }
 }
 
-/// The functions of an overlay without those of hidden modules.
+/// An overlay without the functions of hidden modules.
 struct Without<C: 'static, F> {
     overlay: Box<dyn Overlay<C>>,
     is_hidden: F,
@@ -316,8 +318,8 @@ impl<C, F: Fn(&str) -> bool + Send + Sync> Overlay<C> for Without<C, F> {
     }
 }
 
-/// All functions of one kind, found by their full name. Holds the static lists of the modules, so that creation is free
-/// for functions that are never called.
+/// All functions of one kind, found by their full name. Refers to the static lists of the modules, so that functions
+/// that are never called cost nothing.
 pub struct Registry<C: 'static> {
     modules: Vec<&'static [Function<C>]>,
     overlay: Option<Box<dyn Overlay<C>>>,
@@ -329,14 +331,14 @@ impl<C> Registry<C> {
         Registry { modules: modules.to_vec(), overlay: None }
     }
 
-    /// Adds functions that take precedence over those of the lists.
+    /// Adds an overlay, whose functions take precedence over those of the lists.
     #[must_use]
     pub fn with_overlay(mut self, overlay: impl Overlay<C> + 'static) -> Self {
         self.overlay = Some(Box::new(overlay));
         self
     }
 
-    /// Removes the modules that are hidden, also of functions that are added later.
+    /// Removes the modules for which `is_hidden` returns true, from the overlay, too.
     #[must_use]
     pub fn without(mut self, is_hidden: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.modules.retain(|list| list.first().is_none_or(|function| !is_hidden(function.module)));
@@ -354,13 +356,13 @@ impl<C> Registry<C> {
         added.or_else(listed).or_else(|| self.below(Some(module)).into_iter().find(is_it))
     }
 
-    /// Returns whether a function with this full name is in the lists: one that is never added later.
+    /// Whether the lists, not the overlay, contain a function with this full name.
     pub fn has_built_in(&self, name: &str) -> bool {
         let parts = name.split_once('.');
         parts.is_some_and(|(module, name)| self.lists(module).flatten().any(|function| function.name == name))
     }
 
-    /// Whether the module has functions.
+    /// Whether the module has any functions.
     pub fn has_module(&self, module: &str) -> bool {
         let is_of = |functions: Vec<&Function<C>>| functions.iter().any(|function| function.module == module);
         self.lists(module).next().is_some() || is_of(self.over(Some(module))) || is_of(self.below(Some(module)))
@@ -383,23 +385,23 @@ impl<C> Registry<C> {
         let mut all = self.over(None);
         all.extend(self.built_in());
         all.extend(self.below(None));
-        // Stable: of functions of one name the first one stays.
+        // The sort is stable: of several functions with the same name, the first one remains.
         all.sort_by_key(|function| (function.module, function.name));
         all.dedup_by_key(|function| (function.module, function.name));
         all.into_iter()
     }
 
-    /// Returns the functions of the lists alone.
+    /// Returns the functions of the lists, without the overlay.
     pub fn built_in(&self) -> impl Iterator<Item = &'static Function<C>> {
         self.modules.iter().copied().flatten()
     }
 
-    /// Returns the added functions of a module, or of all modules.
+    /// Returns the overlay's functions of a module, or of all modules.
     fn over(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
         self.overlay.as_ref().map(|overlay| overlay.functions(module)).unwrap_or_default()
     }
 
-    /// Returns the functions of a module, or of all modules, below those of the lists.
+    /// Returns the overlay's fallback functions of a module, or of all modules.
     fn below(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
         self.overlay.as_ref().map(|overlay| overlay.fallback(module)).unwrap_or_default()
     }

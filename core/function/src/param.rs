@@ -12,22 +12,22 @@ use crate::{Args, Binder, CallError};
 pub struct Param {
     /// The name.
     pub name: &'static str,
-    /// How it takes values.
+    /// The way in which it takes values.
     pub kind: ParamKind,
     /// The expected type, such as `a mapping`.
     pub expected: &'static str,
-    /// Documentation; empty for none.
+    /// The documentation; empty if there is none.
     pub doc: &'static str,
 }
 
-/// How a parameter takes values.
+/// The way in which a parameter takes values.
 #[derive(Clone, Copy)]
 pub enum ParamKind {
-    /// Must be given.
+    /// Requires a value.
     Required,
-    /// May be left out.
+    /// Optional, with the function that returns its default.
     Optional(fn() -> Value),
-    /// May be left out; the default is known only while the program runs.
+    /// Optional, with a default that is known only at run time.
     Given(&'static Value),
     /// `*args`: takes all further positional values.
     Rest,
@@ -36,22 +36,22 @@ pub enum ParamKind {
 }
 
 impl Param {
-    /// Returns whether values are given by its name or place, and not as `*args` or `**kwargs`.
+    /// Whether the parameter takes one value, by its name or position: all but `*args` and `**kwargs`.
     pub const fn is_named(&self) -> bool {
         matches!(self.kind, ParamKind::Required | ParamKind::Optional(_) | ParamKind::Given(_))
     }
 
-    /// Returns whether it must be given.
+    /// Whether a value is required.
     pub const fn is_required(&self) -> bool {
         matches!(self.kind, ParamKind::Required)
     }
 
-    /// Returns whether it is `**kwargs`.
+    /// Whether the parameter is `**kwargs`.
     pub const fn is_keywords(&self) -> bool {
         matches!(self.kind, ParamKind::Keywords)
     }
 
-    /// Returns the value that is taken if none is given.
+    /// Returns the default value of an optional parameter.
     pub fn default(&self) -> Option<Value> {
         match &self.kind {
             ParamKind::Optional(default) => Some(default()),
@@ -60,7 +60,7 @@ impl Param {
         }
     }
 
-    /// Returns the documentation formatted as that of Salt's functions.
+    /// Returns the documentation in the format of Salt's functions.
     pub(crate) fn docstring(&self) -> String {
         let lines =
             self.doc.split('\n').map(|line| if line.is_empty() { "\n".into() } else { format!("\n    {line}") });
@@ -71,19 +71,19 @@ impl Param {
 /// The parameters of a function, in order.
 #[derive(Clone, Copy)]
 pub enum Params {
-    /// Those of a declared function, described by code: as data, the descriptions of thousands of functions would be
-    /// relocated at every start of the program.
+    /// The parameters of a function declared in Rust, added by code. As static data, the descriptions of thousands of
+    /// functions would be relocated at every start of the program.
     Declared(fn(&mut ParamList)),
-    /// Those of a function that is found while the program runs.
+    /// The parameters of a function that was found at run time.
     Found(&'static [Param]),
 }
 
-/// The parameters of the declared functions that have been called, by the address of their description. Equal descriptions
-/// may have one address.
+/// The parameters of declared functions, cached when they are first used, by the address of the code that describes
+/// them. Equal descriptions may share an address.
 static DECLARED: LazyLock<RwLock<HashMap<usize, &'static [Param]>>> = LazyLock::new(RwLock::default);
 
 impl Params {
-    /// Returns the parameters. Those of a declared function are built once.
+    /// Returns the parameters. Those of a declared function are built once, at the first call.
     pub fn list(self) -> &'static [Param] {
         let describe = match self {
             Params::Declared(describe) => describe,
@@ -100,7 +100,7 @@ impl Params {
     }
 }
 
-/// A list to which the code that the macros generate adds parameters.
+/// A list to which macro-generated code adds parameters.
 pub struct ParamList(Vec<Param>);
 
 impl ParamList {
@@ -124,16 +124,16 @@ impl ParamList {
         self.add(name, ParamKind::Keywords, "anything", doc);
     }
 
-    // Called thousands of times, from code that runs rarely.
+    // Not inlined: it is called from thousands of places, in code that runs rarely.
     #[inline(never)]
     fn add(&mut self, name: &'static str, kind: ParamKind, expected: &'static str, doc: &'static str) {
         self.0.push(Param { name, kind, expected, doc });
     }
 }
 
-/// The arguments of a function as a struct: implemented by `#[derive(Args)]`.
+/// A struct of the arguments of a function, implemented by `#[derive(Args)]`.
 pub trait Arguments: Sized {
-    /// How these parameters may stand among others.
+    /// The permitted position of these parameters among others.
     #[doc(hidden)]
     const ORDER: Order;
 
@@ -149,7 +149,7 @@ pub trait Arguments: Sized {
     }
 }
 
-/// The ranks of the first and the last one of a list of parameters. Used by the macros.
+/// The ranks of the first and the last parameter of a list. Used by the macros.
 #[doc(hidden)]
 #[derive(Clone, Copy)]
 pub struct Order {
@@ -162,10 +162,10 @@ impl Order {
     pub const REST: Order = Order { first: 1, last: 1 };
     pub const KEYWORDS: Order = Order { first: 2, last: 2 };
 
-    /// Returns the order of a list that consists of these.
+    /// Returns the order of the concatenation of these lists.
     ///
     /// # Panics
-    /// Fails to compile where named parameters do not come first, then at most one `*args` and at most one `**kwargs`.
+    /// Fails to compile unless named parameters come first, then at most one `*args` and at most one `**kwargs`.
     pub const fn of(parts: &[Order]) -> Order {
         let Some((first, mut rest)) = parts.split_first() else { return Order::NAMED };
         let mut order = *first;

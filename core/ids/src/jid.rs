@@ -1,4 +1,4 @@
-//! Job ids: twenty digits of the creation time, in microseconds.
+//! Job ids: twenty digits of the creation time, down to microseconds.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,11 +1,11 @@
-//! What templates have to know of the functions of their host beside calling them: a host describes its functions here.
+//! Properties of host functions that the engine depends on. A host declares them for its functions.
 
-/// A use of a function by the engine itself, which does not know its name.
+/// A purpose for which the engine itself calls a function of the host. The host returns the function's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The global `ifelse`.
     IfElse,
-    /// The filter `http_query`, and `ext_pillar` that asks a web server.
+    /// The filter `http_query`, and requests of `ext_pillar` to a web server.
     HttpQuery,
     /// Runs a command without a shell and returns its output.
     Run,
@@ -17,18 +17,19 @@ pub enum Role {
     LookUpPillar,
 }
 
-/// How a function treats its arguments and its result. The default is that of most functions.
+/// The treatment of arguments and result by a function. The default fits most functions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Behaviour {
     /// The arguments that may be undefined.
     pub undefined: MayBeUndefined,
-    /// Whether it changes its first argument, a mapping, and returns it.
+    /// Whether the function changes its first argument, a mapping, and returns it.
     pub changes_first: bool,
-    /// Whether it only looks something up, so that the diagnosis of an error may call it once more.
+    /// Whether the function only reads data, so that the diagnosis of an error may call it once more.
     pub is_lookup: bool,
     /// Whether mappings in its result are Python's `OrderedDict`.
     pub is_ordered: bool,
-    /// Where mappings in its result come from; the first that has a mapping in the same place decides its type.
+    /// The origins of mappings in the result. The first origin with a mapping at the same path decides its type, `dict`
+    /// or `OrderedDict`.
     pub origins: &'static [Origin],
 }
 
@@ -38,13 +39,13 @@ pub enum MayBeUndefined {
     /// None.
     #[default]
     None,
-    /// `default`, also by this position: it is returned as it is.
+    /// The argument `default`, also at this position: the function returns it unchanged.
     Default(usize),
-    /// All: they are only returned, or sent on.
+    /// All arguments: the function only returns them, or passes them on.
     All,
 }
 
-/// Where mappings in the result of a function come from.
+/// An origin of mappings in the result of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// An argument, by its position and name.
@@ -53,6 +54,7 @@ pub enum Origin {
     Pillar,
     /// The value in the pillar at the path that is the first argument, `key`.
     PillarAtKey,
-    /// The result without the argument of this position and name, and then this argument; nothing unless it is a mapping.
+    /// Two origins, if the argument of this position and name is a mapping: the result of the function without it, and
+    /// the argument itself.
     Merged(usize, &'static str),
 }

@@ -1,5 +1,5 @@
-//! The cache of imported and included templates: each is parsed, rewritten and compiled once for all renders that share it,
-//! until its text changes.
+//! The cache of imported and included templates: each is parsed, rewritten and compiled once for all renders that share
+//! it, until its text changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 const MAX_TEMPLATES: u64 = 1024;
 const MAX_BYTES: usize = 16 << 20;
 
-/// Imported templates, compiled once for all renders that share the cache, such as those of a state run. A template whose
-/// text has changed is compiled again. Clones share the cache.
+/// Imported templates, compiled once for all renders that share the cache, such as those of a state run. A template
+/// whose text has changed is compiled again. Clones share the cache.
 #[derive(Clone, Default)]
 pub struct ImportCache {
     cached: Arc<Mutex<Cached>>,
     blocks: Blocks,
 }
 
-/// The whitespace around blocks that templates lose: `trim_blocks` and `lstrip_blocks` of Jinja.
+/// The removal of whitespace around blocks: `trim_blocks` and `lstrip_blocks` of Jinja.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blocks {
     /// Whether the newline after a block is removed.
@@ -33,7 +33,7 @@ pub struct Blocks {
 
 #[derive(Default)]
 struct Cached {
-    /// By environment and path, for guarded renders and others.
+    /// The templates by environment, path, and whether they are for guarded renders.
     templates: HashMap<(String, String, bool), Arc<Imported>>,
     /// The engine's environment with the compiled templates.
     environment: Option<Environment<'static>>,
@@ -41,14 +41,14 @@ struct Cached {
     next: u64,
     /// The number of templates and of import prologues compiled since the cache was emptied.
     held: u64,
-    /// How often the cache was emptied.
+    /// The number of times that the cache was emptied.
     generation: u64,
     compiled: u64,
 }
 
 /// A parsed and rewritten template.
 pub(super) struct Imported {
-    /// Its number in the cache, never reused for another text.
+    /// The id in the cache, never reused for another text.
     pub id: u64,
     pub document: Document,
     pub text: Arc<str>,
@@ -69,12 +69,12 @@ impl ImportCache {
         Self::default()
     }
 
-    /// Creates an empty cache for templates that lose this whitespace unless their line `#jinja2:` has other options.
+    /// Creates an empty cache for templates with these options, unless their line `#jinja2:` sets others.
     pub fn with_blocks(blocks: Blocks) -> Self {
         ImportCache { blocks, ..Self::default() }
     }
 
-    /// Returns the whitespace that templates lose by default.
+    /// Returns the default options for whitespace around blocks.
     pub(super) fn blocks(&self) -> Blocks {
         self.blocks
     }
@@ -125,13 +125,13 @@ impl ImportCache {
         self.cached.lock().environment.clone()
     }
 
-    /// Returns how often the cache was emptied.
+    /// Returns the number of times that the cache was emptied.
     pub(super) fn generation(&self) -> u64 {
         self.cached.lock().generation
     }
 
-    /// Keeps the environment of a render that has compiled templates, if others can use it. A cache that is full is
-    /// emptied instead.
+    /// Stores the environment of a render with its compiled templates; `None` if other renders cannot use it. A full
+    /// cache is emptied instead.
     pub(super) fn keep(&self, environment: Option<Environment<'static>>) {
         let mut cached = self.cached.lock();
         if cached.held > MAX_TEMPLATES || cached.bytes > MAX_BYTES {

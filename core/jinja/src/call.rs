@@ -1,4 +1,4 @@
-//! Macros with Python's calling convention: refused arguments, `varargs` and `kwargs`.
+//! Macros with Python's calling convention: errors for surplus arguments, `varargs` and `kwargs`.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 pub(super) struct Macro {
     inner: JinjaValue,
     parameters: Vec<JinjaValue>,
-    /// Whether it has `varargs` and `kwargs` behind these parameters.
+    /// Whether the macro has `varargs` and `kwargs` after these parameters.
     takes_more: bool,
 }
 
@@ -68,7 +68,7 @@ impl Object for Macro {
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
         limits::note(state)?;
-        // Most calls.
+        // The common case: positional arguments only.
         let by_place = !args.last().is_some_and(JinjaValue::is_kwargs);
         if by_place && !self.takes_more && args.len() <= self.parameters.len() {
             return self.inner.call(state, args);
@@ -111,7 +111,8 @@ impl Object for Macro {
 }
 
 impl Macro {
-    /// Refuses arguments without a parameter: the number of positional ones, and the names of others.
+    /// Returns an error for arguments without a parameter. `places` is the number of positional arguments, `names` are
+    /// the names of the others.
     fn refuse_more<'a>(&self, places: usize, mut names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
         let left = self.parameters.get(places..).unwrap_or_default();

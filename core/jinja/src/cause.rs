@@ -5,7 +5,7 @@ use super::error::UNDEFINED;
 /// The part of Salt's message between the class and the missing name.
 const LACKS: &str = "' has no attribute ";
 
-/// Returns the plain cause of a message of Salt about something missing. `expression` is the failed part of the template.
+/// Returns the plain cause of Salt's message about a missing name. `expression` is the failed part of the template.
 pub(super) fn cause(message: &str, expression: Option<&str>) -> Option<String> {
     let (class, name) = message.strip_prefix(UNDEFINED)?.strip_prefix('\'')?.split_once(LACKS)?;
     let name = name.trim().trim_matches(['\'', '"']);

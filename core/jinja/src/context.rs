@@ -44,8 +44,8 @@ impl Context {
         self
     }
 
-    /// Sets a variable to a shared mapping without copying it: an entry is converted when the template reads it. The other
-    /// owners do not see the template's changes.
+    /// Sets a variable to a shared mapping without copying it: an entry is converted when the template reads it. The
+    /// other owners do not see the template's changes.
     pub fn set_shared(&mut self, name: &str, map: Arc<Map>) -> &mut Self {
         self.set_tree(name, &Tree::new(map))
     }

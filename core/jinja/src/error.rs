@@ -26,17 +26,17 @@ pub(super) const UNDEFINED: &str = "Jinja variable ";
 /// Displays as in Salt: the message and the line, followed by the surrounding lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JinjaError {
-    /// The name of the failed template: the rendered one, or one that it reads.
+    /// The name of the failed template: the rendered one, or one that it imports or includes.
     pub name: String,
     /// The line in that template, counted from 1.
     pub line: usize,
     /// The message, on one line.
     pub message: String,
-    /// The plain cause, where the message names classes of Python.
+    /// The cause in plain words, if the message names classes of Python.
     pub cause: Option<String>,
     /// The surrounding lines, with the failed one marked.
     pub context: String,
-    /// Whether the failed template is one that the rendered one reads.
+    /// Whether the failed template is not the rendered one, but one that it imports or includes.
     pub imported: bool,
     /// The limit that the render has exceeded.
     pub limit: Option<LimitExceeded>,
@@ -137,7 +137,7 @@ pub(super) fn is_undefined(error: &Error) -> bool {
     error.kind() == ErrorKind::UndefinedError || error.detail().is_some_and(|detail| detail.contains("` is undefined"))
 }
 
-/// Returns the innermost error, without those that name the including templates.
+/// Returns the innermost error, without the outer errors that name the including templates.
 fn innermost(error: &Error) -> &Error {
     let mut error = error;
     while matches!(error.kind(), ErrorKind::BadInclude | ErrorKind::EvalBlock) {
@@ -376,7 +376,7 @@ fn undefined(expression: &str, missing: &[Missing]) -> String {
     };
     match parent {
         "salt" => no_function(&name),
-        // In Salt these are not plain mappings.
+        // In Salt, the types of these variables are not plain mappings.
         "opts" => format!("{UNDEFINED}'salt.utils.optsdict.OptsDict object' has no attribute '{name}'"),
         "grains" | "pillar" => {
             format!("{UNDEFINED}'salt.utils.optsdict.DictProxy object' has no attribute '{name}'")

@@ -1,4 +1,4 @@
-//! The host of templates: the functions and files that they reach, in layers.
+//! The host of templates: the functions and files that they can access, in layers.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::limits::hand_off;
 pub struct HostedFile<'a> {
     /// The name of the renderer.
     pub renderer: &'a str,
-    /// The options behind its name.
+    /// The options after its name in the pipe.
     pub args: &'a str,
     /// The name of the file in errors.
     pub name: &'a str,
@@ -24,7 +24,7 @@ pub struct HostedFile<'a> {
     pub saltenv: &'a str,
     /// Variables such as `sls`, without grains, pillar and options.
     pub variables: Map,
-    /// The grains and the pillar, where they are not those of the functions.
+    /// The grains and the pillar, if they differ from those of the functions.
     pub data: Option<(Arc<Map>, Arc<Map>)>,
 }
 
@@ -52,7 +52,7 @@ pub trait Functions: Send + Sync {
         None
     }
 
-    /// Returns how a function treats its arguments and its result.
+    /// Returns the properties of a function that the engine depends on.
     fn behaviour(&self, _function: &str) -> Behaviour {
         Behaviour::default()
     }
@@ -62,7 +62,7 @@ pub trait Functions: Send + Sync {
         None
     }
 
-    /// Calls a function of people's own modules of another type; `None` if no file has it.
+    /// Calls a function of a custom module that is neither an execution nor a state module; `None` if there is none.
     fn custom(&self, _call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
         None
     }
@@ -73,15 +73,15 @@ pub trait Functions: Send + Sync {
     }
 }
 
-/// A call of a function that is neither an execution nor a state function.
+/// A call of a function of a custom module that is neither an execution nor a state module.
 pub struct CustomCall<'a> {
     /// The type of its module: `pillar` or `tops`.
     pub kind: &'static str,
     /// Its full name, such as `hosts.ext_pillar`.
     pub function: &'a str,
-    /// Returns its arguments, which are only made for a function that exists.
+    /// Creates its arguments; called only if the function exists.
     pub args: &'a (dyn Fn() -> Args + Sync),
-    /// What differs in the options that it sees: those of the minion for which it is called.
+    /// The options that replace those of the daemon: options of the minion for which the function is called.
     pub opts: Map,
 }
 
@@ -132,8 +132,8 @@ impl<L: Functions + ?Sized> Functions for Arc<L> {
     }
 }
 
-/// The functions and files that templates reach. A function is called in the topmost layer that has it, a file is read from
-/// the topmost layer that has it. Clones share their layers.
+/// The functions and files that templates can access. A function is called in the topmost layer that has it, and a file
+/// is read from the topmost layer that has it. Clones share their layers.
 ///
 /// # Examples
 /// ```
@@ -170,14 +170,14 @@ impl Host {
         Self::default()
     }
 
-    /// Returns the host with functions above those that it has.
+    /// Returns the host with another layer of functions on top.
     #[must_use]
     pub fn with_functions(mut self, layer: impl Functions + 'static) -> Self {
         self.functions.push(Arc::new(layer));
         self
     }
 
-    /// Returns the host with files above those that it has.
+    /// Returns the host with another layer of files on top.
     #[must_use]
     pub fn with_files(mut self, layer: impl Files + 'static) -> Self {
         self.files.push(Arc::new(layer));
@@ -196,7 +196,7 @@ impl Host {
     /// Calls a function by its full name.
     ///
     /// # Errors
-    /// The error of the function, or that there is none of this name.
+    /// The error of the function, or [`CallError::NotAvailable`] if there is none of this name.
     pub fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         match self.layer(function) {
             Some(layer) => layer.call(function, args),
@@ -224,7 +224,7 @@ impl Host {
         self.functions.iter().rev().find_map(|layer| layer.pillar())
     }
 
-    /// Returns how a function treats its arguments and its result.
+    /// Returns the properties of a function that the engine depends on.
     pub fn behaviour(&self, function: &str) -> Behaviour {
         self.layer(function).map(|layer| layer.behaviour(function)).unwrap_or_default()
     }
@@ -234,7 +234,7 @@ impl Host {
         self.functions.iter().rev().find_map(|layer| layer.name_of(role))
     }
 
-    /// Calls a function of people's own modules of another type; `None` if no file has it.
+    /// Calls a function of a custom module that is neither an execution nor a state module; `None` if there is none.
     pub fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
         self.functions.iter().rev().find_map(|layer| layer.custom(call))
     }
@@ -254,8 +254,8 @@ impl Host {
     }
 }
 
-/// A layer that is called on another thread, because it may block on the runtime of the calling thread. The limits of
-/// the render apply there, too.
+/// A layer that is called on a separate thread, because it may block on the runtime of the calling thread. The limits
+/// of the render apply there as well.
 #[derive(Debug)]
 pub struct InThread<L>(pub L);
 

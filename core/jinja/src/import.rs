@@ -1,8 +1,8 @@
 //! Imports: the path that a name resolves to, and the variables in scope there.
 //!
-//! minijinja always lets an imported template see the variables of its importer. For an import without context a prologue
-//! hides those, sets `tplfile` and `tpldir` as Salt does, and includes the template, which is compiled once whoever imports
-//! it ([`ImportCache`]).
+//! minijinja always lets an imported template see the variables of its importer. For an import without context a
+//! prologue hides those, sets `tplfile` and `tpldir` as Salt does, and includes the template, which is compiled once
+//! for all importers ([`ImportCache`]).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -19,16 +19,17 @@ use super::operators::type_name;
 use super::syntax::{Document, Emitted, Purpose, emit};
 use super::value::double_quoted;
 
-/// Separates the path of a template in its name for minijinja from the number in the cache, and that from a prologue.
+/// The separator in the names that minijinja sees: the path of a template, its id in the cache, and the prologue of an
+/// import.
 const SEPARATOR: char = '\0';
 
-/// Follows the number of a template that begins with its own directory.
+/// The suffix of the id in such a name, if the template begins with setting [`BASE`] to its own directory.
 const BASED: char = 'b';
 
-/// The variable with the directory that `./x` is relative to, where that is not `tpldir`.
+/// The variable with the directory that `./x` is relative to, if it is not `tpldir`.
 const BASE: &str = "__base__";
 
-/// The function through which the names of templates go.
+/// The function that resolves the names of templates in tags.
 const RESOLVE: &str = "__template__";
 
 /// Adds the value that hides a variable.
@@ -40,7 +41,7 @@ fn set(variable: &str, value: &str) -> String {
     format!("{{%set {variable}={}%}}", double_quoted(value))
 }
 
-/// Returns the path below `salt://` of a template's name for minijinja.
+/// Returns the path below `salt://` in a name that minijinja sees.
 pub(super) fn path_of(name: &str) -> &str {
     name.split_once(SEPARATOR).map_or(name, |(path, _)| path)
 }
@@ -49,7 +50,7 @@ fn directory(path: &str) -> &str {
     path.rsplit_once('/').map_or(".", |(directory, _)| directory)
 }
 
-/// Resolves a path that is relative to a directory. Nothing is outside of the root.
+/// Resolves a path that is relative to a directory. A path outside of the root is an error.
 fn join(directory: &str, relative: &str) -> Result<String, Error> {
     let mut parts: Vec<&str> = directory.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     for part in relative.split('/') {
@@ -87,7 +88,7 @@ struct Progress {
     found: HashMap<String, Lookup>,
     /// The last path without a template.
     missing: Option<String>,
-    /// Whether the engine has compiled one.
+    /// Whether the engine has compiled a template.
     compiled: bool,
 }
 
@@ -132,7 +133,7 @@ impl Imports {
         }))
     }
 
-    /// Lets an environment load its templates here.
+    /// Adds the loader and the function that resolves names to an environment.
     pub(super) fn add_to(&self, environment: &mut Environment<'static>) {
         let imports = self.clone();
         environment.set_loader(move |name| imports.load(name));
@@ -142,14 +143,15 @@ impl Imports {
         });
     }
 
-    /// Takes the imports of a render out of an environment that is kept.
+    /// Removes the loader, the function that resolves names, and the fuel from an environment, so that it can be
+    /// cached.
     pub(super) fn remove_from(environment: &mut Environment<'static>) {
         environment.set_loader(|_| Ok(None::<String>));
         environment.remove_global(RESOLVE);
         environment.set_fuel(None);
     }
 
-    /// Returns the name for minijinja of the template that a tag names. Of a list it is the first that exists.
+    /// Resolves the name in a tag to the name that minijinja sees. A list resolves up to its first existing template.
     fn resolve(&self, state: &State<'_, '_>, name: &JinjaValue, context: bool) -> Result<JinjaValue, Error> {
         if matches!(name.kind(), ValueKind::Seq | ValueKind::Iterable) {
             let mut names = Vec::new();
@@ -189,7 +191,7 @@ impl Imports {
         Ok(format!("{compiled}{SEPARATOR}{prologue}").into())
     }
 
-    /// Returns the variables that the importer has set itself.
+    /// Returns the variables that the importer has set itself, which are hidden from the imported template.
     fn hidden(&self, state: &State<'_, '_>) -> Vec<String> {
         let stays = |name: &str| {
             name.starts_with("__")
@@ -200,7 +202,7 @@ impl Imports {
         state.known_variables().iter().filter(|name| !stays(name)).map(ToString::to_string).collect()
     }
 
-    /// Looks up a template; the host reads it once in a render.
+    /// Looks up a template; the host reads it at most once in a render.
     fn lookup(&self, path: &str) -> Result<Lookup, Error> {
         let Render { host, saltenv, guard, cache, progress, diagnoses, .. } = &*self.0;
         if let Some(found) = progress.lock().found.get(path) {
@@ -228,7 +230,7 @@ impl Imports {
         Ok(found)
     }
 
-    /// Returns the text of a template for minijinja.
+    /// Returns the text of a template that minijinja loads by name.
     fn load(&self, name: &str) -> Result<Option<String>, Error> {
         let (path, rest) = name.split_once(SEPARATOR).unwrap_or((name, ""));
         let imported = match self.lookup(path)? {
@@ -252,7 +254,7 @@ impl Imports {
         }))
     }
 
-    /// Returns the template with a name for minijinja, and the length of its prologue.
+    /// Returns the template of a name that minijinja sees, and the length of its prologue.
     pub(super) fn template(&self, name: &str) -> Option<(Arc<Imported>, usize)> {
         match self.0.progress.lock().found.get(path_of(name))? {
             Lookup::Found(imported) => Some((Arc::clone(imported), own_prologue(name).len())),

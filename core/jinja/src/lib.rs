@@ -7,13 +7,13 @@
 //! | `syntax` | the parser, and the rewriting to minijinja's language with a source map |
 //! | `import`, `cache` | templates that others import, compiled once |
 //! | `host`, `salt` | the functions and files that templates reach, in layers; the variable `salt` |
-//! | `behaviour` | what a host says of its functions |
+//! | `behaviour` | the properties of host functions that the engine depends on |
 //! | `guard` | keeps untrusted text out of the structure of a template's output |
 //! | `value`, `containers` | data in templates, and its conversion |
 //! | `operators`, `methods`, `filters`, `call`, `formatting` | Python's operators and methods, Salt's filters |
 //! | `limits` | steps, memory, output and time of a render |
 //! | `error`, `cause`, `signatures`, `diagnose` | errors in Salt's wording |
-//! | `lines` | from rendered text back to lines of the template |
+//! | `lines` | the map from lines of rendered text to lines of the template |
 
 mod behaviour;
 mod cache;

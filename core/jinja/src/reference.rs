@@ -304,7 +304,7 @@ mod tests {
 
     /// Returns the names of the tests and filters that the environment has.
     pub(super) fn registered() -> (BTreeSet<String>, BTreeSet<String>) {
-        // Only its debug form has them.
+        // Only the debug output of the environment lists them.
         let shown = format!("{:?}", *super::super::ENVIRONMENT);
         let (_, rest) = shown.split_once(", tests: [").unwrap();
         let (tests, rest) = rest.split_once("], filters: [").unwrap();

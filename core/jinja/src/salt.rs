@@ -122,7 +122,7 @@ impl Object for Function {
 }
 
 fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-    // Counts the steps up to here before the function starts a render of its own.
+    // Counts the steps so far, before the function may start a render inside of this one.
     limits::note(state)?;
     let behaviour = host.behaviour(name);
     refuse_undefined_arguments(behaviour.undefined, args)?;
@@ -147,7 +147,8 @@ fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> 
             changed.overlay(&found);
             Ok(JinjaValue::from_dyn_object(changed))
         }
-        // Undefined arguments are passed as null; a function that returns one as its default returns it undefined.
+        // Undefined arguments are passed as null. If the function returns null, the first of them is returned as
+        // undefined.
         (_, Value::Nil) => Ok(undefined(&positional, args)?.unwrap_or(found)),
         _ => Ok(found),
     }
@@ -174,8 +175,8 @@ fn looked_up(tree: &Tree, positional: &[JinjaValue], keyword: &Map) -> Option<Ji
     tree.at(path, delimiter).filter(|found| !found.is_none())
 }
 
-/// Returns the values that determine the types of mappings in a function's result: the first with a mapping at the same
-/// path counts.
+/// Returns the values that determine the types of mappings in a function's result: the first value with a mapping at
+/// the same path decides.
 fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) -> Result<Vec<JinjaValue>, Error> {
     if behaviour.origins.is_empty() {
         return Ok(Vec::new());
@@ -203,7 +204,7 @@ fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) 
     Ok(found)
 }
 
-/// Returns the result of a function without one of its arguments, if there is a result.
+/// Calls a function without one of its arguments, and returns its result; `None` if it fails or returns nil.
 fn without(
     host: &Host,
     name: &str,

@@ -40,7 +40,7 @@ pub struct Template {
     options: Blocks,
     /// The engine's environment with the compiled template.
     environment: Environment<'static>,
-    /// The same with the imports that renders have compiled, and the generation of the cache.
+    /// The same environment with the imports that renders have compiled, and the generation of the cache.
     with_imports: Mutex<Option<(u64, Environment<'static>)>>,
     imports: ImportCache,
     guarded: Option<Guarded>,
@@ -199,7 +199,7 @@ impl Template {
     fn with_compiled_imports(&self) -> Environment<'static> {
         let generation = self.imports.generation();
         let kept = self.with_imports.lock();
-        // A copy is a few reference counts.
+        // A clone only increments a few reference counts.
         match &*kept {
             Some((of, environment)) if *of == generation => environment.clone(),
             _ => self.environment.clone(),
@@ -229,7 +229,7 @@ impl Template {
         let text = emit(&self.document, Purpose::Diagnose).text;
         if unbroken(|| environment.add_template_owned(self.name.clone(), text)).is_ok() {
             lookups.add_to(&mut environment);
-            // It fails as before; only the lookups matter.
+            // The render fails as before; only the lookups matter.
             _ = self.run(&mut environment, context, &host, &imports, None, render);
         }
         lookups.take()
@@ -267,7 +267,8 @@ impl Template {
         let lines = output.lines.finish(&self.document, &self.map);
         let mut text = String::from_utf8(output.text)
             .map_err(|error| Error::new(ErrorKind::WriteFailure, "the output is not text").with_source(error))?;
-        // As in Salt: Jinja removes the last newline of a template, before a tag could strip it.
+        // As in Salt, the last newline is kept: Jinja removes it from the template before a tag could strip it, and
+        // Salt adds it.
         if self.document.source().ends_with('\n') {
             text.push('\n');
         }

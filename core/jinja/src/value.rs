@@ -1,4 +1,4 @@
-//! Data in templates: converted in and out, printed as Python prints it.
+//! Data in templates: its conversion from and to [`Value`], and Python's printing.
 
 use std::fmt::{self, Write};
 
@@ -29,7 +29,7 @@ pub(super) fn to_jinja_of(value: &Value, origin: &Origin) -> JinjaValue {
         Value::Float(f) => JinjaValue::from(*f),
         Value::Str(s) => JinjaValue::from(s.as_str()),
         Value::Bytes(b) => JinjaValue::from_bytes(b.clone()),
-        // The next check fails.
+        // A limit is exceeded, and the next check fails.
         Value::List(_) | Value::Map(_) if !limits::walk() => JinjaValue::from(()),
         Value::List(items) => {
             JinjaValue::from_object(List::of(items.iter().map(|item| to_jinja_of(item, origin)), origin))
@@ -157,7 +157,8 @@ pub(super) fn printed(value: &JinjaValue) -> Result<String, Error> {
     Ok(in_form(value, Form::Printed))
 }
 
-/// Refuses a mapping with an undefined value in it: values of mappings are printed, items of lists only shown.
+/// Returns an error for a mapping that contains an undefined value, directly or in an inner mapping. Undefined items of
+/// lists are no error, as in Salt.
 pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Result<(), Error> {
     if depth > MAX_DEPTH || value.downcast_object_ref::<Dict>().is_none() {
         return Ok(());
@@ -191,8 +192,8 @@ fn in_form(value: &JinjaValue, form: Form) -> String {
 /// The notation of containers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// As `{{ value }}`: all mappings in braces, and multi-line strings in them double-quoted, so that YAML in an SLS parses
-    /// the same value.
+    /// As `{{ value }}`: all mappings in braces, and multi-line strings in them double-quoted, so that YAML in an SLS
+    /// parses the same value.
     Printed,
     /// As Python's `str` and `repr`.
     Str,
@@ -249,7 +250,7 @@ fn write_items(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usiz
 }
 
 fn write_map(value: &JinjaValue, out: &mut impl Write, form: Form, depth: usize) -> fmt::Result {
-    // Modules and namespaces have a notation of their own.
+    // Modules and namespaces have their own notation.
     if value.downcast_object_ref::<Dict>().is_none() && !super::containers::is_plain_map(value) {
         if super::operators::type_name(value) == "Namespace" {
             let entries: JinjaValue = JinjaValue::from_object(pairs(value).collect::<Dict>());

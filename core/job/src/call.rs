@@ -1,4 +1,4 @@
-//! Calls of the master's own functions (runner and wheel), which Salt keeps in the job cache as jobs for the master itself.
+//! Calls of the master's own functions (runner and wheel), which Salt stores in the job cache as jobs of the master.
 
 use brine_event::{SENDER_STAMP, SEQ};
 use brine_ids::{Jid, MinionId};
@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::{InvalidJob, Load, Return};
 
-/// A call of a runner or wheel function that has ended. It keeps the packed body of its `salt/run/JID/ret` event and is
-/// unpacked when it is read: reactions make tens of thousands of calls a second, and few of them are ever looked at.
+/// A finished call of a runner or wheel function. It stores the packed body of its `salt/run/JID/ret` event, which is
+/// decoded only when it is read: reactions make tens of thousands of calls a second, and few of them are ever queried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     id: MinionId,
@@ -41,7 +41,8 @@ impl Call {
         msgpack::unpack_map(&self.body).map_err(|error| InvalidJob::Body(error.to_string()))
     }
 
-    /// Returns the job that Salt's job cache has for the call: function and user, the master as target, no arguments.
+    /// Returns the job that Salt's job cache would contain for the call: function and user, the master as target, no
+    /// arguments.
     pub fn load(&self) -> Result<Load, InvalidJob> {
         Ok(self.load_of(&self.data()?))
     }
@@ -66,7 +67,7 @@ impl Call {
         Return { jid: self.jid.clone(), id: self.id.clone(), map }
     }
 
-    /// Returns both at once: [`Call::load`] and [`Call::job_return`].
+    /// Returns the results of [`Call::load`] and [`Call::job_return`], decoding the body once.
     pub fn job(&self) -> Result<(Load, Return), InvalidJob> {
         let data = self.data()?;
         Ok((self.load_of(&data), self.return_of(data)))

@@ -1,7 +1,7 @@
-//! Drives a job to its end: publishes it in batches, collects the returns, and finds out which silent minions still run
-//! it.
+//! Drives a job to its end: publishes it in batches, collects the returns, and asks silent minions whether they still
+//! run it.
 //!
-//! The driver has no sockets, clock or tasks. Its owner passes events and times in and carries out each [`Step`]: the
+//! The driver has no sockets, clock or tasks. Its owner passes events and times to it, and executes each [`Step`]: the
 //! `salt` command over its connections, the master on its own bus.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
@@ -16,43 +16,43 @@ use tokio::time::Instant;
 use super::reports::{ReportingSyndics, Reports};
 use super::{Due, Times, Watch, retcode, return_tag};
 
-/// How a job is divided into batches.
+/// The division of a job into batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     /// The maximum number of minions that run the job at the same time.
     pub size: usize,
-    /// The pause after a minion has ended, before the next one takes its place.
+    /// The pause between the end of the job on one minion and its start on the next.
     pub wait: Duration,
     /// Whether a return with a retcode other than 0 ends the job. As in Salt, a missing return does not.
     pub failhard: bool,
 }
 
-/// What the owner of a driver does next.
+/// The next action of a driver's owner.
 #[derive(Debug, PartialEq)]
 pub enum Step {
-    /// Publishes the job to these minions, then calls [`Driver::published`].
+    /// Publish the job to these minions, then call [`Driver::published`].
     Publish(Vec<String>),
-    /// Publishes this request, then calls [`Driver::asked`].
+    /// Publish this request, then call [`Driver::asked`].
     Ask(Box<PublishRequest>),
-    /// Records that these minions neither return nor run the job.
+    /// Record that these minions neither return nor run the job.
     Missing(BTreeSet<String>),
-    /// Waits for events, until this time at the latest.
+    /// Wait for events, until this time at the latest.
     Wait(Instant),
     /// The job has ended, or was halted.
     End,
 }
 
-/// Why a job publishes no further batches.
+/// The reason why a job publishes no further batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Halt {
-    /// A minion failed, with [`Batch::failhard`].
+    /// A minion returned a retcode other than 0, with [`Batch::failhard`].
     Failhard,
-    /// The owner halted it, for this reason.
+    /// The owner halted the job for this reason.
     Request(String),
 }
 
 impl Halt {
-    /// Returns the reason, as in events of batches.
+    /// Returns the reason, as in the events of batches.
     pub fn reason(&self) -> &str {
         match self {
             Halt::Failhard => "failhard",
@@ -61,25 +61,25 @@ impl Halt {
     }
 }
 
-/// A job under way.
+/// A job in progress.
 #[derive(Debug)]
 pub struct Driver {
     watch: Watch,
-    /// The user of requests to silent minions.
+    /// The user in whose name silent minions are asked.
     user: String,
     batch: Batch,
     pending: VecDeque<String>,
     /// The minions of the last [`Step::Publish`].
     publishing: Vec<String>,
-    /// The ends of the pauses of ended minions, soonest first.
+    /// The ends of the pauses after finished minions, soonest first.
     pauses: VecDeque<Instant>,
     halted: Option<Halt>,
-    /// Which minions of the masters below are expected, if there are such masters.
+    /// The minions of the masters below that are expected to return, if there are masters below.
     reports: Option<Reports>,
 }
 
 impl Driver {
-    /// Creates the driver of a job in batches. Requests to silent minions are in the name of `user`.
+    /// Creates the driver of a job in batches. Silent minions are asked in the name of `user`.
     pub fn in_batches(jid: Jid, user: &str, minions: Vec<String>, batch: Batch, times: Times, now: Instant) -> Self {
         Driver {
             watch: Watch::new(jid, [], times, now),
@@ -93,7 +93,7 @@ impl Driver {
         }
     }
 
-    /// Creates the driver of a job that has been published to all of its minions at once.
+    /// Creates the driver of a job that has already been published to all of its minions.
     pub fn of_published(jid: Jid, user: &str, minions: Vec<String>, times: Times, now: Instant) -> Self {
         let batch = Batch { size: minions.len(), wait: Duration::ZERO, failhard: false };
         let mut driver = Self::in_batches(jid, user, Vec::new(), batch, times, now);
@@ -101,19 +101,19 @@ impl Driver {
         driver
     }
 
-    /// Waits for the minions of masters below, too, to whose syndics the published job went.
+    /// Also waits for the minions of the masters below whose syndics received the job.
     #[must_use]
     pub fn with_masters_below(mut self, below: Option<ReportingSyndics>, now: Instant) -> Self {
         self.reports = below.map(|below| Reports::new(below, self.watch.waiting().cloned(), now));
         self
     }
 
-    /// Whether a minion of the masters below is expected or has returned.
+    /// Whether a minion of the masters below is expected to return or has returned.
     pub fn is_below(&self, id: &str) -> bool {
         self.reports.as_ref().is_some_and(|reports| reports.knows(id))
     }
 
-    /// Adds minions that run the job already, such as those of a batch before a restart.
+    /// Adds minions that already run the job, such as those of a batch before a restart.
     pub fn add_active(&mut self, minions: Vec<String>, now: Instant) {
         self.watch.add(minions, now);
     }
@@ -123,7 +123,7 @@ impl Driver {
         self.watch.jid()
     }
 
-    /// Returns the minions to which the job has not been published, in order.
+    /// Returns the minions to which the job has not been published yet, in order.
     pub fn pending(&self) -> &VecDeque<String> {
         &self.pending
     }
@@ -133,12 +133,12 @@ impl Driver {
         self.watch.waiting()
     }
 
-    /// Returns why the job was halted, if it was.
+    /// Returns the reason for which the job was halted, if it was.
     pub fn halted(&self) -> Option<&Halt> {
         self.halted.as_ref()
     }
 
-    /// Halts the job: no further minions get it, and the returns of those that run it are not waited for.
+    /// Halts the job: it is not published to further minions, and outstanding returns are not awaited.
     pub fn halt(&mut self, reason: String) {
         self.halted.get_or_insert(Halt::Request(reason));
     }
@@ -169,7 +169,7 @@ impl Driver {
             }
             match self.watch.on_deadline(&self.user, now) {
                 Due::Ask(request) => return Step::Ask(request),
-                // All have answered.
+                // All minions have answered.
                 Due::Missing(ids) if ids.is_empty() => {}
                 Due::Missing(ids) => {
                     for _ in 0..ids.len() {
@@ -181,7 +181,8 @@ impl Driver {
         }
     }
 
-    /// Records that the last [`Step::Publish`] reached these minions. Returns the others, which do not get the job.
+    /// Records that the last [`Step::Publish`] reached these minions. Returns its other minions, which do not receive
+    /// the job.
     pub fn published(&mut self, minions: &[String], now: Instant) -> Vec<String> {
         let minions: HashSet<&String> = minions.iter().collect();
         let publishing = std::mem::take(&mut self.publishing).into_iter();
@@ -195,7 +196,7 @@ impl Driver {
         self.watch.asked(jid, now);
     }
 
-    /// Takes an event. Returns the minion and its return, if it is the return of a minion that runs the job.
+    /// Processes an event. Returns the minion and its return, if the event is the return of a minion that runs the job.
     pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         if let Some(reports) = &mut self.reports
             && let Some(more) = reports.take(event, self.watch.jid())
@@ -208,21 +209,21 @@ impl Driver {
         Some((id, data))
     }
 
-    /// Returns a return that arrives before the report of its syndic.
+    /// Returns the minion and its return, if the event is a return that arrives before the report of its syndic.
     fn of_below(&mut self, event: &Event) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
         let reports = self.reports.as_mut().filter(|_| jid == self.watch.jid().as_str())?;
         reports.returned(id).then(|| (id.to_owned(), event.data()))
     }
 
-    /// Logs, once, which syndics have not said which minions to expect.
+    /// Logs, once, the syndics that have not reported which minions to expect.
     fn log_silent_syndics(&mut self) {
         for path in self.reports.iter_mut().flat_map(Reports::take_silent) {
             tracing::warn!(jid = %self.watch.jid(), syndic = path, "a syndic has not reported which minions run the job");
         }
     }
 
-    /// Records a return that did not come as an event. Returns whether the minion was running the job.
+    /// Records a return that was not received as an event. Returns whether the minion was running the job.
     pub fn returned(&mut self, id: &str, data: &Map, now: Instant) -> bool {
         let was_active = self.watch.remove(id);
         if was_active {
@@ -262,7 +263,7 @@ mod tests {
         (Driver::in_batches(Jid::new(), "root", names(minions), batch, times, now), now)
     }
 
-    /// Publishes the next part to all of its minions.
+    /// Publishes the next batch to all of its minions.
     fn publish(driver: &mut Driver, now: Instant) -> Vec<String> {
         let Step::Publish(minions) = driver.next(now) else { panic!("no part is due") };
         assert_eq!(driver.published(&minions, now), names(&[]));
@@ -389,7 +390,7 @@ mod tests {
         let mut driver = driver.with_masters_below(Some(below), now);
         give_return(&mut driver, "own", 0, now);
         assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND), "two reports are outstanding");
-        // A return may arrive before the report.
+        // The return may arrive before the report of its syndic.
         give_return(&mut driver, "early", 0, now);
         let report = |driver: &mut Driver, syndic: &str, minions: &[&str]| {
             let body = map! {"minions" => names(minions), "syndics" => names(&[])};

@@ -1,6 +1,6 @@
 //! Jobs and the returns of minions.
 //!
-//! Both keep the original map: fields that only some functions or peers know are passed on.
+//! Both types retain the original map, so that fields that only some functions or peers know are passed on.
 
 mod call;
 mod driver;
@@ -45,7 +45,7 @@ fn text<'a>(map: &'a Map, field: &'static str) -> Result<&'a str, InvalidJob> {
     map.get(field).and_then(Value::as_str).ok_or(InvalidJob::Field(field))
 }
 
-/// Returns the returners in the comma-separated field `ret`, which minions use in addition.
+/// Returns the additional returners that minions use: the comma-separated names in the field `ret`.
 fn returners(map: &Map) -> Vec<&str> {
     let names = map.get("ret").and_then(Value::as_str).unwrap_or_default();
     names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
@@ -74,7 +74,7 @@ impl Load {
         &self.map
     }
 
-    /// Returns all fields, owned.
+    /// Returns all fields by value.
     pub fn into_map(self) -> Map {
         self.map
     }
@@ -83,12 +83,12 @@ impl Load {
         self.map.get(name).unwrap_or(&Value::Nil)
     }
 
-    /// Returns the function, or a list of functions.
+    /// Returns the name of the function, or a list of names.
     pub fn fun(&self) -> &Value {
         self.field("fun")
     }
 
-    /// Returns the arguments; keyword arguments are a map with `__kwarg__` in it.
+    /// Returns the arguments in wire format: keyword arguments are a mapping that contains `__kwarg__`.
     pub fn arg(&self) -> &[Value] {
         self.field("arg").as_list().unwrap_or_default()
     }
@@ -103,18 +103,18 @@ impl Load {
         self.field("tgt_type").as_str().unwrap_or("glob")
     }
 
-    /// Returns the user.
+    /// Returns the user who published the job.
     pub fn user(&self) -> &str {
         self.field("user").as_str().filter(|user| !user.is_empty()).unwrap_or("root")
     }
 
-    /// Returns the returners that minions use in addition.
+    /// Returns the additional returners that minions use.
     pub fn ret(&self) -> Vec<&str> {
         returners(&self.map)
     }
 
-    /// Returns the minions that were expected to return, in their order in the job. Salt's job cache calls the field
-    /// `Minions`, Salt's event `minions`.
+    /// Returns the minions that were expected to return, in their order in the job. The field is `Minions` in Salt's
+    /// job cache, and `minions` in Salt's event.
     pub fn minions(&self) -> Vec<MinionId> {
         let listed = ["minions", "Minions"].into_iter().find_map(|field| self.map.get(field));
         let listed = listed.and_then(Value::as_list).unwrap_or_default();
@@ -200,7 +200,7 @@ impl Return {
         &self.map
     }
 
-    /// Returns all fields, owned.
+    /// Returns all fields by value.
     pub fn into_map(self) -> Map {
         self.map
     }
@@ -225,17 +225,17 @@ impl Return {
         retcode(&self.map)
     }
 
-    /// Whether the minion reports success; Salt's minions that omit the field mean success.
+    /// Whether the minion reports success. A missing field means success, as Salt's minions may omit it.
     pub fn success(&self) -> bool {
         self.map.get("success").is_none_or(Value::is_truthy)
     }
 
-    /// Returns the outputter hint.
+    /// Returns the outputter for the result, if the function suggests one.
     pub fn out(&self) -> Option<&str> {
         self.map.get("out").and_then(Value::as_str)
     }
 
-    /// Returns the returners that the minion uses in addition.
+    /// Returns the additional returners that the minion uses.
     pub fn ret(&self) -> Vec<&str> {
         returners(&self.map)
     }
@@ -247,21 +247,21 @@ impl Return {
     }
 }
 
-/// Returns the jid of a job created `seconds` before `now`: smaller jids are older. 0 seconds mean that jobs never
-/// expire, as in `keep_jobs_seconds`.
+/// Returns the oldest jid that is kept if jobs expire after `seconds`: all smaller jids are older. `None` for 0, which
+/// means that jobs never expire, as in `keep_jobs_seconds`.
 pub fn oldest_kept(now: &Zoned, seconds: u64) -> Option<Jid> {
     let age = jiff::Span::new().try_seconds(i64::try_from(seconds).ok()?).ok()?;
     let oldest = now.checked_sub(age).ok().filter(|_| seconds > 0)?;
     format!("{}000000", oldest.strftime("%Y%m%d%H%M%S")).parse().ok()
 }
 
-/// Returns the job id and the minion in the tag of a return's event: `salt/job/<jid>/ret/<id>`.
+/// Returns the job id and the minion id from the tag of a return: `salt/job/<jid>/ret/<id>`.
 pub fn return_tag(tag: &str) -> Option<(&str, &str)> {
     tag.strip_prefix("salt/job/")?.split_once("/ret/")
 }
 
-/// Returns the retcode of a return, 0 for success or if it is missing. Of several functions the first retcode other
-/// than 0 counts, also a negative one of a signal.
+/// Returns the retcode of a return: 0 for success, or if it is missing. For several functions, returns the first
+/// retcode other than 0; a negative one is a signal.
 pub fn retcode(map: &Map) -> i64 {
     match map.get("retcode") {
         Some(Value::Map(codes)) => codes.values().filter_map(i64::from_value).find(|code| *code != 0).unwrap_or(0),
@@ -270,8 +270,8 @@ pub fn retcode(map: &Map) -> i64 {
     }
 }
 
-/// Returns the number of minions in a batch of `all`: an integer, or a percentage such as `25%`, and at least one. The
-/// error is Salt's message.
+/// Returns the number of minions in a batch of `all`, at least 1. The text is an integer, or a percentage such as
+/// `25%`. The error is Salt's message.
 pub fn batch_size(text: &str, all: usize) -> Result<usize, String> {
     let wrong =
         || format!("Invalid batch specification '{text}': must be an integer or percentage string like '10' or '25%'.");

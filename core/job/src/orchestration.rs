@@ -1,6 +1,6 @@
-//! The interface of the state engine to the master, for states of `salt-run state.orchestrate`.
+//! The interface between the state engine and the master, for the states of `salt-run state.orchestrate`.
 //!
-//! The state engine and the master are in different crates: these types connect them.
+//! The state engine and the master are in different crates, which these types connect.
 
 use std::time::Duration;
 
@@ -9,23 +9,23 @@ use brine_ids::Jid;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 
-/// A job to publish, with the wait for its returns.
+/// A job to publish, and the parameters of the wait for its returns.
 #[derive(Debug, Clone)]
 pub struct OrchestratedJob {
     /// The request.
     pub request: PublishRequest,
     /// The time after which silent minions are asked whether they still run the job; the master's `timeout` if `None`.
     pub timeout: Option<Duration>,
-    /// The number of minions at the same time: an integer, or a percentage such as `25%`.
+    /// The number of minions that run the job at the same time: an integer, or a percentage such as `25%`.
     pub batch: Option<String>,
     /// Whether a failed minion stops the batch.
     pub failhard: bool,
-    /// The number of random minions of the target to use.
+    /// The number of randomly selected minions of the target to use.
     pub subset: Option<usize>,
 }
 
 impl OrchestratedJob {
-    /// Creates a job for all minions of a target at once.
+    /// Creates a job for all minions of a target, without batches.
     pub fn new(request: PublishRequest) -> Self {
         OrchestratedJob { request, timeout: None, batch: None, failhard: false, subset: None }
     }
@@ -38,14 +38,14 @@ pub struct MinionResult {
     pub id: String,
     /// The job.
     pub jid: Jid,
-    /// Its return, as on the master's bus: `return`, `retcode`, `out`, ...; `None` if it did not return.
+    /// The return, as on the master's bus: `return`, `retcode`, `out`, ...; `None` if the minion did not return.
     pub returned: Option<Map>,
 }
 
 /// The result of a runner or wheel function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Called {
-    /// The call's id.
+    /// The job id of the call.
     pub jid: Jid,
     /// The result of the function, or the error message.
     pub value: Value,
@@ -53,7 +53,7 @@ pub struct Called {
     pub success: bool,
 }
 
-/// The master that an orchestration runs on. All methods block.
+/// The master that executes an orchestration. All methods block.
 pub trait MasterAccess: Send + Sync {
     /// Publishes a job and waits until each of its minions has returned or no longer runs it. The error is one
     /// sentence.
@@ -69,17 +69,18 @@ pub trait MasterAccess: Send + Sync {
     /// true.
     fn follow(&self, timeout: Duration, seen: &mut dyn FnMut(&str, &Map) -> bool) -> Result<bool, String>;
 
-    /// Returns the result of a state by its tag, if an earlier process has run this orchestration up to there.
+    /// Returns the stored result of a state by its tag, if an earlier process of this orchestration has executed the
+    /// state.
     fn earlier(&self, _tag: &str) -> Option<Map> {
         None
     }
 
-    /// Keeps the result of a state for a process that goes on with this orchestration. Returns false if one does already: then
-    /// nothing more may be run.
+    /// Stores the result of a state, for a process that resumes this orchestration. Returns false if another process
+    /// has already resumed it: then no further state may be executed.
     fn keep(&self, _tag: &str, _result: &Map) -> bool {
         true
     }
 
-    /// Publishes an event of the orchestration: `salt/run/<jid>/<what>`.
+    /// Publishes an event of the orchestration, with the tag `salt/run/<jid>/<what>`.
     fn publish_progress(&self, what: &str, body: Map);
 }

@@ -1,4 +1,4 @@
-//! What a master answers to a publish, and the options of a publish that minions receive.
+//! A master's reply to a publish request, and the options of a publish that minions receive.
 
 use std::time::Duration;
 
@@ -7,12 +7,12 @@ use brine_value::{FromValue, Value, map};
 
 use crate::ReportingSyndics;
 
-/// The option with the entries that limit the user of a job, for masters below (`order_masters`).
+/// The option with the permissions of the job's user, for masters below (`order_masters`).
 pub const AUTH_LIST: &str = "auth_list";
-/// The option with the master from which a job came, for masters below.
+/// The option with the id of the master that published the job, for masters below.
 pub const MASTER_ID: &str = "master_id";
 
-/// The options of a request that are part of the load for minions, and that masters below pass on.
+/// The options of a request that become part of the load for minions, and that masters below pass on.
 pub const LOAD_OPTIONS: &[&str] = &[
     "delimiter",
     "metadata",
@@ -33,14 +33,14 @@ pub struct Published {
     pub jid: Option<Jid>,
     /// The minions that are expected to return.
     pub minions: Vec<String>,
-    /// The ids that the target lists and that are not accepted.
+    /// The ids in a list target that are not accepted minions.
     pub missing: Vec<String>,
     /// The connected syndics, if there are masters below.
     pub below: Option<ReportingSyndics>,
 }
 
 impl Published {
-    /// Parses the answer of a master.
+    /// Parses the reply of a master.
     pub fn from_value(reply: &Value) -> Self {
         let list = |name| -> Vec<String> {
             reply.get(name).and_then(Value::as_list).unwrap_or_default().iter().map(ToString::to_string).collect()
@@ -51,7 +51,7 @@ impl Published {
         Published { jid, minions: list("minions"), missing: list("missing"), below }
     }
 
-    /// Returns the answer to a client, as in Salt, and the syndics with the time that they have to report.
+    /// Returns the reply to a client: Salt's fields, and `syndics` and `syndic_wait` if there are masters below.
     pub fn to_value(&self) -> Value {
         let mut answer = map! {
             "jid" => self.jid.as_ref().map(Jid::to_string),
@@ -65,7 +65,8 @@ impl Published {
         answer.into()
     }
 
-    /// Returns the minions that may return: the listed ones that are unknown here may be those of masters below.
+    /// Returns the minions that may return. If there are masters below, listed ids that are unknown here may be minions
+    /// of theirs.
     pub fn reached(&self) -> Vec<String> {
         let below = if self.below.is_some() { &self.missing[..] } else { &[] };
         [&self.minions[..], below].concat()

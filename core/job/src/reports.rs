@@ -1,8 +1,9 @@
-//! Which minions the masters below this one expect to return: a master with syndics learns it from their events.
+//! The minions of the masters below that are expected to return. A master with syndics learns them from the syndics'
+//! events.
 //!
-//! A syndic passes on the event of the new job of its master as `syndic/<id>/salt/job/<jid>/new`, with the `minions` that
-//! match there. Brine's adds `syndics`, the ids of the syndics below that master, whose events come as
-//! `syndic/<id>/syndic/<below>/...`; a syndic of Salt does not, so that more of them may follow.
+//! A syndic passes on its master's event of a new job as `syndic/<id>/salt/job/<jid>/new`, with the matching `minions`.
+//! A Brine syndic adds `syndics`, the ids of the syndics below its master, whose events arrive as
+//! `syndic/<id>/syndic/<below>/...`. A Salt syndic does not, so that further reports may follow at any time.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
@@ -12,12 +13,12 @@ use brine_ids::Jid;
 use brine_value::Value;
 use tokio::time::Instant;
 
-/// The syndics that get a job.
+/// The syndics that received a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportingSyndics {
     /// Their ids.
     pub syndics: Vec<String>,
-    /// How long they have for their reports: Salt's `syndic_wait`.
+    /// The timeout of their reports: Salt's `syndic_wait`.
     pub wait: Duration,
 }
 
@@ -26,15 +27,15 @@ pub struct ReportingSyndics {
 pub(crate) struct Reports {
     /// The syndics that have not reported, each as the path `id` or `id/below`.
     pending: BTreeSet<String>,
-    /// Whether a syndic has reported without saying which syndics are below its master.
+    /// Whether a syndic has reported without listing the syndics below its master.
     may_follow: bool,
     until: Instant,
-    /// The minions that are expected or have returned.
+    /// The minions that are expected to return or have returned.
     known: HashSet<String>,
 }
 
 impl Reports {
-    /// Creates the reports of a job that was published to these syndics, beside these minions.
+    /// Creates the reports of a job that was published to these syndics and, directly, to these minions.
     pub fn new(below: ReportingSyndics, minions: impl IntoIterator<Item = String>, now: Instant) -> Self {
         Reports {
             pending: below.syndics.into_iter().collect(),
@@ -44,18 +45,18 @@ impl Reports {
         }
     }
 
-    /// Returns when the last reports are due; `None` if all are there or that time is over.
+    /// Returns the deadline of the reports; `None` if all have arrived or the deadline has passed.
     pub fn deadline(&self, now: Instant) -> Option<Instant> {
         let is_waiting = (!self.pending.is_empty() || self.may_follow) && self.until > now;
         is_waiting.then_some(self.until)
     }
 
-    /// Returns the syndics that have not reported, and waits for them no longer.
+    /// Removes and returns the syndics that have not reported.
     pub fn take_silent(&mut self) -> BTreeSet<String> {
         std::mem::take(&mut self.pending)
     }
 
-    /// Whether a minion is expected or has returned.
+    /// Whether a minion is expected to return or has returned.
     pub fn knows(&self, id: &str) -> bool {
         self.known.contains(id)
     }
@@ -65,7 +66,7 @@ impl Reports {
         self.known.insert(id.to_owned())
     }
 
-    /// Takes an event. Returns the minions that a report adds; `None` if it is no report about this job.
+    /// Processes an event. Returns the minions that a report adds; `None` if the event is not a report about this job.
     pub fn take(&mut self, event: &Event, jid: &Jid) -> Option<Vec<String>> {
         let path = reporter(event.tag(), jid.as_str())?;
         let data = event.data();
@@ -79,7 +80,7 @@ impl Reports {
     }
 }
 
-/// Returns the path of the syndic that reports about this job in an event with this tag.
+/// Returns the path of the syndic that reports about this job with this tag.
 fn reporter(tag: &str, jid: &str) -> Option<String> {
     let (syndics, job) = tag.split_once("/salt/job/")?;
     let (of, what) = job.split_once('/')?;

@@ -12,13 +12,13 @@ const IDENTITY: &[&str] = &["jid", "id", "fun", "cmd", "return", "retcode", "suc
 const HEADER: usize = 5;
 const NUMBER: usize = 9;
 
-/// Returns whether a body may pack to more than this many bytes, without packing it: an upper bound of each value counts.
+/// Whether a body may pack to more than `limit` bytes. Adds up upper bounds of its values instead of packing it.
 pub fn may_exceed(body: &Map, limit: usize) -> bool {
     let Some(mut room) = limit.checked_sub(HEADER) else { return true };
     !body.iter().all(|(key, value)| takes(key, &mut room) && takes(value, &mut room))
 }
 
-/// Subtracts an upper bound of a value's packed size from the space left; returns false if it does not fit.
+/// Subtracts an upper bound of a value's packed size from `room`; returns false if it exceeds the room.
 fn takes(value: &Value, room: &mut usize) -> bool {
     let own = match value {
         Value::Str(text) => HEADER + text.len(),
@@ -36,10 +36,10 @@ fn takes(value: &Value, room: &mut usize) -> bool {
     }
 }
 
-/// Replaces large values of an event's body by [`TRIMMED`] until it packs to `limit` bytes at most, and returns whether
-/// any was replaced. As in Salt, values that take more than half of the limit go first, wherever they are in nested
-/// mappings, then those of more than 40 %, and so on. Salt publishes a return that is too large even then; here the
-/// largest fields go as a whole.
+/// Replaces large values of an event's body by [`TRIMMED`] until it packs to at most `limit` bytes. Returns whether any
+/// value was replaced. As in Salt, values larger than half of the limit are replaced first, at any depth of nested
+/// mappings, then those larger than 40 %, and so on. If that is not enough, Salt publishes the event anyway; here the
+/// largest fields are replaced as a whole.
 pub fn trim(body: &mut Map, limit: usize) -> bool {
     let fits = |body: &Map| !may_exceed(body, limit) || msgpack::pack_map(body).len() <= limit;
     if fits(body) {
@@ -75,7 +75,7 @@ fn replace_larger(values: &mut Map, limit: usize) {
     }
 }
 
-/// Returns the size of a value in bytes by Python's `sys.getsizeof`, as Salt measures it: of a list only the list itself.
+/// Returns the size of a value by Python's `sys.getsizeof`, with which Salt measures it: for a list, without its items.
 fn python_size(value: &Value) -> usize {
     match value {
         Value::Str(text) if text.is_ascii() => 49 + text.len(),

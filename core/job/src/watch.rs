@@ -1,7 +1,7 @@
-//! Tracks which minions have not returned. Minions that are silent for the timeout are asked whether they still run the
-//! job, and those that do not answer are missing.
+//! Tracks the minions that have not returned. Minions that are silent for the timeout are asked whether they still run
+//! the job; those that do not answer are missing.
 //!
-//! A watch has no sockets or clock: events and times are passed in, and its owner publishes the requests.
+//! A watch has no sockets or clock: its owner passes events and times to it, and publishes its requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::return_tag;
 
-/// A request includes the minions that would become silent within this fraction of the timeout: minions of a batch
-/// begin at different times, and each request is a job for all minions.
+/// A request to silent minions includes those that would become silent within this fraction of the timeout: the minions
+/// of a batch start at different times, and each request is a job of its own.
 const AHEAD: u32 = 5;
 
 /// The minions whose returns of a job are outstanding.
@@ -23,21 +23,22 @@ const AHEAD: u32 = 5;
 pub struct Watch {
     jid: Jid,
     times: Times,
-    /// The outstanding minions, each with the time from which it counts as silent.
+    /// The outstanding minions, each with the time after which it counts as silent.
     waiting: BTreeMap<String, Instant>,
     /// The same, sorted by time.
     by_time: BTreeSet<(Instant, String)>,
     asking: Option<FindJob>,
 }
 
-/// The timeouts of a job, and the question when they are over.
+/// The timeouts of a job, and the function that queries silent minions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Times {
-    /// The time until a silent minion is asked: Salt's `timeout`, at least a second.
+    /// The time after which a silent minion is asked whether it still runs the job: Salt's `timeout`, at least a
+    /// second.
     pub timeout: Duration,
-    /// The time until the answer to that: Salt's `gather_job_timeout`.
+    /// The timeout of the answer: Salt's `gather_job_timeout`.
     pub gather: Duration,
-    /// The function that asks for it: it returns the job of an id that the minion runs, or an empty mapping.
+    /// The function that asks: given a job id, it returns that job if the minion runs it, or an empty mapping.
     pub find_job: &'static str,
 }
 
@@ -91,7 +92,7 @@ impl Watch {
         true
     }
 
-    /// Returns whether a minion is outstanding.
+    /// Whether a minion is outstanding.
     pub fn waits_for(&self, id: &str) -> bool {
         self.waiting.contains_key(id)
     }
@@ -101,18 +102,18 @@ impl Watch {
         self.waiting.keys()
     }
 
-    /// Returns whether no minion is outstanding.
+    /// Whether no minion is outstanding.
     pub fn is_over(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Returns when to call [`Watch::on_deadline`]; `None` if no minion is outstanding.
+    /// Returns the time at which to call [`Watch::on_deadline`]; `None` if no minion is outstanding.
     pub fn deadline(&self) -> Option<Instant> {
         let silent_from = self.by_time.first()?.0;
         Some(self.asking.as_ref().map_or(silent_from, |asking| asking.deadline))
     }
 
-    /// Takes an event. Returns the minion and its return, if it is the return of an outstanding one.
+    /// Processes an event. Returns the minion and its return, if the event is the return of an outstanding minion.
     pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
         let is_return = jid == self.jid.as_str();
@@ -127,8 +128,8 @@ impl Watch {
         (is_return && self.remove(id)).then(|| (id.to_owned(), event.data()))
     }
 
-    /// Returns what is due at the deadline: a request to the silent minions in the name of `user`, and after that those
-    /// that did not answer it.
+    /// Returns the action that is due at the deadline: first a request to the silent minions in the name of `user`, at
+    /// the next deadline the minions that did not answer it.
     pub fn on_deadline(&mut self, user: &str, now: Instant) -> Due {
         if let Some(missing) = self.end_asking(now) {
             return Due::Missing(missing);
@@ -146,7 +147,7 @@ impl Watch {
         Due::Ask(Box::new(request))
     }
 
-    /// Removes and returns the minions that did not answer the request. The timeouts of the others start anew.
+    /// Removes and returns the minions that did not answer the request. Restarts the timeouts of those that did.
     fn end_asking(&mut self, now: Instant) -> Option<BTreeSet<String>> {
         let FindJob { asked, silent, .. } = self.asking.take()?;
         let missing = silent.into_iter().filter(|id| self.remove(id)).collect();
@@ -185,7 +186,7 @@ mod tests {
         (Watch::new(Jid::new(), names(minions), times, now), now)
     }
 
-    /// Publishes the request to silent minions. Returns its job id and its target.
+    /// Publishes the request to silent minions. Returns the job id and the target of the request.
     fn ask(watch: &mut Watch, now: Instant) -> (Jid, Value) {
         let Due::Ask(request) = watch.on_deadline("root", now) else { panic!("nobody is asked") };
         assert_eq!((request.fun, request.arg), ("saltutil.find_job".into(), vec![watch.jid().into()]));
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(asked, list!["b", "c"]);
         assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
         assert_eq!(watch.take(&event(&question, "b", map! {"pid" => 7}), now), None);
-        // An empty answer: it does not know of the job.
+        // An empty answer: the minion does not run the job.
         assert_eq!(watch.take(&event(&question, "c", map! {}), now), None);
         assert_eq!(watch.on_deadline("root", now + 15 * SECOND), Due::Missing(names(&["c"])));
         assert_eq!(watch.deadline(), Some(now + 20 * SECOND));

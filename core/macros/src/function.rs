@@ -10,7 +10,7 @@ use syn::{Error, FnArg, ItemFn, LitStr, Pat, PatType, Result, Type};
 use crate::parameter::{self, Parameter};
 use crate::runtime;
 
-/// The number of parameters from which on clippy warns.
+/// The number of parameters from which on clippy warns (`too_many_arguments`).
 const MANY: usize = 8;
 
 /// The options in the parentheses of `#[function(...)]`.
@@ -40,7 +40,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
 
     let runtime = runtime();
     let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
-    // The compiler reports unused items only outside of macros: so both ends of the item get the span of the function's
+    // The compiler reports unused items only outside of macros. So both ends of the item get the span of the function's
     // name.
     let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) const #constant);
     let end = quote_spanned!(function.span()=> ;);
@@ -87,7 +87,7 @@ impl Options {
     }
 }
 
-/// Parses the parameters after the context and removes their attributes, which are unknown to the compiler.
+/// Parses the parameters after the context, and removes their attributes, which the compiler does not know.
 fn read(inputs: Vec<&mut PatType>) -> Result<Vec<Parameter>> {
     let mut parameters = Vec::new();
     for input in inputs {

@@ -18,18 +18,17 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Makes a plain function callable by name: `#[function]`, `#[function(name = "list", out = "highstate")]`.
 ///
-/// `name` is the name for callers if it differs from the Rust name; a raw identifier needs none (`r#match` is called
-/// `match`). `out` is the outputter that the function asks for. The documentation comment becomes the documentation
-/// of `sys.doc`.
+/// `name` is the name for callers, if it differs from the Rust name; a raw identifier needs none (`r#match` is called
+/// `match`). `out` is the outputter of the result. The doc comment becomes the documentation in `sys.doc`.
 ///
-/// The first parameter is a reference to the context. Every other one is an argument and may have a documentation
-/// comment and one of these attributes:
+/// The first parameter is a reference to the context. Every other one is an argument, and may have a doc comment and
+/// one of these attributes:
 ///
 /// - `#[default]` or `#[default(EXPRESSION)]`: optional, as is an `Option` without attribute,
 /// - `#[required]`: an `Option` that must be given, and may be `None`,
 /// - `#[rest]`: all further positional values, a `Vec<Value>`,
 /// - `#[keywords]`: all further keyword values, a `Map`,
-/// - `#[args]`: a struct with `#[derive(Args)]`, whose fields are parameters here.
+/// - `#[args]`: a struct with `#[derive(Args)]`, whose fields become parameters.
 ///
 /// Named parameters come first, then at most one `#[rest]`, then at most one `#[keywords]`; another order does not
 /// compile.
@@ -44,9 +43,9 @@ pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a struct the parameters of a function, for functions with many of them.
 ///
-/// Each field is a parameter. Its documentation comment describes the argument in `sys.doc`; it has the attributes of
-/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[required]`, `#[rest]`, `#[keywords]`, and `#[args]` for a struct
-/// of arguments that several functions share.
+/// Each field is a parameter. Its doc comment describes the argument in `sys.doc`. It may have the attributes of
+/// parameters: `#[default]`, `#[default(EXPRESSION)]`, `#[required]`, `#[rest]`, `#[keywords]`, and `#[args]` for a
+/// struct of arguments that several functions share.
 #[proc_macro_derive(Args, attributes(default, required, rest, keywords, args))]
 pub fn args(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
@@ -55,8 +54,8 @@ pub fn args(item: TokenStream) -> TokenStream {
 
 /// Lists the functions of a module: `registry!("file", [directory_exists, find::find])`.
 ///
-/// The string is Salt's name of the module, the list names the Rust functions by their paths. A function that is listed
-/// twice, or that has no `#[function]`, does not compile.
+/// The string is Salt's name of the module; the list contains the paths of the Rust functions. A function that is
+/// listed twice, or that has no `#[function]`, does not compile.
 #[proc_macro]
 pub fn registry(list: TokenStream) -> TokenStream {
     let list = parse_macro_input!(list as registry::List);

@@ -15,7 +15,7 @@ pub struct Parameter {
     doc: String,
 }
 
-/// How a parameter takes values.
+/// The way in which a parameter takes values.
 enum Kind {
     /// Required.
     Required,
@@ -64,7 +64,7 @@ impl Parameter {
         })
     }
 
-    /// Returns the expression that adds this parameter, or those of a group, to a `ParamList` called `params`.
+    /// Returns the expression that adds this parameter, or the parameters of a group, to a `ParamList` called `params`.
     pub fn description(&self) -> TokenStream {
         let Parameter { name, ty, kind, doc } = self;
         match kind {
@@ -112,8 +112,8 @@ pub fn order(parameters: &[Parameter]) -> TokenStream {
     quote!(#runtime::Order::of(&[#(#parts),*]))
 }
 
-/// Returns the text of the documentation comments among these attributes, without the blank that `///` leaves in front of
-/// each line. One text, because each part of a constant costs the start of every program.
+/// Returns the text of the doc comments among these attributes, without the leading blank of each line. It is one
+/// string, because each part of a constant adds to the start-up time of every program.
 pub fn doc(attributes: &[Attribute]) -> Result<String> {
     let comments = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));
     let lines = comments.filter_map(|attribute| match &attribute.meta {
@@ -127,7 +127,7 @@ pub fn doc(attributes: &[Attribute]) -> Result<String> {
 fn text(value: &Expr) -> Result<String> {
     match value {
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Ok(text.value()),
-        // A comment that a macro passes on.
+        // A doc comment that is passed through a macro.
         Expr::Group(group) => text(&group.expr),
         other => Err(Error::new_spanned(other, "the documentation of a function is written as a comment")),
     }
@@ -138,7 +138,7 @@ pub fn is_own(attribute: &Attribute) -> bool {
     ["default", "required", "rest", "keywords", "args", "doc"].iter().any(|name| attribute.path().is_ident(name))
 }
 
-/// Returns how a parameter without attributes takes values: an `Option` need not be given.
+/// Returns the kind of a parameter without attributes: an `Option` is optional.
 fn unmarked(ty: &Type) -> Kind {
     match ty {
         Type::Path(path) if path.path.segments.last().is_some_and(|last| last.ident == "Option") => {

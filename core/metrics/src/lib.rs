@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-/// The maximum number of label sets of a family; further ones share `(other)`.
+/// The maximum number of label sets of a family; further ones are counted together as `(other)`.
 const LABELS: usize = 10_000;
 
 /// A number that only increases.
@@ -86,7 +86,7 @@ pub struct Family {
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// Whether its members only increase.
+    /// Whether the family is of counters instead of gauges.
     pub rises: bool,
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }

@@ -1,5 +1,5 @@
-//! Engines: people's own functions that run as long as their daemon, from the option `engines`. One that ends is started
-//! again. The option, and what it may say, are Salt's.
+//! Engines: custom functions that run as long as the daemon, configured by the option `engines` in Salt's format. An
+//! engine that ends is restarted.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ metrics! {
     counter ENGINE_ENDS = "brine_engine_ends_total", "Ends of engines, which are started again.";
 }
 
-/// The first and the longest pause before an engine is started again.
+/// The first and the longest pause before an engine is restarted.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// After such a time the next pause is the first again.
+/// The run time after which the pause is reset.
 const LASTING: Duration = Duration::from_secs(60);
 
 /// A configured engine.
@@ -32,8 +32,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Reads the option `engines`: a list of names and of mappings from a name to arguments, or one mapping. Returns the
-    /// engines, and what is wrong with entries.
+    /// Parses the option `engines`: a list of names and of mappings from a name to arguments, or one mapping. Returns
+    /// the engines, and an error for each invalid entry.
     pub fn read(option: &Value) -> (Vec<Engine>, Vec<String>) {
         let (mut engines, mut errors) = (Vec::new(), Vec::new());
         let entries = match option {
@@ -67,7 +67,8 @@ impl Engine {
         Engine { name: name.to_owned(), module, kwargs }
     }
 
-    /// Runs the engine until `stopping`. `start` calls its function, and blocks as long as that runs.
+    /// Runs the engine until `stopping` is cancelled. `start` calls the engine's function, and blocks until that
+    /// returns.
     pub async fn run(
         self,
         start: impl Fn(&Engine, &CancellationToken) -> Result<Value, PythonError> + Send + Sync + 'static,

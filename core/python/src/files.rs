@@ -1,4 +1,5 @@
-//! The files that may be loaded: Python files and packages in the directories of each kind, whose owner is checked.
+//! Finds the custom modules that may be loaded: Python files and packages in the directories of each kind, whose owner
+//! and mode are checked.
 
 use std::collections::BTreeMap;
 use std::fs::{self, Metadata};
@@ -7,23 +8,25 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Uid;
 
-/// The most files of one kind that are loaded.
+/// The maximum number of files of one kind that are loaded.
 const MOST_FILES: usize = 10_000;
 
-/// The files of each kind, such as `modules`, in the order in which they take precedence.
+/// The files of each kind, such as `modules`, in order of precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files(pub BTreeMap<&'static str, Vec<PathBuf>>);
 
 impl Files {
-    /// Finds the files in the directories of each kind. Of files of one name the first counts.
+    /// Finds the files in the directories of each kind. Of several files with the same name, the first one is used.
     ///
-    /// What others than root and the user of this process can write is left out, with an error in the log.
+    /// Omits files and directories that users other than root and this process's user can write, and logs an error for
+    /// each.
     pub fn find(directories: &[(&'static str, PathBuf)]) -> Self {
         let [files] = Self::find_each(directories, [is_module]);
         files
     }
 
-    /// As [`Files::find`], and finds programs in other languages beside them: executable files without an extension.
+    /// As [`Files::find`]. Also returns the programs in other languages in these directories: executable files without
+    /// an extension.
     pub fn find_with_programs(directories: &[(&'static str, PathBuf)]) -> [Self; 2] {
         Self::find_each(directories, [is_module, is_program])
     }
@@ -49,7 +52,7 @@ impl Files {
         all
     }
 
-    /// Returns whether there is no file at all.
+    /// Whether there are no files.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,12 +63,12 @@ impl Files {
     }
 }
 
-/// Returns the name of a file up to its first dot: the name of its module.
+/// Returns the file name up to its first dot, which is the name of the module.
 pub(crate) fn stem(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.split('.').next()
 }
 
-/// Returns what a directory contains, sorted; nothing if others can write the directory.
+/// Returns the paths in a directory, sorted; empty if other users can write the directory.
 fn in_directory(directory: &Path) -> Vec<PathBuf> {
     let Ok(status) = directory.metadata() else { return Vec::new() };
     if !is_safe(directory, &status) {
@@ -92,7 +95,7 @@ fn is_program(path: &Path) -> bool {
     has_plain_name && path.metadata().is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
 }
 
-/// Whether only root and this user can write a file or directory.
+/// Whether only root and this process's user can write a file or directory. Logs an error otherwise.
 fn is_safe(path: &Path, status: &Metadata) -> bool {
     let own = Uid::effective().as_raw();
     let is_safe = (status.uid() == 0 || status.uid() == own) && status.permissions().mode() & 0o022 == 0;

@@ -1,4 +1,4 @@
-//! Functions of people's own modules in the form of built-in ones, so that what finds these finds them, too.
+//! Functions of custom modules as [`Function`]s, so that they are found like built-in ones.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 
 use crate::library::Described;
 
-/// The functions of one type for the context `C`.
+/// The functions of one type of custom modules, for the context `C`.
 ///
-/// A function lives as long as the process, as the built-in ones do; a sync that does not change its parameters and
-/// documentation adds nothing.
+/// A function is never freed, as it has the lifetime of built-in ones. A sync that does not change a function's
+/// parameters and documentation allocates nothing.
 pub struct Functions<C: 'static> {
     kind: &'static str,
     code: fn(&C, &mut Binder) -> CallResult,
@@ -20,11 +20,11 @@ pub struct Functions<C: 'static> {
     last: Mutex<Option<Made<C>>>,
 }
 
-/// A description, and the functions of this type in it.
+/// A description of custom modules, and the functions of this type in it.
 type Made<C> = (Arc<Described>, Vec<&'static Function<C>>);
 
 impl<C> Functions<C> {
-    /// Creates those of a type, which are called by `code`.
+    /// Creates the functions of a type, which are called by `code`.
     pub fn new(kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
         Functions { kind, code, made: Mutex::default(), last: Mutex::default() }
     }
@@ -34,7 +34,7 @@ impl<C> Functions<C> {
         self.kind
     }
 
-    /// Returns the functions of a module, or of all, of a description.
+    /// Returns the functions in a description: those of a module, or of all modules.
     pub fn of(&self, described: &Arc<Described>, module: Option<&str>) -> Vec<&'static Function<C>> {
         let mut last = self.last.lock();
         let is_last = last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, described));

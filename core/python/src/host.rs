@@ -1,4 +1,5 @@
-//! Calls of Python: a process is started when one is needed, and what a function asks of Brine is answered.
+//! Calls of Python functions: starts a process when one is needed, and answers the requests of running functions to
+//! Brine.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -16,37 +17,37 @@ use crate::leases::Lease;
 use crate::process::{Frames, Process};
 use crate::{Files, PythonError, Settings};
 
-/// How often a waiting call looks whether its job was ended.
+/// The interval at which a waiting call checks whether its job was cancelled.
 const POLL: Duration = Duration::from_millis(50);
-/// How long a function may take to end when it is cancelled; then its process gets no more calls.
+/// The time that a cancelled function has to end. After that, its process is retired.
 const GRACE: Duration = Duration::from_secs(3);
-/// How many calls of Python may stand on top of each other: Python calls Brine, which calls Python.
+/// The maximum depth of nested calls: Python calls Brine, which calls Python.
 const MOST_NESTED: u32 = 16;
-/// How many sets of shared data a process keeps.
+/// The maximum number of shared mappings, such as `__opts__`, that a process keeps.
 const MOST_DATA: usize = 16;
 
 thread_local! {
     static NESTED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What Brine does for a running function.
+/// The services that Brine provides to a running function.
 pub trait Services {
     /// Calls a function of Brine of this kind: `modules`, `states` or `utils`.
     fn call(&self, kind: &str, function: &str, args: Args) -> CallResult;
-    /// Returns whether the job of the function was ended.
+    /// Whether the job of the function was cancelled.
     fn is_cancelled(&self) -> bool;
 }
 
-/// What a process receives before its first call.
+/// The data that a process receives before its first call.
 #[derive(Debug, Clone, Default)]
 pub struct Setup {
     /// The files of each kind.
     pub files: Files,
     /// The full names of Brine's functions, by kind.
     pub functions: BTreeMap<&'static str, Vec<String>>,
-    /// Whether functions of the package `salt` are called that Brine lacks.
+    /// Whether functions that Brine lacks are taken from the package `salt` (`python_fallback`).
     pub fallback: bool,
-    /// The socket of the events of the daemon.
+    /// The socket on which the daemon publishes its events.
     pub events: PathBuf,
 }
 
@@ -55,31 +56,33 @@ pub struct Setup {
 pub struct Call<'a> {
     /// The kind of the function: `modules`, `states`, `grains`, `py` or `describe`.
     pub kind: &'a str,
-    /// Its full name.
+    /// The full name of the function.
     pub function: &'a str,
-    /// Its arguments.
+    /// The arguments of the function.
     pub args: Args,
-    /// What it sees as `__opts__`, `__grains__` and `__pillar__`, by these names without underscores.
+    /// The mappings that the function sees as `__opts__`, `__grains__` and `__pillar__`, by these names without
+    /// underscores.
     pub data: Vec<(&'static str, Arc<Map>)>,
-    /// When it is cancelled.
+    /// The time at which the call is cancelled.
     pub deadline: Option<Instant>,
 }
 
-/// A process, and the data that it has been sent.
+/// A process, and the data that has been sent to it.
 pub(crate) struct Running {
     pub process: Arc<Process>,
     sent: Mutex<Sent>,
 }
 
-/// The data that a process has been sent.
+/// The data that has been sent to a process.
 #[derive(Default)]
 struct Sent {
-    /// Each mapping with its number. They are compared by address, so they are kept.
+    /// The sent mappings, each with its number, least recently used first. They are compared by address, so they are
+    /// kept alive.
     data: Vec<(i64, Arc<Map>)>,
     next: i64,
 }
 
-/// The Python of a minion: it starts with the first call.
+/// A Python interpreter, whose process is started at the first call.
 pub struct Python {
     settings: Settings,
     running: Mutex<Option<Arc<Running>>>,
@@ -87,33 +90,34 @@ pub struct Python {
 }
 
 impl Python {
-    /// Creates one without a process.
+    /// Creates an interpreter without a process.
     pub fn new(settings: Settings) -> Self {
         Python { settings, running: Mutex::default(), next_call: AtomicU64::new(1) }
     }
 
-    /// Lets the next call start a new process, which loads all files anew. Calls that run end in the old one.
+    /// Retires the process: the next call starts a new one, which loads all files again. Running calls end in the old
+    /// process.
     pub fn restart(&self) {
         if let Some(running) = self.running.lock().take() {
             running.process.retire();
         }
     }
 
-    /// Returns whether a process runs.
+    /// Whether a process that accepts calls is running.
     pub fn is_running(&self) -> bool {
         self.running.lock().as_ref().is_some_and(|running| running.process.is_open())
     }
 
-    /// Calls a function and returns its result. `setup` is asked for if a process must be started.
+    /// Calls a function and returns its result. Calls `setup` only if a process must be started.
     ///
     /// # Errors
     ///
-    /// If there is no Python, the function raises an exception, the process ends, or the call is cancelled.
+    /// If Python cannot be started, the function raises an exception, the process ends, or the call is cancelled.
     pub fn call(&self, call: Call, setup: impl Fn() -> Setup, services: &dyn Services) -> Result<Value, PythonError> {
         self.call_leasing(call, setup, services).map(|(value, _)| value)
     }
 
-    /// As [`Python::call`]; also returns a lease of the process if the result refers to functions in it.
+    /// As [`Python::call`]. Also returns a lease on the process, if the result refers to functions in it.
     ///
     /// # Errors
     ///
@@ -140,7 +144,7 @@ impl Python {
     ///
     /// # Errors
     ///
-    /// Those of [`Python::call`]; the process has ended.
+    /// Those of [`Python::call`]; also if the process has ended.
     pub fn call_leased(&self, lease: &Lease, call: Call, services: &dyn Services) -> Result<Value, PythonError> {
         nested(|| {
             let id = self.next_call.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +159,7 @@ impl Python {
         })
     }
 
-    /// Registers a call in the process that runs, or in a new one.
+    /// Registers a call in the running process, or in a new one.
     fn current(&self, id: u64, frames: Frames, setup: impl Fn() -> Setup) -> Result<Arc<Running>, PythonError> {
         let mut current = self.running.lock();
         if let Some(running) = &*current
@@ -184,7 +188,7 @@ impl Python {
             "args" => call.args.positional, "kwargs" => call.args.keyword,
         };
         let process = &running.process;
-        // Under the lock: data of other calls must not push out what this one names.
+        // Locked until the call is sent, so that concurrent calls do not evict the data that this one refers to.
         let mut sent = running.sent.lock();
         let mut numbers = Map::new();
         for (name, data) in &call.data {
@@ -196,7 +200,7 @@ impl Python {
         self.wait(id, process, frames, call.deadline, services)
     }
 
-    /// Waits for the result of a call and answers what its function asks.
+    /// Waits for the result of a call, and answers the requests of its function.
     fn wait(
         &self,
         id: u64,
@@ -207,7 +211,7 @@ impl Python {
     ) -> Result<Value, PythonError> {
         let mut cancelled = None;
         loop {
-            // Before each frame: a function that asks Brine all the time is cancelled, too.
+            // Checked before each frame, so that a function that sends requests continuously is cancelled, too.
             let is_over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             match cancelled {
                 Some(reason) if is_over => {
@@ -240,7 +244,7 @@ impl Python {
         }
     }
 
-    /// Takes no more calls to a process with a function that hangs.
+    /// Retires a process in which a function hangs.
     fn retire(&self, process: &Arc<Process>) {
         process.retire();
         let mut running = self.running.lock();
@@ -256,7 +260,7 @@ impl Drop for Python {
     }
 }
 
-/// Runs a call, unless too many stand on top of each other.
+/// Runs a call, unless too many calls are nested.
 fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonError> {
     let nested = NESTED.get();
     if nested >= MOST_NESTED {
@@ -269,10 +273,11 @@ fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonEr
 }
 
 impl Sent {
-    /// Returns the number of a mapping, which is sent if the process does not have it.
+    /// Returns the number of a mapping. Sends the mapping if the process does not have it.
     fn share(&mut self, process: &Process, data: &Arc<Map>) -> Result<i64, PythonError> {
         if let Some(place) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
-            // The one used last goes last: a call must not push out what it names itself.
+            // The most recently used mapping moves to the end, so that a call does not evict the data that it refers
+            // to.
             let known = self.data.remove(place);
             let number = known.0;
             self.data.push(known);
@@ -303,7 +308,7 @@ fn setup_frame(setup: Setup) -> Map {
     map! {"op" => "setup", "files" => files, "functions" => functions, "fallback" => setup.fallback, "events" => events}
 }
 
-/// Calls the function of Brine that a frame asks for.
+/// Calls the function of Brine that a frame requests, and returns the reply.
 fn answer(frame: &Map, services: &dyn Services) -> Map {
     let text = |name: &str| frame.get(name).map(ToString::to_string).unwrap_or_default();
     let args = Args {

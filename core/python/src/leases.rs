@@ -1,7 +1,7 @@
-//! Leases: a lease keeps the process whose functions the data of a rendered file refers to.
+//! Leases keep a process alive while the data of a rendered file refers to functions in it.
 //!
-//! A state run may call such a function long after its file was rendered, when an unused process would have ended, or when
-//! other modules were loaded by a new one.
+//! A state run may call such a function long after the file was rendered. By then, the process might have ended because
+//! it was idle, or have been replaced by one that has loaded other modules.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use parking_lot::Mutex;
 
 use crate::host::Running;
 
-/// The key of a mapping that refers to a function.
+/// The key of a mapping that refers to a Python function.
 const MARK: &str = "__python_function__";
 
-/// Keeps a process until it is dropped.
+/// Keeps a process alive until it is dropped.
 pub struct Lease {
     running: Arc<Running>,
     tokens: HashSet<String>,
 }
 
 impl Lease {
-    /// Leases the process of a result; `None` if it refers to no function.
+    /// Creates a lease on the process of a result; `None` if the result refers to no function.
     pub(crate) fn of(running: &Arc<Running>, value: &Value) -> Option<Self> {
         let mut tokens = HashSet::new();
         find(value, &mut tokens);
@@ -54,12 +54,12 @@ fn find(value: &Value, tokens: &mut HashSet<String>) {
     }
 }
 
-/// Returns the token in a value that refers to a function.
+/// Returns the token of a function, if the value refers to one.
 pub fn token(value: &Value) -> Option<&str> {
     value.get(MARK).and_then(Value::as_str)
 }
 
-/// The leases of a job. They end with its last clone.
+/// The leases of a job. They are released when the last clone is dropped.
 #[derive(Clone, Default)]
 pub struct Leases(Arc<Mutex<Vec<Arc<Lease>>>>);
 
@@ -69,7 +69,7 @@ impl Leases {
         self.0.lock().push(Arc::new(lease));
     }
 
-    /// Returns the lease of a process with a function.
+    /// Returns the lease on the process that contains the function with this token.
     pub fn with(&self, token: &str) -> Option<Arc<Lease>> {
         self.0.lock().iter().find(|lease| lease.tokens.contains(token)).cloned()
     }

@@ -1,20 +1,20 @@
-//! The Python host: a child process that runs people's own Python modules.
+//! The Python host: a child process that runs custom modules in Python.
 //!
 //! | module | owns |
 //! |---|---|
 //! | `settings` | the option `python_host`: [`Settings`] |
-//! | `files` | the files that may be loaded, and whose they are: [`Files`] |
-//! | `library` | people's own modules by type, and what Python says of them: [`Library`] |
+//! | `files` | the files that may be loaded, and the check of their owners: [`Files`] |
+//! | `library` | custom modules by type, and their description by Python: [`Library`] |
 //! | `programs` | modules that are programs in other languages |
-//! | `functions` | their functions in the form of built-in ones: [`Functions`] |
+//! | `functions` | the functions of custom modules, in the form of built-in ones: [`Functions`] |
 //! | `engines` | functions that run as long as their daemon: [`Engine`] |
-//! | `host` | calls, and the process that runs them: [`Python`] |
-//! | `leases` | processes that are kept for functions in the data of files: [`Lease`] |
+//! | `host` | calls, and the process that executes them: [`Python`] |
+//! | `leases` | leases on processes whose functions rendered data refers to: [`Lease`] |
 //! | `process` | one process: its start, its connection, its end |
 //! | `program/` | the program that it runs, in Python |
 //!
-//! No process is started before the first call. Calls run side by side, each in a thread of the process, and can call
-//! functions of Brine. A crash of the process is the error of the calls in it.
+//! A process is started at the first call. Calls run concurrently, each in a thread of the process, and can call
+//! functions of Brine. If the process crashes, all calls in it fail.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -42,7 +42,7 @@ pub use library::{Described, Library};
 pub use settings::Settings;
 pub use unused::{warn_about_unused, warn_if_unused};
 
-/// Why a call of Python gave no value.
+/// The errors of a call of Python.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PythonError {
     /// The interpreter cannot be started.
@@ -50,9 +50,9 @@ pub enum PythonError {
         "Python modules cannot run: '{interpreter}' {reason}; install Python 3.9 or later, or name it in 'python_host'"
     )]
     NoPython {
-        /// The program that was looked for.
+        /// The interpreter: its path, or the name that was searched in `PATH`.
         interpreter: String,
-        /// Why it does not start.
+        /// The reason why it does not start.
         reason: String,
     },
     /// The process ended during the call.
@@ -63,19 +63,19 @@ pub enum PythonError {
     Raised {
         /// The class of the exception, such as `ValueError`.
         class: String,
-        /// Its text.
+        /// The message of the exception.
         message: String,
     },
-    /// The job was ended, or the deadline of the call passed.
+    /// The job was cancelled, or the deadline of the call passed.
     #[error("the call of Python was cancelled: {0}")]
     Cancelled(&'static str),
-    /// A bound of the host is exceeded.
+    /// A limit of the host is exceeded.
     #[error("the call of Python failed: {0}")]
     Limit(String),
 }
 
 impl PythonError {
-    /// Returns the error of the call of a function, in Salt's words.
+    /// Converts to the error of a function call, with Salt's messages.
     pub fn of_call(self, function: &str) -> CallError {
         let PythonError::Raised { class, message } = self else { return CallError::execution(self) };
         match class.as_str() {

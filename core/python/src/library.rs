@@ -1,9 +1,8 @@
-//! People's own modules: the files in the directories of each type, and the functions in them as Python describes them.
+//! Custom modules: the files in the directories of each type, and their functions as Python describes them. Modules may
+//! also be programs in other languages; see `programs.rs`.
 //!
-//! Beside Python files there are programs in other languages; see `programs.rs`.
-//!
-//! Python starts only for a function that a file may have: its module is the name of a file, or occurs in quotes in the
-//! text of one, as a `__virtualname__` does.
+//! Python is started only for a function that a file may contain: its module is the name of a file, or occurs in quotes
+//! in the text of one, as a `__virtualname__` does.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -17,16 +16,16 @@ use parking_lot::ReentrantMutex;
 
 use crate::{Call, Files, Lease, Python, PythonError, Services, Settings, Setup, files, programs};
 
-/// The longest text of a file that is searched for the name of a module; a longer one may have any.
+/// The maximum size of a file that is searched for the name of a module, in bytes. A larger file may define any module.
 const MOST_SEARCHED: u64 = 1 << 20;
-/// How many answers about modules are kept.
+/// The maximum number of cached answers about modules.
 const MOST_CANDIDATES: usize = 10_000;
-/// How long files may take to be loaded and described.
+/// The timeout of loading and describing all files.
 const DESCRIBE: Duration = Duration::from_secs(60);
-/// How often files are looked at for changes.
+/// The minimum interval between two checks of the files for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// People's own modules of some types.
+/// The custom modules of some types.
 pub struct Library {
     python: Python,
     directories: Vec<(&'static str, PathBuf)>,
@@ -34,40 +33,40 @@ pub struct Library {
     kinds: &'static [&'static str],
     settings: Settings,
     events: PathBuf,
-    // Reentrant: Python asks for functions while it is asked for its own.
+    // Reentrant: while Python describes its functions, it requests those of Brine.
     state: ReentrantMutex<RefCell<State>>,
 }
 
 #[derive(Default)]
 struct State {
-    /// The Python files, and the programs.
+    /// The Python files and the programs, once the directories have been read.
     files: Option<[Arc<Files>; 2]>,
-    /// Whether a file may have functions of a module, by type and module.
+    /// Whether a file may contain functions of a module, by type and module.
     candidates: HashMap<(&'static str, String), bool>,
     described: Option<Arc<Described>>,
     /// The functions of the package `salt`, by type and module.
     fallbacks: HashMap<(&'static str, Option<String>), Arc<Described>>,
     is_describing: bool,
-    /// The files at the last look for changes, and when that was.
+    /// The time of the last check for changes, and the files found.
     seen: Option<(Instant, Vec<Seen>)>,
 }
 
-/// A file as it was seen: its path, time of change and size.
+/// The path, modification time and size of a file.
 type Seen = (PathBuf, Option<SystemTime>, u64);
 
-/// The functions of files as Python describes them, and the errors of files.
+/// The functions in the files as Python describes them, and the errors of files that cannot be loaded.
 #[derive(Debug, Default)]
 pub struct Described {
     functions: BTreeMap<String, Vec<(String, String, Map)>>,
     errors: BTreeMap<String, BTreeMap<String, String>>,
-    /// The programs that have functions, by type and module.
+    /// The programs that contain functions, by type and module.
     programs: HashMap<(String, String), PathBuf>,
-    /// Why Python could not be asked.
+    /// The error, if Python could not describe the files.
     failure: Option<String>,
 }
 
 impl Described {
-    /// Returns the functions of a type: module, name, and parameters and documentation.
+    /// Returns the functions of a type, each as module, name, and a mapping with its parameters and documentation.
     pub fn of(&self, kind: &str) -> &[(String, String, Map)] {
         self.functions.get(kind).map_or(&[], Vec::as_slice)
     }
@@ -77,7 +76,7 @@ impl Described {
             .is_some_and(|(module, name)| self.of(kind).iter().any(|(m, n, _)| m == module && n == name))
     }
 
-    /// Reads Python's answer, and logs the errors of files.
+    /// Parses Python's description, and logs the errors of files.
     fn read(answer: &Value, kinds: &[&str]) -> Self {
         let mut described = Described::default();
         for kind in kinds {
@@ -98,7 +97,8 @@ impl Described {
         described
     }
 
-    /// Adds the functions of a program, unless a Python file has the same module. A program that fails is logged.
+    /// Adds the functions of a program, unless a Python file defines the same module. Logs the error of a program that
+    /// fails.
     fn add_program(&mut self, kind: &str, path: &Path) {
         let Some(module) = files::stem(path) else { return };
         if self.of(kind).iter().any(|(known, _, _)| known == module) {
@@ -120,7 +120,7 @@ impl Described {
         }
     }
 
-    /// Returns why a module with a file is not there, in Salt's words.
+    /// Returns the reason why a module that has a file is not available, as Salt's message.
     fn failure(&self, kind: &str, module: &str) -> Option<String> {
         let error = self.errors.get(kind).and_then(|errors| errors.get(module)).or(self.failure.as_ref())?;
         let error = error.strip_prefix("__virtual__ returned False").unwrap_or(error);
@@ -131,7 +131,8 @@ impl Described {
 }
 
 impl Library {
-    /// Returns the directories of a type: those of `module_dirs`, then `more`, then those that are synced.
+    /// Returns the directories of a type in order of precedence: those of `module_dirs`, then `more`, then the synced
+    /// one.
     pub fn directories(
         kind: &'static str,
         module_dirs: &[String],
@@ -144,21 +145,22 @@ impl Library {
         named.chain([synced.join(kind)]).map(|directory| (kind, directory)).collect()
     }
 
-    /// Creates one of the files in the directories of each type; functions of `kinds` are called by name. Nothing is read
-    /// yet.
+    /// Creates the library of these directories, each with its type. The functions of the types in `kinds` are called
+    /// by name. Does not read the directories yet.
     pub fn new(settings: Settings, directories: Vec<(&'static str, PathBuf)>, kinds: &'static [&'static str]) -> Self {
         let python = Python::new(settings.clone());
         let (events, state) = (PathBuf::new(), ReentrantMutex::default());
         Library { python, directories, kinds, settings, events, state }
     }
 
-    /// Sets the socket of the events that functions can receive.
+    /// Sets the socket of the events that functions can subscribe to.
     #[must_use]
     pub fn with_events(self, events: PathBuf) -> Self {
         Library { events, ..self }
     }
 
-    /// Reads the directories anew: the next call of Python loads all files again.
+    /// Discards what is known about the files, and retires the process: the next call reads the directories and loads
+    /// all files again.
     pub fn refresh(&self) {
         let state = self.state.lock();
         let State { is_describing, seen, .. } = state.take();
@@ -166,7 +168,7 @@ impl Library {
         self.python.restart();
     }
 
-    /// As [`Library::refresh`], if a file was added, changed or removed; looks at most once a second.
+    /// As [`Library::refresh`], if a file was added, changed or removed. Checks at most once a second.
     pub fn refresh_if_changed(&self) {
         let state = self.state.lock();
         if state.borrow().seen.as_ref().is_some_and(|(when, _)| when.elapsed() < LOOK) {
@@ -183,7 +185,7 @@ impl Library {
         }
     }
 
-    /// Returns whether the Python process runs.
+    /// Whether the Python process is running.
     pub fn is_running(&self) -> bool {
         self.python.is_running()
     }
@@ -200,7 +202,7 @@ impl Library {
         state.files.get_or_insert_with(|| Files::find_with_programs(&self.directories).map(Arc::new)).clone()
     }
 
-    /// Returns whether a file of this type may have functions of a module, or of any.
+    /// Whether a file of this type may contain functions of a module, or of any module.
     pub fn may_have(&self, kind: &str, module: Option<&str>) -> bool {
         let [files, programs] = self.files_and_programs();
         let (files, programs) = (files.of(kind), programs.of(kind));
@@ -214,7 +216,7 @@ impl Library {
         let Some(kind) = self.kinds.iter().find(|known| **known == kind) else { return false };
         let state = self.state.lock();
         let mut state = state.borrow_mut();
-        // A template could ask for any number of modules.
+        // Templates may ask for any number of modules, so the cache is bounded.
         if state.candidates.len() > MOST_CANDIDATES {
             state.candidates.clear();
         }
@@ -222,18 +224,18 @@ impl Library {
         *state.candidates.entry((*kind, module.to_owned())).or_insert_with(found)
     }
 
-    /// Returns whether a file or program of this type has the name of a module.
+    /// Whether a file or program of this type has the name of a module.
     pub fn has_file(&self, kind: &str, module: &str) -> bool {
         let named = |files: &Files| files.of(kind).iter().any(|path| files::stem(path) == Some(module));
         self.files_and_programs().iter().any(|files| named(files))
     }
 
-    /// Returns whether a function of this full name and type is one of these.
+    /// Whether a custom module of this type has a function with this full name.
     pub fn has(&self, kind: &str, name: &str, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> bool {
         self.may_have(kind, name.split('.').next()) && self.described(ask).is_some_and(|all| all.has(kind, name))
     }
 
-    /// Returns why a module of this type is not there although it has a file, if so.
+    /// Returns the reason why a module of this type is not available although it has a file.
     pub fn failure(
         &self,
         kind: &str,
@@ -243,7 +245,8 @@ impl Library {
         if self.may_have(kind, Some(module)) { self.described(ask)?.failure(kind, module) } else { None }
     }
 
-    /// Returns the description of the files; `None` while Python is asked for it. `ask` makes the call.
+    /// Returns the description of the files. Calls `ask` if Python must describe them; `None` while that call is
+    /// running.
     pub fn described(&self, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> Option<Arc<Described>> {
         let state = self.state.lock();
         if let Some(described) = &state.borrow().described {
@@ -278,8 +281,8 @@ impl Library {
         Some(described)
     }
 
-    /// Returns the functions of the package `salt` of a type, of a module or of all; `None` without `python_fallback`, and
-    /// while Python is asked for another description.
+    /// Returns the functions of one type in the package `salt`: those of a module, or of all modules. `None` without
+    /// `python_fallback`, and while another description is being made.
     pub fn fallback(
         &self,
         kind: &'static str,
@@ -304,7 +307,7 @@ impl Library {
         let mut state = state.borrow_mut();
         state.is_describing = false;
         let answer = answer.inspect_err(|error| tracing::error!(%error, "functions of Salt are not loaded")).ok()?;
-        // A template could ask for any number of modules.
+        // Templates may ask for any number of modules, so the cache is bounded.
         if state.fallbacks.len() > MOST_CANDIDATES {
             state.fallbacks.clear();
         }
@@ -313,7 +316,7 @@ impl Library {
         Some(described)
     }
 
-    /// Returns whether the package `salt` has a function of this full name and type, with `python_fallback`.
+    /// Whether the package `salt` has a function with this full name and type; always false without `python_fallback`.
     pub fn is_in_package(
         &self,
         kind: &'static str,
@@ -323,7 +326,8 @@ impl Library {
         self.fallback(kind, name.split('.').next(), ask).is_some_and(|all| all.has(kind, name))
     }
 
-    /// Calls Python, or the program that has the function. A new process gets the full names of Brine's functions by type.
+    /// Calls a function of a Python module or of a program. `functions` returns the full names of Brine's functions by
+    /// type, for a new process.
     ///
     /// # Errors
     /// Those of [`Python::call`].
@@ -339,7 +343,8 @@ impl Library {
         self.python.call(call, || self.setup(functions()), services)
     }
 
-    /// Calls Python as [`Library::call`]; also returns a lease of the process if the result refers to functions in it.
+    /// As [`Library::call`], for Python only. Also returns a lease on the process, if the result refers to functions in
+    /// it.
     ///
     /// # Errors
     /// Those of [`Python::call`].
@@ -355,12 +360,12 @@ impl Library {
     /// Calls a function in the process of a lease.
     ///
     /// # Errors
-    /// Those of [`Python::call`]; the process has ended.
+    /// Those of [`Python::call`]; also if the process has ended.
     pub fn call_leased(&self, lease: &Lease, call: Call<'_>, services: &dyn Services) -> Result<Value, PythonError> {
         self.python.call_leased(lease, call, services)
     }
 
-    /// Calls a function in a process of its own, which ends with the call.
+    /// Calls a function in its own process, which ends with the call.
     ///
     /// # Errors
     /// Those of [`Python::call`].
@@ -374,7 +379,7 @@ impl Library {
     }
 
     fn setup(&self, functions: BTreeMap<&'static str, Vec<String>>) -> Setup {
-        // A process alone must see files that are new.
+        // A process for one call must load new files, too.
         let files = (*self.files()).clone();
         Setup { files, functions, fallback: self.settings.fallback, events: self.events.clone() }
     }
@@ -388,7 +393,7 @@ fn seen(path: PathBuf) -> Seen {
 }
 
 impl Library {
-    /// Returns the program that has the function of a call.
+    /// Returns the program that contains the function of a call, if a program does.
     fn program(&self, call: &Call<'_>) -> Option<PathBuf> {
         let (module, _) = call.function.split_once('.')?;
         let state = self.state.lock();
@@ -397,7 +402,8 @@ impl Library {
     }
 }
 
-/// Returns whether a file may have functions of a module: by its name, or as its text has the module's in quotes.
+/// Whether a file may contain functions of a module: by its name, or because its text contains the module's name in
+/// quotes.
 fn names(path: &Path, module: &str) -> bool {
     let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split('.').next());
     if stem == Some(module) {

@@ -1,4 +1,4 @@
-//! One Python process: its start, its connection, its end.
+//! One Python process: its start, its connection, and its end.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -17,13 +17,13 @@ use parking_lot::Mutex;
 
 use crate::{PythonError, Settings};
 
-/// The longest frame, in bytes.
+/// The maximum size of a frame, in bytes.
 const MOST_BYTES: usize = 64 << 20;
-/// The most calls at once in a process.
+/// The maximum number of concurrent calls in a process.
 const MOST_CALLS: usize = 4096;
-/// The longest line of standard output or error, in bytes.
+/// The maximum length of a logged line of standard output or error, in bytes.
 const MOST_LINE: u64 = 8192;
-/// How long a process may leave what is sent to it unread.
+/// The timeout of sending to a process that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
 const START: &str = include_str!("program/start.py");
@@ -40,18 +40,18 @@ const PROGRAM: [(&str, &str); 10] = [
     ("brine_main", include_str!("program/main.py")),
 ];
 
-/// The frames for one call, and at last why there are no more.
+/// The sender of the frames for one call, and finally of the reason why there are no more.
 pub type Frames = Sender<Result<Map, String>>;
 
-/// The calls that run in a process.
+/// The state of a process: its running calls and leases.
 #[derive(Default)]
 struct Open {
     calls: HashMap<u64, Frames>,
-    /// How many leases keep the process.
+    /// The number of leases on the process.
     leases: usize,
     /// Whether no more calls are accepted.
     is_retired: bool,
-    /// Why the process ended, once it has.
+    /// The reason why the process ended, once it has.
     ended: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Open {
 }
 
 impl Process {
-    /// Starts a process.
+    /// Starts a process, and sends the program to it.
     pub fn start(settings: &Settings) -> Result<Arc<Self>, PythonError> {
         let missing =
             |reason: String| PythonError::NoPython { interpreter: settings.interpreter.display().to_string(), reason };
@@ -82,7 +82,7 @@ impl Process {
         command.args(["-I", "-c", START]).stdin(Stdio::from(OwnedFd::from(other)));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = processes::start(&mut command).map_err(broken)?;
-        // The command holds the other end of the connection, whose end would not be noticed.
+        // The command holds the other end of the connection open: with it, the end of the process would not be noticed.
         drop(command);
         log_lines("stdout", child.stdout.take()).map_err(broken)?;
         log_lines("stderr", child.stderr.take()).map_err(broken)?;
@@ -94,19 +94,19 @@ impl Process {
             program.extend((text.len() as u32).to_be_bytes());
             program.extend(text.as_bytes());
         }
-        // A process that ends at once says why on its standard error.
+        // If the process has already ended, its standard error contains the reason.
         _ = process.writer.lock().write_all(&program);
         let reading = Arc::clone(&process);
         std::thread::Builder::new().name("python".into()).spawn(move || reading.read(reader)).map_err(broken)?;
         Ok(process)
     }
 
-    /// Registers a call. Returns false if the process takes no more.
+    /// Registers a call. Returns false if the process accepts no more calls.
     pub fn register(&self, id: u64, frames: Frames) -> Result<bool, PythonError> {
         self.register_if(id, frames, |open| !open.is_retired)
     }
 
-    /// As [`Process::register`], also if the process is retired: for the holder of a lease.
+    /// As [`Process::register`], but also succeeds if the process is retired: for the holder of a lease.
     pub fn register_leased(&self, id: u64, frames: Frames) -> Result<bool, PythonError> {
         self.register_if(id, frames, |_| true)
     }
@@ -123,13 +123,13 @@ impl Process {
         Ok(true)
     }
 
-    /// Returns whether the process accepts calls.
+    /// Whether the process accepts calls.
     pub fn is_open(&self) -> bool {
         let open = self.open.lock();
         !open.is_retired && open.ended.is_none()
     }
 
-    /// Removes a call; a retired process ends with its last one.
+    /// Removes a call. A retired process ends when its last call is removed and its last lease released.
     pub fn remove(&self, id: u64) {
         let mut open = self.open.lock();
         open.calls.remove(&id);
@@ -138,7 +138,7 @@ impl Process {
         }
     }
 
-    /// Accepts no more calls; the process ends when those in it, and its leases, have ended.
+    /// Makes the process refuse further calls. It ends when its running calls and leases have ended.
     pub fn retire(&self) {
         let mut open = self.open.lock();
         open.is_retired = true;
@@ -147,12 +147,12 @@ impl Process {
         }
     }
 
-    /// Keeps the process, also without calls, until as many calls of [`Process::release`].
+    /// Adds a lease, which keeps the process alive without calls, until [`Process::release`].
     pub fn lease(&self) {
         self.open.lock().leases += 1;
     }
 
-    /// Ends a lease.
+    /// Releases a lease.
     pub fn release(&self) {
         let mut open = self.open.lock();
         open.leases = open.leases.saturating_sub(1);
@@ -161,7 +161,7 @@ impl Process {
         }
     }
 
-    /// Sends a frame. A process that does not read it is ended.
+    /// Sends a frame. Kills the process if it does not read it within the timeout.
     pub fn send(&self, frame: &Map) -> Result<(), PythonError> {
         let packed = msgpack::pack_map(frame);
         if packed.len() > MOST_BYTES {
@@ -179,7 +179,7 @@ impl Process {
     }
 
     fn close(&self) {
-        // The reader notices, whichever of the two ends the process first.
+        // The reader notices the end, whether this or another cause ends the process.
         _ = self.child.lock().kill();
     }
 
@@ -204,7 +204,7 @@ impl Process {
         open.ended = Some(reason);
     }
 
-    /// Retires a process without calls and leases; returns false if there are some.
+    /// Retires the process if it has no calls and leases. Returns whether that is so.
     fn is_idle(&self) -> bool {
         let mut open = self.open.lock();
         open.is_retired |= open.is_unused();
@@ -225,12 +225,12 @@ impl Process {
         }
         let id = frame.get("id").and_then(Value::as_i64).unwrap_or_default().unsigned_abs();
         let frames = self.open.lock().calls.get(&id).cloned();
-        // A call that was given up may still answer.
+        // A cancelled call may still answer.
         _ = frames.map(|frames| frames.send(Ok(frame)));
     }
 }
 
-/// Reads a frame; nothing at the end of the connection, or when the timeout finds the process idle.
+/// Reads a frame; `None` at the end of the connection, or when the read times out and the process is idle.
 fn next_frame(connection: &mut UnixStream, is_idle: impl Fn() -> bool) -> io::Result<Option<Map>> {
     let mut head = [0; 4];
     if !fill(connection, &mut head, &is_idle)? {
@@ -242,7 +242,7 @@ fn next_frame(connection: &mut UnixStream, is_idle: impl Fn() -> bool) -> io::Re
     }
     let mut data = Vec::new();
     while data.len() < length {
-        // Memory grows with what arrives, not with what is announced.
+        // Memory grows with the bytes that arrive, not with the announced length.
         let start = data.len();
         data.resize((start + (1 << 16)).min(length), 0);
         if !fill(connection, &mut data[start..], &|| false)? {
@@ -271,7 +271,7 @@ fn fill(connection: &mut UnixStream, buffer: &mut [u8], is_idle: &impl Fn() -> b
     Ok(true)
 }
 
-/// Logs what a process prints, line by line.
+/// Logs the output of a process line by line, from a new thread.
 fn log_lines(stream: &'static str, pipe: Option<impl Read + Send + 'static>) -> io::Result<()> {
     let Some(pipe) = pipe else { return Ok(()) };
     let name = format!("python-{stream}");

@@ -1,9 +1,10 @@
 //! Modules that are programs in any language: executable files without an extension.
 //!
-//! A call runs the program with the name of the function as its only argument. On its standard input is a JSON mapping:
-//! `args`, `kwargs`, and `opts`, `grains` and `pillar` as far as the call has them. Its standard output is the result as
-//! JSON; a status other than 0 is a failure, with standard error as its message. With the argument `describe` the program
-//! lists its functions: a JSON mapping of name to `doc`, `args` and `defaults`, as [`Described`](crate::Described) has them.
+//! A call runs the program with the name of the function as its only argument. Its standard input is a JSON mapping:
+//! `args`, `kwargs`, and those of `opts`, `grains` and `pillar` that the call has. Its standard output is the result as
+//! JSON. An exit status other than 0 is a failure, whose message is the standard error. With the argument `describe`,
+//! the program lists its functions as a JSON mapping of names to `doc`, `args` and `defaults`, as in
+//! [`Described`](crate::Described).
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -18,13 +19,13 @@ use nix::unistd::Pid;
 
 use crate::{Call, PythonError};
 
-/// How long a program may take to list its functions.
+/// The timeout of listing a program's functions.
 const DESCRIBE: Duration = Duration::from_secs(10);
-/// How often a call looks whether its job was ended.
+/// The interval at which a call checks whether its job was cancelled.
 const POLL: Duration = Duration::from_millis(10);
-/// The longest result, in bytes.
+/// The maximum size of a result, in bytes.
 const MOST_OUTPUT: u64 = 16 << 20;
-/// The longest standard error that is kept, in bytes.
+/// The maximum number of bytes of standard error that are kept.
 const MOST_ERROR: u64 = 64 << 10;
 
 /// Returns the functions of a program with their documentation and parameters.
@@ -46,7 +47,7 @@ pub(crate) fn call(path: &Path, call: Call<'_>, is_cancelled: impl Fn() -> bool)
         .map_err(|message| PythonError::Raised { class: "CommandExecutionError".into(), message })
 }
 
-/// Runs a program to its end, or ends it with all that it started.
+/// Runs a program to its end; kills its whole process group when it ends or the call is cancelled.
 fn run(
     path: &Path,
     argument: &str,
@@ -67,12 +68,12 @@ fn run(
         let stdout = scope.spawn(move || bounded(stdout, MOST_OUTPUT));
         let stderr = scope.spawn(move || bounded(stderr, MOST_ERROR));
         let ended = wait(&mut child, deadline, is_cancelled, || stdout.is_finished());
-        // What it left running would keep the pipes open.
+        // Processes that the program left running would keep the pipes open.
         end(&child);
         (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default(), ended)
     });
     let status = ended.and_then(|ended| ended.map_err(failed))?;
-    // Its pipe is closed then, which most programs do not survive.
+    // At the limit, the pipe was closed, so most programs have failed to write the rest.
     if output.len() as u64 == MOST_OUTPUT {
         return Err(format!("'{program}' wrote {MOST_OUTPUT} bytes or more"));
     }
@@ -91,7 +92,7 @@ fn run(
     json::from_json(&text).map_err(|error| format!("the output of '{program}' is not JSON: {error}"))
 }
 
-/// Waits for the end of a program. The outer error is why it was given up.
+/// Waits for the end of a program. The outer error is the reason why the call was cancelled.
 fn wait(
     child: &mut Child,
     deadline: Option<Instant>,
@@ -116,7 +117,7 @@ fn wait(
             _ = child.wait();
             return Err(format!("the call was cancelled: {reason}"));
         }
-        // Most programs end as soon as they have written their result.
+        // Most programs end as soon as they have closed their standard output.
         std::thread::sleep(if has_closed() { Duration::from_millis(1) } else { POLL });
     }
 }
@@ -127,7 +128,7 @@ fn end(child: &Child) {
     }
 }
 
-/// Reads a pipe up to a limit; what follows makes the writer fail.
+/// Reads a pipe up to a limit, and then closes it, so that further writes fail.
 fn bounded(pipe: Option<impl Read>, limit: u64) -> Vec<u8> {
     let mut kept = Vec::new();
     if let Some(pipe) = pipe

@@ -1,21 +1,21 @@
-//! The option `python_host`: which interpreter runs, and for how long it stays.
+//! The option `python_host`: the interpreter, and the time for which an idle process is kept.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use brine_value::Value;
 
-/// The seconds after which a process without calls ends, if `idle` does not say.
+/// The default of `idle`, in seconds.
 const IDLE: u64 = 60;
 
-/// How the Python process is started.
+/// The settings with which the Python process is started.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The interpreter: a path, or a name that is looked for in `PATH`.
+    /// The interpreter: a path, or a name that is searched in `PATH`.
     pub interpreter: PathBuf,
-    /// How long a process without calls stays.
+    /// The time after which a process without calls ends.
     pub idle: Duration,
-    /// Whether functions of the package `salt` are called that Brine lacks (`python_fallback`).
+    /// Whether functions that Brine lacks are taken from the package `salt` (`python_fallback`).
     pub fallback: bool,
 }
 
@@ -26,7 +26,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Reads the option: a path, or a mapping with `path` or `venv`, and `idle` in seconds.
+    /// Parses the option: a path, or a mapping with `path` or `venv`, and `idle` in seconds.
     ///
     /// # Errors
     ///

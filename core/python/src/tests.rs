@@ -11,10 +11,10 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Brine as functions see it: `test.echo`, and `nest.again`, which calls Python.
+/// The services for tested functions: `test.echo`, and `nest.again`, which calls Python.
 struct Brine<'a> {
     fixture: Option<&'a Fixture>,
-    /// The job ends when this file is there.
+    /// The file whose existence cancels the job.
     ends_with: Option<PathBuf>,
 }
 
@@ -177,7 +177,7 @@ fn brine() -> Brine<'static> {
     Brine { fixture: None, ends_with: None }
 }
 
-/// Waits for another process.
+/// Waits until another process makes the condition true.
 fn wait_until(condition: impl Fn() -> bool) {
     let start = Instant::now();
     while !condition() {
@@ -362,7 +362,7 @@ fn a_lease_keeps_the_process_of_functions_in_data() {
         fixture.python.call_leased(&lease, call, &brine())
     };
     let pid = call(&functions[0], Args::default()).unwrap();
-    // Other modules are loaded by a new process meanwhile.
+    // Meanwhile, other modules are loaded by a new process.
     fixture.python.restart();
     assert_ne!(fixture.plain("own.pid").unwrap(), pid);
     assert_eq!(call(&functions[1], Args::positional([4.into()])), Ok(8.into()));
@@ -396,7 +396,7 @@ fn data_of_the_call_itself_is_not_pushed_out_by_its_other_data() {
     let mut fixture = fixture();
     let process = fixture.plain("own.pid").unwrap();
     for n in 0..40 {
-        // The second mapping is another one for each call, the first stays.
+        // Each call gets a new second mapping, and the same first one.
         fixture.data.truncate(1);
         fixture.data.push(("low", Arc::new(map! {"n" => n})));
         assert_eq!(fixture.plain("own.pid"), Ok(process.clone()));

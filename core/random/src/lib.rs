@@ -33,7 +33,7 @@ impl MersenneTwister {
         }
     }
 
-    /// Seeds the generator for selecting items, which Salt seeds with the digest of the seed.
+    /// Seeds the generator for selecting items: Salt seeds it with the digest of the seed.
     pub fn choosing(seed: &Value) -> Self {
         Self::seeded(&hex(Digest::Sha512.of(seed.to_string())).into())
     }
@@ -53,8 +53,8 @@ impl MersenneTwister {
         }
     }
 
-    /// Selects `count` of these items: with a seed, reproducibly and as Salt does; else randomly. `None` if there are
-    /// too few.
+    /// Selects `count` of these items: with a seed, reproducibly and as Salt does; without one, randomly. `None` if
+    /// there are too few.
     pub fn chosen<T: Clone>(items: &[T], count: usize, seed: &Value) -> Option<Vec<T>> {
         let by_chance = || rand::random::<i64>().into();
         let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
@@ -68,7 +68,7 @@ impl MersenneTwister {
             return None;
         }
         let mut below = |limit: usize| self.below(u32::try_from(limit).unwrap_or(u32::MAX)) as usize;
-        // Python selects the cheaper of two algorithms by the memory of its sets.
+        // Python selects the cheaper of two algorithms by the memory that its sets would take.
         let mut set_weight = 21;
         if count > 5 {
             let mut table = 4;

@@ -1,9 +1,9 @@
-//! RSA by AWS-LC, and keys of certificates: private key operations in constant time, blinded and checked against
-//! computation faults, and all of them several times faster than the `rsa` crate. AWS-LC's safe interface supports
-//! neither signatures of SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
+//! RSA by AWS-LC, and the keys of certificates. Private key operations run in constant time, blinded, and checked
+//! against computation faults; all operations are several times faster than in the `rsa` crate. AWS-LC's safe interface
+//! supports neither signatures of SHA-1 digests nor decryption with SHA-224, both of which Salt's protocol requires.
 //!
-//! The only crate of Brine with `unsafe` code. It contains only calls: no format is parsed and no decision is made
-//! here.
+//! The only crate of Brine with `unsafe` code. It contains only calls of AWS-LC: it neither parses formats nor makes
+//! decisions.
 
 mod password;
 mod pkey;
@@ -20,8 +20,8 @@ pub use password::{Cipher, hmac, pbkdf2};
 pub use pkey::{Curve, Digest, KeyKind, Padding, PrivateKey, VerifyingKey};
 use pkey::{MAX_INPUT, bytes_of, failed, reader};
 
-/// The accepted sizes of keys in bits: the time of an operation grows with their cube, and peers send their keys before
-/// they are known.
+/// The accepted sizes of keys, in bits. The time of an operation grows with the cube of the size, and peers send their
+/// keys before they are authenticated.
 const BITS: RangeInclusive<u32> = 1024..=8192;
 
 /// A hash function of Salt's paddings and signatures.
@@ -101,7 +101,7 @@ impl Key {
         (at == der.as_ptr_range().end).then_some(key)
     }
 
-    /// Takes ownership of a pointer of AWS-LC. `None` if it is null or no RSA key of an accepted size.
+    /// Takes ownership of a pointer from AWS-LC. `None` if it is null, or not an RSA key of an accepted size.
     fn own(key: *mut lc::EVP_PKEY) -> Option<Key> {
         let Some(key) = NonNull::new(key) else { return failed() };
         // SAFETY: the pointer is valid, and freed here unless it moves to the result.
@@ -121,8 +121,8 @@ impl Key {
         if !BITS.contains(&bits.into()) {
             return None;
         }
-        // SAFETY: all pointers created here are checked for null and freed here, but `rsa`, which belongs to `key` if it
-        // was assigned.
+        // SAFETY: all pointers created here are checked for null and freed here, except `rsa`, which belongs to `key`
+        // if it was assigned.
         let key = unsafe {
             let (rsa, exponent, key) = (lc::RSA_new(), lc::BN_new(), lc::EVP_PKEY_new());
             let done = !rsa.is_null()
@@ -148,7 +148,7 @@ impl Key {
         bytes_of(|out| unsafe { lc::RSA_marshal_private_key(out, self.rsa.as_ptr()) })
     }
 
-    /// Returns the public half.
+    /// Returns the public key.
     pub fn public(&self) -> Option<PublicKey> {
         PublicKey::from_der(&self.spki()?)
     }
@@ -211,7 +211,7 @@ impl Key {
         Self::result(done, signature, length)
     }
 
-    /// Returns the first `length` bytes on success.
+    /// Returns the first `length` bytes if the operation succeeded.
     fn result(done: bool, mut bytes: Vec<u8>, length: usize) -> Option<Vec<u8>> {
         if !done {
             return failed();

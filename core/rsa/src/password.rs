@@ -1,4 +1,5 @@
-//! What encrypts private keys by passwords: block ciphers, key derivation and HMAC. The formats are parsed elsewhere.
+//! The primitives for encrypting private keys with passwords: block ciphers, key derivation and HMAC. The formats are
+//! parsed elsewhere.
 
 use std::ffi::{c_int, c_uint};
 use std::ptr::{self, NonNull};
@@ -44,12 +45,12 @@ impl Cipher {
         if self == Cipher::TripleDes { 8 } else { 16 }
     }
 
-    /// Encrypts data. `None` if the key or the initialization vector has another length.
+    /// Encrypts data. `None` if the length of the key or of the initialization vector is wrong.
     pub fn encrypt(self, key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         self.run(key, iv, data, true)
     }
 
-    /// Decrypts data. `None` if the padding shows that the key is another one, or lengths do not fit.
+    /// Decrypts data. `None` if the padding is invalid, as with a wrong key, or if a length is wrong.
     pub fn decrypt(self, key: &[u8], iv: &[u8], data: &[u8]) -> Option<Vec<u8>> {
         self.run(key, iv, data, false)
     }
@@ -61,8 +62,8 @@ impl Cipher {
         }
         let mut out = vec![0; data.len() + 2 * self.block()];
         let (mut head, mut tail) = (0, 0);
-        // SAFETY: the lengths of key and vector are the cipher's. An update writes at most one block more than it reads,
-        // the end at most one block. The context is freed here.
+        // SAFETY: the lengths of key and vector are the cipher's. An update writes at most one block more than it
+        // reads, and the final call at most one block. The context is freed here.
         let done = unsafe {
             let context = NonNull::new(lc::EVP_CIPHER_CTX_new())?;
             let (cipher, none, way) = (self.evp(), ptr::null_mut(), c_int::from(encrypts));

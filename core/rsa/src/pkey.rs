@@ -1,4 +1,5 @@
-//! Keys of certificates: RSA, elliptic curves and Ed25519, with every hash function that signatures of certificates use.
+//! The keys of certificates: RSA, elliptic curves and Ed25519, with every hash function that certificates are signed
+//! with.
 
 use std::ffi::{c_int, c_long};
 use std::ptr::{self, NonNull};
@@ -6,7 +7,7 @@ use std::slice;
 
 use aws_lc_sys as lc;
 
-/// The largest input that is parsed: far above any key or container.
+/// The maximum size of parsed input: far above any key or container.
 pub(crate) const MAX_INPUT: usize = 1 << 20;
 
 /// The algorithm of a key.
@@ -20,7 +21,7 @@ pub enum KeyKind {
     Ed25519,
 }
 
-/// An elliptic curve of NIST.
+/// A NIST elliptic curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Curve {
     /// secp256r1.
@@ -97,7 +98,7 @@ impl Digest {
 /// The padding of an RSA signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// PKCS#1 v1.5, and the only form of other keys.
+    /// PKCS#1 v1.5; also stands for the only form of ECDSA and Ed25519 signatures.
     Usual,
     /// PSS, with a salt of any length.
     Pss,
@@ -119,7 +120,7 @@ unsafe impl Send for Pkey {}
 unsafe impl Sync for Pkey {}
 
 impl Pkey {
-    /// Takes ownership of a pointer of AWS-LC. `None` if it is null or its algorithm is not supported.
+    /// Takes ownership of a pointer from AWS-LC. `None` if it is null, or its algorithm is not supported.
     fn own(key: *mut lc::EVP_PKEY) -> Option<Pkey> {
         let key = NonNull::new(key).map(Pkey);
         key.filter(|key| key.kind().is_some()).or_else(failed)
@@ -251,7 +252,7 @@ impl PrivateKey {
         self.0.spki()
     }
 
-    /// Signs a message, with no separate hash function for Ed25519. `None` if the key cannot sign with this hash.
+    /// Signs a message; `digest` is `None` for Ed25519. `None` if the key cannot sign with this hash function.
     pub fn sign(&self, message: &[u8], digest: Option<Digest>) -> Option<Vec<u8>> {
         let mut signature = vec![0; 1024];
         let mut length = signature.len();

@@ -1,4 +1,4 @@
-//! Keys, signatures and encryption, compared with the crate `rsa`.
+//! Compares keys, signatures and encryption with the crate `rsa`.
 
 use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPublicKey};
 use rsa::pkcs8::{EncodePrivateKey, EncodePublicKey};

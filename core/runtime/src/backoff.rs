@@ -1,4 +1,4 @@
-//! Exponential backoff: the pauses between the tries of one operation.
+//! Exponential backoff: the pauses between the attempts of one operation.
 
 use std::time::Duration;
 

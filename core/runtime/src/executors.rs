@@ -26,7 +26,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, oneshot};
 
 use crate::metrics;
 
-/// An idle thread ends after this time.
+/// The time after which an idle thread ends.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Proof that the current thread may block. Async code has none.
@@ -36,14 +36,14 @@ pub struct MayBlock {
 }
 
 impl MayBlock {
-    /// Creates the proof for a thread that its caller has started for blocking work, outside of any executor.
+    /// Creates the proof for a thread that the caller has started for blocking work, outside of any executor.
     pub fn own_thread(runtime: Handle) -> Self {
         MayBlock { runtime }
     }
 
     /// Blocks on a future.
     pub fn wait<F: Future>(&self, future: F) -> F::Output {
-        // One copy of tokio's code for each type of output, not for each future.
+        // tokio's code is compiled once for each type of output, not for each future.
         let future: Pin<&mut dyn Future<Output = F::Output>> = pin!(future);
         self.runtime.block_on(future)
     }
@@ -68,7 +68,7 @@ impl<T: Send + Sync + 'static> Blocking<T> {
         Blocking { api: Arc::new(api), executor }
     }
 
-    /// Calls the API from async code, on the executor.
+    /// Runs a closure with the API on the executor, from async code.
     pub async fn run<R: Send + 'static>(
         &self,
         call: impl FnOnce(&T) -> R + Send + 'static,
@@ -83,7 +83,7 @@ impl<T: Send + Sync + 'static> Blocking<T> {
     }
 }
 
-/// Why work has no result.
+/// The reason why work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ExecutorError {
     /// The work panicked, which has been logged and counted.
@@ -97,7 +97,7 @@ pub enum ExecutorError {
     Full(&'static str),
 }
 
-/// All executors of a daemon, created once at its start.
+/// All executors of a daemon, created once when it starts.
 #[derive(Debug, Clone)]
 pub struct Executors {
     /// Files, the store, the key store.
@@ -203,7 +203,7 @@ impl Executor {
     ) -> Result<R, ExecutorError> {
         let result = Arc::new(Mutex::new(None));
         let place = Arc::clone(&result);
-        // Beside the work, so that the code of queueing and waiting is compiled once, not for each type of result.
+        // Wraps the work, so that the code of queueing and waiting is compiled once, not for each type of result.
         let work: Work = Box::new(move |may_block| {
             let value = work(may_block);
             *place.lock() = Some(value);

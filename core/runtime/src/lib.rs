@@ -5,7 +5,7 @@
 //! | [`executors`] | named, bounded thread pools for work that blocks |
 //! | [`supervisor`] | the tasks of a daemon: panics, restarts, the order of stopping |
 //! | [`polling`] | polling at an interval |
-//! | [`backoff`] | pauses between the tries of one operation |
+//! | [`backoff`] | pauses between the attempts of one operation |
 //! | [`seconds`] | durations from configured numbers |
 
 pub mod backoff;

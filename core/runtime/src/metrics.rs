@@ -1,4 +1,4 @@
-//! The metrics that this crate counts.
+//! The metrics of this crate.
 
 brine_metrics::metrics! {
     counter TASKS_FAILED = "brine_tasks_failed_total", "Long-running tasks of a daemon that panicked or ended unexpectedly.";

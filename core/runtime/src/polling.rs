@@ -6,21 +6,22 @@ use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
-/// Ticks at an interval as long as a daemon runs, the first one at once. A slow poll delays the next one.
+/// An interval for polling, which ends with the daemon. The first poll is due at once. A slow poll delays the next one.
 pub struct PollInterval {
     interval: Interval,
     shutdown: CancellationToken,
 }
 
 impl PollInterval {
-    /// Begins at once. It must be called within a runtime; `every` must not be zero.
+    /// Starts the interval. Must be called within a runtime; `every` must not be zero.
     pub fn new(every: Duration, shutdown: CancellationToken) -> Self {
         let mut interval = tokio::time::interval(every);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         PollInterval { interval, shutdown }
     }
 
-    /// Begins once `ready` is true, or at once. Returns `None` if the daemon ends before.
+    /// Starts the interval when `ready` becomes true, or now if `at_once` is set. Returns `None` if the daemon stops
+    /// first.
     pub async fn begin(
         at_once: bool,
         mut ready: watch::Receiver<bool>,
@@ -44,7 +45,7 @@ impl PollInterval {
         self.interval.period()
     }
 
-    /// Waits until the next poll is due. Returns false when the daemon ends.
+    /// Waits until the next poll is due. Returns false when the daemon stops.
     pub async fn next(&mut self) -> bool {
         tokio::select! {
             _ = self.interval.tick() => true,

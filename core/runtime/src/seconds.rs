@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Returns this number of seconds, clamped to the range. NaN becomes the start of the range.
 pub fn within(range: RangeInclusive<f64>, seconds: f64) -> Duration {
     let (least, most) = range.into_inner();
-    // Both return the bound if the other one is not a number.
+    // `min` and `max` return the bound if `seconds` is not a number.
     let seconds = f64::min(f64::max(seconds, least), most);
     Duration::try_from_secs_f64(seconds).unwrap_or_default()
 }

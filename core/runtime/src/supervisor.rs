@@ -17,13 +17,13 @@ use tokio_util::task::TaskTracker;
 use crate::backoff::Backoff;
 use crate::metrics;
 
-/// A task that has run for this long resets its backoff.
+/// The run time after which the backoff of a task is reset.
 const HEALTHY: Duration = Duration::from_secs(60);
 
-/// The minimum time for each task to stop, even if others have used up the total.
+/// The minimum time for each task to stop, even if earlier ones have used up the total.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Tasks are boxed, because the code of their supervision would otherwise be compiled for each of them.
+/// A boxed task, because the code of supervision would otherwise be compiled for each task.
 type Task = BoxFuture<'static, ()>;
 
 struct Part {
@@ -51,7 +51,7 @@ impl Supervisor {
         Self::default()
     }
 
-    /// Returns a token that is cancelled when a task has failed that cannot be restarted.
+    /// Returns a token that is cancelled when a task that cannot be restarted has failed.
     pub fn failed(&self) -> CancellationToken {
         self.failed.clone()
     }
@@ -167,8 +167,8 @@ impl Background {
         });
     }
 
-    /// Starts a task that ends by itself, also when its owner stops, of which it learns by other means: the fewest bytes
-    /// for each of many tasks. A panic is logged and counted.
+    /// Spawns a task that ends by itself, and that must notice by other means when its owner stops. Takes the least
+    /// memory, for very many tasks. A panic is logged and counted.
     pub fn spawn_small(&self, name: &'static str, run: impl Future<Output = ()> + Send + 'static) {
         self.tasks.spawn(AssertUnwindSafe(run).catch_unwind().map(move |ended| {
             if ended.is_err() {
@@ -177,7 +177,7 @@ impl Background {
         }));
     }
 
-    /// Drops all tasks and waits until they are gone, for this long at most.
+    /// Cancels all tasks, and waits until they have ended, for this long at most.
     pub async fn stop(&self, within: Duration) {
         self.stopped.cancel();
         self.tasks.close();
@@ -187,7 +187,7 @@ impl Background {
     }
 }
 
-/// Runs a task to its end. Returns whether its end was requested.
+/// Runs a task to its end. Returns whether the task ended because it was requested to.
 async fn ended_in_order(name: &str, run: Task, shutdown: &CancellationToken) -> bool {
     let panicked = AssertUnwindSafe(run).catch_unwind().await.is_err();
     if !panicked && shutdown.is_cancelled() {

@@ -1,13 +1,14 @@
-//! Times by crontab's five fields.
+//! Crontab entries with five fields, or six with seconds.
 
 use jiff::civil::{Date, DateTime, Time};
 
 use super::dates::{DAYS, MONTHS, named};
 
-/// The furthest that the next time may be: a 29th of February that is a certain day of the week.
+/// The maximum number of years that are searched for the next time: enough for a 29th of February on a certain day of
+/// the week.
 const YEARS: i16 = 40;
 
-/// A crontab entry: minute, hour, day of the month, month, day of the week; and, if there are six, the second.
+/// A crontab entry: minute, hour, day of the month, month, day of the week and, as an optional sixth field, the second.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cron {
     seconds: Vec<i8>,
@@ -16,14 +17,14 @@ pub struct Cron {
     days: Vec<i8>,
     months: Vec<i8>,
     weekdays: Vec<i8>,
-    /// `L`: the last day of the month.
+    /// Whether the last day of the month matches (`L`).
     last_day: bool,
-    /// If both days are restricted, one of them is enough.
+    /// Whether one of the two day fields is enough, as both are restricted.
     either_day: bool,
 }
 
 impl Cron {
-    /// Reads an entry, or one of the words `@hourly`, `@daily`, ...
+    /// Parses an entry, or an alias such as `@hourly` or `@daily`. The error names the invalid field.
     pub fn parse(text: &str) -> Result<Self, String> {
         let text = match text.trim() {
             "@yearly" | "@annually" => "0 0 1 1 *",
@@ -59,7 +60,7 @@ impl Cron {
         })
     }
 
-    /// The first time after this one; nothing if there is none.
+    /// Returns the first matching time after `now`; `None` if there is none within forty years.
     pub fn after(&self, now: DateTime) -> Option<DateTime> {
         let mut date = now.date();
         let last = date.year().saturating_add(YEARS);
@@ -86,7 +87,7 @@ impl Cron {
     }
 }
 
-/// The numbers of a field, sorted.
+/// Parses a field into its matching numbers, sorted. `names` are the names of the numbers from `first` on.
 fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
     let number = |word: &str| -> Result<i8, String> {
         let named = || named(&word.to_lowercase(), names).map(|index| index + first);
@@ -108,7 +109,7 @@ fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<V
         if start <= end {
             all.extend((start..=end).step_by(step));
         } else {
-            // `fri-mon`: over the end of the week.
+            // `fri-mon` wraps around the end of the week.
             all.extend((start..=most).chain(least..=end).step_by(step));
         }
     }
@@ -139,7 +140,7 @@ mod tests {
             ("0 0 * * 7", "2026-11-22T00:00:00"),
             ("0 0 * * fri-sun", "2026-11-22T00:00:00"),
             ("0 0 * jan *", "2027-01-01T00:00:00"),
-            // One of the days is enough when both are named.
+            // One of the day fields is enough if both are restricted.
             ("0 0 13 * mon", "2026-11-23T00:00:00"),
             ("* * * * * 30", "2026-11-21T12:30:30"),
             ("@hourly", "2026-11-21T13:00:00"),

@@ -1,12 +1,13 @@
-//! Points in time as people write them: `5:00pm`, `Monday 17:30`, `2026-11-21T08:00:00`, `11/29/2026 4pm`.
+//! Informal dates and times, such as `5:00pm`, `Monday 17:30`, `2026-11-21T08:00:00` and `11/29/2026 4pm`.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
-/// Words that say nothing.
+/// Words that are ignored.
 const FILLERS: &[&str] = &["at", "on", "of", "and", "the"];
 
-/// Reads a point in local time. What is not said is taken from `today`, and midnight; a day of the week is the
-/// next one, today included. Of `3/4/2026` the month is 3, of `13/4/2026` it is 4.
+/// Parses a date and time in local time; `None` if the text is invalid. A missing date is `today`, a missing time
+/// midnight. A day of the week is the next one, possibly today. `3/4/2026` is the 4th of March, and `13/4/2026` the
+/// 13th of April.
 pub fn parse(text: &str, today: Date) -> Option<DateTime> {
     let mut found = Found::default();
     let lower = text.trim().to_lowercase();
@@ -26,7 +27,7 @@ struct Found {
     day: Option<i8>,
     weekday: Option<Weekday>,
     time: Option<Time>,
-    /// A number that is a day, or an hour once `am` or `pm` follows.
+    /// A number that is a day, unless `am` or `pm` follows: then it is an hour.
     number: Option<i8>,
 }
 
@@ -135,12 +136,12 @@ impl Found {
     }
 }
 
-/// Nothing may be said twice.
+/// Sets a part of the date or time; `None` if it is already set.
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.is_none().then(|| *place = Some(value))
 }
 
-/// A time of the first or second half of the day.
+/// Converts a time of the 12-hour clock to the 24-hour clock.
 fn halved(time: Time, afternoon: bool) -> Option<Time> {
     let hour = match (time.hour(), afternoon) {
         (hour @ 1..=11, true) => hour + 12,
@@ -151,7 +152,7 @@ fn halved(time: Time, afternoon: bool) -> Option<Time> {
     Time::new(hour, time.minute(), time.second(), 0).ok()
 }
 
-/// The place of a name among these, of which three letters are enough.
+/// Returns the index of the name that starts with `word`, which needs at least three letters.
 pub(super) fn named(word: &str, names: &[&str]) -> Option<i8> {
     let is = |name: &&str| word.len() >= 3 && (name.starts_with(word));
     i8::try_from(names.iter().position(is)?).ok()

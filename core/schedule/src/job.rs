@@ -1,4 +1,4 @@
-//! One scheduled job, as the configuration says it.
+//! One scheduled job: its configuration.
 
 use brine_value::{FromValue, Map, Value};
 use jiff::civil::{Date, DateTime};
@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Zoned};
 use super::cron::Cron;
 use super::dates;
 
-/// How times are written where no form is given.
+/// The default format of times in the configuration.
 pub(super) const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
-/// All options of a job: Salt's, and further ones of Brine.
+/// All options of a job: Salt's, and Brine's own.
 const OPTIONS: &[&str] = &[
     "after",
     "args",
@@ -48,96 +48,96 @@ const OPTIONS: &[&str] = &[
     "until",
     "when",
 ];
-/// Any day will do to see whether a text is a time.
+/// An arbitrary day, for checking whether a text is a valid time.
 const SOME_DAY: Date = Date::constant(2026, 1, 1);
 
-/// When a job runs.
+/// The times at which a job runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Timing {
-    /// Again and again: `seconds`, `minutes`, `hours`, `days`, added up.
+    /// At an interval: the sum of `seconds`, `minutes`, `hours` and `days`.
     Every(SignedDuration),
-    /// Once: `once`.
+    /// Once, at the time of `once`.
     Once(DateTime),
-    /// At times as people write them, or names of such in pillar or grains: `when`.
+    /// At the times of `when`: informal times (see [`dates`]), or names of such in pillar or grains.
     When(Vec<String>),
-    /// By a crontab entry: `cron`.
+    /// At the times of a crontab entry, `cron`.
     Cron(Cron),
-    /// Only when it is asked for.
+    /// Only on request.
     Never,
 }
 
-/// Whether the master gets what a job returns.
+/// Whether the master receives the return of a job (`return_job`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReturnJob {
-    /// Yes.
+    /// The master receives and stores it.
     Yes,
-    /// No.
+    /// The master does not receive it.
     No,
-    /// Yes, but it is not kept.
+    /// The master receives it, but does not store it.
     NoCache,
 }
 
-/// A span of time, as people write it.
+/// A time range between two informal times.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {
     start: String,
     end: String,
-    /// What counts is outside of it.
+    /// Whether the range is everything outside of these times.
     pub invert: bool,
 }
 
 /// A scheduled job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Job {
-    /// Its name.
+    /// The name of the job.
     pub name: String,
-    /// The function: of a minion an execution function, of a master a runner function.
+    /// The function: an execution function on a minion, a runner function on a master.
     pub function: String,
-    /// Arguments by position.
+    /// The positional arguments.
     pub args: Vec<Value>,
-    /// Arguments by name.
+    /// The keyword arguments.
     pub kwargs: Map,
-    /// When it runs.
+    /// The times at which it runs.
     pub timing: Timing,
-    /// Whether it runs.
+    /// Whether the job is enabled.
     pub enabled: bool,
-    /// Seconds, from and to, by which it is late at random.
+    /// The minimum and maximum of the random delay, in seconds.
     pub splay: Option<(i64, i64)>,
-    /// When it may run.
+    /// The range in which it may run.
     pub range: Option<Range>,
-    /// When it may not run.
+    /// The range in which it must not run.
     pub skip_during_range: Option<Range>,
-    /// Whether it runs when that time is over.
+    /// Whether a run that was skipped in `skip_during_range` is made up for after the end of the range.
     pub run_after_skip_range: bool,
-    /// When it stops to run.
+    /// The time from which on it no longer runs.
     pub until: Option<String>,
-    /// When it begins to run.
+    /// The time before which it does not run.
     pub after: Option<String>,
-    /// How many of it may run side by side; nothing for any number (`jid_include: False`).
+    /// The maximum number of concurrent runs; `None` for no limit (`jid_include: False`).
     pub max_running: Option<u64>,
-    /// Whether the master gets its return.
+    /// Whether the master receives its return.
     pub return_job: ReturnJob,
-    /// What its return says beside.
+    /// Additional fields of the return.
     pub metadata: Option<Map>,
-    /// Where its return is stored too.
+    /// The returners that also store the return.
     pub returners: Vec<String>,
-    /// The configuration of those.
+    /// The configuration of the returners: `ret_config`.
     pub return_config: Option<String>,
-    /// Options of those.
+    /// Options of the returners: `ret_kwargs`.
     pub return_kwargs: Map,
-    /// Whether it runs at once.
+    /// Whether it also runs at once, when the schedule starts or the job is added.
     pub run_on_start: bool,
-    /// Whether only the time of its next run is reported.
+    /// Whether the job is only logged when it is due, and not run.
     pub dry_run: bool,
-    /// Further times at which it runs.
+    /// Additional times at which it runs.
     pub run_explicit: Vec<DateTime>,
     /// Times at which it does not run.
     pub skip_explicit: Vec<DateTime>,
 }
 
 impl Job {
-    /// A return as it is sent to the master; nothing if it shall not be. The master gives the job its id, unless a
-    /// returner has it (`is_returned`) by its own.
+    /// Returns the return as it is sent to the master; `None` if the master does not receive it. The master assigns a
+    /// job id, unless the return was stored by a returner (`is_returned`): then it keeps the id of the run.
     pub fn outgoing_return(&self, mut load: Map, is_returned: bool) -> Option<Map> {
         let word = match self.return_job {
             ReturnJob::No => return None,
@@ -150,14 +150,14 @@ impl Job {
         Some(load)
     }
 
-    /// Returns the names in a job's configuration that are no option.
+    /// Returns the names in a job's configuration that are not options.
     pub fn unknown_options(config: &Value) -> Vec<String> {
         let names = config.as_map().into_iter().flat_map(Map::keys).map(ToString::to_string);
         // Salt's minion saves schedules with `run`.
         names.filter(|name| !name.starts_with('_') && name != "run" && !OPTIONS.contains(&name.as_str())).collect()
     }
 
-    /// Reads a job.
+    /// Parses the configuration of a job. The error names the invalid option.
     pub fn read(name: &str, config: &Value) -> Result<Self, String> {
         let map =
             config.as_map().ok_or_else(|| format!("expected a mapping of options, got {}", config.type_name()))?;
@@ -203,7 +203,7 @@ impl Job {
         })
     }
 
-    /// What its return says beside, with when that was; as Salt has it.
+    /// Returns the metadata of a return, with Salt's fields for the time of the run: `_TOS`, `_TS` and `_TT`.
     pub fn metadata_at(&self, now: &Zoned) -> Option<Map> {
         let mut metadata = self.metadata.clone()?;
         let utc = now.timestamp().strftime("%Y %B %d %a %H %m").to_string();
@@ -213,7 +213,7 @@ impl Job {
         Some(metadata)
     }
 
-    /// Its returners and those of all jobs (`schedule_returner`), each once.
+    /// Returns the job's returners and those of all jobs (`schedule_returner`), without duplicates.
     pub fn returners_with(&self, of_all: &[String]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for name in self.returners.iter().chain(of_all) {
@@ -224,7 +224,8 @@ impl Job {
         names
     }
 
-    /// What its return names as arguments: those by name are a mapping at the end.
+    /// Returns the `fun_args` of the return: the positional arguments, and the keyword arguments as a mapping at the
+    /// end.
     pub fn fun_args(&self) -> Vec<Value> {
         let mut all = self.args.clone();
         if !self.kwargs.is_empty() {
@@ -235,7 +236,7 @@ impl Job {
 }
 
 impl Range {
-    /// Start and end on this day; nothing if the end is before the start.
+    /// Returns start and end of the range on this day; `None` if the end is not after the start.
     pub(super) fn on(&self, today: Date) -> Option<(DateTime, DateTime)> {
         let (start, end) = (dates::parse(&self.start, today)?, dates::parse(&self.end, today)?);
         (start < end).then_some((start, end))
@@ -313,7 +314,7 @@ fn time(map: &Map, name: &str) -> Result<Option<String>, String> {
     dates::parse(&text, SOME_DAY).map(|_| Some(text)).ok_or(wrong)
 }
 
-/// Times of the form that each of them names.
+/// Parses a list of times, each in the format `time_fmt` of its entry or in the default format.
 fn explicit(map: &Map, name: &str) -> Result<Vec<DateTime>, String> {
     let all: Vec<Value> = option(map, name)?.unwrap_or_default();
     let one = |entry: &Value| {

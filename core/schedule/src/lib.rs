@@ -1,9 +1,9 @@
-//! When scheduled jobs run, as a function of the time, and the runner of the jobs that are due.
+//! The schedule: determines as a function of the time which jobs are due, and runs them.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `job` | what the configuration says of a job |
-//! | `cron`, [`dates`] | times by crontab entries, and as people write them |
+//! | `job` | the configuration of a job |
+//! | `cron`, [`dates`] | crontab entries, and informal dates and times |
 //! | `runner` | running due jobs on a [`Host`]: a minion or a master |
 
 mod cron;
@@ -21,72 +21,72 @@ pub use cron::Cron;
 pub use job::{Job, Range, ReturnJob, Timing};
 pub use runner::{FAILED, Host, RETURN, Run, run, start};
 
-/// Options of the whole schedule beside its jobs.
+/// Options of the whole schedule, which are stored beside its jobs.
 const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];
 
-/// A look that comes later than this after the last has missed what was between them.
+/// The interval after which a poll is late: times between it and the previous poll count as missed.
 const LATE: SignedDuration = SignedDuration::from_secs(60);
 
-/// What a schedule needs to know of its host.
+/// The inputs of a schedule from its host.
 pub struct ScheduleContext<'a> {
-    /// Where further jobs are, in `schedule`, and names for times, in `whens`.
+    /// The pillar: it may contain further jobs in `schedule`, and names of times in `whens`.
     pub pillar: &'a Map,
-    /// Where further names for times are, in `whens`.
+    /// The grains: they may contain names of times in `whens`.
     pub grains: &'a Map,
-    /// How many of a job run now.
+    /// Returns the number of runs in progress of a job, by its name.
     pub running: &'a dyn Fn(&str) -> u64,
 }
 
-/// The jobs of a configuration and of the pillar, and when they run.
+/// The jobs of the configuration and of the pillar, with the state of each.
 pub struct Schedule {
     own: Map,
     jobs: HashMap<String, Known>,
-    /// When it was looked at last.
+    /// The time of the last poll.
     last: Option<DateTime>,
-    /// A random number from one to another.
+    /// Returns a random number between two others, both included.
     random: fn(i64, i64) -> i64,
 }
 
-/// What is remembered of a job.
+/// The state of a job.
 struct Known {
     config: Value,
     job: Result<Job, String>,
-    /// When it runs next, without the splay.
+    /// The time of the next run, without the splay.
     next: Option<DateTime>,
-    /// By how much it is late then.
+    /// The random delay of the next run.
     splay: SignedDuration,
-    /// The last time of `once` or `when` that is done with.
+    /// The last time of `once` or `when` that has been handled.
     past: Option<DateTime>,
-    /// Whether it has still to run at once.
+    /// Whether the run at the start is still due (`run_on_start`).
     at_start: bool,
-    /// Runs once after this time.
+    /// The time after which a skipped run is made up for (`run_after_skip_range`).
     makes_up: Option<DateTime>,
     last_run: Option<DateTime>,
-    /// Why it did not run, and when.
+    /// The reason and the time of the last skipped run.
     skipped: Option<(Skip, DateTime)>,
 }
 
-/// Why a job does not run although it is time.
+/// The reason why a due job does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skip {
-    /// It or the schedule is disabled.
+    /// The job or the schedule is disabled.
     Disabled,
-    /// It is not the time of its `range`.
+    /// The time is outside of `range`.
     NotInRange,
-    /// It is a time at which it shall not run.
+    /// The time is in `skip_during_range`, or in an inverted `range`.
     InSkipRange,
-    /// It is one of the times that were named.
+    /// The time is one of `skip_explicit`.
     Explicit,
     /// `until` has passed.
     UntilPassed,
-    /// `after` has not come.
+    /// `after` has not passed yet.
     AfterNotPassed,
-    /// As many of it run as may.
+    /// The maximum number of concurrent runs is reached.
     MaxRunning,
 }
 
 impl Skip {
-    /// Salt's name for it.
+    /// Returns Salt's name of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Skip::Disabled => "disabled",
@@ -101,22 +101,22 @@ impl Skip {
 }
 
 impl Schedule {
-    /// The schedule of a configuration.
+    /// Creates the schedule of a configuration.
     pub fn new(own: Map) -> Self {
         Schedule { own, jobs: HashMap::new(), last: None, random: |from, to| rand::random_range(from..=to) }
     }
 
-    /// The jobs of the configuration, with the options of the whole schedule.
+    /// Returns the configuration: the jobs, and the options of the whole schedule.
     pub fn own(&self) -> &Map {
         &self.own
     }
 
-    /// The same, to be changed.
+    /// Returns the configuration mutably. Changes take effect at the next poll.
     pub fn own_mut(&mut self) -> &mut Map {
         &mut self.own
     }
 
-    /// Forgets when jobs ran and will run.
+    /// Resets the state of a job, or of all jobs: the times of their last and next run.
     pub fn forget(&mut self, name: Option<&str>) {
         match name {
             Some(name) => _ = self.jobs.remove(name),
@@ -124,14 +124,15 @@ impl Schedule {
         }
     }
 
-    /// The jobs of the pillar and, before those of the same name, of the configuration.
+    /// Returns the jobs of the pillar and of the configuration, which takes precedence, with the options of the
+    /// schedule.
     pub fn all(&self, pillar: &Map) -> Map {
         let mut all = of_pillar(pillar);
         all.extend(self.own.clone());
         all
     }
 
-    /// The same, with what Salt adds to a job once it has looked at it and once it has run.
+    /// As [`Schedule::all`], with the options that Salt adds to a job after it was polled first and has run.
     pub fn shown(&self, pillar: &Map) -> Map {
         let mut all = self.all(pillar);
         for (name, config) in &mut all {
@@ -148,8 +149,8 @@ impl Schedule {
         all
     }
 
-    /// A job that shall run now because somebody asks for it; nothing if there is none, what is wrong with it if
-    /// it cannot run.
+    /// Returns a job that is to run now on request; `None` if there is no job of this name. The inner error is the
+    /// reason why the job cannot run.
     pub fn asked_for(&self, name: &str, around: &ScheduleContext<'_>) -> Option<Result<Job, String>> {
         let all = self.all(around.pillar);
         let config = all.get(name).filter(|_| Self::is_job(name))?;
@@ -159,18 +160,18 @@ impl Schedule {
         }))
     }
 
-    /// Whether this is the name of a job, not of an option of the whole schedule.
+    /// Whether this is the name of a job, and not of an option of the whole schedule.
     pub fn is_job(name: &str) -> bool {
         !OF_ALL.contains(&name)
     }
 
-    /// When a job runs next, with its splay.
+    /// Returns the time of a job's next run, including its splay.
     pub fn next_time(&self, name: &str) -> Option<DateTime> {
         let known = self.jobs.get(name)?;
         known.next?.checked_add(known.splay).ok()
     }
 
-    /// What is known of a job beside its configuration, by Salt's names.
+    /// Returns the state of a job as Salt's fields: `_next_fire_time`, `_last_run`, `_skipped`, ...
     pub fn status(&self, name: &str) -> Map {
         let Some(known) = self.jobs.get(name) else { return Map::new() };
         let text = |time: DateTime| Value::from(time.strftime(job::TIME_FORM).to_string());
@@ -189,7 +190,7 @@ impl Schedule {
         status
     }
 
-    /// The jobs that are to run now; `tick` is the time until this is asked again.
+    /// Returns the jobs that are to run now; `tick` is the time until the next call.
     pub fn turn(&mut self, now: DateTime, tick: SignedDuration, around: &ScheduleContext<'_>) -> Vec<Job> {
         let all = self.all(around.pillar);
         self.jobs.retain(|name, _| all.contains_key(name.as_str()));
@@ -197,7 +198,7 @@ impl Schedule {
         let skip_function = all.get("skip_function").and_then(Value::as_str);
         let last = self.last.replace(now);
         if last.is_some_and(|last| now < last) {
-            // The clock was set back: nothing waits until it is as late again.
+            // The clock was set back: otherwise, no job would run until it reaches the planned time again.
             self.jobs.values_mut().for_each(|known| known.next = None);
         }
         let mut due = Vec::new();
@@ -237,7 +238,7 @@ impl Schedule {
                 known.last_run = Some(now);
             }
             let again = matches!(job.timing, Timing::Every(_));
-            // A job that waits for its range is due until then.
+            // A job outside of its range stays due until the range begins.
             if if again { skip != Some(Skip::NotInRange) } else { is_due } {
                 known.past = known.next.take();
                 turn.plan(known, &job);
@@ -271,7 +272,7 @@ impl Known {
         }
     }
 
-    /// Takes up another configuration. If it runs at other times now, it begins anew.
+    /// Applies a changed configuration. If the times of the job differ, its state is reset.
     fn change(&mut self, name: &str, config: &Value, all: &Map) {
         let fresh = Known::new(name, config, all);
         match (&self.job, &fresh.job) {
@@ -287,7 +288,7 @@ impl Known {
 fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
     let mut job = Job::read(name, config);
     if let Ok(job) = &mut job {
-        // What holds for all jobs that do not say.
+        // The defaults for jobs without their own value.
         if let (None, Some(value)) = (&job.skip_during_range, all.get("skip_during_range").filter(|v| v.is_truthy())) {
             job.skip_during_range = Some(job::range("skip_during_range", value)?);
         }
@@ -298,7 +299,7 @@ fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
     job.inspect_err(|error| tracing::error!("scheduled job '{name}': {error}; it is left out"))
 }
 
-/// One look at the schedule.
+/// One poll of the schedule.
 struct Poll<'a> {
     now: DateTime,
     last: Option<DateTime>,
@@ -308,7 +309,7 @@ struct Poll<'a> {
 }
 
 impl Poll<'_> {
-    /// Finds the next time of a job that has none.
+    /// Determines the next time of a job that has none, and its random delay.
     fn plan(&self, known: &mut Known, job: &Job) {
         if known.next.is_none() {
             known.next = self.next(known, job);
@@ -317,14 +318,14 @@ impl Poll<'_> {
         }
     }
 
-    /// Whether the next time of a job has come.
+    /// Whether the next time of a job has come. Skips a missed time of `once` and `when`.
     fn is_due(&self, known: &mut Known, job: &Job) -> bool {
         self.plan(known, job);
         let Some(at) = known.next.and_then(|next| next.checked_add(known.splay).ok()) else { return false };
         match job.timing {
             Timing::Every(_) | Timing::Cron(_) => seconds(at) <= seconds(self.now),
             Timing::Once(_) | Timing::When(_) if at <= self.now && !self.is_just(at) => {
-                // Missed.
+                // The time was missed.
                 known.past = known.next.take();
                 self.plan(known, job);
                 let next = known.next.and_then(|next| next.checked_add(known.splay).ok());
@@ -335,13 +336,13 @@ impl Poll<'_> {
         }
     }
 
-    /// Whether a job runs now beside its own times.
+    /// Whether a job runs now in addition to its own times.
     fn is_extra(&self, known: &mut Known, job: &Job) -> bool {
         let makes_up = known.makes_up.take_if(|after| *after < self.now).is_some();
         makes_up || job.run_explicit.iter().any(|time| self.is_just(*time))
     }
 
-    /// Whether this is the look at which something of this time is done: the first after it, unless that is late.
+    /// Whether this is the first poll after a time, and not a late one.
     fn is_just(&self, time: DateTime) -> bool {
         let on_time = |last: &DateTime| *last <= self.now && self.now.duration_since(*last) <= LATE.max(self.tick);
         time <= self.now
@@ -353,7 +354,7 @@ impl Poll<'_> {
 
     fn next(&self, known: &Known, job: &Job) -> Option<DateTime> {
         let now = self.now;
-        // One that is just over has not been seen at the last look.
+        // A time that has just passed was still ahead at the last poll.
         let is_ahead = |time: &DateTime| (*time > now || self.is_just(*time)) && Some(*time) != known.past;
         match &job.timing {
             Timing::Every(interval) => now.checked_add(*interval).ok(),
@@ -367,14 +368,14 @@ impl Poll<'_> {
         }
     }
 
-    /// A time as people write it, or one that has a name in pillar or grains.
+    /// Parses an informal time, or resolves its name in pillar or grains.
     fn named(&self, text: &str, day: jiff::civil::Date) -> Option<DateTime> {
         let whens = |map: &Map| map.get("whens").and_then(|whens| whens.get(text)).map(ToString::to_string);
         let text = whens(self.around.pillar).or_else(|| whens(self.around.grains)).unwrap_or_else(|| text.to_owned());
         dates::parse(&text, day)
     }
 
-    /// Why a job that is due does not run.
+    /// Returns the reason why a due job does not run, if any.
     fn skip(&self, known: &mut Known, job: &Job) -> Option<Skip> {
         let (now, today) = (self.now, self.now.date());
         if let Some(range) = &job.range {
@@ -403,7 +404,7 @@ impl Poll<'_> {
     }
 }
 
-/// Without parts of a second: a look that comes a little early is not put off to the next.
+/// Truncates a time to seconds, so that a poll that is slightly early does not defer a job to the next one.
 fn seconds(time: DateTime) -> DateTime {
     time.with().subsec_nanosecond(0).build().unwrap_or(time)
 }

@@ -1,4 +1,4 @@
-//! Runs due jobs, on a minion or a master: what both do with a job, from its start to the event with its return.
+//! Runs due jobs on a minion or a master, from their start to the event with their return.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ pub const RETURN: &str = "__schedule_return";
 /// The retcode of a job that failed.
 pub const FAILED: i64 = 254;
 
-/// The daemon that a schedule runs in.
+/// The daemon that runs a schedule.
 pub trait Host: Send + Sync + Sized + 'static {
     /// Returns the local time.
     fn now(&self) -> Zoned;
 
-    /// Calls a function with the schedule, and with the data of the daemon that it needs.
+    /// Calls a function with the schedule and its inputs from the daemon.
     fn with_schedule<T>(&self, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T;
 
-    /// Starts a job. When this returns, the job counts as running in [`ScheduleContext`], until the future ends. The future
-    /// returns the event of the job's return, as [`Run::complete`] does.
+    /// Starts a job. The job counts as running in [`ScheduleContext`] from the return of this function to the end of
+    /// the future. The future returns the event of the job's return, as [`Run::complete`] does.
     ///
     /// # Errors
     ///
@@ -33,7 +33,7 @@ pub trait Host: Send + Sync + Sized + 'static {
     /// Publishes the event of a return with the tag [`RETURN`].
     fn publish(&self, event: Map) -> impl Future<Output = ()> + Send;
 
-    /// Runs a task that ends with the daemon.
+    /// Spawns a task that ends with the daemon.
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static);
 }
 
@@ -42,13 +42,14 @@ pub trait Host: Send + Sync + Sized + 'static {
 pub struct Run {
     /// The job.
     pub job: Job,
-    /// Its job id.
+    /// The job id of the run.
     pub jid: Jid,
 }
 
 impl Run {
-    /// Completes the return of the function: adds the fields of a scheduled job, stores it with the job's returners
-    /// and those of the option `schedule_returner` if the function succeeded, and returns the event to publish, if any.
+    /// Completes the return of the function: adds the fields of a scheduled job. If the function succeeded, passes it
+    /// to `store` for the job's returners and those of the option `schedule_returner`. Returns the event to publish, if
+    /// any.
     pub fn complete(
         &self,
         mut load: Map,
@@ -58,7 +59,7 @@ impl Run {
     ) -> Option<Map> {
         let job = &self.job;
         let success = load.get("success").is_some_and(Value::is_truthy);
-        // The master chooses the outputter of a job that it published.
+        // The outputter is removed, as the master selects it for the jobs that it publishes.
         load.shift_remove("out");
         load.insert("fun_args".into(), job.fun_args().into());
         load.insert("schedule".into(), job.name.as_str().into());
@@ -133,13 +134,13 @@ mod tests {
 
     use super::*;
 
-    /// A job that runs until its result is set.
+    /// A running job, which ends when its result is set.
     struct Running {
         run: Run,
         end: oneshot::Sender<Result<Option<Map>, String>>,
     }
 
-    /// A daemon with a virtual clock, whose jobs end when the test says so.
+    /// A daemon with a virtual clock, whose jobs end when the test sets their result.
     struct Daemon {
         now: Mutex<Zoned>,
         schedule: Mutex<Schedule>,
@@ -189,7 +190,7 @@ mod tests {
         }
     }
 
-    /// A daemon with the receivers of its events and of the ends of its tasks.
+    /// A daemon, with the receivers of its events and of the ends of its tasks.
     struct Fixture {
         daemon: Arc<Daemon>,
         published: mpsc::UnboundedReceiver<Map>,
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(trial.at("12:00:02"), ["any"]);
         assert_eq!(trial.end(Ok(None)).await, None);
         assert_eq!(trial.at("12:00:03"), ["one", "any"]);
-        // A job that fails to run does not count, either.
+        // A failed job no longer counts as running, either.
         assert_eq!(trial.end(Err("no thread".into())).await, None);
         assert_eq!(trial.at("12:00:04"), ["two", "any"]);
     }
@@ -306,7 +307,7 @@ mod tests {
             (map! {"return_job" => false}, true, None, &[]),
             (map! {"returner" => "redis"}, true, Some("1"), &["redis"]),
             (map! {"returner" => "redis", "return_job" => false}, true, None, &["redis"]),
-            // Only what succeeded is stored.
+            // Only a successful return is stored.
             (map! {"returner" => "redis"}, false, Some("1"), &[]),
         ] {
             let mut options = map! {"function" => "f"};

@@ -2,7 +2,7 @@ use brine_value::{list, map};
 
 use super::*;
 
-/// A schedule that is looked at every second, and what runs of it.
+/// A schedule that is polled every second, with its inputs.
 struct Fixture {
     schedule: Schedule,
     pillar: Map,
@@ -16,7 +16,7 @@ impl Fixture {
         Fixture { schedule, pillar: map! {}, grains: map! {}, running: 0 }
     }
 
-    /// A schedule of one job `j` that runs `test.ping`.
+    /// Creates a schedule of one job `j`, which runs `test.ping`.
     fn of(mut options: Map) -> Self {
         options.insert("function".into(), "test.ping".into());
         Fixture::new(map! {"j" => options})
@@ -29,7 +29,7 @@ impl Fixture {
         due.into_iter().map(|job| format!("{} {}", job.name, job.function)).collect()
     }
 
-    /// At which of these times, all of one day unless they say, something runs.
+    /// Returns those of these times at which a job runs. Times without a date are on one day.
     fn runs(&mut self, times: &[&str]) -> Vec<String> {
         let whole = |time: &str| if time.contains('T') { time.to_owned() } else { format!("2026-11-21T{time}") };
         let due = times.iter().filter(|time| !self.turn(&whole(time)).is_empty());
@@ -65,7 +65,7 @@ fn times_of_the_day_and_of_the_week() {
         (list!["5:00pm", "18:00"], vec!["17:00:00.5", "18:00:00.2", "2026-11-22T17:00:00", "2026-11-23T17:00:00"]),
         (list!["Monday 5:00pm"], vec!["2026-11-23T17:00:00"]),
         ("2026-11-21T18:00:00".into(), vec!["18:00:00.2"]),
-        // Of the pillar, and of the grains.
+        // Names of times in the pillar, and in the grains.
         ("tea".into(), vec!["17:00:00.5", "2026-11-22T17:00:00", "2026-11-23T17:00:00"]),
         ("dinner".into(), vec!["18:00:00.2"]),
     ] {
@@ -74,7 +74,7 @@ fn times_of_the_day_and_of_the_week() {
         trial.grains = map! {"whens" => map! {"dinner" => "6pm"}};
         assert_eq!(trial.runs(&day), expected, "{when}");
     }
-    // What was missed is over.
+    // A missed time is skipped.
     let mut trial = Fixture::of(map! {"when" => "5:00pm"});
     assert!(trial.runs(&["16:00:00", "17:30:00"]).is_empty());
     assert_eq!(trial.next(), "2026-11-22T17:00:00");
@@ -92,7 +92,7 @@ fn once_is_once_and_cron_comes_again() {
 
 #[test]
 fn a_splay_makes_it_late() {
-    // The most of it is drawn here.
+    // The random delay is always the maximum here.
     let mut often = Fixture::of(map! {"seconds" => 10, "splay" => 3, "run_on_start" => false});
     let times = ["12:00:00", "12:00:10", "12:00:12", "12:00:13", "12:00:14", "12:00:23", "12:00:26"];
     assert_eq!(often.runs(&times), ["12:00:13", "12:00:26"]);
@@ -209,7 +209,7 @@ fn a_change_that_leaves_the_times_alone_does_not_begin_anew() {
 fn looks_that_come_late_miss_nothing_and_a_clock_that_is_set_back_holds_up_nothing() {
     let mut when = Fixture::of(map! {"when" => "5pm"});
     assert_eq!(when.runs(&["16:59:58", "16:59:59.9", "17:00:05.5", "17:00:06.5"]), ["17:00:05.5"]);
-    // Two looks within one tick.
+    // Two polls within one tick.
     let mut extra = Fixture::of(map! {"when" => "5am", "run_explicit" => list!["2026-11-21T17:00:00"]});
     assert_eq!(extra.runs(&["16:59:59", "17:00:00.1", "17:00:00.9"]), ["17:00:00.1"]);
     for (timing, value) in [("seconds", Value::from(5)), ("cron", "* * * * * */5".into())] {

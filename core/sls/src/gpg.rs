@@ -18,7 +18,7 @@ use regex::bytes::{Captures, Regex};
 static SEALED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?s)-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----").ok());
 
-/// The reason why a message is not decrypted.
+/// The error of decrypting a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpgError {
     /// `gpg` is not installed.
@@ -45,7 +45,7 @@ pub struct Gpg {
     keydir: PathBuf,
     /// Whether a message that cannot be decrypted is an error; it is left encrypted otherwise.
     must_succeed: bool,
-    /// How long a decrypted message is cached, if at all. It is never written to disk.
+    /// The time for which plaintext is cached in memory; `None` disables the cache. Plaintext is never written to disk.
     keep: Option<Duration>,
     opened: Mutex<HashMap<Vec<u8>, Opened>>,
 }
@@ -71,7 +71,7 @@ impl Gpg {
         }
     }
 
-    /// Whether a value has a PGP message, at any depth.
+    /// Whether a value contains a PGP message, at any depth.
     pub(crate) fn is_sealed(value: &Value) -> bool {
         match value {
             Value::Map(map) => map.values().any(Self::is_sealed),
@@ -96,7 +96,8 @@ impl Gpg {
         }
     }
 
-    /// Returns the text with its PGP messages decrypted, or `None` if it has none.
+    /// Returns the text with its PGP messages decrypted and without trailing newlines; `None` if it contains no
+    /// message.
     fn open_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
         let Some(sealed) = SEALED.as_ref().filter(|sealed| sealed.is_match(text)) else { return Ok(None) };
         let mut failed = None;
@@ -117,7 +118,7 @@ impl Gpg {
     }
 
     fn open_one(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
-        // On one line of YAML, newlines are escaped.
+        // A message on one line of YAML has escaped newlines.
         let sealed = match std::str::from_utf8(sealed) {
             Ok(text) => text.replace("\\n", "\n").into_bytes(),
             Err(_) => sealed.to_vec(),

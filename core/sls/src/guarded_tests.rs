@@ -52,7 +52,7 @@ fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static
     let (text, words) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
     let located = sls.parse_guarded(&text, &words).map_err(|error| error.message())?;
     let value = words.resolve(located.value)?;
-    // No placeholder is left, whatever its text is.
+    // No placeholder is left, regardless of its text.
     assert!(!words.touches(&value.to_string()), "{value}");
     Ok(value)
 }
@@ -179,7 +179,7 @@ fn text_that_would_change_the_structure_is_refused() {
             "match: {{ show_full_context()['data']['id'] }}",
             "{% load_yaml as x %}\nid: {{ data.id }}\n{% endload %}match: {{ x.id }}",
         ] {
-            // JSON without its quotes is harmless unless it had to escape something with letters.
+            // JSON escapes these characters with letters, so that the text is harmless even without its quotes.
             if source.contains("| json |") && id.contains(['\0', '\t']) {
                 continue;
             }
@@ -230,7 +230,7 @@ fn an_encoder_in_the_wrong_place_gives_no_structure() {
     // Inside the quotes it is text.
     assert_eq!(render("a: echo {{ data.id | json }}", map! {"id" => "x"}), Ok(map! {"a" => "echo \"x\""}.into()));
     assert_eq!(render("a: |\n  {{ data | json }}\n", map! {"id" => "x"}), Ok(map! {"a" => "{\"id\": \"x\"}\n"}.into()));
-    // A comment gets no structure.
+    // Text in a comment does not become structure.
     assert_eq!(render("# {{ data.id }}\na: 1", map! {"id" => "x\nb: 2"}), Ok(map! {"a" => 1}.into()));
 }
 

@@ -2,10 +2,10 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | [`render`] | the renderers of a source, one after the other |
+//! | [`render`] | the render pipe: the renderers of a source, in order |
 //! | [`compile`] | the compiler: rendered data to ordered low chunks |
 //! | [`top`] | top files |
-//! | [`master_tops`] | assignments beside top files |
+//! | [`master_tops`] | the SLS files that `master_tops` modules assign in addition to top files |
 //! | [`pillar`] | a minion's pillar, merged from SLS files and external sources |
 //! | [`gpg`] | values that are encrypted with PGP |
 

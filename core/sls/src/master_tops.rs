@@ -1,5 +1,5 @@
-//! `master_tops`: the SLS files that modules assign to a minion beside the top file. The master answers its minions; a
-//! minion that works with its own files asks its own modules.
+//! `master_tops`: the SLS files that modules assign to a minion in addition to the top file. The master evaluates them
+//! for its minions; a minion with local files (`file_client: local`) evaluates its own modules.
 
 use brine_config::opts::shared;
 use brine_function::{Args, CallError};
@@ -7,8 +7,8 @@ use brine_jinja::{CustomCall, Host, Role};
 use brine_text::shell;
 use brine_value::{Map, Value, map};
 
-/// Returns the lists of SLS files by environment that the modules of the option `master_tops` assign to a minion: the
-/// mapping is its options, with its `id` and `grains`.
+/// Returns the lists of SLS files by environment that the modules of the option `master_tops` assign to a minion.
+/// `minion` are its options, with its `id` and `grains`.
 ///
 /// As in Salt, a module that fails is logged and assigns nothing.
 pub fn assigned(opts: &Map, minion: &Map, functions: &Host) -> Map {
@@ -35,7 +35,7 @@ pub fn assigned(opts: &Map, minion: &Map, functions: &Host) -> Map {
     all
 }
 
-/// Calls `top` of people's own module of this name, if there is one.
+/// Calls `top` of the custom module of this name, if there is one.
 fn custom(name: &str, minion: &Map, functions: &Host) -> Option<Result<Value, CallError>> {
     let args = || {
         let grains = minion.get("grains").cloned().unwrap_or_else(Value::map);
@@ -44,8 +44,8 @@ fn custom(name: &str, minion: &Map, functions: &Host) -> Option<Result<Value, Ca
     functions.custom(&CustomCall { kind: "tops", function: &format!("{name}.top"), args: &args, opts: Map::new() })
 }
 
-/// Runs a command with the minion's id as its last argument. Its output is YAML with `classes`, a list of SLS files or a
-/// mapping whose keys they are, and `environment`.
+/// Runs a command with the minion's id as its last argument. Its output is YAML with `classes`, the SLS files as a list
+/// or as the keys of a mapping, and `environment` (default: `base`).
 fn external_nodes(command: &Value, minion: &Map, functions: &Host) -> Result<Value, CallError> {
     let Some(id) = minion.get("id").map(ToString::to_string) else { return Ok(Value::Nil) };
     let run = functions.name_of(Role::Run).ok_or_else(|| CallError::execution("commands are not available here"))?;

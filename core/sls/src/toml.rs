@@ -3,7 +3,7 @@
 use brine_value::{Map, Value};
 use toml::Value as Toml;
 
-/// Parses TOML. An error has the message and the line.
+/// Parses TOML. An error is the message and its line, from 1.
 pub fn load(text: &str) -> Result<Value, (String, usize)> {
     let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(1, |span| text.get(..span.start).unwrap_or(text).matches('\n').count() + 1);

@@ -1,4 +1,4 @@
-//! Access to the host: files, child processes and packets that wake other hosts.
+//! Access to the host: files, child processes, and Wake-on-LAN.
 //!
 //! | module | owns |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Spawns children without racing scripts that are still being written (ETXTBSY).
 //!
-//! Between fork and exec a child holds all open files of its parent. A script that another thread is writing at that
-//! moment is then open for writing in the child, and the system refuses to execute such a file: "Text file busy". So no
-//! process is spawned while such a file is written.
+//! Between fork and exec, a child holds all open files of its parent. A script that another thread is writing at that
+//! moment is then open for writing in the child, and the kernel refuses to execute it: "Text file busy". So no process
+//! is spawned while such a file is written.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
@@ -15,12 +15,12 @@ use parking_lot::RwLock;
 
 use crate::metrics;
 
-/// How long a write waits for processes that are being spawned.
+/// The time for which a write waits for processes that are being spawned.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 static STARTING: RwLock<()> = RwLock::new(());
 
-/// Returns the path of an executable: a name with a `/` is its path, others are searched in `PATH`.
+/// Returns the path of an executable. A name that contains a `/` is its path; others are searched in `PATH`.
 pub fn find(name: &Path) -> Option<PathBuf> {
     find_in(name, &std::env::var_os("PATH").unwrap_or_default())
 }
@@ -42,20 +42,20 @@ pub fn start(command: &mut Command) -> io::Result<Child> {
     command.spawn()
 }
 
-/// The maximum output kept in memory, in bytes.
+/// The maximum size of output kept in memory, in bytes.
 const OUTPUT_LIMIT: usize = 16 << 20;
 
 /// Runs a process to its end and returns its output.
 ///
 /// # Errors
 ///
-/// If it cannot be spawned, or writes more than 16 MiB to its standard output: then it is killed. Standard error is
-/// truncated.
+/// The process cannot be spawned, or it writes more than 16 MiB to its standard output: then it is killed. Standard
+/// error is truncated.
 pub fn output(command: &mut Command) -> io::Result<Output> {
     output_with(command, &[], OUTPUT_LIMIT)
 }
 
-/// As [`output`], with this standard input unless it is empty.
+/// As [`output`], with `input` as standard input.
 pub fn output_of(command: &mut Command, input: &[u8]) -> io::Result<Output> {
     output_with(command.stdin(Stdio::piped()), input, OUTPUT_LIMIT)
 }
@@ -69,7 +69,7 @@ fn output_with(command: &mut Command, input: &[u8], limit: usize) -> io::Result<
         let stderr = scope.spawn(move || bounded(stderr, limit, true));
         let stdout = bounded(stdout, limit, false);
         if !matches!(stdout, Ok((_, false))) {
-            // It may have exited just now.
+            // The process may have exited just now.
             _ = child.kill();
         }
         let stderr = stderr.join().unwrap_or_else(|_| Err(io::Error::other("reading standard error failed")));
@@ -100,9 +100,9 @@ fn bounded(pipe: Option<impl Read>, limit: usize, to_end: bool) -> io::Result<(V
     Ok((kept, is_cut))
 }
 
-/// Writes a file that will be executed.
+/// Calls `write`, which writes a file that will be executed, while no process is being spawned.
 pub fn write_program<T>(write: impl FnOnce() -> T) -> T {
-    // A process that hangs in exec, on an unreachable network file system, must not block all others.
+    // A process that hangs in exec, as on an unreachable network file system, must not block all writers.
     let alone = STARTING.try_write_for(TIMEOUT);
     if alone.is_none() {
         tracing::warn!(

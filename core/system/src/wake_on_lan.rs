@@ -1,28 +1,28 @@
-//! Wake-on-LAN: magic packets, which wake hosts.
+//! Wake-on-LAN: magic packets, which power on hosts.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 
-/// Why a packet was not sent.
+/// The reason why a packet was not sent.
 #[derive(Debug, thiserror::Error)]
 pub enum WakeError {
-    /// The MAC address is none.
+    /// The MAC address is invalid.
     #[error("MAC address '{0}' is invalid: expected a form such as 08:00:27:13:69:77")]
     Mac(String),
-    /// The broadcast address is none.
+    /// The broadcast address is invalid.
     #[error("broadcast address '{0}' is invalid: expected one such as 192.168.1.255")]
     Broadcast(String),
-    /// The network refused the packet.
+    /// Sending the packet failed.
     #[error("sending the packet to {to} failed: {error}")]
     Network {
-        /// Address and port.
+        /// The address and port.
         to: String,
-        /// The reason.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
 
-/// Sends the magic packet: six bytes of ones, and sixteen times the address.
+/// Broadcasts the magic packet of a MAC address: six bytes `0xff`, then the address sixteen times.
 pub fn wake(mac: &str, bcast: &str, port: u16) -> Result<(), WakeError> {
     let octets = octets(mac).ok_or_else(|| WakeError::Mac(mac.to_owned()))?;
     let address: Ipv4Addr = bcast.parse().map_err(|_| WakeError::Broadcast(bcast.to_owned()))?;
@@ -41,7 +41,7 @@ fn packet(octets: [u8; 6]) -> Vec<u8> {
     packet
 }
 
-/// Parses a MAC address of twelve digits, with or without one separator between the pairs.
+/// Parses a MAC address of twelve hexadecimal digits, with or without a separator between the pairs.
 pub fn octets(mac: &str) -> Option<[u8; 6]> {
     let bytes = mac.as_bytes();
     let digits: Vec<u8> = match bytes.len() {

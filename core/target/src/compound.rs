@@ -19,14 +19,14 @@ pub(super) enum Expression {
     Any(Vec<Expression>),
 }
 
-/// A term, and the word of a compound target that it was.
+/// A term and, in a compound target, the word it was parsed from.
 #[derive(Debug, Clone)]
 pub(super) struct Term {
     pub matcher: Matcher,
     pub word: Option<Box<Word>>,
 }
 
-/// A word of a compound target, as a matcher of people's own gets it.
+/// A word of a compound target, in the form that custom matchers receive.
 #[derive(Debug, Clone)]
 pub(super) struct Word {
     kind: TargetKind,
@@ -50,7 +50,7 @@ impl Expression {
         Parser { words: &words, at: 0, depth: 0 }.whole()
     }
 
-    /// Disables wildcards in pillar values.
+    /// Disables wildcards in the values of pillar lookups.
     pub fn compare_pillar_exactly(&mut self) {
         match self {
             Expression::Term(Term { matcher: Matcher::Pillar(lookup), .. }) => lookup.compare_exactly(),
@@ -137,11 +137,11 @@ fn expand<'a>(
     Ok(())
 }
 
-/// Returns the words of a compound target or of a nodegroup with all nodegroups expanded, for those that do not know
-/// them.
+/// Returns the words of a compound target or of a nodegroup with all nodegroups expanded, for recipients that do not
+/// know the nodegroups.
 ///
 /// # Errors
-/// A nodegroup is unknown or contains itself, or the words are too many.
+/// A nodegroup is unknown or contains itself, or there are too many words.
 pub fn without_nodegroups(words: &[&str], nodegroups: &Map) -> Result<Vec<String>, TargetError> {
     let mut expanded = Vec::new();
     expand(words, nodegroups, &mut Vec::new(), &mut expanded)?;

@@ -103,7 +103,7 @@ impl FromStr for TargetKind {
     }
 }
 
-/// Why a target expression is invalid.
+/// The error of an invalid target expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// The target type is unknown.
@@ -154,7 +154,7 @@ pub enum TargetError {
     Unsupported(String),
 }
 
-/// The known facts about one minion.
+/// The known facts about a minion.
 pub trait Facts {
     /// Returns the minion id.
     fn id(&self) -> &str;
@@ -162,8 +162,8 @@ pub trait Facts {
     fn grains(&self) -> Option<&Map>;
     /// Returns the pillar, or `None` if it is unknown.
     fn pillar(&self) -> Option<&Map>;
-    /// Matches a target, or a term of a compound one, by a matcher of people's own; `None` if there is none for the type,
-    /// such as `grain`. The result of a matcher that fails is unknown.
+    /// Matches a target, or a term of a compound one, by a custom matcher; `None` if there is no custom matcher for the
+    /// type, such as `grain`. The result of a matcher that fails is [`Match::Unknown`].
     fn own_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<Match> {
         None
     }
@@ -199,7 +199,7 @@ impl Target {
     /// has none.
     ///
     /// # Errors
-    /// If the expression is invalid: it selects no minion. Salt then reports only that no minion matched.
+    /// The expression is invalid. Salt does not return an error then, but only reports that no minion matched.
     pub fn parse(
         kind: TargetKind,
         expression: impl Into<Value>,
@@ -261,13 +261,13 @@ impl Target {
         self.expression.check(facts)
     }
 
-    /// Whether the minion is certainly selected: for a minion about itself.
+    /// Whether the minion is certainly selected. For a minion that matches itself.
     pub fn matches(&self, facts: &impl Facts) -> bool {
         self.check(facts) == Match::Yes
     }
 
-    /// Whether the minion may be selected: for a master, which then awaits a return from minions whose grains are not
-    /// cached, as Salt does.
+    /// Whether the minion may be selected. For a master: as in Salt, it expects returns of minions whose grains are not
+    /// cached.
     pub fn may_match(&self, facts: &impl Facts) -> bool {
         self.check(facts) != Match::No
     }

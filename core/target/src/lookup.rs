@@ -22,7 +22,7 @@ pub(super) enum Comparison {
 #[derive(Debug, Clone)]
 pub(super) struct Lookup {
     words: Vec<String>,
-    /// For each word: the text from there to the end, as a potential key or pattern.
+    /// For each word: the text from it to the end, as a possible key or pattern.
     ends: Vec<End>,
 }
 
@@ -37,7 +37,7 @@ enum Pattern {
     Text(String),
     Glob(Glob),
     Regex(Pcre),
-    /// A fragment of a regular expression, which is complete only with a shorter path.
+    /// Matches nothing: the text is a fragment of a regular expression that is complete only with a shorter path.
     Never,
 }
 
@@ -53,7 +53,7 @@ impl Lookup {
         let mut wrong = None;
         let end = |from: usize| {
             let text = words[from..].join(delimiter);
-            // The whole text contains at least one key: it is not itself a pattern.
+            // The whole text contains at least one key, so it is not a pattern as a whole.
             let pattern = if from == 0 { Ok(Pattern::Never) } else { Pattern::new(&text.to_lowercase(), comparison) };
             let pattern = pattern.unwrap_or_else(|error| {
                 wrong.get_or_insert(error);
@@ -79,7 +79,7 @@ impl Lookup {
         self.walk(data, 0)
     }
 
-    /// Whether the words from `from` lead from this mapping to a match of the rest.
+    /// Whether the words from `from` on are a path in this mapping to a value that the remaining words match.
     fn walk(&self, data: &Map, from: usize) -> bool {
         (from + 1..self.words.len()).rev().any(|end| {
             if end == from + 1 && self.words[from] == "*" {
@@ -96,8 +96,8 @@ impl Lookup {
         })
     }
 
-    /// Whether a mapping on the path matches the words from `from`: one of its keys does, or leads to a match. A
-    /// leading `*` matches any key.
+    /// Whether a mapping on the path matches the words from `from` on: they match one of its keys, or lead to a match
+    /// in it. A leading `*` matches any key.
     fn in_map(&self, data: &Map, from: usize) -> bool {
         let any_key = self.words[from] == "*" && from + 1 < self.words.len();
         let from = if any_key { from + 1 } else { from };
@@ -125,7 +125,7 @@ impl Lookup {
     }
 }
 
-/// The maximum number of words, beyond the depth of real data. Each `*` doubles the number of paths.
+/// The maximum number of words, far above the depth of real data. Each `*` doubles the number of paths.
 const MAX_WORDS: usize = 32;
 
 impl Pattern {
@@ -133,7 +133,7 @@ impl Pattern {
         match comparison {
             Comparison::Exact => Ok(Pattern::Text(text.to_owned())),
             Comparison::Glob => Ok(Glob::new(text).map_or_else(|_| Pattern::Text(text.to_owned()), Pattern::Glob)),
-            // Requires only that the key exists.
+            // `*` only requires that the key exists.
             Comparison::Pcre if text == "*" => Ok(Pattern::Never),
             Comparison::Pcre => Pcre::parse(text).map(Pattern::Regex),
         }

@@ -24,12 +24,12 @@ impl Pcre {
 
     /// Whether the expression matches at the start of the text.
     pub fn is_match(&self, text: &str) -> bool {
-        // The leftmost match is found, so one at the start wins. A search beyond the limits is no match.
+        // The leftmost match is found, so a match at the start is found first. Exceeding the limits counts as no match.
         matches!(self.0.find(text), Ok(Some(found)) if found.start() == 0)
     }
 }
 
-/// Returns whether an expression is a text itself, or a glob or a regular expression for all of it: Salt's `expr_match`.
+/// Whether an expression equals a text, or matches all of it as a glob or a regular expression: Salt's `expr_match`.
 pub fn matches_expression(expression: &str, text: &str) -> bool {
     expression == text
         || fnmatch(expression, text)

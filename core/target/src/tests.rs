@@ -4,7 +4,7 @@ use brine_value::{list, map};
 
 use super::*;
 
-/// A minion's facts for its own matchers.
+/// A minion with its facts, and custom matchers.
 struct Minion {
     id: &'static str,
     grains: Option<Map>,
@@ -456,7 +456,7 @@ fn own_matchers_decide_about_terms_of_their_type() {
         ("web* and not G=@rack=7", false),
         ("G@rack=7", false),
         ("G=@rack=8 or web1", true),
-        // A matcher that fails selects nobody, nor does its opposite.
+        // A matcher that fails selects no minion, nor does its negation.
         ("E@web.", false),
         ("not E@web.", false),
         ("E@web. or web1", true),

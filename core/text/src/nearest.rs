@@ -41,7 +41,7 @@ mod tests {
             ("web1", None),
             ("database", None),
             ("w", None),
-            // At the same distance from both.
+            // Two words at the same distance: the alphabetically first one is returned.
             ("jobs.list_jobx", Some("jobs.list_job")),
             ("worker_thread", Some("worker_threads")),
         ] {

@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 pub use ipnet::IpNet;
 
-/// Parses an address, optionally with its network's mask, like Python's `ip_interface`. The mask is a prefix length or,
-/// for IPv4, a netmask or its complement. An address alone is a network of one.
+/// Parses an address with an optional mask, like Python's `ip_interface`. The mask is a prefix length or, for IPv4, a
+/// netmask or its complement. An address without a mask is a network of one address.
 pub fn interface(text: &str) -> Option<IpNet> {
     let Some((address, mask)) = text.split_once('/') else { return text.parse::<IpAddr>().ok().map(IpNet::from) };
     let address: IpAddr = address.parse().ok()?;
@@ -17,7 +17,7 @@ pub fn interface(text: &str) -> Option<IpNet> {
     IpNet::new(address, length).ok()
 }
 
-/// Parses a network like Python's `ip_network`: the address has no host bits set.
+/// Parses a network like Python's `ip_network`: the address must have no host bits set.
 pub fn network(text: &str) -> Option<IpNet> {
     interface(text).filter(|found| found.addr() == found.network())
 }

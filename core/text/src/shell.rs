@@ -10,7 +10,7 @@ pub fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c))
 }
 
-/// Whether this prefix of a command ends within quotes or after a backslash.
+/// Whether a part of a command, from its beginning, ends within quotes or after a backslash.
 pub fn is_open(command: &str) -> bool {
     let (mut quote, mut escaped) = (None, false);
     for c in command.chars() {

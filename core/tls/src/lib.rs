@@ -1,4 +1,4 @@
-//! TLS: its cryptography, trusted certificate authorities, and the verification of servers.
+//! TLS: the cryptography provider, trusted certificate authorities, and the verification of servers.
 
 mod verifier;
 
@@ -23,7 +23,7 @@ pub struct AuthoritiesError {
     pub reason: String,
 }
 
-/// Returns the cryptography of all TLS connections, AWS-LC.
+/// Returns the cryptography provider of all TLS connections, AWS-LC.
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
@@ -52,7 +52,7 @@ fn of_host() -> Vec<CertificateDer<'static>> {
     loaded.certs
 }
 
-/// Returns trusted certificates in the form of the HTTP client: Mozilla's if there are none.
+/// Converts trusted certificates for the HTTP client; without any, it trusts Mozilla's certificate authorities.
 #[must_use]
 pub fn root_certs(trusted: &[CertificateDer<'_>]) -> RootCerts {
     if trusted.is_empty() {
@@ -62,7 +62,7 @@ pub fn root_certs(trusted: &[CertificateDer<'_>]) -> RootCerts {
     RootCerts::Specific(Arc::new(owned.collect()))
 }
 
-/// Returns the [`authorities`] as roots of trust. Certificates that no chain can end in are left out.
+/// Returns the [`authorities`] as a root store. Omits certificates that cannot be trust anchors.
 ///
 /// # Errors
 /// As for [`authorities`].

@@ -10,18 +10,18 @@ use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 
 use crate::provider;
 
-/// The extent to which a server's certificate is verified.
+/// The extent of the verification of a server's certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verified {
-    /// Nothing: the connection is encrypted, and whoever answers is trusted.
+    /// No verification: the connection is encrypted, but open to a man in the middle.
     Nothing,
-    /// That a trusted authority has signed it.
+    /// A trusted certificate authority must have signed the certificate.
     Authority,
-    /// That, and that it names the host.
+    /// In addition, the certificate must be valid for the host name.
     Host,
 }
 
-/// Verifies as much of a certificate as asked for, and in any case that its key signs the handshake.
+/// A verifier with a configurable extent. In any case, the certificate's key must have signed the handshake.
 #[derive(Debug)]
 pub struct Verifier {
     verified: Verified,
@@ -30,8 +30,8 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Returns a verifier. Without `verifier`, which knows the trusted authorities, every certificate is refused unless
-    /// nothing is verified.
+    /// Creates a verifier; `verifier` has the trusted authorities. Without it, every certificate is refused, except
+    /// with [`Verified::Nothing`].
     #[must_use]
     pub fn new(verified: Verified, verifier: Option<Arc<WebPkiServerVerifier>>) -> Arc<Self> {
         Arc::new(Verifier { verified, verifier, algorithms: provider().signature_verification_algorithms })

@@ -4,7 +4,7 @@
 use brine_value::{Value, map, msgpack};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// The return of a state run with this many states.
+/// Returns the return of a state run with this many states.
 fn highstate(states: usize) -> Vec<u8> {
     let one = |n: usize| {
         let id = format!("pkg_|-package-{n}_|-package-{n}_|-installed");

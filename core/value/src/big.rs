@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::Value;
 
-/// Python's limit on the digits of an integer.
+/// Python's limit on the number of digits of an integer.
 const MAX_DIGITS: usize = 4300;
 
 /// An integer below [`i64::MIN`] or above [`u64::MAX`], as its decimal digits.
@@ -64,7 +64,7 @@ struct Magnitude(Vec<u64>);
 impl Magnitude {
     const LIMB: u64 = 1_000_000_000_000_000_000;
 
-    /// Multiplies and adds; `None` on overflow of the limit.
+    /// Multiplies by `times` and adds `plus`; `None` if the limit is exceeded.
     fn grow(&mut self, times: u64, plus: u64) -> Option<()> {
         let mut carry = u128::from(plus);
         for limb in &mut self.0 {

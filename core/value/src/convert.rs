@@ -54,7 +54,7 @@ impl<T: Into<Value>> FromIterator<T> for Value {
     }
 }
 
-/// A value has the wrong type.
+/// The error of a value of the wrong type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected {expected}, got {got}")]
 pub struct WrongType {

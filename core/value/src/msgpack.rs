@@ -10,17 +10,17 @@ use super::{Map, Value};
 /// The maximum nesting depth of decoded containers.
 pub const MAX_DEPTH: usize = 128;
 
-/// The maximum memory of decoded values beyond the bytes of their strings. A value takes some eighty bytes, whatever
-/// its encoded size: a list of a million nils is a megabyte of msgpack.
+/// The maximum memory of decoded values, beyond the bytes of their strings. A value takes some eighty bytes, however
+/// small its encoding is: a list of a million nils is one megabyte of msgpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget(pub usize);
 
 impl Budget {
-    /// For data of this installation: the store, files, replies of its own master.
+    /// For this installation's own data: the store, files, replies of the minion's master.
     pub const TRUSTED: Budget = Budget(1 << 30);
     /// For messages of authenticated peers.
     pub const AUTHENTICATED: Budget = Budget(256 << 20);
-    /// For messages of unauthenticated peers: lists of targets with 200,000 minions fit.
+    /// For messages of unauthenticated peers. A list target of 200,000 minions fits.
     pub const UNAUTHENTICATED: Budget = Budget(16 << 20);
 }
 
@@ -29,10 +29,10 @@ const ENTRY_COST: u64 = 24;
 /// Estimated allocator overhead of a string.
 const STRING_COST: u64 = 16;
 
-/// The maximum memory per byte of input: an empty string.
+/// The maximum memory per byte of input: that of an empty string.
 const MOST_PER_BYTE: usize = size_of::<Value>() + STRING_COST as usize;
 
-/// Why bytes are not exactly one msgpack value.
+/// The reason why bytes are not exactly one msgpack value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnpackError {
     /// The input ends inside a value.
@@ -145,7 +145,7 @@ pub fn unpack_map_within(input: &[u8], budget: Budget) -> Result<Map, UnpackErro
     }
 }
 
-/// An entry of an encoded mapping, not decoded: for inspecting and extending data that otherwise stays encoded.
+/// An entry of an encoded mapping, for inspecting and extending data without decoding it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
     /// The key, if it is a string.
@@ -214,8 +214,8 @@ pub fn content(packed: &[u8]) -> Option<&[u8]> {
 struct Reader<'a> {
     input: &'a [u8],
     at: usize,
-    /// The number of values for which memory may still be reserved: each value takes at least one byte, so
-    /// announcements beyond the length of the input are false.
+    /// The number of values for which memory may still be reserved. Each value takes at least one byte, so an announced
+    /// number beyond the length of the input is false.
     reservable: usize,
 }
 
@@ -224,7 +224,7 @@ impl<'a> Reader<'a> {
         Reader { input, at: 0, reservable: input.len() }
     }
 
-    /// Returns for how many of the announced values, or pairs of values, to reserve memory.
+    /// Returns the number of announced values, or pairs of values, to reserve memory for.
     fn reserve(&mut self, announced: usize, values: usize) -> usize {
         let reserved = announced.min(self.reservable / values);
         self.reservable -= reserved * values;
@@ -327,8 +327,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Skips `count` values without building them and returns the memory that they would take. Not recursive:
-    /// unaffected by depth.
+    /// Skips `count` values without building them. Returns the memory that they would take. Does not recurse, so the
+    /// depth is not limited.
     fn skip(&mut self, count: u64) -> Result<u64, UnpackError> {
         let mut open = count;
         let (mut values, mut strings, mut entries) = (0u64, 0u64, 0u64);
@@ -337,7 +337,7 @@ impl<'a> Reader<'a> {
             values += 1;
             let start = self.at;
             let marker = self.marker()?;
-            // The bytes after the marker, if it has content of its own.
+            // The number of bytes after the marker, without the members of a container.
             let content = match marker {
                 Marker::Null | Marker::True | Marker::False | Marker::FixPos(_) | Marker::FixNeg(_) => continue,
                 Marker::U8 | Marker::I8 => 1,
@@ -386,7 +386,7 @@ impl<'a> Reader<'a> {
                 Marker::Reserved => return Err(UnpackError::Reserved(start)),
             };
             self.bytes(content)?;
-            // More values are announced than bytes are left: refuse early.
+            // More values are announced than bytes are left: fail early.
             if open > (self.input.len() - self.at) as u64 {
                 return Err(UnpackError::Truncated(self.input.len()));
             }
@@ -394,7 +394,7 @@ impl<'a> Reader<'a> {
         Ok(values * size_of::<Value>() as u64 + strings * STRING_COST + entries * ENTRY_COST)
     }
 
-    /// Reads and counts the announced length of a string.
+    /// Reads the announced length of a string, and counts the string in `strings`.
     fn announced(&mut self, n: usize, strings: &mut u64) -> Result<usize, UnpackError> {
         *strings += 1;
         Ok(self.number(n)? as usize)
@@ -476,7 +476,7 @@ mod tests {
             let refused = UnpackError::TooLarge { needed: needed as u64, limit: needed - 1 };
             assert_eq!(unpack_within(&packed, Budget(needed - 1)), Err(refused));
         }
-        // 62 MB; each level would reserve the rest.
+        // 62 MB of input: without a bound, each level would reserve memory for the rest of it.
         let mut nested = b"\xdf\xff\xff\xff\xff".repeat(120);
         nested.resize(62 << 20, 0xc0);
         assert!(matches!(unpack_within(&nested, Budget::AUTHENTICATED), Err(UnpackError::Truncated(_))));

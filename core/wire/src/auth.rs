@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::envelope::algorithm;
 use super::{WireError, field, optional, parsed};
 
-/// The field of Brine's minions for [`AuthRequest::is_token_optional`]; Salt's masters ignore it.
+/// The field of [`AuthRequest::is_token_optional`], set by Brine's minions; Salt's masters ignore it.
 const TOKEN_OPTIONAL: &str = "token_optional";
 
 /// A minion's request for authentication.
@@ -16,21 +16,21 @@ const TOKEN_OPTIONAL: &str = "token_optional";
 pub struct AuthRequest {
     /// The claimed minion id.
     pub id: MinionId,
-    /// Its public key, PEM.
+    /// The minion's public key, in PEM.
     pub public_key: String,
     /// A nonce that the reply must repeat.
     pub nonce: String,
-    /// How the master encrypts the keys in the reply.
+    /// The algorithm with which the master encrypts the keys in the reply.
     pub encryption: EncryptionAlgorithm,
-    /// How the master signs the reply.
+    /// The algorithm with which the master signs the reply.
     pub signature: SignatureAlgorithm,
-    /// Random bytes encrypted to the master's key, if the minion knows it: by returning them, the master proves that it
-    /// holds that key.
+    /// Random bytes encrypted to the master's key, if the minion knows that key. The master proves that it holds the
+    /// private key by returning them.
     pub token: Option<Vec<u8>>,
-    /// Whether the master may ignore the token if it signs the digest of this request: the signature then proves the same,
-    /// and the master saves one of two operations with its private key.
+    /// Whether the master may ignore the token if it signs the digest of this request. The signature proves the same,
+    /// and saves one of two private key operations.
     pub is_token_optional: bool,
-    /// The session ciphers that the minion allows, in order of preference; Salt's alone if the field is missing.
+    /// The session ciphers that the minion allows, in order of preference. If the field is missing, only Salt's.
     pub ciphers: Vec<Cipher>,
     /// Grains for automatic acceptance of the key (`autosign_grains`).
     pub autosign_grains: Map,
@@ -40,7 +40,7 @@ impl AuthRequest {
     /// Parses the fields of an `_auth` command.
     pub fn from_map(map: &Map) -> Result<Self, WireError> {
         let offered: Vec<String> = optional(map, "ciphers")?.unwrap_or_default();
-        // Unknown ciphers cannot be chosen.
+        // Unknown ciphers are ignored, as they cannot be selected.
         let ciphers: Vec<Cipher> = offered.iter().filter_map(|name| name.parse().ok()).collect();
         if ciphers.is_empty() && !offered.is_empty() {
             return Err(WireError::Field { field: "ciphers", reason: "all of them are unknown".into() });
@@ -105,7 +105,7 @@ const DIGEST: &str = "request";
 const REASON: &str = "reason";
 const NO_CIPHER: &str = "ciphers";
 
-/// Why the master refuses authentication.
+/// The reason why the master refuses authentication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthRefusal {
     /// The key is pending acceptance.
@@ -114,14 +114,14 @@ pub enum AuthRefusal {
     Rejected,
     /// The maximum number of minions is reached (`max_minions`).
     Full,
-    /// The minion offers no cipher that the master allows. Salt's minions see a rejection.
+    /// The minion offers no cipher that the master allows. Salt's minions receive it as a rejection.
     NoCipher,
 }
 
 /// The signed content of the reply to `_auth`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AuthReply {
-    /// Authentication refused.
+    /// The authentication is refused.
     Refused(AuthRefusal),
     /// The minion is authenticated.
     Accepted(Box<Accepted>),
@@ -130,7 +130,7 @@ pub enum AuthReply {
 /// The reply to an authenticated minion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Accepted {
-    /// The master's public key, PEM.
+    /// The master's public key, in PEM.
     pub public_key: String,
     /// The signature of the public key by the master's signing key, as Base64.
     pub public_key_signature: Option<String>,
@@ -138,13 +138,13 @@ pub struct Accepted {
     pub publish_port: u16,
     /// The key of the publish stream, encrypted to the minion's key.
     pub publish_key: Vec<u8>,
-    /// The minion's token, encrypted to its key, if it sent one that the master could decrypt.
+    /// The minion's token, encrypted to its key, if the request contained one that the master could decrypt.
     pub token: Option<Vec<u8>>,
     /// The minion's session key, encrypted to its key.
     pub session_key: Vec<u8>,
     /// The master's X9.31 signature of the publish key's digest.
     pub signature: Vec<u8>,
-    /// The cipher of both keys; Salt's is not named in the reply.
+    /// The cipher of both keys. The reply names it unless it is Salt's.
     pub cipher: Cipher,
 }
 
@@ -163,7 +163,7 @@ impl AuthReply {
         map
     }
 
-    /// Whether a signed map holds the digest of its request, as Brine's masters send it.
+    /// Whether a signed map contains the digest of its request, which Brine's masters send.
     pub fn is_bound(map: &Map) -> bool {
         map.contains_key(DIGEST)
     }

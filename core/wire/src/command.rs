@@ -8,8 +8,8 @@ use super::peer::{self, FilePiece, MineQuery, PeerPublish, PeerRun};
 use super::publish::PublishRequest;
 use super::{AuthRequest, Binding, Proof, TokenRequest, WireError, field, optional, parsed};
 
-/// A command of an authenticated minion about itself: it acts for its own session, regardless of the id that a message
-/// names.
+/// A command of an authenticated minion about itself. It applies to the minion of the session, regardless of the id in
+/// the message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MinionCommand {
     /// Renders the minion's pillar.
@@ -22,33 +22,34 @@ pub enum MinionCommand {
         pillarenv: Option<String>,
         /// Data merged over the pillar.
         pillar_override: Map,
-        /// An entry of `ext_pillar` for this request only: module and arguments, of Salt's `pillar.ext`.
+        /// An entry of `ext_pillar` for this request only, as module and arguments: Salt's `pillar.ext`.
         ext: Option<Map>,
         /// Whether the master drops its cached pillar and grains of the minion first.
         clean_cache: bool,
     },
     /// Publishes events on the master's bus.
     Events(MinionEvents),
-    /// The returns of jobs.
+    /// Stores the returns of jobs.
     Returns(Vec<Map>),
-    /// The returns of jobs from minions of a master below this one.
+    /// Stores the returns of jobs from the minions of a master below this one.
     SyndicReturns {
         /// The returns, each as if its minion had sent it.
         loads: Vec<Map>,
-        /// Whether the syndic sends again what is answered with `False`: Brine's do (`ack`), Salt's ignore the answer.
+        /// Whether the syndic resends returns after the reply `False`. Brine's syndics do (`ack`); Salt's ignore the
+        /// reply.
         acknowledged: bool,
     },
-    /// The master's options for states.
+    /// Returns the master's options for states.
     MasterOpts {
-        /// Only the options about environments.
+        /// Whether to return only the options about environments.
         env_only: bool,
     },
-    /// The SLS files that master tops assign beside the top file.
+    /// Returns the SLS files that master tops assign to the minion.
     MasterTops {
         /// The options of the minion, with its grains.
         opts: Map,
     },
-    /// A chunk of a file.
+    /// Returns a chunk of a file.
     ServeFile {
         /// The file.
         path: String,
@@ -57,23 +58,23 @@ pub enum MinionCommand {
         /// The offset of the chunk.
         loc: u64,
     },
-    /// The hash of a file.
+    /// Returns the hash of a file.
     FileHash {
         /// The file.
         path: String,
         /// The environment.
         saltenv: String,
-        /// Whether the reply includes the file's status.
+        /// Whether the reply includes the file's `stat`.
         stat: bool,
     },
-    /// The location of a file.
+    /// Returns the location of a file.
     FileFind {
         /// The file.
         path: String,
         /// The environment.
         saltenv: String,
     },
-    /// The list of files, directories or links.
+    /// Returns the list of files, directories or links.
     FileList {
         /// The kind of entries.
         kind: ListKind,
@@ -82,9 +83,9 @@ pub enum MinionCommand {
         /// The prefix of the paths.
         prefix: String,
     },
-    /// The list of environments.
+    /// Returns the list of environments.
     FileEnvs,
-    /// A chunk of a file that the minion uploads.
+    /// Stores a chunk of a file that the minion uploads.
     FileReceive(FilePiece),
     /// Updates the minion's mine.
     Mine {
@@ -102,29 +103,29 @@ pub enum MinionCommand {
     },
     /// Removes the minion's mine.
     MineFlush,
-    /// Publishes a job for other minions and returns its job id.
+    /// Publishes a job to other minions and returns its job id.
     PeerPublish(Box<PeerPublish>),
-    /// Publishes a job for other minions and returns its returns.
+    /// Publishes a job to other minions and returns their returns.
     PeerPublishAndWait(Box<PeerPublish>),
-    /// The returns of a job that the minion has published.
+    /// Returns the returns of a job that the minion has published.
     PeerReturns(Jid),
     /// Runs a runner function.
     PeerRun(PeerRun),
-    /// The resources that the minion manages, by type.
+    /// Records the resources that the minion manages, by type.
     Resources(Map),
     /// Deletes the minion's key.
     RevokeAuth,
-    /// The jobs that a disconnected minion has missed. Brine's extension.
+    /// Returns the jobs that a minion has missed while it was disconnected. An extension of Brine.
     CatchUp(CatchUp),
 }
 
-/// From where on a minion may have missed jobs. Both fields are claims of the minion.
+/// The point from which on a minion may have missed jobs. Both fields are unverified claims of the minion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CatchUp {
     /// The last job that the minion has received.
     pub last: Option<Jid>,
-    /// The seconds since the minion had a session; a minion that changes its master has received the last job from
-    /// another one, which may order jobs by another clock.
+    /// The seconds since the minion last had a session. It is needed because a minion that changes its master has
+    /// received `last` from another master, which may order jobs by another clock.
     pub away: Option<u64>,
 }
 
@@ -143,7 +144,7 @@ impl CatchUp {
 pub struct MinionEvents {
     /// Tag and data of each event.
     pub events: Vec<(String, Map)>,
-    /// The tag prefix that a syndic requests.
+    /// The prefix of all tags, which a syndic requests.
     pub pretag: Option<String>,
 }
 
@@ -180,7 +181,7 @@ impl MinionCommand {
             }),
             "_minion_event" => events(map),
             "_return" => match map.get("load") {
-                // Several returns in one message.
+                // One message with several returns.
                 Some(Value::List(loads)) => {
                     let loads: Option<Vec<Map>> = loads.iter().map(|load| load.as_map().cloned()).collect();
                     let wrong = || WireError::Field { field: "load", reason: "expected a list of mappings".into() };
@@ -235,7 +236,7 @@ impl MinionCommand {
     }
 }
 
-/// Parses one event, whose data is the message itself, or a list of events.
+/// Parses an event whose data is the message itself, or a list of events.
 fn events(map: &Map) -> Result<MinionCommand, WireError> {
     let pretag: Option<String> = optional(map, "pretag")?.filter(|pretag: &String| !pretag.is_empty());
     let Some(Value::List(events)) = map.get("events") else {
@@ -260,10 +261,10 @@ fn events(map: &Map) -> Result<MinionCommand, WireError> {
     Ok(MinionCommand::Events(MinionEvents { events, pretag }))
 }
 
-/// Fields for transport, which are not part of the content.
+/// The fields for transport, which are not part of the content.
 pub(super) const TRANSPORT_FIELDS: &[&str] = &["tok", "nonce", "serial"];
 
-/// A command in clear: each requires a key, a proof, or nothing.
+/// An unencrypted command. Each requires a key, a proof, or nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ClientCommand {
     /// Checks that the master responds. Requires nothing.
@@ -297,7 +298,7 @@ pub struct Call {
     pub user: String,
     /// Whether to return the job id at once instead of the result.
     pub asynchronous: bool,
-    /// The job id that a client with a key of the master chooses.
+    /// The job id that the client has chosen. Only for clients with a key of the master.
     pub jid: Option<Jid>,
     /// Whether the client is Salt's own: its reply has no envelope.
     pub is_salt: bool,
@@ -323,8 +324,9 @@ const NOT_ARGUMENTS: &[&str] = &[
 ];
 
 impl Call {
-    /// Parses a `runner` or `wheel` command. Salt's clients have no field `async`; they pass the arguments of runner functions
-    /// in `kwarg`, as keywords or as `arg` and `kwarg`, and those of wheel functions as further fields.
+    /// Parses a `runner` or `wheel` command. Salt's clients do not send the field `async`. They pass the arguments of
+    /// runner functions in `kwarg`, either as keywords or as nested `arg` and `kwarg`, and those of wheel functions as
+    /// further fields of the command.
     fn from_map(map: &Map, is_wheel: bool) -> Result<Self, WireError> {
         let is_salt = !map.contains_key("async");
         let positional: Vec<Value> = optional(map, "arg")?.unwrap_or_default();
@@ -352,7 +354,7 @@ impl Call {
             proof: Proof::from_map(map)?,
             user: optional(map, "user")?.unwrap_or_else(|| "UNKNOWN".to_owned()),
             asynchronous: optional(map, "async")?.unwrap_or(false),
-            // Salt's clients have none; a wheel function's argument may have this name.
+            // Salt's clients send no job id, but a wheel function may have an argument of this name.
             jid: match map.get("jid") {
                 Some(jid) if !is_salt && !jid.is_nil() => Some(parsed(map, "jid")?),
                 _ => None,

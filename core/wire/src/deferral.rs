@@ -1,24 +1,25 @@
-//! The reply that defers the authentication of a Brine minion while too many others wait: it names the time of the next try.
+//! The reply that defers the authentication of a Brine minion while too many others wait. It contains the pause before
+//! the next attempt.
 //!
-//! It is not signed, because a signature costs as much as the work that is deferred. A man in the middle can forge it, as
-//! it can drop messages; [`MAX_DEFERRAL`] bounds the delay.
+//! It is not signed, because a signature would cost as much as the deferred work. A man in the middle can forge it, but
+//! can also drop messages; [`MAX_DEFERRAL`] bounds the delay.
 
 use std::time::Duration;
 
 use brine_value::{Map, Value, map};
 
-/// The longest time that a minion waits for its next try.
+/// The maximum pause of a minion before its next attempt.
 pub const MAX_DEFERRAL: Duration = Duration::from_secs(30);
 
-/// The field with the seconds.
+/// The field with the pause in seconds.
 const RETRY_AFTER: &str = "retry_after";
 
-/// Returns the load of the reply. Minions that do not know it see Salt's rejection without a signature.
+/// Returns the load of the reply. Minions that do not know it read it as Salt's rejection, without a signature.
 pub fn deferral(after: Duration) -> Map {
     map! {"ret" => false, RETRY_AFTER => after.min(MAX_DEFERRAL).as_secs_f64()}
 }
 
-/// Returns the time to wait before the next try, if a reply to `_auth` defers it.
+/// Returns the pause before the next attempt, if a reply to `_auth` defers it.
 pub fn deferred(reply: &Map) -> Option<Duration> {
     let seconds = reply.get("load")?.get(RETRY_AFTER).and_then(Value::as_f64)?;
     let seconds = if seconds.is_finite() { seconds.max(0.0) } else { return None };

@@ -1,4 +1,4 @@
-//! The envelope of every request: in clear, or encrypted for a session.
+//! The envelope of every request, unencrypted or encrypted for a session.
 
 use std::str::FromStr;
 
@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 use super::{WireError, optional, parsed, quoted, reason};
 
-/// The protocol version that this crate speaks.
+/// The protocol version of this crate.
 pub const PROTOCOL_VERSION: i64 = 3;
 
 /// A request as received from the network.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Envelope {
-    /// In clear: authentication, and clients that present a key.
+    /// Unencrypted: authentication, and clients that present a key.
     Clear {
         /// The command with its fields.
         load: Map,
@@ -31,15 +31,15 @@ pub enum Envelope {
         load: Bytes,
         /// The protocol version of the sender.
         version: i64,
-        /// How private replies (to the minion's key) are encrypted.
+        /// The algorithm with which private replies (to the minion's key) are encrypted.
         encryption: EncryptionAlgorithm,
-        /// How private replies are signed.
+        /// The algorithm with which private replies are signed.
         signature: SignatureAlgorithm,
     },
 }
 
 impl Envelope {
-    /// Parses a request. Decodes only the fields of the envelope; a load in clear is decoded within this budget.
+    /// Parses a request. Decodes only the fields of the envelope; an unencrypted load is decoded within this budget.
     pub fn unpack(bytes: &Bytes, budget: Budget) -> Result<Self, WireError> {
         let mut packed = Packed::default();
         msgpack::scan(bytes, |entry| packed.take(entry))?;
@@ -58,7 +58,7 @@ impl Envelope {
                 let id = parsed(&fields, "id")?;
                 let encryption = algorithm(&fields, "enc_algo")?;
                 let signature = algorithm(&fields, "sig_algo")?;
-                // Older peers send bytes that are valid UTF-8 as strings.
+                // Older peers send bytes that are valid UTF-8 as a string.
                 let load = msgpack::content(load?)
                     .ok_or(WireError::Field { field: "load", reason: "expected bytes".into() })?;
                 Ok(Envelope::Sealed { id, load: bytes.slice_ref(load), version, encryption, signature })
@@ -71,7 +71,7 @@ impl Envelope {
         }
     }
 
-    /// Packs a request in clear.
+    /// Packs an unencrypted request.
     pub fn clear(load: Map) -> Vec<u8> {
         msgpack::pack_map(&brine_value::map! {"enc" => "clear", "load" => load, "version" => PROTOCOL_VERSION})
     }

@@ -1,7 +1,7 @@
 //! The messages between minions, clients and the master: envelopes and typed commands.
 //!
-//! Bytes are parsed to an [`Envelope`], its load to a [`MinionCommand`] or a [`ClientCommand`]: permissions are then
-//! decided by a match on an enum. Names and fields are those of Salt's protocol, version 3.
+//! Bytes are parsed to an [`Envelope`], and its load to a [`MinionCommand`] or a [`ClientCommand`]. Permissions are
+//! then decided by matching an enum. Names and fields are those of Salt's protocol, version 3.
 
 mod auth;
 mod command;
@@ -25,7 +25,7 @@ pub use publish::{
     Publication, PublishRequest, READS_NO_FILES, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic,
 };
 
-/// Why a message is invalid.
+/// The errors of invalid messages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
     /// The message is not msgpack.
@@ -53,10 +53,10 @@ pub enum WireError {
     OldVersion(i64),
 }
 
-/// The maximum length of a quote from a message in errors.
+/// The maximum number of characters of a message that errors quote.
 const QUOTED: usize = 64;
 
-/// Returns text of a message for an error: without control characters, and truncated.
+/// Returns a text of a message for use in errors: truncated, and without control characters.
 fn quoted(text: &str) -> String {
     let mut quoted: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
     if text.chars().nth(QUOTED).is_some() {
@@ -65,7 +65,7 @@ fn quoted(text: &str) -> String {
     format!("'{quoted}'")
 }
 
-/// Returns the cause of an error that may quote a message: without control characters, and truncated.
+/// Returns an error's message, which may quote a peer's message: truncated, and without control characters.
 fn reason(error: &impl std::fmt::Display) -> String {
     let text = error.to_string();
     let mut reason: String = text.chars().take(4 * QUOTED).map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -89,7 +89,7 @@ fn optional<T: FromValue>(map: &Map, name: &'static str) -> Result<Option<T>, Wi
     }
 }
 
-/// Parses a field's string as this type.
+/// Parses a field as a string, and the string as this type.
 fn parsed<T>(map: &Map, name: &'static str) -> Result<T, WireError>
 where
     T: std::str::FromStr,

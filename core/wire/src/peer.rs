@@ -1,5 +1,5 @@
-//! Commands of minions that concern others: the mine, file uploads to the master, and the peer interface (jobs and
-//! runner functions).
+//! Commands of minions that concern other minions or the master: the mine, file uploads, and the peer interface (jobs
+//! and runner functions).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub struct MineQuery {
     pub tgt_type: String,
     /// The requested functions, without duplicates.
     pub functions: Vec<String>,
-    /// Whether the reply is keyed by function: not if the request named a single function as a string.
+    /// Whether the reply is keyed by function. It is not if the request named a single function as a string.
     pub by_function: bool,
 }
 
@@ -48,9 +48,9 @@ impl MineQuery {
 pub struct PeerPublish {
     /// The job.
     pub request: PublishRequest,
-    /// How long the minion waits for the returns, if given.
+    /// The time for which the minion waits for the returns, if the request contains it.
     pub timeout: Option<Duration>,
-    /// Whether to return whole returns instead of only the results (`form: full`).
+    /// Whether to return complete returns instead of only the results (`form: full`).
     pub full: bool,
 }
 
@@ -133,7 +133,7 @@ fn no_parse(map: &Map) -> Result<Vec<String>, WireError> {
     Ok(optional(map, "no_parse")?.unwrap_or_default())
 }
 
-/// Parses strings like arguments of a command line, and leaves other values unchanged.
+/// Parses strings like command-line arguments, and leaves other values unchanged.
 fn parsed_args(given: &[Value], no_parse: &[String]) -> Args {
     let mut args = Args::default();
     for one in given {

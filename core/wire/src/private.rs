@@ -1,15 +1,15 @@
-//! Private replies: encrypted to the minion's own key and signed by the master. Used for pillar; Salt sends them beside
-//! the session, with a key of their own.
+//! Private replies: encrypted to the minion's own key, and signed by the master. They carry the pillar, which Salt does
+//! not encrypt with the session key, but with a key for each reply.
 
 use brine_crypt::{Cipher, CryptError, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
 use brine_value::{Map, Value, map, msgpack};
 
 use super::{WireError, field};
 
-/// The field of the encrypted part; private replies carry nothing but pillar.
+/// The field of the encrypted part; private replies carry only pillar.
 const PART: &str = "pillar";
 
-/// Why a private reply is rejected.
+/// The reason why a private reply is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
     /// Decryption or verification failed.
@@ -20,7 +20,7 @@ pub enum PrivateError {
     Wire(#[from] WireError),
 }
 
-/// Encrypts and packs a value for a minion. `nonce` is the request's.
+/// Encrypts and packs a value for a minion. `nonce` is that of the request.
 pub fn seal(
     value: &Value,
     nonce: &str,

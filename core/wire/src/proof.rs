@@ -22,7 +22,7 @@ pub enum Proof {
     },
 }
 
-/// Shows the user and never the secret.
+/// Shows the user, but never the secret.
 impl fmt::Debug for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -44,7 +44,7 @@ impl Proof {
         Ok(Some(Proof::Password { eauth, username, password }))
     }
 
-    /// As [`Proof::from_map`], and removes the fields, so that they are not passed on.
+    /// As [`Proof::from_map`], but removes the fields from the map, so that they are not passed on.
     pub(super) fn take(map: &mut Map) -> Result<Option<Self>, WireError> {
         let proof = Proof::from_map(map)?;
         if proof.is_some() {

@@ -6,23 +6,23 @@ use brine_value::{Map, Value, map};
 
 use super::{Proof, WireError, field, optional, parsed};
 
-/// The topic of publications encrypted with AES-256-GCM: minions that use this cipher subscribe to it, others discard
-/// messages with a foreign topic.
+/// The topic of publications encrypted with AES-256-GCM. Minions that use this cipher subscribe to it; others discard
+/// messages with an unknown topic.
 pub const TOPIC_GCM: &[u8] = b"brine/aes-256-gcm";
 
-/// The topic of publications for all minions, for those with `zmq_filtering`.
+/// The topic of publications for all minions. Minions with `zmq_filtering` subscribe to it.
 pub const TOPIC_BROADCAST: &[u8] = b"broadcast";
 
-/// The topic of publications for some minions, for masters below this one (`order_masters`).
+/// The topic of publications for some minions, to which the syndics of masters below subscribe (`order_masters`).
 pub const TOPIC_SYNDIC: &[u8] = b"syndic";
 
-/// Returns the topic of publications for one minion: the digest of its id.
+/// Returns the topic of publications for one minion: the SHA-1 of its id in hexadecimal.
 pub fn minion_topic(id: &str) -> String {
     brine_digest::hex(Digest::Sha1.of(id))
 }
 
-/// The option in `kwargs` by which a client says that it reads no files of jobs, as Salt's `LocalClient` does. The
-/// master takes it out.
+/// The option in `kwargs` by which a client declares that it does not read job files. Salt's `LocalClient` reads them.
+/// The master removes the option.
 pub const READS_NO_FILES: &str = "_reads_no_files";
 
 /// A client's request to publish a job.
@@ -142,7 +142,7 @@ pub struct Publication {
     pub user: String,
     /// Increases with every publication: one that is not above the last is a replay.
     pub serial: i64,
-    /// The received load, with fields that only some functions use.
+    /// The received load, which includes fields that only some functions use.
     pub load: Map,
 }
 

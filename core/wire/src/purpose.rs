@@ -1,5 +1,5 @@
-//! The purposes of encrypted messages, authenticated as associated data: a message decrypts only for its purpose and
-//! minion.
+//! The purposes of encrypted messages, which are authenticated as associated data. A message decrypts only for its
+//! purpose and minion.
 
 use brine_ids::MinionId;
 

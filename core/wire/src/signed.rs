@@ -13,15 +13,15 @@ const SIGNATURE: &str = "sig";
 /// The fields that a signature does not cover.
 const UNSIGNED: &[&str] = &["nonce", "tok", SIGNATURE];
 
-/// An unverified signature with the bytes that it covers.
+/// An unverified signature, with the bytes that it covers.
 #[derive(Debug)]
 pub struct Signed {
     covered: Vec<u8>,
-    /// `None` if the field holds no bytes.
+    /// The signature; `None` if the field does not contain bytes.
     signature: Option<Vec<u8>>,
 }
 
-/// Signs a load that is otherwise complete. Takes milliseconds (RSA).
+/// Signs a load and adds the signature. The load must be complete otherwise. Takes milliseconds (RSA).
 pub fn sign(load: &mut Map, key: &PrivateKey, algorithm: SignatureAlgorithm) -> Result<(), CryptError> {
     let signature = key.sign(&covered(load), algorithm)?;
     load.shift_remove(SIGNATURE);
@@ -47,7 +47,7 @@ impl Signed {
     }
 }
 
-/// Returns the bytes that a signature covers.
+/// Returns the bytes that a signature of this load covers.
 fn covered(load: &Map) -> Vec<u8> {
     let is_covered = |key: &Value| !key.as_str().is_some_and(|key| UNSIGNED.contains(&key));
     let mut packed = Vec::with_capacity(128);

@@ -1,4 +1,4 @@
-//! Certificates: reading, and building from what was asked for.
+//! Certificates: parses them, and builds and signs new ones.
 
 use brine_rsa::Digest;
 use brine_value::{Map, Value, map};
@@ -15,7 +15,7 @@ use crate::{Result, X509Error, invalid, pem, pretty_hex, show};
 const SIGNED_DATA: &str = "1.2.840.113549.1.7.2";
 const DATA: &str = "1.2.840.113549.1.7.1";
 const KEY_IDENTIFIER: &str = "2.5.29.14";
-/// The most certificates of one container.
+/// The maximum number of certificates of a container.
 const MAX_CHAIN: usize = 1000;
 
 /// A certificate.
@@ -29,16 +29,16 @@ pub struct Certificate {
     pub issuer: Name,
     /// The subject.
     pub subject: Name,
-    /// The time from which it is valid, in seconds since 1970.
+    /// The start of the validity, in seconds since 1970.
     pub not_before: i64,
-    /// The time until which it is valid, in seconds since 1970.
+    /// The end of the validity, in seconds since 1970.
     pub not_after: i64,
     key: Vec<u8>,
     /// The extensions.
     pub extensions: Vec<Extension>,
 }
 
-/// The form of a file with certificates.
+/// The encoding of a file with certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Encoding {
@@ -58,7 +58,7 @@ impl Encoding {
         ("pkcs12", Encoding::Pkcs12),
     ];
 
-    /// Parses an argument.
+    /// Parses the name of an encoding, such as `pem` or `pkcs7_der`.
     pub fn parse(name: &str) -> Result<Encoding> {
         let known = Self::ALL.iter().find(|(known, _)| *known == name).map(|(_, encoding)| *encoding);
         known.ok_or_else(|| {
@@ -66,21 +66,21 @@ impl Encoding {
         })
     }
 
-    /// Whether files of this form are text.
+    /// Whether files in this encoding are text.
     pub fn is_text(self) -> bool {
         matches!(self, Encoding::Pem | Encoding::Pkcs7Pem)
     }
 }
 
-/// A certificate with what is stored beside it.
+/// A certificate, and the other content of its file.
 pub struct Loaded {
     /// The certificate.
     pub certificate: Certificate,
-    /// The form.
+    /// The encoding of the file.
     pub encoding: Encoding,
-    /// The certificates behind it.
+    /// The certificates after it.
     pub chain: Vec<Certificate>,
-    /// The friendly name of a container.
+    /// The friendly name in a PKCS#12 container.
     pub name: Option<String>,
 }
 
@@ -107,10 +107,10 @@ impl Certificate {
         Some(Certificate { signed, version, serial, issuer, subject, not_before, not_after, key, extensions })
     }
 
-    /// Reads certificates in any form.
+    /// Parses certificates in any encoding.
     ///
     /// # Errors
-    /// The password of a container is another one, or the bytes are no certificate.
+    /// The password of a container is wrong, or the bytes are not a certificate.
     pub fn load(bytes: &[u8], password: Option<&str>) -> Result<Loaded> {
         if pem::is_pem(bytes) {
             return from_pem(bytes);
@@ -139,7 +139,7 @@ impl Certificate {
         pem::encode("CERTIFICATE", self.der())
     }
 
-    /// Encodes the certificate and others behind it; not as `pkcs12`, which [`Container`] does.
+    /// Encodes the certificate, followed by others. For `pkcs12`, use [`Container`] instead.
     pub fn encode(&self, encoding: Encoding, others: &[Certificate]) -> Vec<u8> {
         let all = || [self].into_iter().chain(others);
         match encoding {
@@ -155,7 +155,7 @@ impl Certificate {
         PublicKey::from_der(&self.key).ok_or_else(|| invalid("the public key is of an unknown algorithm"))
     }
 
-    /// Whether the signature is of this key.
+    /// Whether the certificate was signed with this key.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         self.signed.is_signed_by(key)
     }
@@ -165,7 +165,7 @@ impl Certificate {
         self.signed.digest()
     }
 
-    /// Returns the identifier of the key: of the extension, or the usual digest.
+    /// Returns the identifier of the key: that of the extension `subjectKeyIdentifier`, or the SHA-1 of the key.
     pub(crate) fn key_identifier(&self) -> Option<Vec<u8>> {
         let stored = self.extensions.iter().find(|one| one.oid == KEY_IDENTIFIER);
         let stored = stored.and_then(|one| der::only(&one.value, der::OCTET_STRING)).map(|item| item.content.to_vec());
@@ -213,7 +213,7 @@ fn from_pem(bytes: &[u8]) -> Result<Loaded> {
     Ok(Loaded { certificate, encoding: Encoding::Pem, chain: all.flatten().collect(), name: None })
 }
 
-/// Encodes certificates as signed data without signatures.
+/// Encodes certificates as PKCS#7 signed data, without signatures.
 fn pkcs7<'a>(all: impl Iterator<Item = &'a Certificate>) -> Vec<u8> {
     let certificates = all.flat_map(|one| one.der().to_vec()).collect::<Vec<_>>();
     let oid = |dotted| der::oid(dotted).unwrap_or_default();
@@ -239,7 +239,7 @@ fn from_pkcs7(bytes: &[u8]) -> Option<(Certificate, Vec<Certificate>)> {
     (!all.is_empty()).then(|| (all.remove(0), all))
 }
 
-/// A certificate before it is signed.
+/// The content of a certificate that is to be signed.
 pub struct Plan {
     /// The serial number.
     pub serial: Vec<u8>,
@@ -247,9 +247,9 @@ pub struct Plan {
     pub issuer: Name,
     /// The subject.
     pub subject: Name,
-    /// The time from which it is valid.
+    /// The start of the validity, in seconds since 1970.
     pub not_before: i64,
-    /// The time until which it is valid.
+    /// The end of the validity, in seconds since 1970.
     pub not_after: i64,
     /// The public key of the subject.
     pub key: PublicKey,
@@ -287,12 +287,12 @@ impl Plan {
     }
 }
 
-/// Returns a serial number: of an argument, or a random one.
+/// Returns the serial number in an argument, or a random one if the argument is null.
 pub fn serial_number(argument: &Value) -> Result<Vec<u8>> {
     let bytes = match argument {
         Value::Nil => {
             let mut bytes = random::<20>();
-            // A positive number that is not short.
+            // Positive, and of the full length.
             bytes[0] = bytes[0] & 0x7f | 0x40;
             Some(bytes.to_vec())
         }
@@ -311,7 +311,7 @@ pub fn serial_number(argument: &Value) -> Result<Vec<u8>> {
     }
 }
 
-/// Returns the bytes of a decimal number that is not negative.
+/// Converts a non-negative decimal number to big-endian bytes.
 fn from_decimal(text: &str) -> Option<Vec<u8>> {
     if text.len() > 100 {
         return None;

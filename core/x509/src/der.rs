@@ -1,5 +1,5 @@
-//! DER: reads and writes tags, lengths and values. Every length is checked against the input, and nothing is
-//! allocated that the input does not hold.
+//! DER: reads and writes tags, lengths and values. Every length is checked against the input, and memory is allocated
+//! only for bytes that are in the input.
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
@@ -28,27 +28,27 @@ pub(crate) fn context(number: u8) -> u8 {
     0x80 | number
 }
 
-/// Returns the tag of a context-specific value that contains others.
+/// Returns the tag of a constructed context-specific value, which contains other values.
 pub(crate) fn explicit(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// One value.
+/// A DER value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item<'a> {
     pub tag: u8,
     pub content: &'a [u8],
-    /// Tag, length and content.
+    /// The encoding of tag, length and content.
     pub whole: &'a [u8],
 }
 
 impl<'a> Item<'a> {
-    /// Returns a reader of the values in this one.
+    /// Returns a reader of the values in the content.
     pub fn inside(&self) -> Reader<'a> {
         Reader(self.content)
     }
 
-    /// Returns the bytes of an integer without its sign; `None` if it is negative or empty.
+    /// Returns the bytes of a non-negative integer without a leading zero; `None` if it is negative or empty.
     pub fn unsigned(&self) -> Option<&'a [u8]> {
         match self.content {
             [] | [0x80..=0xff, ..] => None,
@@ -57,13 +57,13 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// Returns an integer; `None` if it is negative or has more than 63 bits.
+    /// Returns a non-negative integer; `None` if it is negative or has more than 63 bits.
     pub fn small(&self) -> Option<i64> {
         let bytes = self.unsigned().filter(|bytes| bytes.len() <= 8)?;
         i64::try_from(bytes.iter().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte))).ok()
     }
 
-    /// Returns the bytes of a bit string whose length is a number of bytes.
+    /// Returns the bytes of a bit string; `None` if its length is not a multiple of eight bits.
     pub fn bits(&self) -> Option<&'a [u8]> {
         self.content.split_first().filter(|(unused, _)| **unused == 0).map(|(_, bytes)| bytes)
     }
@@ -83,7 +83,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Reads values one after the other.
+/// Reads consecutive values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a>(pub &'a [u8]);
 
@@ -120,7 +120,7 @@ impl<'a> Reader<'a> {
         self.optional(tag)
     }
 
-    /// Returns the next value if it has this tag, and leaves it otherwise.
+    /// Returns the next value if it has this tag; otherwise, does not consume it.
     pub fn optional(&mut self, tag: u8) -> Option<Item<'a>> {
         let mut ahead = *self;
         let item = ahead.next().filter(|item| item.tag == tag)?;
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Some(item)
     }
 
-    /// Returns all values; `None` if one is invalid.
+    /// Returns all remaining values; `None` if one is invalid.
     pub fn all(mut self) -> Option<Vec<Item<'a>>> {
         let mut items = Vec::new();
         while !self.is_empty() {
@@ -159,7 +159,7 @@ pub(crate) fn item(tag: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Encodes a value that contains others.
+/// Encodes a constructed value with this tag.
 pub(crate) fn nested(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     item(tag, &parts.concat())
 }
@@ -169,7 +169,7 @@ pub(crate) fn sequence(parts: &[&[u8]]) -> Vec<u8> {
     nested(SEQUENCE, parts)
 }
 
-/// Encodes an integer without a sign.
+/// Encodes a non-negative integer.
 pub(crate) fn unsigned(bytes: &[u8]) -> Vec<u8> {
     item(INTEGER, &unsigned_content(bytes))
 }
@@ -183,7 +183,7 @@ fn unsigned_content(bytes: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Encodes an integer with another tag.
+/// Encodes a non-negative integer with this tag.
 pub(crate) fn number(tag: u8, number: u64) -> Vec<u8> {
     item(tag, &unsigned_content(&number.to_be_bytes()))
 }
@@ -193,7 +193,7 @@ pub(crate) fn bits(bytes: &[u8]) -> Vec<u8> {
     item(BIT_STRING, &[&[0], bytes].concat())
 }
 
-/// Encodes named bits, the first bit first, under a tag.
+/// Encodes named bits as a bit string with this tag, the first bit first.
 pub(crate) fn flags(tag: u8, flags: &[bool]) -> Vec<u8> {
     let used = flags.iter().rposition(|flag| *flag).map_or(0, |last| last + 1);
     let mut bytes = vec![0_u8; used.div_ceil(8)];
@@ -244,7 +244,7 @@ pub(crate) fn dotted(content: &[u8]) -> Option<String> {
     Some(both.iter().chain(&numbers[1..]).map(ToString::to_string).collect::<Vec<_>>().join("."))
 }
 
-// Civil times reach the end of 9999, which certificates without an end name; time stamps do not.
+// `DateTime` supports the year 9999 to its end, which certificates without an expiry date name; `Timestamp` does not.
 fn seconds(time: DateTime) -> i64 {
     time.duration_since(DateTime::constant(1970, 1, 1, 0, 0, 0, 0)).as_secs()
 }
@@ -253,7 +253,7 @@ fn civil(seconds: i64) -> Option<DateTime> {
     DateTime::constant(1970, 1, 1, 0, 0, 0, 0).checked_add(SignedDuration::from_secs(seconds)).ok()
 }
 
-/// Encodes a time: with two digits of the year before 2050.
+/// Encodes a time: from 1950 to 2049 as UTCTime, with two digits of the year, and otherwise as GeneralizedTime.
 pub(crate) fn time(seconds: i64) -> Option<Vec<u8>> {
     let time = civil(seconds)?;
     let (tag, format) = match time.year() {
@@ -264,7 +264,7 @@ pub(crate) fn time(seconds: i64) -> Option<Vec<u8>> {
     Some(item(tag, time.strftime(format).to_string().as_bytes()))
 }
 
-/// Encodes a time with four digits of the year.
+/// Encodes a time as GeneralizedTime, with four digits of the year.
 pub(crate) fn long_time(seconds: i64) -> Option<Vec<u8>> {
     Some(item(GENERALIZED_TIME, civil(seconds)?.strftime("%Y%m%d%H%M%SZ").to_string().as_bytes()))
 }

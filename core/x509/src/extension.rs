@@ -1,4 +1,4 @@
-//! Extensions from arguments: in OpenSSL's notation, or as lists and mappings.
+//! Extensions, built from arguments in OpenSSL's notation, or from lists and mappings.
 
 use brine_value::{Map, Value, map};
 
@@ -8,18 +8,18 @@ use crate::known::{ACCESS, KEY_USAGES, KNOWN, REASONS, USAGES, named};
 use crate::pkcs8::hex;
 use crate::{Result, der, general_name, invalid, points};
 
-/// An extension of a certificate, request, list or entry.
+/// An extension of a certificate, a signing request, a revocation list, or an entry of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extension {
-    /// Its object identifier.
+    /// The object identifier.
     pub oid: String,
-    /// Whether who does not know it must refuse the structure.
+    /// Whether a reader that does not know the extension must reject the structure.
     pub critical: bool,
-    /// Its value in DER.
+    /// The value in DER.
     pub value: Vec<u8>,
 }
 
-/// What extensions refer to.
+/// The keys and certificates that extensions refer to.
 #[derive(Default)]
 pub struct Issuer<'a> {
     /// The public key of the subject.
@@ -30,7 +30,7 @@ pub struct Issuer<'a> {
     pub key: Option<&'a PublicKey>,
 }
 
-/// Returns the name under which changes report an extension.
+/// Returns the name of an extension in reported changes.
 fn reported(oid: &str) -> String {
     match KNOWN.iter().find(|known| known.oid == oid).map(|known| known.name) {
         Some("crlDistributionPoints") => "cRLDistributionPoints".to_owned(),
@@ -42,7 +42,8 @@ fn reported(oid: &str) -> String {
     }
 }
 
-/// Returns which extensions are added, changed and removed, as Salt reports them; `None` if there is no difference.
+/// Returns the names of the extensions that are added, changed and removed, as Salt reports them; `None` if there is no
+/// difference.
 pub fn changes(current: &[Extension], wanted: &[Extension]) -> Option<Map> {
     let find = |all: &[Extension], oid: &str| all.iter().find(|one| one.oid == oid).cloned();
     let (mut added, mut changed) = (Vec::<Value>::new(), Vec::<Value>::new());
@@ -59,7 +60,8 @@ pub fn changes(current: &[Extension], wanted: &[Extension]) -> Option<Map> {
     (!none).then(|| map! {"added" => added, "changed" => changed, "removed" => removed})
 }
 
-/// Items of OpenSSL's notation, and whether it begins with `critical`. An item without a value has `None`.
+/// Parses OpenSSL's notation. Returns the items, each with its value if there is one, and whether the text starts with
+/// `critical`.
 pub(crate) fn notation(text: &str) -> (Vec<(String, Option<String>)>, bool) {
     let rest = text.strip_prefix("critical");
     let items = rest.map_or(text, |rest| rest.trim_matches(',').trim()).split(',').map(str::trim);
@@ -70,7 +72,7 @@ pub(crate) fn notation(text: &str) -> (Vec<(String, Option<String>)>, bool) {
     (items.filter(|item| !item.is_empty()).map(pair).collect(), rest.is_some())
 }
 
-/// Whether an argument contains a word: as a part of a string, an item or a key.
+/// Whether an argument contains a word: as a substring, an item or a key.
 pub(crate) fn has(value: &Value, word: &str) -> bool {
     match value {
         Value::Str(text) => text.contains(word),
@@ -84,18 +86,18 @@ fn expected(name: &str, what: &str) -> crate::X509Error {
     invalid(format!("{name} is invalid: expected {what}"))
 }
 
-/// Returns a boolean of a mapping; false without one.
+/// Returns a boolean in a mapping; false if it is missing.
 pub(crate) fn flag(value: &Value, key: &str) -> bool {
     value.get(key).is_some_and(Value::is_truthy)
 }
 
-/// Returns an integer that is not negative.
+/// Parses a non-negative integer.
 pub(crate) fn count(name: &str, value: &Value) -> Result<u64> {
     let number = value.as_i64().or_else(|| value.as_str()?.trim().parse().ok());
     number.and_then(|number| u64::try_from(number).ok()).ok_or_else(|| expected(name, "a number"))
 }
 
-/// Returns the pairs of type and value of general names in an argument.
+/// Parses general names in an argument into pairs of type and value.
 pub(crate) fn names(name: &str, value: &Value) -> Result<Vec<(String, Value)>> {
     match value {
         Value::Str(text) => notation(text)
@@ -295,7 +297,7 @@ fn authority_key_identifier(value: &Value, issuer: &Issuer<'_>) -> Result<Vec<u8
     if issuer.certificate.is_none() && issuer.key.is_none() {
         return Err(invalid("Need CA certificate or CA pubkey to calculate authorityKeyIdentifier"));
     }
-    // Each of both parts: absent, present, or its value.
+    // Each of the parts `keyid` and `issuer` is absent, present, or has a value.
     let part = |name: &str| match value {
         Value::Str(text) => {
             let (items, _) = notation(text);
@@ -446,7 +448,7 @@ fn tls_feature(value: &Value) -> Result<Vec<u8>> {
     Ok(der::item(der::SEQUENCE, &out))
 }
 
-/// Returns the number of a reason for revocation.
+/// Returns the CRLReason number of a reason for revocation.
 pub(crate) fn reason(word: &str) -> Result<u64> {
     let known = REASONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, number)| *number);
     known.ok_or_else(|| invalid(format!("'{word}' is not a valid ReasonFlags")))

@@ -1,4 +1,4 @@
-//! General names: what alternative names, name constraints and distribution points contain.
+//! General names, as in alternative names, name constraints and distribution points.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use crate::der::{self, Item, Reader};
 use crate::name::Name;
 use crate::{Result, invalid};
 
-/// A general name in DER.
+/// Encodes a general name of this type in DER.
 pub(crate) fn build(kind: &str, value: &Value) -> Result<Vec<u8>> {
     let kind = kind.to_lowercase();
     let text = || match value {
@@ -38,13 +38,13 @@ pub(crate) fn build(kind: &str, value: &Value) -> Result<Vec<u8>> {
     })
 }
 
-/// Builds general names from pairs of type and value, one behind the other.
+/// Encodes the concatenation of general names from pairs of type and value.
 pub(crate) fn build_all(pairs: &[(String, Value)]) -> Result<Vec<u8>> {
     let names = pairs.iter().map(|(kind, value)| build(kind, value)).collect::<Result<Vec<_>>>()?;
     Ok(names.concat())
 }
 
-/// Builds one general name from `type:value`.
+/// Encodes a general name from `type:value`.
 pub(crate) fn build_text(text: &str) -> Result<Vec<u8>> {
     let (kind, value) = pair(text)?;
     build(&kind, &value)
@@ -57,7 +57,7 @@ pub(crate) fn pair(text: &str) -> Result<(String, Value)> {
     Ok((kind.trim().to_owned(), value.trim().into()))
 }
 
-/// Encodes an object identifier of an argument.
+/// Parses and encodes an object identifier.
 pub(crate) fn oid(text: &str) -> Result<Vec<u8>> {
     der::oid(text).ok_or_else(|| invalid(format!("Invalid oid: {text}")))
 }
@@ -69,7 +69,7 @@ fn ascii(text: &str) -> Result<&str> {
     Err(invalid(format!("'{text}' is invalid: expected ASCII, with domains in their encoded form (xn--)")))
 }
 
-/// Checks a domain name.
+/// Validates a domain name.
 fn domain_name(text: &str, leading_dot: bool, wildcard: bool) -> Result<String> {
     let mut rest = ascii(text)?;
     let has_dot = rest.starts_with('.');
@@ -103,7 +103,7 @@ fn domain_name(text: &str, leading_dot: bool, wildcard: bool) -> Result<String> 
     Ok(text.to_owned())
 }
 
-/// Returns the bytes of an address, or of a network and its mask.
+/// Returns the bytes of an address, or of a network address and its mask.
 fn address(text: &str) -> Result<Vec<u8>> {
     let wrong = || invalid(format!("Provided value {text} does not seem to be an IP address or network range."));
     let bytes = |address: IpAddr| match address {
@@ -129,7 +129,7 @@ fn address(text: &str) -> Result<Vec<u8>> {
     Ok([network, mask].concat())
 }
 
-/// Returns the length of the prefix of a mask.
+/// Returns the prefix length of a mask; `None` if its bits are not contiguous.
 fn prefix(mask: &[u8]) -> Option<u32> {
     let ones = mask.iter().map(|byte| byte.leading_ones()).sum::<u32>();
     (mask.iter().map(|byte| byte.count_ones()).sum::<u32>() == ones
@@ -137,7 +137,7 @@ fn prefix(mask: &[u8]) -> Option<u32> {
     .then_some(ones)
 }
 
-/// Shows a general name as `DNS:example.com`.
+/// Formats a general name, such as `DNS:example.com`.
 pub(crate) fn show(item: &Item<'_>) -> String {
     let text = || der_text(item.content);
     match item.tag & 0x1f {
@@ -154,7 +154,7 @@ pub(crate) fn show(item: &Item<'_>) -> String {
     }
 }
 
-/// Shows all general names in the content of a value.
+/// Formats all general names in the content of a value.
 pub(crate) fn show_all(content: &[u8]) -> Option<Value> {
     Some(Reader(content).all()?.iter().map(|item| Value::from(show(item))).collect())
 }

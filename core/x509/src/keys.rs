@@ -1,4 +1,4 @@
-//! Private and public keys: from bytes in any form, with passwords.
+//! Private and public keys: parses them in any encoding, with passwords.
 
 use brine_rsa::{Curve, KeyKind};
 
@@ -10,16 +10,16 @@ use crate::{Result, X509Error, invalid, pem};
 /// A private key.
 pub struct PrivateKey(pub(crate) brine_rsa::PrivateKey);
 
-/// A private key with the form in which it was stored.
+/// A private key, and the encoding of its file.
 pub struct LoadedKey {
     /// The key.
     pub key: PrivateKey,
-    /// The form: `pem`, `der` or `pkcs12`.
+    /// The encoding: `pem`, `der` or `pkcs12`.
     pub encoding: &'static str,
 }
 
 impl PrivateKey {
-    /// Generates a key of an algorithm of arguments: `rsa`, `ec` or `ed25519`.
+    /// Generates a key with this algorithm: `rsa`, `ec` or `ed25519`. `size` is its size in bits.
     pub fn generate(algorithm: &str, size: Option<i64>) -> Result<PrivateKey> {
         let key = match algorithm {
             "rsa" => match size.unwrap_or(2048) {
@@ -48,10 +48,10 @@ impl PrivateKey {
         brine_rsa::PrivateKey::from_der(der).map(PrivateKey)
     }
 
-    /// Reads a key in PEM, DER or PKCS#12.
+    /// Parses a key in PEM, DER or PKCS#12.
     ///
     /// # Errors
-    /// The password is missing, needless or another one; or the bytes are no private key.
+    /// The password is missing, wrong, or given although the key is not encrypted; or the bytes are not a private key.
     pub fn load(bytes: &[u8], password: Option<&str>) -> Result<LoadedKey> {
         if pem::is_pem(bytes) {
             return Ok(LoadedKey { key: from_pem(bytes, password)?, encoding: "pem" });
@@ -136,7 +136,7 @@ fn from_pem(bytes: &[u8], password: Option<&str>) -> Result<PrivateKey> {
 }
 
 fn decrypted(plain: Option<Vec<u8>>) -> Result<PrivateKey> {
-    // A wrong password may by chance leave a valid padding.
+    // With a wrong password, the padding may be valid by chance.
     plain.and_then(|plain| PrivateKey::from_der(&plain)).ok_or(X509Error::WrongPassword)
 }
 
@@ -155,7 +155,7 @@ impl PublicKey {
         brine_rsa::VerifyingKey::from_der(der).map(PublicKey)
     }
 
-    /// Reads a key in PEM or DER.
+    /// Parses a key in PEM or DER.
     pub fn load(bytes: &[u8]) -> Result<PublicKey> {
         if pem::is_pem(bytes) {
             let der = pem::first(bytes, &["PUBLIC KEY"]);
@@ -190,7 +190,7 @@ impl PublicKey {
         (self.kind() != KeyKind::Ed25519).then(|| self.0.bits())
     }
 
-    /// Returns the SHA-1 digest of the key itself, which identifies it in extensions.
+    /// Returns the SHA-1 digest of the key, which identifies it in extensions.
     pub fn identifier(&self) -> Vec<u8> {
         let der = self.to_der();
         let bits = der::only(&der, der::SEQUENCE).and_then(|item| {

@@ -1,9 +1,9 @@
-//! The names of extensions and of the words in them, with their identifiers.
+//! The names of extensions and of the words in them, with their object identifiers.
 
-/// What may have an extension.
+/// The structures that may contain an extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllowedIn {
-    /// Certificates and, but for some, requests.
+    /// Certificates and, with some exceptions, signing requests.
     Certificate,
     /// Certificates only.
     CertificateOnly,
@@ -15,13 +15,13 @@ pub enum AllowedIn {
     Entry,
 }
 
-/// An extension that arguments can name.
+/// An extension that can be used in arguments.
 pub struct Named {
     /// Salt's name.
     pub name: &'static str,
-    /// The identifier; empty for extensions that are not implemented.
+    /// The object identifier; empty for extensions that are not implemented.
     pub oid: &'static str,
-    /// What may have it.
+    /// The structures that may contain it.
     pub place: AllowedIn,
 }
 
@@ -31,7 +31,7 @@ macro_rules! named {
     };
 }
 
-/// All extensions, in the order in which certificates get them.
+/// All extensions, in their order in certificates.
 pub(crate) const KNOWN: &[Named] = named! {
     "basicConstraints" "2.5.29.19" Certificate,
     "keyUsage" "2.5.29.15" Certificate,
@@ -59,7 +59,7 @@ pub(crate) const KNOWN: &[Named] = named! {
     "invalidityDate" "2.5.29.24" Entry,
 };
 
-/// Long names of attributes and extensions, which old files use, with the names that Salt prefers.
+/// The long names of attributes and extensions in old files, each with the name that Salt prefers.
 pub const LONG_NAMES: [(&str, &str); 32] = [
     ("commonName", "CN"),
     ("localityName", "L"),
@@ -137,18 +137,18 @@ pub(crate) const REASONS: [(&str, u64); 10] = [
 ];
 
 impl AllowedIn {
-    /// Whether certificates have it.
+    /// Whether certificates may contain the extension.
     pub fn is_of_certificates(self) -> bool {
         matches!(self, AllowedIn::Certificate | AllowedIn::CertificateOnly | AllowedIn::Both)
     }
 }
 
-/// Returns all extensions, in the order in which certificates get them.
+/// Returns all extensions, in their order in certificates.
 pub fn known() -> &'static [Named] {
     KNOWN
 }
 
-/// Returns the extension with a name.
+/// Returns the extension with this name of Salt.
 pub fn named(name: &str) -> Option<&'static Named> {
     KNOWN.iter().find(|known| known.name == name)
 }

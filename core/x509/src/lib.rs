@@ -6,13 +6,13 @@
 //! | `name`, `general_name` | distinguished names and general names |
 //! | `extension`, `points` | extensions from arguments |
 //! | `known` | the names of extensions and of the words in them |
-//! | `show` | extensions in results |
+//! | `show` | formatting of extensions in results |
 //! | `certificate`, `request`, `revocation` | the three signed structures |
 //! | `signature` | signature algorithms |
 //! | `keys`, `pkcs8`, `pkcs12` | private keys, alone and in containers, with passwords |
 //! | `pem` | PEM |
 //!
-//! Nothing here opens files, and no time is read but in [`now`]. Names of fields and messages are Salt's.
+//! This crate opens no files, and reads the time only in [`now`]. Names of fields and messages are Salt's.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -44,19 +44,19 @@ pub use request::{Request, RequestPlan};
 pub use revocation::{Entry, RevocationList, RevocationPlan, entry_changes};
 pub use signature::{DIGESTS, digest};
 
-/// Why a structure cannot be read or built.
+/// The errors of reading and building structures.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum X509Error {
-    /// The password of a key or container is another one.
+    /// The password of a key or container is wrong.
     #[error("Bad decrypt - is the password correct?")]
     WrongPassword,
-    /// A key is encrypted, and there is no password.
+    /// A key is encrypted, and no password is given.
     #[error("Private key is encrypted. Please provide a password.")]
     MissingPassword,
-    /// A key is not encrypted, but there is a password.
+    /// A key is not encrypted, but a password is given.
     #[error("Private key is unencrypted. Please remove the password.")]
     NeedlessPassword,
-    /// The bytes are not the structure.
+    /// The bytes cannot be parsed as this structure.
     #[error("{0}")]
     Unreadable(&'static str),
     /// An argument is invalid.
@@ -72,7 +72,7 @@ pub fn now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// Formats bytes as `AB:CD`.
+/// Formats bytes as colon-separated hexadecimal digits: `AB:CD`.
 pub fn pretty_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect::<Vec<_>>().join(":")
 }

@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// One block.
+/// A PEM block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Its label, such as `CERTIFICATE`.
+    /// The label, such as `CERTIFICATE`.
     pub label: String,
     /// The headers before the Base64 text, such as `DEK-Info`.
     pub headers: Vec<(String, String)>,
@@ -22,7 +22,7 @@ pub fn is_pem(bytes: &[u8]) -> bool {
     bytes.windows(10).any(|part| part == b"-----BEGIN")
 }
 
-/// Returns all blocks that can be decoded; text between them is ignored.
+/// Returns all valid blocks. Text between blocks is ignored.
 pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     let text = String::from_utf8_lossy(bytes);
     let mut blocks = Vec::new();
@@ -48,7 +48,7 @@ pub fn blocks(bytes: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// Returns the first block with one of these labels.
+/// Returns the bytes of the first block with one of these labels.
 pub(crate) fn first(bytes: &[u8], labels: &[&str]) -> Option<Vec<u8>> {
     blocks(bytes).into_iter().find(|block| labels.contains(&&block.label[..])).map(|block| block.bytes)
 }

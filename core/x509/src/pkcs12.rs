@@ -38,7 +38,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Encodes a container; with a password it is encrypted, with Triple DES if old programs must be able to read it.
+    /// Encodes a container. With a password, it is encrypted; with `compatible`, using Triple DES for old readers.
     pub fn to_der(&self, password: Option<&str>, compatible: bool) -> Result<Vec<u8>> {
         self.encode(password, compatible).ok_or_else(|| invalid("encoding as pkcs12 failed"))
     }
@@ -102,7 +102,7 @@ impl Container {
         Some(der::sequence(&[&der::number(der::INTEGER, 3), &safe, &mac]))
     }
 
-    /// Opens a container. `Ok(None)` if the bytes are none.
+    /// Parses a container, and decrypts it with the password. `Ok(None)` if the bytes are not a container.
     pub fn open(bytes: &[u8], password: Option<&str>) -> Result<Option<Container>> {
         let Some(safe) = Safe::parse(bytes) else { return Ok(None) };
         let passwords = match password {
@@ -134,14 +134,14 @@ fn mac(digest: Digest, password: &[u8], salt: &[u8], rounds: u32, data: &[u8]) -
     hmac(digest, &derive(digest, 3, password, salt, rounds, length), data)
 }
 
-/// Returns type and value of a ContentInfo.
+/// Returns the type and the value of a ContentInfo.
 fn read_content<'a>(item: &Item<'a>) -> Option<(String, Item<'a>)> {
     let mut inside = item.inside();
     let oid = der::dotted(inside.expect(der::OID)?.content)?;
     Some((oid, inside.expect(der::explicit(0))?.inside().next()?))
 }
 
-/// A container before its password is known.
+/// A parsed container, which may still be encrypted.
 struct Safe<'a> {
     data: &'a [u8],
     digest: Digest,
@@ -218,7 +218,7 @@ impl<'a> Safe<'a> {
     }
 }
 
-/// Returns the id of the key and the friendly name.
+/// Returns the key id and the friendly name.
 fn attributes(set: &Item<'_>) -> (Option<Vec<u8>>, Option<String>) {
     let (mut id, mut name) = (None, None);
     for one in set.inside().all().unwrap_or_default() {

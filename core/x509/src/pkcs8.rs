@@ -1,4 +1,4 @@
-//! Encrypted private keys: PKCS#8 with PBES2, the old encryption of PKCS#12, and that of old PEM files.
+//! Encrypted private keys: PKCS#8 with PBES2, the old encryption of PKCS#12, and the encryption of old PEM files.
 
 use brine_rsa::{Cipher, Digest, pbkdf2};
 
@@ -21,9 +21,9 @@ const PRFS: [(&str, Digest); 5] = [
     ("1.2.840.113549.2.10", Digest::Sha384),
     ("1.2.840.113549.2.11", Digest::Sha512),
 ];
-/// Rounds of the key derivation of new files.
+/// The number of iterations of the key derivation for new files.
 const ROUNDS: u32 = 100_000;
-/// The most rounds that a file may ask for, which takes some seconds.
+/// The maximum number of iterations that a file may request. They take some seconds.
 const MAX_ROUNDS: i64 = 10_000_000;
 
 /// Returns random bytes.
@@ -50,7 +50,7 @@ pub(crate) fn seal(data: &[u8], password: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((der::sequence(&[&der::oid(PBES2)?, &der::sequence(&[&kdf, &cipher])]), sealed))
 }
 
-/// Encrypts data with Triple DES, as the oldest readers of PKCS#12 support it.
+/// Encrypts data with Triple DES, for readers that support only the old encryption of PKCS#12.
 pub(crate) fn seal_compatible(data: &[u8], password: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (salt, rounds) = (random::<16>(), 50_000);
     let key = derive(Digest::Sha1, 1, password, &salt, rounds, 24);
@@ -60,7 +60,7 @@ pub(crate) fn seal_compatible(data: &[u8], password: &[u8]) -> Option<(Vec<u8>, 
     Some((der::sequence(&[&der::oid(PBE_TRIPLE_DES)?, &parameters]), sealed))
 }
 
-/// Whether bytes have the form of an encrypted key.
+/// Whether bytes have the structure of an encrypted key.
 pub(crate) fn is_encrypted(bytes: &[u8]) -> bool {
     parts(bytes).is_some()
 }
@@ -71,13 +71,13 @@ fn parts(bytes: &[u8]) -> Option<(Item<'_>, Item<'_>)> {
     inside.is_empty().then_some(parts)
 }
 
-/// Decrypts a key in encrypted PKCS#8 form; `None` if the password is another one or the encryption is unknown.
+/// Decrypts a key in encrypted PKCS#8 form; `None` if the password is wrong or the encryption is unknown.
 pub(crate) fn decrypt(bytes: &[u8], password: &str) -> Option<Vec<u8>> {
     let (algorithm, data) = parts(bytes)?;
     open(&algorithm, data.content, password)
 }
 
-/// Decrypts data by the algorithm that is stored with it.
+/// Decrypts data with the encryption algorithm that is stored with it.
 pub(crate) fn open(algorithm: &Item<'_>, data: &[u8], password: &str) -> Option<Vec<u8>> {
     let mut inside = algorithm.inside();
     let oid = der::dotted(inside.expect(der::OID)?.content)?;
@@ -96,7 +96,7 @@ pub(crate) fn open(algorithm: &Item<'_>, data: &[u8], password: &str) -> Option<
     }
 }
 
-/// Returns a number of rounds within bounds.
+/// Returns a number of iterations; `None` if it is out of range.
 pub(crate) fn rounds(item: &Item<'_>) -> Option<u32> {
     u32::try_from(item.small().filter(|rounds| (1..=MAX_ROUNDS).contains(rounds))?).ok()
 }
@@ -125,12 +125,12 @@ fn open_pbes2(parameters: &mut Reader<'_>, data: &[u8], password: &[u8]) -> Opti
     algorithm.decrypt(&key, iv, data)
 }
 
-/// Returns a password as PKCS#12 uses it: UTF-16 with two zero bytes behind.
+/// Encodes a password for PKCS#12: as big-endian UTF-16, followed by two zero bytes.
 pub(crate) fn wide(password: &str) -> Vec<u8> {
     password.encode_utf16().chain([0]).flat_map(u16::to_be_bytes).collect()
 }
 
-/// Derives a key (1), an initialization vector (2) or the key of a MAC (3) as PKCS#12 defines it (RFC 7292, B.2).
+/// Derives a key (`id` 1), an initialization vector (2) or a MAC key (3), as defined by PKCS#12 (RFC 7292, B.2).
 pub(crate) fn derive(digest: Digest, id: u8, password: &[u8], salt: &[u8], rounds: u32, length: usize) -> Vec<u8> {
     let block = if matches!(digest, Digest::Sha384 | Digest::Sha512) { 128 } else { 64 };
     let filled =
@@ -149,7 +149,7 @@ pub(crate) fn derive(digest: Digest, id: u8, password: &[u8], salt: &[u8], round
         }
         let add = hash.iter().copied().cycle().take(block).collect::<Vec<_>>();
         for part in input.chunks_exact_mut(block) {
-            // The sum of both numbers and 1, of as many bytes as a block.
+            // Adds both numbers and 1, modulo the size of a block.
             let mut carry = 1_u16;
             for (byte, more) in part.iter_mut().zip(&add).rev() {
                 carry += u16::from(*byte) + u16::from(*more);
@@ -160,12 +160,12 @@ pub(crate) fn derive(digest: Digest, id: u8, password: &[u8], salt: &[u8], round
     }
 }
 
-/// Whether a block is encrypted as old versions of OpenSSL did.
+/// Whether a block has the encryption of old versions of OpenSSL.
 pub(crate) fn has_old_encryption(block: &Block) -> bool {
     block.headers.iter().any(|(name, value)| name == "Proc-Type" && value.ends_with("ENCRYPTED"))
 }
 
-/// Decrypts a block that is encrypted as old versions of OpenSSL did.
+/// Decrypts a block with the encryption of old versions of OpenSSL.
 pub(crate) fn decrypt_old(block: &Block, password: &str) -> Option<Vec<u8>> {
     let (_, info) = block.headers.iter().find(|(name, _)| name == "DEK-Info")?;
     let (name, iv) = info.split_once(',')?;

@@ -1,4 +1,4 @@
-//! Extensions with a structure of their own: distribution points and policies.
+//! Extensions with a complex structure: distribution points and policies.
 
 use brine_value::Value;
 
@@ -6,7 +6,7 @@ use crate::extension::{flag, notation, reason};
 use crate::name::relative;
 use crate::{Result, der, general_name, invalid};
 
-/// Returns one string or a list of them as a list.
+/// Converts a string or a list of strings to a list.
 fn listed(value: &Value) -> Vec<String> {
     match value {
         Value::Nil => Vec::new(),
@@ -20,7 +20,8 @@ fn names(value: &Value) -> Result<Vec<u8>> {
     Ok(names.concat())
 }
 
-/// Encodes reasons as the bits of their numbers; the bits of `removeFromCRL` and of its neighbours are shifted.
+/// Encodes reasons as the bit string ReasonFlags (RFC 5280): the numbers 1 to 6 of CRLReason are the same bits, 9 and
+/// 10 are bits 7 and 8.
 fn reasons(tag: u8, value: &Value) -> Result<Vec<u8>> {
     let mut flags = [false; 9];
     for word in listed(value) {
@@ -35,7 +36,7 @@ fn reasons(tag: u8, value: &Value) -> Result<Vec<u8>> {
     Ok(der::flags(tag, &flags))
 }
 
-/// Encodes the place of a list: its full names, or a name relative to the issuer.
+/// Encodes a distribution point name: full names, or a name relative to the issuer.
 fn place(fullname: Option<&Value>, relativename: Option<&Value>) -> Result<Vec<u8>> {
     let fullname = fullname.filter(|value| value.is_truthy());
     let relativename = relativename.filter(|value| value.is_truthy());

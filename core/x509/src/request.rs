@@ -46,7 +46,7 @@ impl Request {
         Some(Request { signed, subject, key, extensions })
     }
 
-    /// Reads a request in PEM or DER, and whether it is PEM.
+    /// Parses a request in PEM or DER. Also returns whether it is PEM.
     pub fn load(bytes: &[u8]) -> Result<(Request, bool)> {
         if pem::is_pem(bytes) {
             let request = pem::first(bytes, &LABELS).and_then(|der| Self::from_der(&der));
@@ -72,7 +72,7 @@ impl Request {
         PublicKey::from_der(&self.key).ok_or_else(|| invalid("the public key is of an unknown algorithm"))
     }
 
-    /// Whether the owner of the key has signed the request.
+    /// Whether the request was signed with the key that it contains.
     pub fn is_authentic(&self) -> bool {
         self.public_key().is_ok_and(|key| self.signed.is_signed_by(&key))
     }
@@ -97,7 +97,7 @@ impl Request {
     }
 }
 
-/// A request before it is signed.
+/// The content of a request that is to be signed.
 pub struct RequestPlan {
     /// The subject.
     pub subject: Name,
@@ -106,7 +106,7 @@ pub struct RequestPlan {
 }
 
 impl RequestPlan {
-    /// Signs the request with the key that it is for.
+    /// Signs the request with the key for which a certificate is requested.
     pub fn sign(&self, key: &PrivateKey, digest: Digest) -> Result<Request> {
         let (algorithm, digest) = signature::algorithm(key, digest)?;
         let extensions = self.extensions.iter().flat_map(Extension::to_der).collect::<Vec<_>>();

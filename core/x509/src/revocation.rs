@@ -15,11 +15,11 @@ const LABEL: &str = "X509 CRL";
 /// A revoked certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its serial number, without leading zeros.
+    /// The serial number, without leading zeros.
     pub serial: Vec<u8>,
-    /// The time of the revocation.
+    /// The time of the revocation, in seconds since 1970.
     pub date: i64,
-    /// Extensions of the entry.
+    /// The extensions of the entry.
     pub extensions: Vec<Extension>,
 }
 
@@ -29,9 +29,9 @@ pub struct RevocationList {
     signed: Signed,
     /// The issuer.
     pub issuer: Name,
-    /// The time of the list.
+    /// The time at which the list was issued, in seconds since 1970.
     pub last_update: i64,
-    /// The time at which the next one is due.
+    /// The time at which the next list is due.
     pub next_update: Option<i64>,
     /// The revoked certificates.
     pub entries: Vec<Entry>,
@@ -69,7 +69,7 @@ impl RevocationList {
         Some(RevocationList { signed, issuer, last_update, next_update, entries, extensions })
     }
 
-    /// Reads a list in PEM or DER, and whether it is PEM.
+    /// Parses a list in PEM or DER. Also returns whether it is PEM.
     pub fn load(bytes: &[u8]) -> Result<(RevocationList, bool)> {
         if pem::is_pem(bytes) {
             let list = pem::first(bytes, &[LABEL]).and_then(|der| Self::from_der(&der));
@@ -90,7 +90,7 @@ impl RevocationList {
         pem::encode(LABEL, self.der())
     }
 
-    /// Whether the signature is of this key.
+    /// Whether the list was signed with this key.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         self.signed.is_signed_by(key)
     }
@@ -100,7 +100,7 @@ impl RevocationList {
         self.signed.digest()
     }
 
-    /// Returns the number of the list, of its extension.
+    /// Returns the number of the list from its extension `cRLNumber`.
     pub fn number(&self) -> Option<i64> {
         let extension = self.extensions.iter().find(|one| one.oid == "2.5.29.20")?;
         der::only(&extension.value, der::INTEGER)?.small()
@@ -127,13 +127,13 @@ impl RevocationList {
     }
 }
 
-/// A list before it is signed.
+/// The content of a list that is to be signed.
 pub struct RevocationPlan {
     /// The issuer.
     pub issuer: Name,
-    /// The time of the list.
+    /// The time at which the list is issued, in seconds since 1970.
     pub last_update: i64,
-    /// The time at which the next one is due.
+    /// The time at which the next list is due.
     pub next_update: i64,
     /// The revoked certificates.
     pub entries: Vec<Entry>,
@@ -172,7 +172,7 @@ impl RevocationPlan {
     }
 }
 
-/// Returns which entries are added, changed and removed, as Salt reports them; `None` if there is no difference.
+/// Returns the entries that are added, changed and removed, as Salt reports them; `None` if there is no difference.
 pub fn entry_changes(current: &[Entry], wanted: &[Entry]) -> Option<Map> {
     let find = |all: &[Entry], serial: &[u8]| all.iter().find(|one| one.serial == serial).cloned();
     let name = |entry: &Entry| Value::from(pretty_hex(&entry.serial));

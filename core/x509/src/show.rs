@@ -1,4 +1,4 @@
-//! Extensions in results, in Salt's form.
+//! Formats extensions in results as Salt does.
 
 use brine_value::{Map, Value, map};
 
@@ -9,7 +9,8 @@ use crate::known::{ACCESS, AllowedIn, KEY_USAGES, KNOWN, REASONS, USAGES};
 use crate::name::{show_relative, text};
 use crate::pretty_hex;
 
-/// Returns the extensions that Salt knows, by its names.
+/// Returns the extensions that Salt knows, by Salt's names. `entry` selects the extensions of entries of revocation
+/// lists.
 pub(crate) fn extensions(all: &[Extension], entry: bool) -> Map {
     let mut shown = Map::new();
     for known in KNOWN.iter().filter(|known| (known.place == AllowedIn::Entry) == entry) {
@@ -41,7 +42,7 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
         "extendedKeyUsage" => {
             let name = |item: &Item<'_>| {
                 let oid = der::dotted(item.content)?;
-                // The names that Salt shows are those of its library, which lacks some.
+                // Salt shows only the names that its library knows.
                 let known = USAGES[..8].iter().find(|(_, known)| *known == oid).map(|(name, _)| (*name).to_owned());
                 Some(Value::from(known.unwrap_or(oid)))
             };
@@ -62,7 +63,7 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
                 let mut inside = item.inside();
                 let oid = der::dotted(inside.expect(der::OID)?.content)?;
                 let name = ACCESS.iter().find(|(_, known)| *known == oid).map_or(&oid[..], |(name, _)| *name);
-                // Without the type of the general name, as in Salt.
+                // As in Salt, without the type of the general name.
                 let shown = show(&inside.next()?);
                 let location = shown.split_once(':').map_or(&shown[..], |(_, location)| location);
                 Some(Value::from(map! {name => location}))
@@ -116,7 +117,7 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
     })
 }
 
-/// Returns the reasons in a bit string, sorted by name.
+/// Returns the reasons in the bit string ReasonFlags, sorted by name.
 fn reasons(content: &[u8]) -> Vec<Value> {
     let number = |place: usize| match place {
         1..=6 => Some(place as u64),
@@ -133,7 +134,7 @@ fn reasons(content: &[u8]) -> Vec<Value> {
     names.into_iter().map(Value::from).collect()
 }
 
-/// Returns the full names and the relative name of a place.
+/// Returns the full names, and the relative name, of a distribution point name.
 fn place(item: Option<Item<'_>>) -> Option<(Value, Option<String>)> {
     let Some(inner) = item else { return Some((Value::List(Vec::new()), None)) };
     let inner = inner.inside().next()?;
@@ -189,7 +190,7 @@ fn policy(item: &Item<'_>) -> Option<Value> {
             numbers = Some(all.iter().filter_map(Item::small).map(Value::from).collect::<Vec<_>>());
         }
         let explicit = notice.next().map(|item| text(&item));
-        // Salt's spelling.
+        // The misspelt key is Salt's.
         let shown = map! {"organizataion" => organization, "notice_numbers" => numbers, "explicit_text" => explicit};
         qualifiers.push(shown.into());
     }

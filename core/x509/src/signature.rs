@@ -1,4 +1,4 @@
-//! Signature algorithms: their identifiers, and the hash functions that arguments name.
+//! Signature algorithms: their object identifiers, and the hash functions that arguments can name.
 
 use brine_rsa::{Digest, KeyKind, Padding};
 
@@ -6,7 +6,7 @@ use crate::der::{self, Item};
 use crate::keys::{PrivateKey, PublicKey};
 use crate::{Result, invalid};
 
-/// The hash functions of arguments.
+/// The hash functions that arguments can name.
 pub const DIGESTS: [(&str, Digest); 11] = [
     ("sha1", Digest::Sha1),
     ("sha224", Digest::Sha224),
@@ -21,7 +21,7 @@ pub const DIGESTS: [(&str, Digest); 11] = [
     ("sha3_512", Digest::Sha3_512),
 ];
 
-/// Returns the hash function of an argument.
+/// Returns the hash function with this name.
 pub fn digest(name: &str) -> Result<Digest> {
     let known = DIGESTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, digest)| *digest);
     known.ok_or_else(|| {
@@ -30,7 +30,7 @@ pub fn digest(name: &str) -> Result<Digest> {
     })
 }
 
-/// Identifiers with the key, the hash function and the name of each algorithm.
+/// The signature algorithms: object identifier, type of the key, hash function, and name.
 const ALGORITHMS: [(&str, KeyKind, Option<Digest>, &str); 22] = [
     ("1.2.840.113549.1.1.4", KeyKind::Rsa, Some(Digest::Md5), "md5WithRSAEncryption"),
     ("1.2.840.113549.1.1.5", KeyKind::Rsa, Some(Digest::Sha1), "sha1WithRSAEncryption"),
@@ -56,7 +56,7 @@ const ALGORITHMS: [(&str, KeyKind, Option<Digest>, &str); 22] = [
     ("1.3.101.112", KeyKind::Ed25519, None, "ed25519"),
 ];
 const PSS: &str = "1.2.840.113549.1.1.10";
-/// The hash functions by which PSS names its own.
+/// The object identifiers of hash functions in the parameters of PSS.
 const HASHES: [(&str, Digest); 5] = [
     ("1.3.14.3.2.26", Digest::Sha1),
     ("2.16.840.1.101.3.4.2.4", Digest::Sha224),
@@ -65,7 +65,7 @@ const HASHES: [(&str, Digest); 5] = [
     ("2.16.840.1.101.3.4.2.3", Digest::Sha512),
 ];
 
-/// A structure with its signature.
+/// A structure with its signature: a certificate, signing request or revocation list.
 #[derive(Clone, Debug)]
 pub(crate) struct Signed {
     pub whole: Vec<u8>,
@@ -75,7 +75,7 @@ pub(crate) struct Signed {
 }
 
 impl Signed {
-    /// Parses the three parts of a signed structure.
+    /// Parses the three parts of a signed structure: body, algorithm and signature.
     pub fn parse(bytes: &[u8]) -> Option<Signed> {
         let whole = der::only(bytes, der::SEQUENCE)?;
         let mut inside = whole.inside();
@@ -90,14 +90,14 @@ impl Signed {
         })
     }
 
-    /// Signs a body.
+    /// Signs a body, and encodes the signed structure. `algorithm` is in DER.
     pub fn create(body: &[u8], algorithm: &[u8], key: &PrivateKey, digest: Option<Digest>) -> Result<Vec<u8>> {
         let signature =
             key.0.sign(body, digest).ok_or_else(|| invalid("signing failed: the key cannot sign with this digest"))?;
         Ok(der::sequence(&[body, algorithm, &der::bits(&signature)]))
     }
 
-    /// Whether the signature is of this key.
+    /// Whether the structure was signed with this key.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         let Some((oid, digest, padding)) = self.parts() else { return false };
         let known = ALGORITHMS.iter().find(|(known, ..)| *known == oid);
@@ -114,7 +114,7 @@ impl Signed {
         self.parts()?.1
     }
 
-    /// Returns the name of the algorithm, or its identifier.
+    /// Returns the name of the algorithm, or its object identifier if it is unknown.
     pub fn algorithm(&self) -> String {
         let Some(oid) = self.oid() else { return String::new() };
         match ALGORITHMS.iter().find(|(known, _, _, name)| *known == oid && !name.is_empty()) {
@@ -148,7 +148,7 @@ fn pss_digest(options: &Item<'_>) -> Option<Digest> {
     HASHES.iter().find(|(known, _)| *known == oid).map(|(_, digest)| *digest)
 }
 
-/// Returns the identifier of the signature algorithm of a key and the hash function that it uses.
+/// Returns the signature algorithm of a key in DER, and the hash function that it uses, which is `None` for Ed25519.
 pub(crate) fn algorithm(key: &PrivateKey, digest: Digest) -> Result<(Vec<u8>, Option<Digest>)> {
     let kind = key.kind();
     let digest = (kind != KeyKind::Ed25519).then_some(digest);

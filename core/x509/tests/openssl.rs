@@ -1,4 +1,4 @@
-//! What this crate writes, openssl reads and verifies, and the other way round.
+//! Interoperability with openssl: it reads and verifies what this crate writes, and vice versa.
 
 #![allow(clippy::unwrap_used)]
 

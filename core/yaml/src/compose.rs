@@ -35,7 +35,7 @@ pub(super) enum Content {
     },
     List(Vec<Rc<Node>>),
     Map(Vec<Pair>),
-    /// A decoded value, printed by an encoder in a guarded template.
+    /// A decoded value that an encoder printed in a guarded template.
     Given(Value),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Composer<'a> {
     /// The positions of all anchors, including those of unfinished nodes.
     anchored: HashMap<String, Mark>,
     depth: usize,
-    /// Whether the last line end was added: a block scalar at the end must not contain it.
+    /// Whether a final line end was added to the text. A block scalar at the end must not contain it.
     ended: bool,
     /// The end of the original text.
     end: Mark,
@@ -74,12 +74,13 @@ pub(super) struct Composer<'a> {
     words: Option<&'a Placeholders>,
     /// The number of open flow collections.
     flows: usize,
-    /// The cause, if untrusted text was refused.
+    /// The error, if untrusted text was refused.
     pub untrusted: Option<UntrustedError>,
 }
 
 impl<'a> Composer<'a> {
-    /// `written` is the text before its end was normalised for the parser; `ended` states whether a line end was added.
+    /// Creates a composer. `written` is the text before its end was normalised for the parser. `ended` is set if a line
+    /// end was added.
     pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Placeholders>) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
@@ -239,7 +240,7 @@ impl<'a> Composer<'a> {
         // The lone `!` has no effect.
         let node = Rc::new(Node { at, tag: tag.filter(|tag| tag != "!"), content });
         if let Some(anchor) = anchor {
-            // The anchor becomes visible after its node: no node can contain itself.
+            // The anchor becomes visible after its node is complete, so no node can contain itself.
             self.anchors.insert(anchor, Rc::clone(&node));
         }
         Ok(node)
@@ -259,8 +260,8 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// Returns the position of the end for an error of this origin. If the last line has no line end, it is behind that
-    /// line for the parser, and for the scanner when it expects the end of a key.
+    /// Returns the position of the end of the text, for an error of this origin. If the last line has no line end, the
+    /// parser reports the position after that line, as does the scanner when it expects the end of a key.
     fn end_for(&self, origin: Origin, problem: &str) -> Mark {
         let Mark { line, column } = self.end;
         let behind = origin == Origin::Parser || self.ended && problem == "could not find expected ':'";
@@ -268,7 +269,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// The start of a node, and whether it ends on another line.
+/// The start of a node, and whether it spans several lines.
 #[derive(Clone, Copy)]
 struct Span {
     at: Mark,

@@ -19,7 +19,7 @@ const IN_MAPPING: &str = "while constructing a mapping";
 
 pub(super) struct Constructor<'a> {
     source: Source<'a>,
-    /// The remaining cost. Bounds the expansion of aliases.
+    /// The remaining budget of cost, which bounds the expansion of aliases.
     budget: usize,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Constructor<'a> {
                 self.spend(node, NODE_COST)?;
                 match tag {
                     None | Some((_, "map" | "omap")) => self.map(node, pairs, depth),
-                    // The wire formats have no sets: they become an ordered list of the members.
+                    // The wire formats have no sets: a set becomes an ordered list of its members.
                     Some((_, "set")) => match self.map(node, pairs, depth)? {
                         (Value::Map(map), place) => Ok((Value::List(map.into_keys().collect()), place)),
                         other => Ok(other),
@@ -147,7 +147,7 @@ impl<'a> Constructor<'a> {
             return Ok(Value::from(text));
         }
         match &node.content {
-            // The key is not constructed first: the error must show `{{ x }}` as it was written.
+            // The key is not constructed first, because the error must show `{{ x }}` as written.
             Content::Given(Value::List(_) | Value::Map(_)) => {
                 let message = "found unacceptable key: a list or mapping from the event";
                 Err(self.error(node, message).within(IN_MAPPING, map.at))
@@ -194,7 +194,7 @@ impl<'a> Constructor<'a> {
             }
             self.spend(node, NODE_COST.saturating_mul(merged.len()))?;
         }
-        // Salt compares the source text of the keys here: `yes` does not override `true`, it conflicts.
+        // Salt compares the source text of keys here, so `yes` does not override `true`, but conflicts with it.
         let names: HashSet<String> = own.iter().filter_map(|(key, _)| key.text().map(str::to_owned)).collect();
         merged.retain(|(key, _)| key.text().is_none_or(|name| !names.contains(name)));
         merged.extend(own);
@@ -312,7 +312,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
     GeneralPurpose::new(&STANDARD, lenient).decode(digits).ok().filter(|_| text.is_ascii())
 }
 
-/// The maximum length of a description: aliases could make it unbounded.
+/// The maximum length of a node's description in an error. Aliases could make it unbounded.
 const DESCRIPTION: usize = 2000;
 
 /// Writes a node's content as Salt shows it for an unacceptable key.

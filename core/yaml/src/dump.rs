@@ -10,20 +10,20 @@ use super::scalar;
 /// The layout of [`dump`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// Flow style on one line, `{a: [1, 2]}`, instead of block style.
+    /// Whether everything is in flow style on one line, `{a: [1, 2]}`, instead of block style.
     pub flow: bool,
     /// Without `flow`: whether collections of scalars are in flow style.
     pub flow_leaves: bool,
     /// Whether non-ASCII characters are escaped.
     pub ascii: bool,
-    /// Spaces of each level, from 2 to 9.
+    /// The number of spaces of each level, from 2 to 9.
     pub indent: u8,
 }
 
 impl Style {
-    /// Block style: the `yaml` outputter, and `yaml(False)` in a template.
+    /// Block style, as in the outputter `yaml`, and for `yaml(False)` in templates.
     pub const BLOCK: Style = Style { flow: false, flow_leaves: false, ascii: false, indent: 2 };
-    /// Flow style: `yaml` in a template.
+    /// Flow style, as for `yaml` in templates.
     pub const FLOW: Style = Style { flow: true, ..Style::BLOCK };
     /// Flow style for collections of scalars, block style for others.
     pub const LEAVES: Style = Style { flow_leaves: true, ..Style::BLOCK };
@@ -31,7 +31,7 @@ impl Style {
 
 /// Dumps a value as YAML with a final line end. Folds lines near 80 columns.
 ///
-/// Omits the line `...` that PyYAML writes after a scalar document: Salt removes it wherever it shows the output.
+/// Omits the line `...` that PyYAML writes after a scalar document, as Salt removes it wherever it shows the output.
 ///
 /// # Examples
 /// ```
@@ -53,7 +53,7 @@ pub fn dump(value: &Value, style: Style) -> String {
     write(value, style, &mut events);
     events.extend([Event::document_end(true), Event::stream_end()]);
     for event in events {
-        // The emitter refuses only misordered events and failing outputs; neither occurs here.
+        // The emitter fails only on misordered events and failing outputs, neither of which occurs here.
         if emitter.emit(event).is_err() {
             break;
         }
@@ -100,7 +100,7 @@ fn is_scalar(value: &Value) -> bool {
     !matches!(value, Value::List(_) | Value::Map(_))
 }
 
-/// Builds a scalar of this type: plain if it resolves to this type.
+/// Builds a scalar of this type. It is plain if the plain text resolves to this type.
 fn scalar(name: &str, text: &str) -> Event {
     let read_as = scalar::kind(text).tag();
     let tag = format!("tag:yaml.org,2002:{name}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A text is not valid YAML, or uses YAML that Salt refuses.
+/// The error of a text that is not valid YAML, or that uses YAML that Salt refuses.
 ///
 /// Displays as one sentence, such as `line 3, column 10: mapping values are not allowed in this context`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct YamlError {
 /// The construct that was being read when an error was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// Such as `while constructing a mapping`.
+    /// A description, such as `while constructing a mapping`.
     pub what: String,
     /// The line of its start, counted from 1.
     pub line: usize,
@@ -35,16 +35,16 @@ pub struct Context {
 /// The stage of reading that found an error. Salt shows no positions for scanner errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// Decodes the text into characters.
+    /// Decoding the text into characters.
     Reader {
         /// The number of preceding characters.
         position: usize,
     },
-    /// Splits characters into tokens.
+    /// Splitting characters into tokens.
     Scanner,
-    /// Parses tokens into nodes.
+    /// Parsing tokens into nodes.
     Parser,
-    /// Constructs values from nodes.
+    /// Constructing values from nodes.
     Constructor,
 }
 
@@ -62,7 +62,7 @@ impl YamlError {
         if self.origin == Origin::Scanner { self.message.clone() } else { self.python_text() }
     }
 
-    /// Returns the error text of Python's YAML: with positions for all errors, without duplicates.
+    /// Returns the error text of Python's YAML library, with the positions of all errors, without duplicates.
     pub fn python_text(&self) -> String {
         if let Origin::Reader { position } = self.origin {
             return format!("{}\n  in \"<unicode string>\", position {position}", self.message);

@@ -1,7 +1,8 @@
-//! The format `yamlex`: YAML in which a mapping may have a key several times, and tags say how its values are joined.
+//! The format `yamlex`: YAML in which a mapping may have a key several times. Tags determine how the values of a key
+//! are joined.
 //!
-//! `!aggregate` marks a value that is joined with the others of its key, `!reset` at a key drops the ones before it. The
-//! document itself is an aggregate. As in Salt, the values of a repeated key are joined by these rules:
+//! `!aggregate` marks a value that is joined with the other values of its key; `!reset` at a key drops the previous
+//! values. The document itself is an aggregate. As in Salt, the values of a repeated key are joined by these rules:
 //!
 //! | first | second | result |
 //! |---|---|---|
@@ -36,7 +37,7 @@ use super::{MAX_DEPTH, NODE_COST, document};
 pub fn load_extended(text: &str) -> Result<Value, YamlError> {
     let root = |constructor: &mut Constructor<'_>, root: &Node| {
         let part = Builder(constructor).part(root, 0)?;
-        // The document is an aggregate whatever its tag is.
+        // The document is an aggregate, regardless of its tag.
         Ok(part.aggregated().value())
     };
     Ok(document(text, None, &mut None, root)?.unwrap_or_else(|| Map::new().into()))
@@ -111,7 +112,7 @@ impl Part {
     }
 }
 
-/// Adds an entry; the value of a key that is there is joined with the new one.
+/// Adds an entry. If the key exists, its value is joined with the new one.
 fn add(entries: &mut Entries, key: Value, value: Part) {
     match entries.entry(key) {
         Entry::Occupied(mut known) => {
@@ -143,7 +144,7 @@ impl Builder<'_, '_> {
         match &node.content {
             Content::Scalar { text, plain } => {
                 self.0.spend(node, NODE_COST.saturating_add(text.len()))?;
-                // As in Salt, quotes say nothing about the type of a value with a tag.
+                // As in Salt, quotes do not affect the type of a value with a tag.
                 self.0.untagged(node, text, *plain || node.tag.is_some()).map(Part::Plain)
             }
             Content::Given(value) => Ok(Part::Plain(value.clone())),
@@ -173,7 +174,7 @@ impl Builder<'_, '_> {
             let mark = key_node.tag.as_deref();
             let plain_key;
             let plain = match mark {
-                // The key itself has no tag: these are about its value.
+                // The key itself has no tag: these tags are about its value.
                 Some("!aggregate" | "!reset") => {
                     plain_key = untagged(key_node);
                     &plain_key

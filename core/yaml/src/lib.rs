@@ -30,10 +30,10 @@ pub use traverse::{entry_at, follow, traverse};
 
 use crate::untrusted::{Placeholders, UntrustedError};
 
-/// The maximum depth of nested collections; deeper input is hostile.
+/// The maximum depth of nested collections. Deeper input is refused as hostile.
 const MAX_DEPTH: usize = 200;
 
-/// The cost of one node beside its text: roughly its size in memory.
+/// The cost of a node without its text: roughly its size in memory, in bytes.
 const NODE_COST: usize = 64;
 
 /// The maximum cost of expanded aliases, in bytes.
@@ -75,7 +75,7 @@ pub fn load_guarded(text: &str, words: &Placeholders) -> Result<Located, Guarded
     })
 }
 
-/// Why the output of a guarded template cannot be parsed.
+/// The errors of parsing the output of a guarded template.
 #[derive(Debug)]
 pub enum GuardedError {
     /// The output is not valid YAML.
@@ -84,7 +84,7 @@ pub enum GuardedError {
     Untrusted(UntrustedError),
 }
 
-/// Sets `untrusted` to the cause if untrusted text was refused.
+/// Parses a document. Sets `untrusted` to the cause if untrusted text was refused.
 fn read(
     text: &str,
     words: Option<&Placeholders>,
@@ -97,7 +97,7 @@ fn read(
     })
 }
 
-/// Composes the document of a text and constructs something from its root; `None` for an empty text.
+/// Composes the document of a text, and constructs a result from its root; `None` for an empty text.
 fn document<T>(
     text: &str,
     words: Option<&Placeholders>,
@@ -105,7 +105,7 @@ fn document<T>(
     construct: impl FnOnce(&mut Constructor<'_>, &Node) -> Result<T, YamlError>,
 ) -> Result<Option<T>, YamlError> {
     refuse_control_characters(text, Source(text))?;
-    // The byte order mark that some editors write.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let written = text;
     // The parser requires a line end after the last line.
@@ -117,7 +117,7 @@ fn document<T>(
     };
     let source = Source(&text);
     let mut composer = Composer::new(&text, written, ended, words);
-    // The parser panics on a tag directly followed by a comma in a flow collection, `[!a,b]`.
+    // The parser panics on a tag that is directly followed by a comma in a flow collection: `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
         |_| Err(source.error(Origin::Scanner, Mark { line: 1, column: 1 }, "found a tag right before a comma"));
@@ -145,7 +145,7 @@ pub struct Position {
     pub column: usize,
 }
 
-/// The position of a node (of its key, for a mapping's entry), and its members in order.
+/// The position of a node (for an entry of a mapping, of its key), and the positions of its members in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct NodePosition {
     at: Mark,
@@ -185,7 +185,8 @@ impl Located {
     }
 }
 
-/// YAML allows no control characters but tab and line ends; the parser would take a zero for the end.
+/// Rejects control characters other than tab and line ends, as YAML does. The parser would take a zero byte for the
+/// end.
 fn refuse_control_characters(text: &str, source: Source<'_>) -> Result<(), YamlError> {
     // Most texts are such, and this is quick.
     if text.bytes().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')) {

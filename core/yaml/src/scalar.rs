@@ -11,7 +11,7 @@ pub(super) enum Kind {
     Bool,
     Int,
     Float,
-    /// Looks like a date. Salt resolves it to a string; a writer must quote it.
+    /// A date, which Salt resolves to a string. A writer must quote it.
     Timestamp,
     /// `<<`
     Merge,
@@ -104,7 +104,7 @@ pub(super) fn float(text: &str) -> Option<f64> {
     let magnitude = match digits {
         ".inf" => f64::INFINITY,
         ".nan" => f64::NAN,
-        // Rust parses these; YAML spells them differently.
+        // Rust parses these words, but YAML spells them differently.
         "inf" | "infinity" | "nan" => return None,
         _ if digits.contains(':') => digits
             .split(':')
@@ -171,7 +171,7 @@ fn is_float(text: &str) -> bool {
     let Some((before, after)) = unsigned.split_once('.') else { return false };
     let fraction = without_exponent(after);
     if before.is_empty() {
-        // No sign is allowed here: `-.5` is a string.
+        // A sign is not allowed here: `-.5` is a string.
         return unsigned.len() == text.len()
             && fraction.starts_with(|c: char| c.is_ascii_digit())
             && all(fraction, digit_or_underscore);
@@ -184,7 +184,7 @@ fn is_float(text: &str) -> bool {
     leads && places.all(is_sixtieth) && all(if sexagesimal { after } else { fraction }, digit_or_underscore)
 }
 
-/// Removes `e+3` or `E-3` at the end. An exponent without a sign is not one.
+/// Removes an exponent such as `e+3` or `E-3` from the end. An exponent must have a sign.
 fn without_exponent(text: &str) -> &str {
     match text.split_once(['e', 'E']) {
         Some((fraction, exponent)) => match exponent.strip_prefix(['+', '-']) {

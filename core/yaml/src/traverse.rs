@@ -4,9 +4,9 @@ use brine_value::{Map, Value};
 
 /// Returns the value at the end of a path.
 ///
-/// In a mapping, a step is a string key, else the key that it resolves to in YAML (`1`, `true`). In a list, a step
-/// selects the first mapping that has it as a key; a number without such a mapping is an index, from the end if
-/// negative.
+/// In a mapping, a step is a string key or, if there is none, the key to which it resolves in YAML (`1`, `true`). In a
+/// list, a step selects the first mapping that contains it as a key. A number that no mapping contains is an index,
+/// from the end if negative.
 ///
 /// # Examples
 /// ```

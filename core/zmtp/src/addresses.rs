@@ -32,7 +32,7 @@ type Rank = (usize, Reverse<u64>);
 
 #[derive(Debug, Default)]
 struct Address {
-    /// In the order of opening.
+    /// The open connections by id; ids ascend in the order of opening.
     open: BTreeMap<u64, Arc<Trust>>,
     known_until: Option<Instant>,
     /// Whether the peers run on this host.
@@ -57,7 +57,7 @@ impl Address {
 pub(super) struct ConnectionLimits {
     /// Of all addresses.
     pub all: usize,
-    /// Of one address; 0 for the default of [`PeerLimits`](super::Allowance).
+    /// Of one address; 0 for the default of [`PeerLimits`](super::PeerLimits).
     pub per_address: usize,
 }
 
@@ -126,8 +126,8 @@ impl Addresses {
         Ok((id, evicted))
     }
 
-    /// Evicts a connection of an unknown address: the one idle for longest, of the address with the most connections.
-    /// So an address with few connections keeps them under a flood from others.
+    /// Evicts a connection of an unknown address: of the address with the most connections, the one idle for longest.
+    /// An address with few connections therefore keeps them during a flood from others.
     fn evict(&mut self) -> Option<Arc<Trust>> {
         let idle = |network: &IpAddr| {
             let open = &self.entries.get(network)?.open;
@@ -173,7 +173,7 @@ impl Addresses {
         let new = || Arc::new(Semaphore::new(units));
         match self.entries.get_mut(&network) {
             Some(entry) => Arc::clone(entry.share.get_or_insert_with(new)),
-            // Its connection has just been evicted.
+            // The connection of the address has just been evicted.
             None => new(),
         }
     }

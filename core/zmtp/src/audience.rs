@@ -20,7 +20,7 @@ pub(super) enum Audience {
     Topics(Arc<[Bytes]>),
 }
 
-/// How one subscriber gets a message.
+/// The form in which one subscriber receives a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Delivery<'a> {
     Not,
@@ -30,15 +30,15 @@ pub(super) enum Delivery<'a> {
 }
 
 impl Audience {
-    /// Returns the subscribers of these topics, in any order.
+    /// Creates the audience of these topics, given in any order.
     pub fn of_topics(mut topics: Vec<Bytes>) -> Self {
         topics.sort_unstable();
         topics.dedup();
         Audience::Topics(topics.into())
     }
 
-    /// Returns how a peer with these subscriptions gets the message: once, regardless of the number of matching
-    /// prefixes and topics.
+    /// Returns the form in which a peer with these subscriptions receives the message. It receives it once, regardless
+    /// of the number of matching prefixes and topics.
     pub fn delivery(&self, subscriptions: &Subscriptions) -> Delivery<'_> {
         match self {
             Audience::Topic { topic, by_name } if subscriptions.wants(topic, *by_name) => Delivery::Plain,

@@ -1,5 +1,6 @@
 //! The send buffer of a publisher: each message is kept once, until all subscribers have written it, bounded in
-//! messages and bytes. A subscriber that lags behind the bound has lost its place.
+//! messages and bytes. The oldest messages are dropped at the bound; the cursor of a subscriber that lags further
+//! behind returns [`Lagged`].
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,19 +42,19 @@ struct Buffer {
     /// The sequence number of the first message.
     first: u64,
     bytes: usize,
-    /// The number of places.
+    /// The number of cursors.
     places: usize,
 }
 
 #[derive(Debug)]
 struct Message {
     published: Published,
-    /// The number of places at or before it.
+    /// The number of cursors that have not passed it.
     waiting: usize,
 }
 
 impl Backlog {
-    /// Adds a message for all places and returns their number.
+    /// Appends a message for all cursors and returns their number.
     pub fn push(&self, published: Published) -> usize {
         let mut kept = self.kept.lock();
         if kept.places == 0 {
@@ -71,12 +72,12 @@ impl Backlog {
         waiting
     }
 
-    /// Returns the number of places.
+    /// Returns the number of cursors.
     pub fn places(&self) -> usize {
         self.kept.lock().places
     }
 
-    /// Takes a place behind all messages.
+    /// Opens a cursor behind all messages.
     pub fn place(self: &Arc<Self>) -> Cursor {
         let mut kept = self.kept.lock();
         kept.places += 1;
@@ -92,7 +93,7 @@ impl Buffer {
         }
     }
 
-    /// Releases messages that one place has passed.
+    /// Releases the messages that one cursor has passed.
     fn release(&mut self, from: u64, to: u64) {
         let skipped = from.saturating_sub(self.first) as usize;
         let count = to.saturating_sub(from.max(self.first)) as usize;
@@ -115,12 +116,13 @@ pub struct Cursor {
     at: u64,
 }
 
-/// The lag, in messages, of a place that was lost.
+/// The lag, in messages, of a cursor whose next message was dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Lagged(pub u64);
 
 impl Cursor {
-    /// Waits for the message at this place. It is kept until [`Cursor::advance`].
+    /// Waits for the message at the cursor. It stays in the buffer until [`Cursor::advance`], or until the bound is
+    /// reached.
     pub(super) async fn message(&self) -> Result<Published, Lagged> {
         loop {
             let changed = self.backlog.changed.notified();
@@ -153,7 +155,7 @@ impl Cursor {
         self.at = end;
     }
 
-    /// Waits until the message at this place is dropped.
+    /// Waits until the message at the cursor is dropped because the bound was reached.
     pub(super) async fn left_behind(&self) -> Lagged {
         loop {
             let changed = self.backlog.changed.notified();

@@ -16,13 +16,13 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use super::addresses::{Addresses, ConnectionLimits, network};
 use crate::metrics;
 
-/// How long an address is remembered after its last authenticated request.
+/// The time for which an address is remembered after its last authenticated request.
 const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 /// The unit of memory accounting, in bytes.
 const UNIT: usize = 1024;
 /// Bytes of messages in transit on all authenticated connections.
 const AUTHENTICATED_MEMORY: usize = 512 << 20;
-/// The part of them for one address: a hostile minion leaves the rest to others.
+/// The maximum of one address: the rest stays available when a minion is hostile.
 const SHARE: usize = AUTHENTICATED_MEMORY / 4;
 
 /// The limits on peers.
@@ -158,12 +158,12 @@ pub struct Memory {
 /// Whether a message may be received.
 pub(super) enum Admitted {
     Yes(Memory),
-    /// When memory is available.
+    /// Not now: the reader waits for memory.
     Later,
     No,
 }
 
-/// The trust in the peer of one connection.
+/// The authentication state of one connection's peer, and the limits that follow from it.
 #[derive(Debug)]
 pub(super) struct Trust {
     bounds: Bounds,
@@ -258,7 +258,8 @@ impl Trust {
         let inner = &*self.bounds.0;
         let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).acquire_many_owned(units(size, most));
         let memory = async {
-            // The address's share first: while it waits for the common memory it holds no more than a share.
+            // The address's share is acquired first: a connection that waits for common memory then holds no more than
+            // a share.
             let of_share = match self.share() {
                 Some(share) => Some(taken(share, SHARE).await.ok()?),
                 None => None,
@@ -270,7 +271,7 @@ impl Trust {
     }
 }
 
-/// Returns the units of a message. One that is larger than all memory takes all of it.
+/// Returns the memory units of a message, capped at `most` bytes: a larger message reserves all of it.
 fn units(size: usize, most: usize) -> u32 {
     u32::try_from(size.min(most).div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
@@ -322,7 +323,7 @@ mod tests {
         assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Address(4));
         let two: Vec<_> = (0..4).map(|_| open(&bounds, 2).unwrap()).collect();
         assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 2));
-        // An address that authenticates has connections of its own, and frees one for others.
+        // The connections of an authenticated address no longer count as those of unknown addresses.
         bounds.remember(address(1));
         let more: Vec<_> = (0..8).map(|_| open(&bounds, 1).unwrap()).collect();
         assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Total(16));
@@ -339,14 +340,15 @@ mod tests {
         for ((trust, _), time) in flood.iter().zip([9, 9, 8, 8, 1, 2, 7, 7]) {
             trust.last_message.store(time, Ordering::Relaxed);
         }
-        // Both addresses have four, the first one the older ones: its third one has been idle for longest.
+        // Both addresses have four connections, the first address the older ones: its third connection has been idle
+        // for longest.
         let honest = open(&bounds, 3).unwrap();
         let evicted = |flood: &[(Arc<Trust>, Open)]| -> Vec<usize> {
             (0..flood.len()).filter(|i| is_evicted(&flood[*i].0)).collect()
         };
         assert_eq!(evicted(&flood), [4]);
         assert_eq!(bounds.0.addresses.lock().counts(), (8, 8, 3));
-        // The flood goes on, and evicts its own connections.
+        // The flood continues, and evicts its own connections.
         let more: Vec<_> = (0..20).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
         assert!(!is_evicted(&honest.0));
         // With one connection each, the oldest one is evicted.
@@ -355,7 +357,7 @@ mod tests {
         let another = open(&bounds, 11).unwrap();
         assert!(is_evicted(&honest.0) && !is_evicted(&others[0].0));
         drop((others, another));
-        // A connection that has authenticated its sender stays, even after its address has expired.
+        // A connection with an authenticated sender is not evicted, even after its address has expired.
         let honest = open(&bounds, 3).unwrap();
         drop((flood, more));
         honest.0.is_authenticated.store(true, Ordering::Relaxed);
@@ -418,7 +420,7 @@ mod tests {
         let Admitted::Yes(_own) = honest.admit(64 << 20) else { panic!("others have memory") };
         held.pop();
         assert!(hostile[2].wait_for_memory(5_000).await.is_some());
-        // A message that is larger than a share takes all of it.
+        // A message larger than a share reserves all of it.
         assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Later));
         drop(held);
         assert!(matches!(hostile[2].admit(SHARE * 2), Admitted::Yes(_)));

@@ -48,11 +48,11 @@ struct Pongs {
 
 /// Supplies the messages for a peer.
 pub trait Source: Send {
-    /// Waits for messages and appends them for the next flush; `false` ends the connection. Must be cancel safe. A call
-    /// means that everything appended by the previous one has been written.
+    /// Waits for messages and appends them for the next flush; `false` ends the connection. Must be cancel safe. It is
+    /// called again only after everything appended by the previous call has been written.
     fn next(&mut self, out: &mut Writer) -> impl Future<Output = Result<bool, TransportError>> + Send;
 
-    /// Waits until the pending write is obsolete.
+    /// Waits until the pending write is obsolete, and returns the error that ends the connection.
     fn stale(&mut self) -> impl Future<Output = TransportError> + Send {
         std::future::pending()
     }

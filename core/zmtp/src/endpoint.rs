@@ -50,7 +50,7 @@ impl fmt::Display for Endpoint {
 }
 
 impl Endpoint {
-    /// Connects; over the network from this address and port, if they are given.
+    /// Connects. A TCP connection is opened from the address and port `source`, if given.
     pub(super) async fn open(&self, source: Option<SocketAddr>) -> Result<(ReadHalf, WriteHalf), TransportError> {
         match self {
             Endpoint::Tcp(host, port) => {
@@ -81,7 +81,7 @@ impl Endpoint {
     }
 }
 
-/// Connects to the first address of a host that answers, of the family of `source`.
+/// Connects to the first reachable address of a host, among those of the address family of `source`.
 async fn connect_from(source: SocketAddr, host: &str, addresses: &[SocketAddr]) -> std::io::Result<TcpStream> {
     let mut failed = std::io::Error::new(
         std::io::ErrorKind::AddrNotAvailable,
@@ -89,7 +89,7 @@ async fn connect_from(source: SocketAddr, host: &str, addresses: &[SocketAddr]) 
     );
     for &address in addresses.iter().filter(|address| address.is_ipv4() == source.is_ipv4()) {
         let connected = match connect_by(source, address).await {
-            // Another process of the minion uses the port, or another program.
+            // The port is in use by another process of the minion, or by another program.
             Err(error) if source.port() != 0 && is_taken(&error) => {
                 tracing::debug!(%source, "the port of this side is taken: connecting from another one");
                 connect_by(SocketAddr::new(source.ip(), 0), address).await
@@ -110,17 +110,17 @@ fn is_taken(error: &std::io::Error) -> bool {
 
 async fn connect_by(source: SocketAddr, address: SocketAddr) -> std::io::Result<TcpStream> {
     let socket = if source.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A connection before it may still be closing.
+    // A previous connection from this port may still be closing.
     socket.set_reuseaddr(true)?;
     socket.bind(source)?;
     if source.port() != 0 {
-        // The next connection has the same addresses and ports: the system must not keep this one when it is closed.
+        // The next connection has the same addresses and ports: the closed socket must not stay in TIME_WAIT.
         socket.set_zero_linger()?;
     }
     socket.connect(address).await
 }
 
-/// Messages are small and latency matters; vanished peers must be noticed.
+/// Sets the socket options: no Nagle delay, as messages are small, and keepalive, so that vanished peers are noticed.
 fn prepare(stream: &TcpStream) {
     _ = stream.set_nodelay(true);
     let keepalive = socket2::TcpKeepalive::new()
@@ -217,7 +217,7 @@ impl Listener {
             let accepted = match &self.socket {
                 Socket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
                     prepare(&stream);
-                    // A peer with the same address as the local end is on this host.
+                    // A peer with the same address as the local end runs on this host.
                     let is_local = stream.local_addr().is_ok_and(|own| own.ip() == address.ip());
                     let (read, write) = stream.into_split();
                     let (read, write) = (ReadHalf::Tcp(read), WriteHalf::Tcp(write));

@@ -1,4 +1,4 @@
-//! Peers on a unix socket that do not speak ZeroMQ: detected by their first bytes, and handed to the service.
+//! Peers on a unix socket that do not speak ZeroMQ: detected by their first bytes, and passed to the service.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 use super::TransportError;
 use super::io::{ReadHalf, WriteHalf};
 
-/// The first byte of a greeting of ZeroMQ.
+/// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
 
 /// A connection whose peer does not speak ZeroMQ.
@@ -19,12 +19,13 @@ pub struct ForeignStream {
     pub begun: BytesMut,
 }
 
-/// How long a peer that sends nothing is taken for one of ZeroMQ, which greets at once.
+/// The timeout after which a peer that has sent nothing is treated as foreign. ZeroMQ peers send their greeting at
+/// once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SilenceTimeout {
     /// No timeout.
     Never,
-    /// For this time.
+    /// The timeout, from the start of the connection.
     After(Duration),
 }
 
@@ -34,7 +35,7 @@ pub(super) enum Sniffed {
     Foreign(ForeignStream),
 }
 
-/// Returns the id of the process at the other end, if it is known.
+/// Returns the PID of the peer, if it is known; TCP peers have none.
 pub(super) fn peer_pid(read: &ReadHalf) -> Option<i32> {
     match read {
         ReadHalf::Unix(half) => half.as_ref().peer_cred().ok()?.pid(),
@@ -42,7 +43,7 @@ pub(super) fn peer_pid(read: &ReadHalf) -> Option<i32> {
     }
 }
 
-/// Waits for the first bytes of a peer.
+/// Waits for the first bytes of a peer, and returns its connection by protocol.
 pub(super) async fn sniff(
     read: ReadHalf,
     write: WriteHalf,

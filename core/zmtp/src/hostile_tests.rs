@@ -1,4 +1,4 @@
-//! Peers that send too much, too slowly, or do not read: each loses its own connection, without other effects.
+//! Peers that send too much or too slowly, or that do not read: each loses only its own connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -186,7 +186,7 @@ async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not
     for (source, size, sent) in [
         (REMOTE[0], 1000, 10),
         (REMOTE[0], 60_000, 50_000),
-        // One that is dropped on receipt.
+        // A message that is dropped while it is received.
         (REMOTE[0], 3 << 20, 2 << 20),
         ("127.0.0.1", 3 << 20, 2 << 20),
     ] {
@@ -227,14 +227,14 @@ async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
     let mut honest = served.peer(THIRD).await;
     assert!(metrics::CONNECTIONS_EVICTED.get() > before);
     for source in REMOTE.iter().cycle().take(40) {
-        // Each evicts another one; the evicted ones are closed.
+        // Each new connection evicts another one, which is closed.
         flood.extend(Raw::connect(&served.endpoint, source, "REQ").await);
     }
     for word in [&b"word"[..], b"prove"] {
         honest.send(word).await;
         assert_eq!(honest.reply().await.unwrap(), word);
     }
-    // The address is known now, and does not need their places.
+    // The address is known now: its connections evict none of the flood's.
     let mut more = Vec::new();
     for _ in 0..7 {
         more.push(served.peer(THIRD).await);
@@ -244,7 +244,7 @@ async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
     for peer in &mut flood {
         alive += usize::from(peer.is_alive().await);
     }
-    // One place was the honest peer's before it was known.
+    // One of the flood's connections was evicted by the honest peer before its address was known.
     assert_eq!(alive, 7);
 }
 

@@ -90,7 +90,8 @@ impl Reader {
         }
     }
 
-    /// Whether the peer is a request server that returns the frames in front of a request.
+    /// Whether the peer is a request server that returns the frames in front of a request, so that requests can be
+    /// pipelined.
     pub fn any_order(&self) -> bool {
         self.any_order
     }
@@ -113,7 +114,7 @@ impl Reader {
                         Some(memory) => self.grant(size, memory),
                         None => self.dropped = Some(Dropped { left: 0, has_more: true }),
                     }
-                    // The peer was blocked while its messages were not read.
+                    // While the reader waited for memory, the peer could not make progress: the deadline starts anew.
                     deadline = None;
                 }
                 Step::Fill => {
@@ -333,7 +334,7 @@ impl Writer {
         self.buffer.put_slice(frames);
     }
 
-    /// Keeps the order: moves the content into the buffer before more is appended.
+    /// Moves the content into the buffer, so that data appended next keeps its order.
     fn unite(&mut self) {
         if !self.content.is_empty() {
             self.buffer.put_slice(&std::mem::take(&mut self.content));

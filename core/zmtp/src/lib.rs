@@ -43,7 +43,7 @@ pub use zmtp::{Limits, Message, SocketType, connect};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Why a connection failed or ended.
+/// The error with which a connection failed or ended.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum TransportError {
     /// The address is invalid.
@@ -79,7 +79,7 @@ pub enum TransportError {
     /// The connection ended between a request and its reply.
     #[error("the connection ended before the reply: {reason}; the request may have been carried out")]
     Unanswered {
-        /// The end of the connection.
+        /// The error that ended the connection.
         reason: Arc<TransportError>,
     },
     /// The peer closed the connection before the handshake was complete.

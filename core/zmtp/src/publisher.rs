@@ -1,7 +1,8 @@
 //! The publisher: sends one message, encoded once, to all matching subscribers.
 //!
-//! A subscriber that lags too far is disconnected, counted and logged: it reconnects and knows that it may have missed
-//! messages. Delivery that must be reliable does not rely on this socket; the event bus serves its own subscribers.
+//! A subscriber that lags too far behind is disconnected, counted and logged. When it reconnects, it knows that it may
+//! have missed messages. Delivery that must be reliable does not rely on this socket; the event bus serves its own
+//! subscribers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -22,7 +23,7 @@ use super::zmtp::{self, Limits, SocketType};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
-/// How long messages are kept for a connection whose first subscription has not arrived.
+/// The time for which messages are buffered for a connection without a subscription.
 const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 
 /// Sends messages to all subscribers.
@@ -46,8 +47,8 @@ impl Publisher {
         self.send(frames, false)
     }
 
-    /// As [`Publisher::publish`], but only to subscribers of a non-empty prefix of the topic: not to subscribers of
-    /// everything, as Salt's minions, which treat each frame as a message.
+    /// Publishes like [`Publisher::publish`], but only to subscribers of a non-empty prefix of the topic. Subscribers
+    /// of everything are skipped: Salt's minions are such, and treat each frame as a message.
     pub fn publish_by_name(&self, frames: &[Bytes]) -> usize {
         self.send(frames, true)
     }
@@ -88,7 +89,7 @@ impl Publisher {
 impl Service for Publisher {
     type Session = Cursor;
 
-    /// From here on the subscriber receives all publishes.
+    /// Opens a cursor for the subscriber: it receives everything published from now on.
     fn accepted(&self) -> Option<Cursor> {
         Some(self.backlog.place())
     }
@@ -122,12 +123,13 @@ fn encode(frames: &[Bytes]) -> Bytes {
 struct Publishing<'a> {
     place: Cursor,
     wanted: &'a Subscribed,
-    /// Whether the message at the place was passed to the writer.
+    /// Whether the message at the cursor was passed to the writer.
     is_writing: bool,
 }
 
 impl Publishing<'_> {
-    /// Messages that are published before the first subscription wait for it, within a limit.
+    /// Waits for the first subscription. Messages published meanwhile are buffered for [`SUBSCRIBE_TIME`], and skipped
+    /// afterwards.
     async fn subscribed(&mut self) {
         let first = async {
             while self.wanted.is_empty() {
@@ -141,7 +143,7 @@ impl Publishing<'_> {
             self.place.skip_all();
             tokio::select! {
                 () = self.wanted.changed() => {}
-                // It has no subscriptions: nothing is kept for it, and it does not lag.
+                // Without subscriptions, no message is buffered for it, and it never counts as lagging.
                 _ = self.place.message() => {}
             }
         }

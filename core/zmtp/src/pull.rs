@@ -18,8 +18,8 @@ const BATCH: usize = 512;
 pub struct Pull;
 
 impl Pull {
-    /// Serves until `shutdown`. Calls `take` with batches of one-frame messages in the order of each connection; reads
-    /// the connection again when it returns.
+    /// Serves until `shutdown`. Calls `take` with batches of one-frame messages, in the order of each connection, and
+    /// reads the connection again when the call has ended.
     pub async fn serve<F>(
         listener: Listener,
         take: impl Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
@@ -33,7 +33,7 @@ impl Pull {
         server.run(PullService { take, foreign: refuse, is_open: false }, shutdown).await;
     }
 
-    /// Serves as [`Pull::serve`]; peers that do not speak ZeroMQ are passed to `foreign`.
+    /// Serves like [`Pull::serve`]; peers that do not speak ZeroMQ are passed to `foreign`.
     pub async fn serve_any<F, G>(
         listener: Listener,
         take: impl Fn(Vec<Bytes>) -> F + Send + Sync + 'static,
@@ -51,8 +51,9 @@ impl Pull {
 
 struct PullService<T, U> {
     take: T,
-    /// Serves peers that do not speak ZeroMQ, if they are served at all.
+    /// Serves peers that do not speak ZeroMQ; called only if `is_open`.
     foreign: U,
+    /// Whether peers that do not speak ZeroMQ are accepted.
     is_open: bool,
 }
 

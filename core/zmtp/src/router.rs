@@ -23,7 +23,7 @@ use crate::metrics;
 
 /// The maximum number of requests in progress of one peer: beyond it, the connection is not read.
 const PER_PEER: usize = 64;
-/// How long requests in progress may continue after the connections have ended.
+/// The grace period of requests in progress after the connections have ended.
 const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// The sender of a request.
@@ -65,7 +65,7 @@ impl Peer {
 }
 
 /// A slot among the concurrently handled requests, with the memory of its request; released on drop. Handlers drop it
-/// early before they wait for a disk or for other requests, which would otherwise be starved.
+/// before they wait for a disk or for other requests, which could starve otherwise.
 pub struct Worker {
     _permit: OwnedSemaphorePermit,
     _memory: Option<Memory>,

@@ -1,4 +1,4 @@
-//! Accepts the connections of all sockets: limits, handshakes, deadlines, metrics, and the end of every connection. A
+//! Accepts the connections of all sockets. Owns their limits, handshakes, deadlines and metrics, and closes them. A
 //! [`Service`] implements the behaviour of a kind of socket.
 
 use std::future::Future;
@@ -26,7 +26,7 @@ pub struct Remote {
     pub address: Arc<str>,
     /// The address, if it is a network address.
     pub socket: Option<SocketAddr>,
-    /// Its trust; `None` on a socket without limits.
+    /// The authentication state of the peer; `None` on a socket without limits.
     pub(super) trust: Option<Arc<Trust>>,
 }
 
@@ -38,8 +38,8 @@ pub trait Service: Send + Sync + 'static {
     /// Called for each connection before its handshake; `None` closes it.
     fn accepted(&self) -> Option<Self::Session>;
 
-    /// Returns how long a silent peer is taken for one of ZeroMQ, if others are served, too: on unix sockets only. The
-    /// process is the one at the other end, if it is known.
+    /// Returns the timeout after which a silent peer counts as foreign; `None` if only ZeroMQ is served. Called on unix
+    /// sockets only, with the PID of the peer if it is known.
     fn patience(&self, _process: Option<i32>) -> impl Future<Output = Option<SilenceTimeout>> + Send {
         std::future::ready(None)
     }
@@ -129,7 +129,8 @@ impl Server {
                             }
                         }
                     }
-                    // Boxed, or the task would reserve room for both, several times, for the life of the connection.
+                    // Boxed: otherwise the task would reserve memory for both futures, several times, for the life of
+                    // the connection.
                     let handshake =
                         Box::pin(zmtp::accept(read, write, begun, role, limits, remote.trust.clone())).await;
                     let (reader, writer) = handshake?;

@@ -47,7 +47,7 @@ impl Subscriber {
 /// Receives until the connection ends or its owner is dropped.
 async fn receive(connection: Connection, messages: mpsc::Sender<Received>) {
     let answering = async {
-        // Received messages are not lost with a failed write: reading meets the end of the connection too.
+        // A failed write must not drop received messages: the reader reports the end of the connection.
         _ = connection.outgoing.run(Silent).await;
         std::future::pending::<()>().await;
     };

@@ -29,7 +29,7 @@ impl Subscribed {
         }
     }
 
-    /// Waits for a change.
+    /// Waits until the subscriptions change.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
@@ -44,7 +44,7 @@ impl Subscribed {
         self.subscriptions.lock().0.clone()
     }
 
-    /// As [`Audience::delivery`].
+    /// Returns the form in which the peer receives a message; see [`Audience::delivery`].
     pub(super) fn delivery<'a>(&self, audience: &'a Audience) -> Delivery<'a> {
         audience.delivery(&self.subscriptions.lock())
     }
@@ -58,7 +58,7 @@ impl Subscriptions {
     /// The maximum number of prefixes of one subscriber.
     const MOST: usize = 1024;
 
-    /// Applies a change of subscription, in either of its forms; ignores other messages.
+    /// Applies a subscription or its cancellation, as a message or as a command of ZMTP; ignores other messages.
     fn change(&mut self, message: &Message) {
         let (add, prefix) = match message {
             Message::Frames(frames) => {

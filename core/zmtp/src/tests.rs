@@ -53,7 +53,7 @@ async fn many_requests_over_one_connection_get_their_own_replies() {
     assert_eq!(client.request(large.clone(), LONG).await.unwrap(), large);
 }
 
-/// Answers `wait` after another request has arrived, without holding a worker meanwhile.
+/// Answers `wait` only after another request has arrived, without occupying a worker meanwhile.
 struct Waiting(tokio::sync::Notify);
 
 impl Handler for Waiting {
@@ -183,7 +183,7 @@ async fn frames_beyond_the_limit_end_the_connection_and_nothing_else() {
         stream.write_all(b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03REQ").await.unwrap();
         stream.write_all(hostile).await.unwrap();
         let mut rest = Vec::new();
-        // Closed or reset: either way it ends.
+        // The connection is closed or reset.
         let _ = stream.read_to_end(&mut rest).await;
     }
     assert_eq!(client(&endpoint).request("still here", LONG).await.unwrap(), "still here");

@@ -88,7 +88,8 @@ pub enum Message {
     Dropped(Vec<Bytes>),
 }
 
-/// Returns flags, header length and content length of the first frame in the buffer.
+/// Returns the flags, header length and content length of the first frame in the buffer; `None` if its header is
+/// incomplete.
 pub(super) fn peek(buffer: &[u8]) -> Option<(u8, usize, u64)> {
     let flags = *buffer.first()?;
     if flags & 2 == 0 {
@@ -125,7 +126,7 @@ pub async fn connect(
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
     match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
-        // Salt's other transports do this: a greeting is meaningless to them.
+        // A Salt master with another transport closes the connection, as it cannot parse the greeting.
         Err(TransportError::Closed) if matches!(endpoint, Endpoint::Tcp(..)) => {
             Err(TransportError::NoHandshake { endpoint: endpoint.to_string() })
         }

@@ -23,7 +23,7 @@ enum Change {
     Delete(Table, Vec<u8>),
     DeleteBelow(Table, Vec<u8>),
     DeletePrefix(Table, Vec<u8>),
-    /// The first keys of a range, up to a number.
+    /// The first keys of a range, up to this number of keys.
     DeleteFirst(Table, Range<Vec<u8>>, usize),
 }
 
@@ -58,8 +58,8 @@ impl Batch {
         self.add(Change::DeletePrefix(table, prefix.into()))
     }
 
-    /// Removes the first keys of a range, at most `most`: a large range is removed in several batches, between which others
-    /// are committed.
+    /// Removes the first keys of a range, at most `most`. A large range is removed in several batches, so that other
+    /// batches are committed in between.
     pub fn delete_first(&mut self, table: Table, range: Range<impl Into<Vec<u8>>>, most: usize) -> &mut Self {
         self.add(Change::DeleteFirst(table, range.start.into()..range.end.into(), most))
     }

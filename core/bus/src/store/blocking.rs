@@ -20,8 +20,7 @@ impl Deref for BlockingStore {
 }
 
 impl BlockingStore {
-    /// Queues changes once the queue has room: backpressure for threads that may block and do not wait for the
-    /// ticket.
+    /// Queues changes once the queue has room: backpressure for threads that may block and do not wait for the ticket.
     pub fn write_blocking(&self, batch: Batch) -> Ticket {
         Ticket(self.inner.queue.push_blocking(batch))
     }

@@ -1,9 +1,10 @@
-//! A copy of the store in a file beside it. Rows are copied table by table in the order of their keys, a step at a time;
-//! every commit of the store is applied to the copy, too.
+//! A copy of the store in a file beside it. Rows are copied table by table in the order of their keys, one step at a
+//! time. Every commit of the store is applied to the copy, too.
 //!
-//! Before a position the copy has exactly the store's rows. Behind it, it has some of them, possibly with a value that
-//! [`Batch::put_new`] has set although the store had another one: those are copied over later. So each batch may be applied
-//! as it is, also the removal of the first keys of a range: the copy never has a key that the store lacks.
+//! Rows before the current position are equal in the copy and the store. Of the rows behind it, the copy has some,
+//! possibly with a value that [`Batch::put_new`] has set although the store kept another one; copying overwrites these
+//! later. The copy never has a key that the store lacks, so each batch can be applied unchanged, including the removal
+//! of the first keys of a range.
 
 use redb::{Database, Durability, ReadableDatabase, TableDefinition, TableHandle};
 
@@ -11,24 +12,24 @@ use super::disk::{self, Disk};
 use super::engine::{self, Engine};
 use super::{Batch, batch};
 
-/// The bytes and the rows of a step, beyond the first row.
+/// The maximum size of a step, in bytes and in rows. A step copies at least one row.
 const STEP_BYTES: usize = 2 << 20;
 const STEP_ROWS: usize = 10_000;
-/// The page cache of a copy.
+/// The size of the page cache of a copy, in bytes.
 const CACHE: usize = 4 << 20;
 
 type Definition<'a> = TableDefinition<'a, &'static [u8], &'static [u8]>;
 
 /// A position among the rows of all tables.
 pub(super) struct Position {
-    /// The tables that are left, the current one last.
+    /// The remaining tables, the current one last.
     tables: Vec<String>,
     /// The first key of the next step.
     start: Vec<u8>,
 }
 
 impl Position {
-    /// Returns the position before all rows. Tables that are made later are not included.
+    /// Returns the position before all rows. Tables that are created later are not included.
     pub fn first(engine: &Engine) -> Result<Self, String> {
         let tables = engine.with(|database| {
             Ok(database.begin_read()?.list_tables()?.map(|table| table.name().to_owned()).collect())
@@ -36,12 +37,12 @@ impl Position {
         Ok(Position { tables, start: Vec::new() })
     }
 
-    /// Whether all rows are behind.
+    /// Whether all rows have been visited.
     pub fn is_end(&self) -> bool {
         self.tables.is_empty()
     }
 
-    /// Visits the rows of a step and moves behind them.
+    /// Visits the rows of a step and advances the position past them.
     pub fn step(
         &mut self,
         engine: &Engine,
@@ -76,7 +77,7 @@ impl Position {
     }
 }
 
-/// A copy that is being made. Its file is removed with it.
+/// A copy in progress. Its file is removed when it is dropped.
 pub(super) struct Copy {
     database: Option<Database>,
     disk: Box<dyn Disk>,
@@ -94,7 +95,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Copies the rows of a step. They are on disk on return, so that the end has little left to flush.
+    /// Copies the rows of a step and flushes them, so that the last step has little left to flush.
     pub fn step(&mut self, engine: &Engine) -> Result<(), String> {
         let Some(database) = &self.database else { return Ok(()) };
         let transaction = engine::guarded(|| Ok(database.begin_write()?))?;
@@ -112,7 +113,7 @@ impl Copy {
         engine::guarded(|| Ok(transaction.commit()?))
     }
 
-    /// Applies batches that the store has committed. They need not be on disk before the end.
+    /// Applies batches that the store has committed. They are flushed by a later commit.
     pub fn apply(&self, batches: &[Batch]) -> Result<(), String> {
         let Some(database) = &self.database else { return Ok(()) };
         engine::guarded(|| {
@@ -128,10 +129,10 @@ impl Copy {
         self.position.is_end()
     }
 
-    /// Puts the complete copy in the place of the store's file.
+    /// Replaces the store's file by the complete copy.
     pub fn finish(mut self, engine: &Engine) -> Result<(), String> {
         if let Some(database) = self.database.take() {
-            // A commit flushes those before it.
+            // A commit flushes all earlier ones.
             engine::guarded(|| Ok(database.begin_write()?.commit()?))?;
             engine::guarded(move || {
                 drop(database);

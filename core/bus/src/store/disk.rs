@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use redb::backends::FileBackend;
 use redb::{Builder, Database, DatabaseError};
 
-/// The maximum number of damaged stores that are kept.
+/// The maximum number of damaged store files that are kept.
 const DAMAGED: usize = 5;
 /// The number of bytes that must fit on the disk before a failed store is retried.
 const PROBE: usize = 1 << 20;
 
-/// Opens the file of a store. Tests replace it by one that fails on demand.
+/// Opens the file of a store. Tests replace it by a disk that fails on demand.
 pub(super) trait Disk: Send + Sync {
     /// Opens the database; `create` allows a missing or empty file, which becomes an empty database.
     fn open(&self, builder: &Builder, create: bool) -> Result<Database, DatabaseError>;
@@ -24,7 +24,7 @@ pub(super) trait Disk: Send + Sync {
     /// Returns the path of the file.
     fn path(&self) -> &Path;
 
-    /// Returns a file beside this one, for a copy that takes its place.
+    /// Returns the disk of a file beside this one, for a copy that will replace it.
     fn beside(&self) -> Box<dyn Disk>;
 }
 
@@ -94,13 +94,13 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Renames a file of the same directory onto a path. After a crash either the old or the new file is there.
+/// Renames `by` to `path`, in the same directory. After a crash, either the old or the new file exists.
 pub(super) fn replace(path: &Path, by: &Path) -> io::Result<()> {
     std::fs::rename(by, path)?;
     path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
-/// Returns the free bytes of the file system of a path.
+/// Returns the free space of the file system of a path, in bytes.
 pub(super) fn free(path: &Path) -> io::Result<u64> {
     let status = nix::sys::statvfs::statvfs(path)?;
     Ok(status.blocks_available() * status.fragment_size())

@@ -112,7 +112,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts a copy, which has the same rows, in the place of the file. Waits for running reads.
+    /// Replaces the file by a copy with the same rows. Waits for running reads.
     pub fn swap(&self, copy: &dyn Disk) -> Result<(), String> {
         let (database, _) = open(copy, self.cache, false).map_err(|error| error.to_string())?;
         let mut slot = self.database.write();
@@ -153,8 +153,8 @@ impl Engine {
         self.generation.load(Ordering::Relaxed)
     }
 
-    /// Reads from a table; a missing one reads as the default. The outer error is that of a database that must be
-    /// reopened, with its generation.
+    /// Reads from a table; a missing one reads as the default. The outer error means that the database must be
+    /// reopened, and carries its generation.
     pub fn read<T: Default>(
         &self,
         table: Table,

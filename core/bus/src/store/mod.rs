@@ -6,8 +6,8 @@
 //!
 //! Reads block on the disk: [`BlockingStore`] provides them to threads that may block.
 //!
-//! Files: `batch` (changes), `blocking` (reads), `queue` (bounded, in front of the writer), `writer` (commits and
-//! recovery), `reclaim` and `copy` (of free space), `pages` (the disk space of rows), `engine` (redb, with its errors and
+//! Modules: `batch` (changes), `blocking` (reads), `queue` (the bounded queue of the writer), `writer` (commits and
+//! recovery), `reclaim` and `copy` (free space), `pages` (the disk space of rows), `engine` (redb, with its errors and
 //! panics), `disk` (the file), `observers` (of committed changes).
 
 mod batch;
@@ -50,7 +50,7 @@ pub(crate) use pages::Pages;
 use queue::{Queue, QueueLimits};
 use reclaim::Reclaim;
 
-/// The version of the layout; increased with each change, together with a migration of older stores.
+/// The version of the layout. A change of the layout increases it and adds a migration of older stores.
 pub const SCHEMA: u64 = 1;
 
 /// The number of attempts, and the pause between them, to open a store that is in use.
@@ -134,9 +134,9 @@ pub enum StoreError {
 /// Whether the store accepts writes.
 #[derive(Debug, Clone)]
 pub enum Health {
-    /// It does.
+    /// The store accepts writes.
     Well,
-    /// It does, but was damaged beyond repair: it was moved to this path and replaced by an empty one.
+    /// The store accepts writes, but was damaged beyond repair: it was moved to this path and replaced by an empty one.
     Replaced(PathBuf),
     /// Writes are refused because of this error until the disk recovers.
     Failed(StoreError),
@@ -196,7 +196,7 @@ impl Drop for WriterThread {
     fn drop(&mut self) {
         self.inner.queue.close();
         if let Some(thread) = self.thread.lock().take() {
-            // The writer has logged its failures.
+            // The writer thread has logged its failures.
             _ = thread.join();
         }
     }
@@ -259,13 +259,13 @@ impl Store {
         self.inner.engine.disk.path()
     }
 
-    /// Returns the allocated size of the store on disk, in bytes, with that of a copy that is being made.
+    /// Returns the allocated size of the store on disk in bytes, including a copy in progress.
     pub fn disk_bytes(&self) -> u64 {
         disk::allocated(self.path()) + disk::allocated(self.inner.engine.disk.beside().path())
     }
 
-    /// Checks whether the file takes much more space than its rows need, as regular checks do, and gives it back to the
-    /// disk. The ticket is done when that has ended; reads and writes go on meanwhile.
+    /// Checks at once, besides the regular checks, whether the file takes much more space than its rows need, and
+    /// returns free space to the disk. The ticket completes when that has ended; reads and writes continue meanwhile.
     pub fn reclaim(&self) -> Ticket {
         Ticket(self.inner.queue.request_space())
     }
@@ -285,8 +285,9 @@ impl Store {
         self.inner.observers.add(tables)
     }
 
-    /// Queues changes; they are applied in the order of these calls. Never blocks: if the queue is full the write is
-    /// refused with `StoreError::Busy`. For callers that wait for the ticket, so that their number is bounded.
+    /// Queues changes; they are applied in the order of these calls. Never blocks: if the queue is full, the write is
+    /// refused with [`StoreError::Busy`]. For callers that wait for the ticket, so that the number of their writes is
+    /// bounded.
     pub fn write(&self, batch: Batch) -> Ticket {
         Ticket(self.inner.queue.try_push(batch))
     }
@@ -296,15 +297,15 @@ impl Store {
         Ticket(self.inner.queue.push_when_room(batch).await)
     }
 
-    /// Returns the blocking operations, for a thread that may block. Owners of the result are themselves wrapped in
+    /// Returns the blocking operations, for a thread that may block. Types that store them are themselves wrapped in
     /// [`Blocking`](brine_runtime::executors::Blocking), or belong to such threads.
     pub fn blocking(&self, _: &MayBlock) -> BlockingStore {
         BlockingStore(self.clone())
     }
 }
 
-/// Opens the database, retrying while it is locked: after closing, a child process between fork and exec may still hold
-/// the file.
+/// Opens the database, retrying while it is locked: after it was closed, a child process between fork and exec may
+/// still hold the file open.
 fn open_patiently(
     mut disk: Box<dyn Disk>,
     cache: usize,

@@ -1,4 +1,4 @@
-//! Observers of tables: which keys have been committed, for copies of tables elsewhere.
+//! Observers of tables: they receive the keys that were committed, to update copies of the tables elsewhere.
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{Batch, Table};
 
-/// The maximum number of keys that wait for an observer; beyond it, the observer compares whole tables.
+/// The maximum number of pending keys of an observer. Beyond it, the observer must compare whole tables.
 const KEYS: usize = 65_536;
 
 /// The changes of some tables since they were last taken.
@@ -16,7 +16,7 @@ const KEYS: usize = 65_536;
 pub struct Touched {
     /// The tables and keys that were set or removed.
     pub keys: BTreeSet<(&'static str, Vec<u8>)>,
-    /// Whether further keys were set or removed: all of them have to be compared.
+    /// Whether further keys were set or removed, so that whole tables must be compared.
     pub more: bool,
 }
 
@@ -73,7 +73,7 @@ impl Observers {
     /// Records committed batches.
     pub fn committed(&self, batches: &[Batch]) {
         let mut observers = self.0.lock();
-        // Only these and the list hold an observer.
+        // Only the list still holds an observer that its owner has dropped.
         observers.retain(|shared| Arc::strong_count(shared) > 1);
         for shared in observers.iter() {
             let mut touched = shared.touched.lock();

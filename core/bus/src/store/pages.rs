@@ -2,13 +2,13 @@
 
 /// The page size of the store.
 pub(crate) const PAGE: u64 = 4096;
-/// Overhead of a leaf, of a row in it, and of its entry in the branch above.
+/// The overhead in bytes of a leaf, of a row in it, and of its entry in the branch above.
 const LEAF: u64 = 4;
 const ROW: u64 = 8;
 const BRANCH: u64 = 40;
 
-/// Counts the bytes of pages: rows in key order share leaves of one page, a larger row has pages of its own, in a power of
-/// two.
+/// Counts the bytes of pages. Rows in key order share leaves of one page; a larger row has its own pages, whose number
+/// is a power of two.
 #[derive(Debug)]
 pub(crate) struct Pages {
     /// The bytes of all pages so far.

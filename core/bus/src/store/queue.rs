@@ -23,14 +23,14 @@ impl Default for QueueLimits {
 
 /// The sender of a result.
 pub(super) type Done = oneshot::Sender<Result<(), StoreError>>;
-/// A batch and the sender of its result.
+/// A queued batch and the sender of its result.
 pub(super) type Waiting = (Batch, Done);
 
 /// The writer's next step.
 pub(super) enum Next {
     /// Batches to commit.
     Batches(Vec<Waiting>),
-    /// A reader met an error, free space is wanted, or the deadline has passed.
+    /// A reader reported an error, free space was requested, or the deadline has passed.
     Check,
     /// The queue was closed.
     Closed,
@@ -40,10 +40,10 @@ pub(super) enum Next {
 struct State {
     waiting: Vec<Waiting>,
     bytes: usize,
-    /// Batches are being refused because the queue is full: logged once, until there is room.
+    /// Whether batches are being refused because the queue is full. Logged once, until there is room.
     refusing: bool,
     suspect: Option<(String, u64)>,
-    /// Those who wait until free space is given back.
+    /// The senders of results for requests to return free space to the disk.
     space: Vec<Done>,
     closing: bool,
 }
@@ -133,7 +133,7 @@ impl Queue {
         self.state.lock().suspect.take()
     }
 
-    /// Asks the writer to give free space back.
+    /// Requests that the writer return free space to the disk.
     pub fn request_space(&self) -> oneshot::Receiver<Result<(), StoreError>> {
         let (done, result) = oneshot::channel();
         self.state.lock().space.push(done);

@@ -1,9 +1,9 @@
-//! Gives free space of the store back to the disk.
+//! Returns free space of the store to the disk.
 //!
-//! redb reuses freed pages but keeps them in its file, so the file stays as large as it ever was. When it takes much more
-//! space than its rows need, they are copied to a new file, which takes the old one's place. The writer thread does this in
-//! steps between commits: neither reads nor writes stop. Meanwhile the disk holds both files; where it has no room for them,
-//! nothing is done. A process that ends meanwhile leaves a file that its next start removes.
+//! redb reuses freed pages but never shrinks its file. When the file takes much more space than its rows need, they are
+//! copied to a new file, which replaces the old one. The writer thread does this in steps between commits: neither
+//! reads nor writes stop. Meanwhile the disk holds both files; without room for both, nothing is copied. If the process
+//! ends meanwhile, the next start removes the unfinished file.
 
 use std::time::{Duration, Instant};
 
@@ -16,31 +16,31 @@ use super::{Batch, Pages, StoreError, disk};
 const INTERVAL: Duration = Duration::from_secs(600);
 /// The interval after which the rows are measured again although the file has not grown.
 const MEASURED: Duration = Duration::from_secs(3600);
-/// The size of a file that is never copied.
+/// The file size in bytes up to which a store is never copied.
 const SMALL: u64 = 16 << 20;
-/// The free bytes that a disk must keep.
+/// The free bytes that must remain on the disk.
 const ROOM: u64 = 64 << 20;
-/// A pause between steps, as a multiple of the time of the last one: commits have three quarters of the thread.
+/// The pause after a step, as a multiple of its duration: commits have three quarters of the thread's time.
 const PAUSE: u32 = 3;
 
 enum Phase {
     Idle,
-    /// Adding up what the rows need.
+    /// Adding up the space that the rows need.
     Measuring(Position, Pages),
     Copying(Box<Copy>, u64),
 }
 
-/// The state between two steps.
+/// The state between two steps of a check.
 pub(super) struct Reclaim {
     phase: Phase,
     next: Instant,
     /// The time of the last measurement, and the bytes that the rows needed.
     measured: Option<(Instant, u64)>,
-    /// The size of the last copy as a percentage of what its rows needed in theory.
+    /// The size of the last copy, as a percentage of the calculated need of its rows.
     density: u64,
-    /// Those who wait for the end of the present check.
+    /// The senders of results that wait for the end of the current check.
     waiting: Vec<Done>,
-    /// Those who wait for the end of the next one.
+    /// The senders of results that wait for the end of the next check.
     requested: Vec<Done>,
 }
 
@@ -51,7 +51,7 @@ impl Reclaim {
         Reclaim { phase: Phase::Idle, next, measured: None, density: 100, waiting: Vec::new(), requested: Vec::new() }
     }
 
-    /// Returns when the next step is due.
+    /// Returns the time at which the next step is due.
     pub fn next(&self) -> Instant {
         self.next
     }
@@ -70,7 +70,7 @@ impl Reclaim {
         }
     }
 
-    /// Ends the present check because the store has failed.
+    /// Ends the current check because the store has failed.
     pub fn abandon(&mut self, error: &StoreError) {
         if !matches!(self.phase, Phase::Idle) || !self.requested.is_empty() {
             self.waiting.append(&mut self.requested);
@@ -78,7 +78,7 @@ impl Reclaim {
         }
     }
 
-    /// Does a step if one is due.
+    /// Executes a step if one is due.
     pub fn step(&mut self, engine: &Engine) {
         let is_requested = matches!(self.phase, Phase::Idle) && !self.requested.is_empty();
         let start = Instant::now();
@@ -130,7 +130,7 @@ impl Reclaim {
         }
     }
 
-    /// Whether the rows are to be measured.
+    /// Whether the rows must be measured.
     fn is_due(&self, allocated: u64) -> bool {
         allocated > SMALL
             && self.measured.is_none_or(|(at, need)| at.elapsed() >= MEASURED || self.is_excessive(allocated, need))

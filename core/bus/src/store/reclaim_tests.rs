@@ -1,4 +1,4 @@
-//! Free space is given back to the disk while the store is used.
+//! Free space is returned to the disk while the store is in use.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -130,7 +130,7 @@ fn a_copy_that_fails_leaves_the_store_as_it_is() {
     fill(&store, THINGS, 0..30_000);
     remove(&store, THINGS, 29_000);
     let full = store.disk_bytes();
-    // Where the copy would be is a directory.
+    // A directory is in the place of the copy.
     std::fs::create_dir(disk::beside(&path)).unwrap();
     let error = store.reclaim().durable_blocking().unwrap_err().to_string();
     assert!(error.contains("directory"), "{error}");
@@ -150,7 +150,7 @@ fn a_disk_that_fills_up_during_a_copy_leaves_the_store_as_it_is() {
     let store = BlockingStore(store);
     fill(&store, THINGS, 0..30_000);
     remove(&store, THINGS, 29_000);
-    // The first flush is one of the copy: nothing else writes.
+    // The first flush is that of the copy: nothing else writes.
     let stalled = faults.stall();
     let ticket = store.reclaim();
     faults.wait_for_stall();

@@ -1,4 +1,4 @@
-//! The store as its users see it, also on failing disks.
+//! The store from its callers' view, also on failing disks.
 
 use super::*;
 
@@ -101,7 +101,7 @@ fn one(key: &str, value: &[u8]) -> Batch {
     batch
 }
 
-/// Waits until the store's health is `well`.
+/// Waits until the store's health is [`Health::Well`], or until it is not, by `well`.
 fn wait_for_health(store: &Store, well: bool) {
     let mut health = store.health();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -153,7 +153,7 @@ fn a_full_store_can_be_read() {
     put(&store, &[("a", "1")]);
     faults.set(faults::Errors { write: Some(ENOSPC), ..faults::Errors::default() });
     store.write(one("b", b"1")).durable_blocking().unwrap_err();
-    // Reopening writes, too, which a full disk allows if nothing grows: here it does not.
+    // Reopening writes to the file, too. A full disk allows that if the file does not grow; this disk does not.
     let deadline = std::time::Instant::now() + Duration::from_secs(10);
     let mut errors = 0;
     while let Err(error) = store.get(THINGS, b"a") {
@@ -232,7 +232,7 @@ fn with_large_rows() -> (tempfile::TempDir, PathBuf, BlockingStore) {
 #[test]
 fn a_damaged_page_is_an_error_and_the_rest_can_be_read() {
     let (_folder, path, store) = with_large_rows();
-    // In debug builds redb checks all pages when it opens a file, so the damage comes later.
+    // Debug builds of redb check all pages when they open a file, so the file is damaged after it was opened.
     damage(&path, "<00100>".repeat(50).as_bytes());
     let before = crate::metrics::STORE_DAMAGED.get();
     let error = store.scan(THINGS, b"", 1000).unwrap_err();

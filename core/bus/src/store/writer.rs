@@ -1,9 +1,9 @@
 //! The writer thread: commits the queue, and recovers the store after an I/O error.
 //!
-//! After an error all writes are refused at once. The database is reopened, so that reads work again, and retried with
-//! growing pauses until the disk accepts writes; the process need not be restarted. After a write that met a damaged
-//! page all pages are checked; a file that cannot be repaired is moved aside, as at the start. Between commits the thread
-//! gives free space back (`reclaim`).
+//! After an error, all writes are refused at once. The database is reopened, so that reads work again, and writing is
+//! retried with growing pauses until the disk accepts writes; the process need not be restarted. After a write that met
+//! a damaged page, all pages are checked; a file that cannot be repaired is moved aside, as at the start. Between
+//! commits, the thread returns free space to the disk (`reclaim`).
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::metrics;
 /// The first pause before a failed store is retried; it doubles up to the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// A store without failures for this long resets the pause.
+/// The time without failures after which the pause is reset.
 const CALM: Duration = Duration::from_secs(60);
 
 pub(super) struct Writer<'a> {
@@ -29,7 +29,7 @@ pub(super) struct Writer<'a> {
     pub queue: &'a Queue,
     pub health: &'a watch::Sender<Health>,
     pub observers: &'a Observers,
-    /// Batches refused since the store failed.
+    /// The number of batches refused since the store failed.
     pub refused: AtomicU64,
 }
 
@@ -38,15 +38,15 @@ struct Fault {
     error: StoreError,
     since: Instant,
     next_try: Instant,
-    /// The database must be reopened.
+    /// Whether the database must be reopened.
     broken: bool,
-    /// A write met a damaged page.
+    /// Whether a write met a damaged page.
     damaged: bool,
-    /// The file must be moved aside regardless of a check of its pages.
+    /// Whether the file must be moved aside, regardless of a check of its pages.
     hopeless: bool,
-    /// The new path of the damaged file.
+    /// The new path of the damaged file, once it has been moved.
     aside: Option<PathBuf>,
-    /// The empty store has not been created yet.
+    /// Whether the empty store has still to be created.
     creating: bool,
 }
 
@@ -54,7 +54,7 @@ struct Fault {
 struct Pauses {
     next: Duration,
     recovered: Option<Instant>,
-    /// The last recovery from damage that the check of the pages did not find.
+    /// The time of the last recovery from damage that the check of the pages did not find.
     unexplained: Option<Instant>,
 }
 
@@ -199,8 +199,8 @@ impl Writer<'_> {
             self.reopen(fault)?;
             fault.broken = false;
         }
-        // Reads work from here on. Each failed write requires reopening the database once more, which takes seconds for
-        // a large one: the disk is probed first.
+        // Reads work from here on. Each failed write requires that the database be reopened again, which takes seconds
+        // for a large one. So the disk is probed first.
         self.engine.disk.probe().map_err(|error| error.to_string())?;
         let mut batch = Batch::new();
         batch.put(META, *b"recovered", jiff::Timestamp::now().to_string().into_bytes());

@@ -18,14 +18,14 @@ use parking_lot::RwLock;
 use repository::pairs;
 pub use repository::{GitError, OwnOptions, Repository, Tree, named_with_options};
 
-/// Maps a part of a repository to an environment; unset fields default to the remote's.
+/// The mapping of a part of a repository to an environment. Unset fields default to those of the remote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Mapping {
     /// The branch, tag or commit.
     reference: Option<String>,
     /// The directory of the repository that is served.
     root: Option<String>,
-    /// The path below `salt://` where it appears.
+    /// The path below `salt://` at which the directory is served.
     mountpoint: Option<String>,
 }
 
@@ -82,7 +82,7 @@ impl Remote {
         })
     }
 
-    /// Returns the environments of these references, as commit, root and mountpoint.
+    /// Returns the trees of the environments that these references define, with the index of the remote.
     fn trees(&self, number: usize, references: &IndexMap<String, String>) -> IndexMap<String, (usize, Tree)> {
         let mut trees = IndexMap::new();
         let mut add = |environment: &str, commit: &str| {
@@ -112,8 +112,8 @@ impl Remote {
 }
 
 impl Gitfs {
-    /// Creates the configured remotes with their cache below `cachedir`; `None` if `fileserver_backend` does not list
-    /// `gitfs`.
+    /// Creates the configured remotes, with their cache below `cachedir`; `None` if `fileserver_backend` does not
+    /// contain `gitfs`.
     pub fn of(options: &Map, cachedir: &Path) -> Result<Option<Self>, GitError> {
         if !super::backends(options).iter().any(|name| name == "gitfs") {
             return Ok(None);
@@ -130,8 +130,8 @@ impl Gitfs {
         }))
     }
 
-    /// Fetches all remotes; logs an unreachable one and continues to serve its last state. Returns whether anything
-    /// changed.
+    /// Fetches all remotes. Logs the error of an unreachable one and continues to serve its last state. Returns whether
+    /// any environment has changed.
     pub fn update(&self) -> bool {
         let mut environments: IndexMap<String, Vec<(usize, Tree)>> = IndexMap::new();
         for (number, remote) in self.remotes.iter().enumerate() {
@@ -161,8 +161,8 @@ impl Gitfs {
         self.environments.read().keys().cloned().collect()
     }
 
-    /// Returns the directories of an environment, in the order of the remotes. Logs and omits those that fail to
-    /// unpack.
+    /// Returns the directories of an environment, in the order of the remotes. Logs and omits trees that cannot be
+    /// unpacked.
     pub fn roots_of(&self, saltenv: &str) -> Vec<PathBuf> {
         let trees = self.environments.read().get(saltenv).cloned().unwrap_or_default();
         let unpacked = |(number, tree): &(usize, Tree)| {

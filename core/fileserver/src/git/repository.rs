@@ -1,4 +1,4 @@
-//! A cached repository, managed by the program git: fetching, listing references, unpacking.
+//! A cached repository, managed by the program git: fetches, lists references, unpacks trees.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -46,18 +46,18 @@ pub enum GitError {
     },
 }
 
-/// The options of one remote: its own, and the defaults for all.
+/// The options of one remote: its own, over the defaults for all remotes.
 pub struct OwnOptions<'a> {
     /// The remote's own options.
     pub own: Map,
-    /// The configuration.
+    /// The configuration, which contains the defaults.
     pub all: &'a Map,
     /// The prefix of the defaults' names: `gitfs_`, `git_pillar_`.
     pub prefix: &'a str,
 }
 
 impl OwnOptions<'_> {
-    /// Returns an option: the remote's, else the default.
+    /// Returns an option: the remote's own, or the default.
     pub fn get(&self, name: &str) -> Option<Value> {
         let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
         self.own.get(name).or_else(all).filter(|value| !value.is_nil()).cloned()
@@ -93,7 +93,7 @@ pub fn pairs(value: &Value) -> Map {
     }
 }
 
-/// A commit, its served directory, and the mountpoint.
+/// A commit, the directory of it that is served, and its mountpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
     /// The commit's full hash.
@@ -103,7 +103,7 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates the tree of a commit below `root`, served below `mountpoint`.
+    /// Creates the tree of a commit: its directory `root`, served below `mountpoint`.
     pub fn new(commit: &str, root: &str, mountpoint: &str) -> Self {
         Tree {
             commit: commit.to_owned(),
@@ -113,7 +113,7 @@ impl Tree {
     }
 }
 
-/// A repository.
+/// A bare repository in the cache.
 #[derive(Debug)]
 pub struct Repository {
     url: String,
@@ -121,7 +121,7 @@ pub struct Repository {
     key: Option<String>,
     /// The directory of the repository.
     place: PathBuf,
-    /// Held while a tree is unpacked or the cache changes.
+    /// Held while a tree is unpacked or removed.
     working: Mutex<()>,
 }
 
@@ -155,7 +155,7 @@ impl Repository {
         self.place.join("repository")
     }
 
-    /// Returns the remote's URL for messages: without a password.
+    /// Returns the remote's URL without a password, for messages.
     pub fn describe(&self) -> String {
         match (self.url.split_once("://"), self.url.rsplit_once('@')) {
             (Some((protocol, _)), Some((_, place))) => format!("{protocol}://{place}"),
@@ -278,7 +278,7 @@ impl Repository {
         Ok(target)
     }
 
-    /// Removes the unpacked directories of other commits.
+    /// Removes the unpacked trees of all other commits.
     pub fn keep_only(&self, commits: &BTreeSet<String>) {
         let _working = self.working.lock();
         for entry in fs::read_dir(&self.place).into_iter().flatten().flatten() {

@@ -24,7 +24,7 @@ pub(in super::super) struct Dict {
 }
 
 enum Entries {
-    /// Entries of its own.
+    /// Entries that only this mapping has.
     Own(IndexMap<JinjaValue, JinjaValue>),
     /// Entries of a shared mapping, and by index the containers among them that the template has read and may have
     /// changed.
@@ -32,7 +32,7 @@ enum Entries {
 }
 
 impl Entries {
-    /// Takes all owned values.
+    /// Takes all values, so that they can be dropped one by one.
     fn take(&mut self) -> Vec<JinjaValue> {
         match self {
             Entries::Own(entries) => std::mem::take(entries).into_values().collect(),
@@ -88,7 +88,7 @@ impl Dict {
         self.ordered
     }
 
-    /// Takes all owned values.
+    /// Takes all values, so that they can be dropped one by one.
     pub(super) fn take(&self) -> Vec<JinjaValue> {
         self.entries.write().take()
     }

@@ -49,7 +49,7 @@ impl List {
         std::mem::take(&mut *self.0.write())
     }
 
-    /// Returns the items for a change.
+    /// Locks the items for a change, and records the change.
     fn change(&self) -> RwLockWriteGuard<'_, Vec<JinjaValue>> {
         self.1.note_change();
         self.0.write()
@@ -92,7 +92,7 @@ impl Object for List {
     ) -> Result<JinjaValue, Error> {
         match method {
             "append" | "extend" | "clear" => limits::check()?,
-            // These read or move all items.
+            // These methods read or move all items.
             _ => limits::reserve_values(self.0.read().len())?,
         }
         // Items are compared on a copy: one may be the compared value itself, which locks the list.
@@ -111,7 +111,7 @@ impl Object for List {
             "extend" => {
                 let (items,): (JinjaValue,) = from_args(args)?;
                 if items.downcast_object::<List>().is_some_and(|other| Arc::ptr_eq(&other, self)) {
-                    // Repeating a list needs no other copy of it.
+                    // The list extended by itself: its items are copied under the lock.
                     let count = self.0.read().len();
                     limits::reserve_values(count.saturating_mul(2))?;
                     self.change().extend_from_within(..count);

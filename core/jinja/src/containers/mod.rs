@@ -44,8 +44,8 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
 }
 
-/// Returns a value that may change in place: results of minijinja's own operators and filters are copied into a [`List`] or
-/// [`Dict`].
+/// Returns a value that may change in place: results of minijinja's own operators and filters are copied into a
+/// [`List`] or [`Dict`].
 pub(super) fn own(value: &JinjaValue) -> JinjaValue {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable
@@ -64,7 +64,7 @@ pub(super) fn own(value: &JinjaValue) -> JinjaValue {
     }
 }
 
-/// Returns whether a value is a plain mapping of minijinja's own.
+/// Returns whether a value is a plain mapping of minijinja, not a [`Dict`].
 pub(super) fn is_plain_map(value: &JinjaValue) -> bool {
     value.downcast_object_ref::<IndexMap<JinjaValue, JinjaValue>>().is_some()
 }
@@ -114,7 +114,7 @@ fn raise(message: impl fmt::Display) -> Error {
     Error::new(ErrorKind::InvalidOperation, message.to_string())
 }
 
-/// Refuses mutable keys, as Python does. So no mapping is hashed while it is written.
+/// Returns Python's error for mutable keys. This also prevents that a mapping is hashed while it is locked for writing.
 fn hashable(key: &JinjaValue) -> Result<(), Error> {
     match key.kind() {
         ValueKind::Seq if key.is_tuple() => key.try_iter()?.try_for_each(|item| hashable(&item)),
@@ -124,7 +124,7 @@ fn hashable(key: &JinjaValue) -> Result<(), Error> {
     }
 }
 
-/// Refuses to put a container into itself: a walk along the data would not end.
+/// Returns an error if a container would be put into itself: traversals of the data would not end.
 fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     let mut open = vec![value.clone()];
     let mut seen = std::collections::HashSet::new();
@@ -153,7 +153,8 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drops values one by one. Rust's own drop is recursive, and a chain of lists that a loop builds is deeper than any stack.
+/// Drops values one by one. Rust's own drop is recursive, and a chain of lists that a loop builds could overflow the
+/// stack.
 fn take_apart(values: Vec<JinjaValue>) {
     let mut open = values;
     while let Some(value) = open.pop() {

@@ -9,8 +9,8 @@ use minijinja::value::Value as JinjaValue;
 use super::super::value::{from_jinja, to_jinja};
 use super::{Dict, List, Origin};
 
-/// A mapping that several templates read: each sees the changes of those before it. An entry is converted when a template
-/// reads it.
+/// A mapping that several templates read: each sees the changes of those before it. An entry is converted when a
+/// template reads it.
 ///
 /// # Examples
 /// ```
@@ -38,7 +38,7 @@ impl fmt::Debug for Tree {
 }
 
 impl Tree {
-    /// Creates a tree of a mapping, which itself does not change.
+    /// Creates a tree from a mapping, which itself does not change.
     pub fn new(map: Arc<Map>) -> Self {
         Self::of(map, Origin::shared(false))
     }
@@ -52,7 +52,7 @@ impl Tree {
         Tree { root: Arc::new(Dict::shared(Arc::clone(&map), origin.clone())), map, origin }
     }
 
-    /// Returns whether the tree was created of this very mapping.
+    /// Returns whether the tree was created from this mapping: the same allocation.
     pub fn is_of(&self, map: &Arc<Map>) -> bool {
         Arc::ptr_eq(&self.map, map)
     }
@@ -78,10 +78,10 @@ impl Tree {
         JinjaValue::from_dyn_object(Arc::clone(&self.root))
     }
 
-    /// Returns the value at a path, not a copy.
+    /// Returns the value at a path, shared with the tree instead of copied.
     pub(in super::super) fn at(&self, path: &str, delimiter: &str) -> Option<JinjaValue> {
         if !self.is_changed() {
-            // Without a change a scalar is found without converting anything.
+            // In an unchanged tree, a scalar is found without converting its containers.
             let found = brine_yaml::entry_at(&self.map, path, delimiter)?;
             if found.as_list().is_none() && found.as_map().is_none() {
                 return Some(to_jinja(found));

@@ -26,7 +26,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         });
     }
     for name in ["load_json", "__load_json__"] {
-        // Untrusted text in it is parsed as the YAML that it is part of.
+        // JSON with untrusted text is parsed as YAML by the guard.
         environment.add_filter(name, |value: JinjaValue, guard: Option<JinjaValue>| {
             guarded(&value, guard.as_ref()).unwrap_or_else(|| load_json(&value))
         });
@@ -40,7 +40,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
     environment.add_filter("yaml_dquote", |value: Given| counted(ascii(&double_quoted(&text(&value)))));
     environment.add_filter("yaml_squote", |value: Given| {
-        // A newline in quotes is a blank in YAML, two are one newline.
+        // In a single-quoted YAML scalar, one newline is a space, and two are one newline.
         counted(format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n")))
     });
     for name in ["json_encode_dict", "json_decode_dict"] {
@@ -84,7 +84,7 @@ fn encoded(value: &JinjaValue) -> JinjaValue {
     }
 }
 
-/// Returns the rows of a table as drawn by MySQL's client, by the values of one column.
+/// Returns the rows of a table as printed by MySQL's client, by the values of one column.
 fn rows_by(table: JinjaValue, column: String) -> Result<JinjaValue, Error> {
     let lines: Vec<JinjaValue> = iterable(table)?.try_iter()?.collect();
     let (mut names, mut rows): (Vec<String>, Vec<(JinjaValue, JinjaValue)>) = (Vec::new(), Vec::new());
@@ -133,7 +133,7 @@ fn to_json(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
 fn json_text(value: &Value, indent: Option<&Value>) -> Result<String, Error> {
     match indent.and_then(Value::as_i64) {
         Some(indent) => {
-            // Deeper indentation would only fill memory.
+            // The indentation is capped: a deeper one would only use memory.
             let indent = usize::try_from(indent).unwrap_or(0).min(64);
             limits::reserve(indentation(value, 0).saturating_mul(indent))?;
             Ok(json::to_json_pretty(value, indent))

@@ -1,4 +1,4 @@
-//! Filters for files of this host.
+//! Filters for files of the local host.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -97,7 +97,7 @@ fn is_binary(data: &[u8]) -> bool {
     data.contains(&0) || others * 10 > data.len() * 3
 }
 
-/// Lists a directory recursively, sorted. A directory that symbolic links lead back to is entered once.
+/// Lists a directory recursively, sorted. A directory is listed once, even if symbolic links form a cycle.
 fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<PathBuf>) {
     let Ok(status) = directory.metadata() else { return };
     if !entered.insert((status.dev(), status.ino())) {

@@ -32,7 +32,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         .add_function("ifelse", |state: &mut State<'_, '_>, args: Args| call(state, Role::IfElse, "ifelse", args));
 }
 
-/// Calls the function of the host that stands behind a filter or a global.
+/// Calls the host function that implements a filter or a global.
 pub(super) fn call(state: &mut State<'_, '_>, role: Role, name: &str, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
     let salt = state.lookup("salt").unwrap_or_default();

@@ -89,7 +89,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "slice", &["slices", "fill_with"], limited(minijinja::filters::slice));
 }
 
-/// Adds a test of a name: values other than strings are not names.
+/// Adds a test for names of filters or tests; values other than strings are not names.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
     environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
         kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
@@ -160,7 +160,7 @@ fn prepared<F, Rv, FilterArgs>(
     environment.add_filter(name.to_owned(), move |state: &mut State<'_, '_>, args: Args| {
         let args = prepare(args.iter().cloned().map(ValueOrKwargs::into_value).collect())?;
         match args.first().and_then(JinjaValue::as_str) {
-            // All others read each character.
+            // All other filters may create a value for each character.
             Some(text) if matches!(&*inner, "__trim__" | "__replace__" | "__center__") => limits::reserve(text.len())?,
             Some(text) => limits::reserve_parts(text)?,
             None => limits::check()?,
@@ -183,7 +183,7 @@ fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     Ok(value)
 }
 
-/// Counts text that a filter has escaped as memory: in a chain of such filters each may double it.
+/// Reserves memory for text that a filter has escaped: in a chain, each filter may double it.
 fn counted(text: String) -> Result<String, Error> {
     limits::reserve(text.len()).map(|()| text)
 }

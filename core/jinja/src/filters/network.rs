@@ -81,7 +81,7 @@ fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> 
     if wanted.is_empty() && ipv6 == Some(true) {
         wanted = all.iter().collect();
     }
-    // Each may take the whole timeout.
+    // Each attempt may take the whole timeout.
     let answers = wanted.iter().take(MOST_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
     let found = answers.or(wanted.first()).ok_or_else(none)?;
     Ok(wrap(&found.ip().to_string()))

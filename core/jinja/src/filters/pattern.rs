@@ -50,7 +50,7 @@ fn matched(text: &JinjaValue) -> Result<String, Error> {
     }
 }
 
-/// Returns the compiled pattern, with the options `ignorecase` and `multiline`. The first of them is at `place`.
+/// Returns the compiled pattern, with the options `ignorecase` and `multiline`, in this order.
 fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
     let options = Options::new(options)?;
     let flags: String = [(0, "ignorecase", 'i'), (1, "multiline", 'm')]

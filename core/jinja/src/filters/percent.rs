@@ -23,7 +23,8 @@ pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaV
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }
 
-/// Converts named conversions to positional ones if the pattern has non-ASCII letters, which minijinja refuses.
+/// Converts named conversions to positional ones if the pattern has non-ASCII letters, which minijinja does not
+/// support.
 fn by_place<'p>(
     pattern: &'p str,
     value: &JinjaValue,
@@ -67,7 +68,7 @@ fn by_place<'p>(
     Ok((out + rest).into())
 }
 
-/// Returns the number of values that a pattern takes; `None` if it names them, or if a value is a width.
+/// Returns the number of values that a pattern takes; `None` if its conversions are named, or if a value is a width.
 fn conversions(pattern: &str) -> Option<usize> {
     let mut count = 0;
     let mut rest = pattern;
@@ -110,7 +111,7 @@ fn converted(pattern: &str, args: &mut [JinjaValue]) -> Result<String, Error> {
                 *arg = whole(arg, c)?;
             }
             if c == '(' {
-                // A name, and the conversion after it.
+                // Copies the name and the conversion after it.
                 out.extend(chars.by_ref().take_while(|c| *c != ')'));
                 out.push(')');
             } else if c.is_alphabetic() || c == '%' {

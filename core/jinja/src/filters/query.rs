@@ -15,7 +15,7 @@ use crate::value::to_jinja;
 /// The maximum length of an expression: its parser and evaluation are recursive.
 const MOST_SIGNS: usize = 200;
 
-/// The maximum number of lists and mappings that it creates: each may multiply the data.
+/// The maximum number of lists and mappings that an expression creates: each may multiply the data.
 const MOST_ITEMS: usize = 40;
 
 /// The maximum number of found values.

@@ -112,7 +112,7 @@ fn permute(items: &[JinjaValue], n: usize, row: &mut Vec<usize>, out: &mut Vec<V
     if out.len() > MAX {
         return Ok(());
     }
-    // Each position is searched in the row.
+    // Each position is looked up in the row.
     limits::work(row.len().saturating_mul(items.len()))?;
     if row.len() == n {
         limits::reserve_values(n)?;

@@ -41,7 +41,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("truncate", truncate);
     environment.add_filter("urlencode", |value: Given| match value.kind() {
         ValueKind::Map => {
-            // In a query, a blank becomes a plus, and a slash is escaped.
+            // In a query, a space becomes a plus, and a slash is escaped.
             let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
             let pairs = super::super::value::pairs(&value);
             pairs.map(|(key, value)| std::format!("{}={}", quoted(&key), quoted(&value))).collect::<Vec<_>>().join("&")
@@ -334,7 +334,7 @@ fn indent(value: Given, args: Args) -> Result<String, Error> {
     }
     let text = text(&value);
     let lines = text.matches('\n').count() + 1;
-    // Each line is a string of its own before joining.
+    // Before joining, each line is a separate string.
     limits::reserve(
         lines.saturating_mul(blank.len() + size_of::<String>()).saturating_add(text.len()).saturating_mul(2),
     )?;

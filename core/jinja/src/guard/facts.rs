@@ -71,7 +71,7 @@ pub(crate) struct Facts {
     pub(super) macros: Vec<(String, Vec<String>)>,
     /// Calls by name, or of unknown functions, with the sources of their arguments.
     pub(super) calls: Vec<(Option<String>, Names)>,
-    /// Names that are used other than by calls.
+    /// Names that are used other than in calls: a macro among them may be called with any argument.
     pub(super) handed_on: Names,
     /// The sources of the names of other templates.
     pub(super) imports: Vec<Names>,

@@ -1,6 +1,6 @@
 //! Functions of the engine and the host whose results depend only on their arguments.
 
-/// The body of a call block, inside the called macro.
+/// The name of a call block's body inside the called macro.
 pub(super) const CALLER: &str = "caller";
 
 /// Filters whose output is one YAML node, whatever the input.

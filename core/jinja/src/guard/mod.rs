@@ -1,10 +1,10 @@
-//! Guarded renders: untrusted values from an event are printed as opaque placeholders ([`Placeholders`]), so that they cannot
-//! change the structure of the output.
+//! Guarded renders: untrusted values from an event are printed as opaque placeholders ([`Placeholders`]), so that they
+//! cannot change the structure of the output.
 //!
 //! `reader` reads the data flow of a template (`facts`), `solve` decides for each printing tag whether its value may be
 //! untrusted, and those tags are rewritten (`syntax`) to go through [`Guard::print`]. Text that the template captures
-//! (macros, `set` blocks, filter blocks) is the real text, as templates compare and slice it; if it is printed
-//! unchanged, it gets its placeholders again.
+//! (macros, `set` blocks, filter blocks) is the real text, because templates compare and slice it. If it is printed
+//! unchanged, its placeholders are restored.
 
 mod facts;
 mod known;
@@ -43,9 +43,9 @@ pub struct Variables {
     pub trusted: &'static [&'static str],
     /// Variables with untrusted text.
     pub untrusted: &'static [&'static str],
-    /// Modules whose functions return what minions have sent.
+    /// Modules whose functions return data from minions.
     pub from_minions: &'static [&'static str],
-    /// Functions that put their other arguments into the first.
+    /// Functions that add their other arguments to the first.
     pub change_first: &'static [&'static str],
 }
 
@@ -66,11 +66,11 @@ fn is_global(name: &str) -> bool {
     super::ENVIRONMENT.globals().any(|(global, _)| global == name)
 }
 
-/// Rewrites a template so that its printing tags go through the guard, and returns its facts. `alone` are the variables
-/// of a template that reads no other template: then its own text is printed directly.
+/// Rewrites a template so that its printing tags go through the guard, and returns its facts. `alone` is true for a
+/// template that reads no other template: tags that cannot print untrusted text then print directly.
 ///
-/// The facts are read from the engine's own syntax tree, not from that of the rewriting: the guard must see the same
-/// tree that the engine runs. A template that the engine cannot parse is not changed, so that the compiler reports the
+/// The facts are read from the engine's own syntax tree, not from that of [`Document`]: the guard must see the tree
+/// that the engine runs. A template that the engine cannot parse is not changed, so that the compiler reports the
 /// error.
 pub(super) fn cover(
     document: &Document,
@@ -85,7 +85,7 @@ pub(super) fn cover(
         Ok(tree) => reader::read(&tree, &printing, &is_global, variables),
         Err(_) => return Ok((plain, Arc::default())),
     };
-    // Both list the same tags in the same order.
+    // The document and the engine must list the same tags in the same order.
     if printing.len() != facts.emits.len() || !document.is_understood() {
         return Err(format!("{REFUSED}the template has tags that cannot be tracked"));
     }
@@ -143,7 +143,7 @@ impl Guard {
         Arc::new(Guard { words: Placeholders::new(), variables, templates: Mutex::new(templates) })
     }
 
-    /// Returns which variables of the render are untrusted.
+    /// Returns the variables of the render, by trust.
     pub(super) fn variables(&self) -> Variables {
         self.variables
     }
@@ -213,7 +213,7 @@ impl Guard {
         }
     }
 
-    /// Returns the captured text of a block, as real text.
+    /// Records the captured text of a block, and returns it as real text.
     fn captured(&self, printed: &JinjaValue) -> Result<JinjaValue, Error> {
         let Some(text) = printed.as_str() else { return Ok(printed.clone()) };
         let revealed = self.uncover(text)?;
@@ -231,7 +231,7 @@ impl Guard {
         Ok(if printed.is_safe() { JinjaValue::from_safe_string(revealed) } else { JinjaValue::from(revealed) })
     }
 
-    /// Replaces placeholders by their text.
+    /// Replaces placeholders by the text that they stand for.
     pub(super) fn uncover(&self, text: &str) -> Result<String, Error> {
         if !self.words.touches(text) {
             return Ok(text.to_owned());
@@ -261,7 +261,7 @@ impl Guard {
     }
 }
 
-/// Stores the error, whose location differs from that of the failing tag.
+/// Stores the error, whose location differs from that of the failing tag, and returns an error for the engine.
 fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
     let report = failed(error.message.clone());
     templates.refused.get_or_insert(error);

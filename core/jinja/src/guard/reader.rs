@@ -41,7 +41,7 @@ fn one(name: &str) -> Names {
     Names::from([name.to_owned()])
 }
 
-/// Returns the name of an imported module's output.
+/// Returns the name in the facts for an imported module's output.
 fn beside(module: &str) -> String {
     format!("#{module}")
 }
@@ -81,7 +81,7 @@ impl Reader<'_> {
             }
             Expr::Tuple(tuple) => tuple.items.iter().for_each(|item| self.assign(item, of, Assigned::Plain)),
             Expr::List(list) => list.items.iter().for_each(|item| self.assign(item, of, Assigned::Plain)),
-            // A namespace.
+            // An attribute of a namespace.
             Expr::GetAttr(attribute) => {
                 let changed = self.expression(&attribute.expr);
                 self.facts.changes.push((changed, of.clone()));
@@ -152,7 +152,7 @@ impl Reader<'_> {
             Stmt::FilterBlock(block) => {
                 let mut of = self.expression(&block.filter);
                 let direct = encoder(&block.filter).map_or(Direct::No, Direct::Encoded);
-                // Its tag precedes those inside of it.
+                // The tag of a filter block precedes the tags inside of the block.
                 let emit = self.emit(Names::new(), direct);
                 of.extend(self.body(&block.body));
                 self.prints(&of);

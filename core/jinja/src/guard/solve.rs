@@ -1,6 +1,6 @@
 //! Decides which names may hold untrusted text, for all templates of a render together. A name is untrusted if any
-//! value assigned to it anywhere is: location and order do not matter, so the result does not depend on scopes.
-//! Templates that are read later can only add to it, and are added before they run.
+//! value assigned to it is. The place and order of assignments do not matter, so the result does not depend on scopes.
+//! Templates that are read later can only add untrusted names, and are added before they run.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::Variables;
 use super::facts::{ANY, Assigned, Direct, Emit, Encoder, Facts, INCLUDED, Names};
 
-/// How a tag prints its value.
+/// The form in which a tag prints its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// As a trusted value.
@@ -21,7 +21,7 @@ pub(crate) enum Decision {
     Captured,
 }
 
-/// The trust of the names in some templates.
+/// The untrusted names of some templates.
 #[derive(Debug, Default)]
 pub(super) struct Solution<'f> {
     untrusted: HashSet<&'f str>,
@@ -113,7 +113,7 @@ impl<'f> Solution<'f> {
                 == Some(true)
     }
 
-    /// Returns how a tag prints.
+    /// Returns the form in which a tag prints its value.
     pub(super) fn decide(&self, emit: &Emit) -> Decision {
         if !self.holds(&emit.of) {
             return Decision::Trusted;
@@ -133,7 +133,7 @@ impl<'f> Solution<'f> {
         }
     }
 
-    /// Returns why these templates cannot be rendered guarded.
+    /// Returns the error if these templates cannot be rendered guarded.
     pub(super) fn refused(&self) -> Option<String> {
         let wrong = self.templates.iter().find_map(|facts| facts.refused.clone());
         let named = || self.templates.iter().any(|facts| facts.imports.iter().any(|names| self.holds(names)));

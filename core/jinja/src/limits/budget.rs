@@ -15,15 +15,15 @@ pub(super) const STEP: u64 = 64;
 /// The clock is read once per this number of checks.
 const CLOCK_INTERVAL: u64 = 64;
 
-/// Returns how many bytes the calling thread has allocated and not freed.
+/// A function that returns the number of bytes that the calling thread has allocated and not freed.
 type Measure = fn() -> i64;
 
 static MEASURE: OnceLock<Measure> = OnceLock::new();
 
-/// Sets where the memory of a thread is read: the allocator of the process. Without it only the operations that
-/// [`reserve`] memory are limited.
+/// Sets the function that returns the bytes that the calling thread holds, from the allocator of the process. Without
+/// it, only operations that [`reserve`] memory are limited.
 pub fn measure_memory(held: fn() -> i64) {
-    // A second caller has the same allocator.
+    // A second call is ignored: the process has one allocator.
     _ = MEASURE.set(held);
 }
 
@@ -37,15 +37,17 @@ pub(crate) struct Budget {
     pub(super) limits: Limits,
     /// Steps of work, and of inner renders that have ended.
     spent: AtomicU64,
-    /// Instructions of the running renders as of the last check, and of the outer ones among them.
+    /// The instructions of the running renders, as of the last check.
     running: AtomicU64,
+    /// The part of `running` that belongs to outer renders.
     outer: AtomicU64,
     checks: AtomicU64,
     /// The memory of the thread when the render began.
     base: AtomicI64,
     peak: AtomicI64,
-    /// The memory at the last iteration of a loop, and whether an iteration has allocated much at once.
+    /// The memory at the last iteration of a loop.
     turn: AtomicU64,
+    /// Whether an iteration has allocated a quarter of the memory limit at once.
     doubles: AtomicBool,
     exceeded: OnceLock<LimitExceeded>,
     /// The template and line at which the limit was exceeded.
@@ -87,19 +89,19 @@ impl Budget {
         }
     }
 
-    /// Adds to a count. One thread at a time works for a budget.
+    /// Adds to a count. Load and store suffice: one thread at a time works for a budget.
     fn add(count: &AtomicU64, by: u64) -> u64 {
         let sum = count.load(Relaxed).saturating_add(by);
         count.store(sum, Relaxed);
         sum
     }
 
-    /// Returns the bytes that the thread holds more than when the render began.
+    /// Returns the growth of the thread's memory since the render began, in bytes.
     fn memory(&self) -> u64 {
         let held = held();
         let above = held.wrapping_sub(self.base.load(Relaxed));
         if above < 0 {
-            // It has freed memory that it did not allocate: that is no credit for the template.
+            // The thread has freed memory from before the render, which must not count in favour of the template.
             self.base.store(held, Relaxed);
         }
         if above > self.peak.load(Relaxed) {
@@ -114,8 +116,9 @@ impl Budget {
         (self.limits.fuel > 0).then(|| self.limits.fuel.saturating_sub(used))
     }
 
-    /// Whether a loop may continue. Captured text grows by doubling, uncounted until then, with a copy for a moment:
-    /// after an iteration that has allocated a quarter of the memory at once, a quarter must be free.
+    /// Whether a loop may continue. The buffer of captured text grows by doubling, which needs a temporary copy and is
+    /// counted only afterwards. So after an iteration that has allocated a quarter of the memory limit at once, a
+    /// quarter must be free.
     pub(super) fn spend_turn(&self) -> bool {
         let (held, quarter) = (self.memory(), self.limits.memory / 4);
         let grown = held.saturating_sub(self.turn.swap(held, Relaxed));
@@ -180,7 +183,8 @@ impl Budget {
         self.exceeded().map(|exceeded| self.limits.message(exceeded))
     }
 
-    /// Returns the place where a limit was exceeded: the first render that reports one is the innermost.
+    /// Returns the template and line at which a limit was exceeded. The first report is kept: it is that of the
+    /// innermost render.
     pub(crate) fn place(&self, name: &str, line: usize) -> (&str, usize) {
         let (name, line) = self.place.get_or_init(|| (name.to_owned(), line));
         (name, *line)
@@ -200,12 +204,12 @@ impl Budget {
 /// A running render: its budget belongs to the thread until it ends.
 pub(crate) struct Render {
     budget: Arc<Budget>,
-    /// The instructions of outer renders, and of those outside of these.
+    /// `running` and `outer` of the budget before this render; `None` for the outermost render.
     outer: Option<(u64, u64)>,
 }
 
 impl Render {
-    /// Begins a render. One inside of another shares its budget.
+    /// Begins a render. A render inside of another one shares its budget.
     pub(crate) fn begin(limits: &Limits) -> Self {
         if let Some(budget) = current() {
             let (running, outer) = (budget.running.load(Relaxed), budget.outer.load(Relaxed));
@@ -258,14 +262,15 @@ impl Drop for Render {
     }
 }
 
-/// The budget of a render, for another thread that works for it while the render waits.
+/// The budget of a render, passed to a thread that works for the render while it waits.
 #[derive(Debug)]
 pub struct Handoff {
     budget: Option<Arc<Budget>>,
     memory: i64,
 }
 
-/// Returns the budget of the render on this thread, for a thread that it waits for: renders there share its limits.
+/// Returns the budget of the render on this thread, to be passed to a thread that it waits for: renders there share its
+/// limits.
 pub fn hand_off() -> Handoff {
     let budget = current();
     let memory = budget.as_ref().map_or(0, |budget| i64::try_from(budget.memory()).unwrap_or(i64::MAX));

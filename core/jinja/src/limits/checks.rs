@@ -14,7 +14,7 @@ pub(crate) fn check() -> Result<(), Error> {
     reserve(0)
 }
 
-/// Checks like [`check`], where a loop continues.
+/// Checks like [`check`] before the next iteration of a loop.
 fn check_loop() -> Result<(), Error> {
     with_budget(Ok(()), |budget| if budget.spend_turn() { Ok(()) } else { Err(budget.error()) })
 }
@@ -34,12 +34,12 @@ pub(crate) fn reserve_parts(text: &str) -> Result<(), Error> {
     reserve(text.len().saturating_mul(size_of::<JinjaValue>()))
 }
 
-/// Counts work on so many bytes that allocates little.
+/// Counts work on this number of bytes that allocates little memory.
 pub(crate) fn work(bytes: usize) -> Result<(), Error> {
     with_budget(Ok(()), |budget| if budget.spend(bytes as u64, 0) { Ok(()) } else { Err(budget.error()) })
 }
 
-/// Counts one value of a walk along data, and returns whether to continue: the caller cannot fail, the next check does.
+/// Counts one value of a traversal, and returns whether to continue. For callers that cannot fail: the next check does.
 pub(crate) fn walk() -> bool {
     with_budget(true, |budget| budget.spend(STEP, 0))
 }
@@ -93,11 +93,11 @@ impl Object for Checked {
     }
 }
 
-/// The output of a render. What is beyond the limit is dropped: the next check fails.
+/// The output of a render. Output beyond the limit is dropped, and the next check fails.
 #[derive(Default)]
 pub(crate) struct Output {
     pub(crate) text: Vec<u8>,
-    /// Records where literal text comes from.
+    /// Records the source locations of literal text.
     pub(crate) lines: crate::lines::Recorder,
 }
 

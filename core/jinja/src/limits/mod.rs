@@ -1,6 +1,6 @@
 //! The limits of a render: steps, memory, output and time.
 //!
-//! A render counts against a [`Budget`] (`budget`), which all renders inside of it share: imports and macros, and the
+//! A render counts against a [`Budget`] (`budget`), which is shared by all renders inside of it: imports, macros, and
 //! renders that functions of the host start, such as `slsutil.renderer`. The budget belongs to the outermost render and
 //! is found through the thread: the engine enumerates, compares and prints containers without passing its state.
 //!
@@ -32,7 +32,7 @@ pub const DEFAULT_MEMORY: u64 = 64 << 20;
 /// The default of the option `template_output`, in bytes.
 pub const DEFAULT_OUTPUT: u64 = 64 << 20;
 
-/// The limits of a render; 0 is no limit.
+/// The limits of a render; 0 means no limit.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Steps: instructions of the template and bytes of work.
@@ -83,8 +83,8 @@ impl Limits {
 
 /// Ends renders early: at a deadline, or on request. Clones share the request.
 ///
-/// It is checked between the steps of a template and after each function that the template calls; a running function is not
-/// interrupted.
+/// It is checked between the steps of a template and after each function that the template calls; a running function is
+/// not interrupted.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel {
     cancelled: Arc<AtomicBool>,

@@ -69,7 +69,7 @@ fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, "a number is too large")
 }
 
-/// Refuses an undefined value where Python would use it.
+/// Returns an error for an undefined value where Python would use its value.
 pub(super) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
     if value.is_undefined() {
         // minijinja's own error names the expression.
@@ -151,7 +151,7 @@ fn each(items: &[JinjaValue]) -> Result<JinjaValue, Error> {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             raise(format!("'{}' object is not iterable", type_name(&items)))
         }
-        // As a list, so that the loop knows its length.
+        // Converted to a list, so that `loop.length` is defined.
         ValueKind::String => {
             limits::reserve_parts(items.as_str().unwrap_or_default())?;
             Ok(items.as_str().unwrap_or_default().chars().map(|c| JinjaValue::from(c.to_string())).collect())

@@ -78,8 +78,8 @@ impl Document {
         self.source.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// Returns the line that Jinja reports for an error at a position: for a tag of several lines that of its first word, or
-    /// of the last operation of a printed expression.
+    /// Returns the line that Jinja reports for an error at a position: in a tag of several lines, the line of its first
+    /// word, or of the last operation of a printed expression.
     pub(crate) fn reported_line(&self, at: usize) -> usize {
         let behind = self.tags.partition_point(|tag| tag.span.end <= at);
         match self.tags.get(behind).filter(|tag| tag.span.start <= at) {
@@ -88,7 +88,8 @@ impl Document {
         }
     }
 
-    /// As [`Document::reported_line`], for an error of which only the line is known.
+    /// Returns the line that Jinja reports, like [`Document::reported_line`], for an error of which only the line is
+    /// known.
     pub(crate) fn reported_line_of(&self, failed: usize) -> usize {
         let several = |tag: &&Tag| {
             let (first, last) = (self.line(tag.span.start), self.line(tag.span.end));
@@ -110,8 +111,8 @@ impl Document {
         })
     }
 
-    /// Returns Jinja's message for an undefined name on a line that is a parameter of a macro or call block there, or the
-    /// `caller` of a macro that no call block called.
+    /// Returns Jinja's message for an undefined name on a line that is a parameter of a macro or call block there, or
+    /// the `caller` of a macro that no call block called.
     pub(crate) fn parameter(&self, name: &str, line: usize) -> Option<String> {
         let mut open: Vec<(bool, Vec<&str>)> = Vec::new();
         for tag in self.tags.iter().take_while(|tag| self.line(tag.span.start) <= line) {

@@ -13,7 +13,7 @@ struct Segment {
 }
 
 impl SourceMap {
-    /// Adds a copy behind those before it.
+    /// Adds a copy that follows all earlier ones.
     pub(super) fn copied(&mut self, emitted: usize, source: usize, length: usize) {
         if let Some(last) = self.0.last_mut()
             && (last.emitted + last.length, last.source + last.length) == (emitted, source)
@@ -24,8 +24,8 @@ impl SourceMap {
         self.0.push(Segment { emitted, source, length });
     }
 
-    /// Returns the position in the template of a position in the rewritten text. Inserted text is at the end of the copy
-    /// before it.
+    /// Returns the position in the template of a position in the rewritten text. Inserted text is at the end of the
+    /// copy before it.
     pub(crate) fn source(&self, emitted: usize) -> usize {
         let after = self.0.partition_point(|segment| segment.emitted <= emitted);
         let before = after.checked_sub(1).and_then(|at| self.0.get(at));

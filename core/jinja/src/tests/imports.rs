@@ -55,7 +55,7 @@ fn only_an_import_with_context_sees_its_importer() {
             "['deep/er/vars.sls', 'deep/er', 'deep.er', 'deep.er.vars'] 1",
         ),
         ("{% from 'deep/own.jinja' import own %}{{ own }}", "['deep/own.jinja', 'deep', './up.jinja', 'deep', False]"),
-        // Its `./` names are relative to itself, although it sees its importer's directory.
+        // Its `./` names are relative to itself, although its `tpldir` is that of the importer.
         ("{% from 'deep/near.jinja' import near, dir with context %}{{ near }} {{ dir }}", "near deep/er"),
         ("{% from './rel.jinja' import rel %}{{ tplfile }} {{ tpldir }}", "deep/er/vars.sls deep/er"),
     ]);

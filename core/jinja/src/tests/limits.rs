@@ -1,4 +1,4 @@
-//! Templates that exceed limits of time or memory, and where they are stopped.
+//! Templates that exceed the limits of time or memory, and the lines at which they are stopped.
 
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ fn limits() -> Limits {
     Limits { fuel: FUEL, memory: MEMORY, output: OUTPUT, cancel: None }
 }
 
-/// A host whose functions render templates, on this thread and on another, and wait.
+/// A host whose functions render templates, on this thread or on another one that they wait for.
 struct Nested(Cancel);
 
 impl Functions for Nested {
@@ -226,7 +226,7 @@ fn renders_inside_of_a_render_share_its_limits() {
         let often = format!("{{% for i in range(1000) %}}\n{{% do salt['{function}']({count}) %}}{{% endfor %}}");
         let error = render_within(limits(), &often).0.unwrap_err();
         assert_eq!(error.limit, Some(LimitExceeded::Fuel), "{function}: {error}");
-        // Ignoring the error of an inner render does not get further.
+        // A function that ignores the error of an inner render does not escape the limit.
         let passed_over = format!("\n\n{{% set x = salt['{function}']({build}) %}}\n{{{{ 'on' }}}}");
         let error = render_within(limits(), &passed_over).0.unwrap_err();
         assert_eq!(error.limit, Some(LimitExceeded::Memory), "{function}: {error}");

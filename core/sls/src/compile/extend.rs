@@ -1,6 +1,6 @@
 //! `extend`, `exclude`, and the inverse requisites: `require_in`, `use`, ...
 //!
-//! All of them become extensions of a state, so they share one mechanism and its error message.
+//! All inverse requisites are converted to extensions of a state, so they share one mechanism and its error message.
 
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
@@ -9,7 +9,7 @@ use super::high::{HighData, first_key, states_of, text};
 use super::is_dunder;
 use super::requisite::RequisiteKind;
 
-/// Applies all extensions. `strict` matches the module as well as the id.
+/// Applies all extensions. With `strict`, the module must match as well as the id.
 pub(super) fn apply_extensions(high: &mut HighData, strict: bool) -> Vec<String> {
     let mut errors = Vec::new();
     let excluded: Vec<String> = high
@@ -231,7 +231,7 @@ impl DeclaringState<'_> {
             _ => return,
         };
         for item in &items {
-            // As in Salt, a bare word that matches nothing is ignored.
+            // As in Salt, a bare string that matches nothing is ignored.
             let Some((module, name)) = named(item, states) else { continue };
             // A mapping instead of a list extends the named state, also for `use`, where it has no effect.
             let inverse = if value.as_list().is_some() { inverse } else { Inverse::Requisite(inverse.word()) };
@@ -268,7 +268,7 @@ impl DeclaringState<'_> {
     }
 }
 
-/// Returns the module and name that an item refers to; a bare word is an id, or else a name.
+/// Returns the module and name that an item refers to; a bare string is an id, or else a name.
 fn named(item: &Value, states: &Map) -> Option<(String, Value)> {
     match item {
         Value::Map(map) => map.first().map(|(module, name)| (module.to_string(), name.clone())),
@@ -287,13 +287,13 @@ fn named(item: &Value, states: &Map) -> Option<(String, Value)> {
     }
 }
 
-/// Whether `use` does not copy this argument: it belongs to one state only.
+/// Whether an argument is excluded from `use`, because it belongs to one state only.
 fn stays(name: &str) -> bool {
     inverse(name).is_some()
         || matches!(name, "name" | "names" | "require" | "watch" | "prereq" | "onfail" | "onfail_stop" | "onchanges")
 }
 
-/// Copies the arguments of one state that the other does not have.
+/// Copies the arguments of state `from` that state `to` lacks.
 fn copy(states: &Map, from: (&Value, &str), to: (&Value, &str), extensions: &mut Extensions) {
     let arguments = |(id, state): (&Value, &str)| {
         let list = states.get(id).and_then(|body| body.get(state)).and_then(Value::as_list).unwrap_or_default();

@@ -163,12 +163,12 @@ impl Graph {
         trial
     }
 
-    /// Adds a prereq: `place` runs before `target`, and after its dry run.
+    /// Adds a prereq: chunk `index` runs before `target`, and after the dry run of `target`.
     fn prereq(&mut self, index: usize, target: usize) {
         let trial = self.trial_of.get(&target).copied().unwrap_or_else(|| self.add_trial(target));
         self.edge(trial, index, RequisiteKind::Prereq);
         self.edge(index, target, RequisiteKind::Require);
-        // In a chain of prereqs the far end has its dry run first.
+        // In a chain of prereqs, the dry run of the last target comes first.
         if let Some(own_trial) = self.trial_of.get(&index).copied() {
             self.edge(trial, own_trial, RequisiteKind::Prereq);
         }
@@ -195,8 +195,8 @@ impl Graph {
         (order.len() == waits.len()).then_some(order)
     }
 
-    /// Returns a node's own order, or that of the dependant with the strongest requisite if that is smaller. Assigns
-    /// numbers to `last` and negative orders on the way.
+    /// Returns the sort key of a node: its own order, or the smaller order of a dependant with a strong requisite.
+    /// Converts `last` and negative orders of its chunk to numbers on the way.
     fn key(&self, chunks: &mut [Chunk], node: usize, cap: i64) -> Key {
         let chunk = &mut chunks[self.chunk_of[node]];
         let mut own = Number::read(chunk.args.get("order"), cap);
@@ -233,7 +233,7 @@ impl Graph {
         Step { chunk, check: node != chunk, needs: needs.collect() }
     }
 
-    /// Describes a cycle: each state with the one that it depends on.
+    /// Describes a cycle: each state with the state that it depends on.
     fn circle(&self, chunks: &[Chunk]) -> String {
         let report = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
             let (needed, waiting) = (&chunks[self.chunk_of[needed]], &chunks[self.chunk_of[waiting]]);
@@ -268,7 +268,7 @@ impl Graph {
                 continue;
             }
             visits[start] = Visit::Open;
-            // Each entry: the node, how many of its edges were visited, the edge that led to it.
+            // Each entry is a node and the number of its visited edges.
             let mut path: Vec<(usize, usize)> = vec![(start, 0)];
             while let Some((node, next)) = path.last_mut() {
                 let Some((to, _)) = edges[*node].get(*next).copied() else {

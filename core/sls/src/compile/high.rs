@@ -7,7 +7,7 @@ use super::is_dunder;
 
 /// The merged data of SLS files.
 ///
-/// Each state is `{module: [arguments.., function], __sls__: .., __env__: ..}`, whatever form it was written in.
+/// Each state has the canonical form `{module: [arguments.., function], __sls__: .., __env__: ..}`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HighData {
     /// The states by id.
@@ -18,8 +18,8 @@ pub struct HighData {
     pub exclude: Vec<Value>,
     /// The next order number, counted in the order of parsing.
     next_order: i64,
-    /// The number of states shown before `extend` and `exclude`: they are shown where the first SLS that has one
-    /// begins.
+    /// The numbers of states shown before `extend` and before `exclude`: the states of all SLS files before the first
+    /// with such a declaration.
     shown_before: [Option<usize>; 2],
 }
 
@@ -38,13 +38,13 @@ impl HighData {
     }
 
     /// Reads data that does not come from named SLS files: `state.high`, `state.template_str`. Includes are not
-    /// followed. Returns the errors beside the data.
+    /// followed. Returns the data and the errors.
     pub fn from_data(data: &Value, sls: &str, saltenv: &str) -> (Self, Vec<String>) {
         let (mut high, mut errors) = (HighData::new(), Vec::new());
         match data {
             Value::Map(data) => {
                 let mut part = Part::read(data.clone(), sls, saltenv, &mut errors);
-                // As in Salt, states that come from no file run in the order of their names.
+                // As in Salt, states without an SLS get no order number, and run in the order of their names.
                 if !sls.is_empty() {
                     high.number(&mut part.states);
                 }
@@ -56,7 +56,7 @@ impl HighData {
         (high, errors)
     }
 
-    /// Returns the data as `state.show_sls` shows it.
+    /// Returns the data in the form of `state.show_sls`.
     pub fn to_value(&self) -> Value {
         let extend = self.extend.iter().map(|(id, body)| Value::Map(brine_value::map! {id.clone() => body.clone()}));
         let lists = [("__extend__", extend.collect()), ("__exclude__", self.exclude.clone())];
@@ -168,8 +168,8 @@ fn normal(id: &Value, body: Value, sls: &str, saltenv: &str, errors: &mut Vec<St
     }
 }
 
-/// Converts `module.function: [arguments]` to `module: [arguments, function]`. Anything but a list is left to the
-/// structure check.
+/// Converts `module.function: [arguments]` to `module: [arguments, function]`. The structure check reports arguments
+/// that are not a list.
 fn split_functions(body: &mut Map, reported_as: Option<(&Value, &str)>, errors: &mut Vec<String>) {
     let mut seen: Vec<String> = Vec::new();
     for key in body.keys().cloned().collect::<Vec<_>>() {

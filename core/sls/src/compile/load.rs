@@ -36,8 +36,8 @@ pub trait SlsSource {
 /// The environment name in an include that may match any loaded environment.
 const ANY_ENVIRONMENT: &str = "_xenv";
 
-/// Loads SLS files, by environment and in order, with all their includes. Names may be globs. Returns the errors beside
-/// the data.
+/// Loads SLS files, by environment and in order, with all their includes. Names may be globs. Returns the data and the
+/// errors.
 pub fn load(source: &impl SlsSource, wanted: &[(String, Vec<String>)]) -> (HighData, Vec<String>) {
     let mut loader = Loader {
         source,
@@ -156,7 +156,7 @@ impl<S: SlsSource> Loader<'_, S> {
                 data.shift_remove("include");
                 items
             }
-            // The value stays, and is reported once more as a state.
+            // The value is kept, and reported once more as a state.
             Some(_) => {
                 self.errors.push(format!("Include Declaration in SLS {sls} is not formed as a list"));
                 Vec::new()

@@ -48,17 +48,17 @@ impl Chunk {
         [self.state.as_str(), &self.id, &self.name, &self.fun].join("_|-")
     }
 
-    /// Returns the SLS name for messages: inline data has none.
+    /// Returns the SLS name for messages: `None` for inline data, as in Salt.
     pub fn shown_sls(&self) -> &str {
         if self.sls.is_empty() { "None" } else { &self.sls }
     }
 
-    /// Returns the name as it was written: a name that is not a string is an error.
+    /// Returns the `name` argument in its original type, so that the state can report a name that is not a string.
     pub fn written_name(&self) -> Value {
         self.args.get("name").cloned().unwrap_or_else(|| self.name.as_str().into())
     }
 
-    /// Returns the chunk as `state.show_lowstate` shows it.
+    /// Returns the chunk in the form of `state.show_lowstate`.
     pub fn to_value(&self) -> Value {
         let mut map = Map::with_capacity(self.args.len() + 8);
         map.insert("state".into(), (&self.state).into());
@@ -197,7 +197,7 @@ pub struct Low {
 }
 
 impl Low {
-    /// Returns the low data as `state.show_lowstate` shows it.
+    /// Returns the low data in the form of `state.show_lowstate`.
     pub fn to_value(&self) -> Value {
         self.steps.iter().filter_map(|step| self.chunks.get(step.chunk)).map(Chunk::to_value).collect()
     }
@@ -209,7 +209,7 @@ impl Low {
 }
 
 impl Low {
-    /// Keeps only some chunks, and their dependencies.
+    /// Keeps only the chunks for which `wanted` returns true, and their dependencies.
     #[must_use]
     pub fn only(mut self, wanted: impl Fn(&Chunk) -> bool) -> Self {
         let mut kept: Vec<bool> = self.chunks.iter().map(wanted).collect();
@@ -272,7 +272,7 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
                         }
                     }
                 }
-                // A state's own name is not an argument, and a name that is not a string is ignored.
+                // As in Salt, an argument `state` is ignored, and a name that is not a string is replaced by the id.
                 (Some("state"), _) => {}
                 (Some("name"), Value::Str(_)) => base.set_name(value),
                 (Some("name"), _) => base.name.clone_from(&base.id),
@@ -281,7 +281,7 @@ fn named(mut base: Chunk, arguments: &[Value]) -> Vec<Chunk> {
         }
     }
     if base.fun.is_empty() {
-        // Only another state refers to it (`require_in`): there is nothing to run, nor to refer to.
+        // The state has no function: it was only created by an inverse requisite of another state. It gets no chunk.
         return Vec::new();
     }
     if names.is_empty() {

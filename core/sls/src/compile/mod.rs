@@ -9,8 +9,8 @@
 //! | create the chunks | `low.rs` |
 //! | resolve requisites, sort | `graph.rs` |
 //!
-//! Nothing here runs anything or knows how an SLS is rendered: an [`SlsSource`] returns the data. Errors are strings in
-//! Salt's wording, returned as in Salt: a list instead of results.
+//! The compiler neither runs states nor renders SLS files: an [`SlsSource`] returns their data. As in Salt, errors are
+//! lists of strings; they have Salt's wording.
 
 mod extend;
 mod graph;

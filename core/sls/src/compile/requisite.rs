@@ -124,9 +124,9 @@ impl Reference {
 
 /// An index of chunks, so that the cost of a reference does not depend on their number.
 pub(super) struct ChunkIndex {
-    /// By id and name.
+    /// The indices of chunks by id and name.
     of_name: HashMap<String, Vec<usize>>,
-    /// By their SLS, and the SLS files that include it.
+    /// The indices of chunks by their SLS, and by the SLS files that include it.
     of_sls: HashMap<String, Vec<usize>>,
 }
 
@@ -194,7 +194,8 @@ pub(super) fn of_kind(chunk: &Chunk, kind: RequisiteKind) -> Result<Vec<Requisit
     Ok(found)
 }
 
-/// Returns the items of `listen` or `listen_in`. A bare word, which may refer to a state of any module, has no module.
+/// Returns the items of `listen` or `listen_in`. The module of a bare string is empty: it may refer to a state of any
+/// module.
 pub(super) fn listen_references(value: Option<&Value>) -> Vec<Reference> {
     let items = value.and_then(Value::as_list).unwrap_or_default().iter();
     let references = items.flat_map(|item| match item {

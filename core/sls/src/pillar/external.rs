@@ -20,13 +20,13 @@ pub(super) struct Call<'a> {
     pub request: &'a PillarRequest<'a>,
     /// The pillar so far.
     pub pillar: &'a Map,
-    /// Its arguments from the configuration.
+    /// The arguments from the configuration.
     pub args: Args,
 }
 
 type Module = fn(&Call<'_>) -> Result<Map, String>;
 
-/// All modules.
+/// All built-in modules by name.
 const MODULES: &[(&str, Module)] = &[
     ("cmd_json", cmd_json),
     ("cmd_yaml", cmd_yaml),
@@ -38,12 +38,12 @@ const MODULES: &[(&str, Module)] = &[
     ("nodegroups", nodegroups),
 ];
 
-/// Those that minions may ask for with arguments of their own: the others take commands, paths or addresses, which would
-/// be a minion's way into the master.
+/// The modules that minions may request with their own arguments. The other modules take commands, paths or addresses,
+/// with which a minion could attack the master.
 const ON_DEMAND: [&str; 2] = ["gpg", "nodegroups"];
 
 /// Checks the pillar options before any pillar is rendered, and returns the errors that every pillar would have: state
-/// runs refuse to start with errors. `is_custom` returns whether people's own modules have one of a name.
+/// runs do not start with a pillar that has errors. `is_custom` returns whether a custom module of a name exists.
 pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
     let mut errors = Vec::new();
     let entries = match shared::ext_pillar(opts) {
@@ -88,7 +88,7 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
     errors
 }
 
-/// Whether there is any entry of `ext_pillar`, or a mistake in it.
+/// Whether `ext_pillar` has entries or is malformed.
 pub(super) fn is_configured(opts: &Map) -> bool {
     shared::ext_pillar(opts).as_list().is_none_or(|entries| !entries.is_empty())
 }
@@ -141,7 +141,7 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
     }
 }
 
-/// Checks that minions may ask for an entry.
+/// Checks that minions may request an entry on demand.
 fn check_on_demand(opts: &Map, entry: &Map) -> Result<(), String> {
     let allowed = shared::on_demand_ext_pillar(opts);
     for name in entry.keys().map(ToString::to_string) {
@@ -168,8 +168,8 @@ impl Call<'_> {
         self.args.keyword.get(name).or_else(|| self.args.positional.get(index))
     }
 
-    /// Returns the result of `ext_pillar` of people's own module of this name, if there is one. As in Salt, it takes the
-    /// minion's id, the pillar so far, and the arguments.
+    /// Returns the result of `ext_pillar` of the custom module of this name, if there is one. As in Salt, its arguments
+    /// are the minion's id, the pillar so far, and the configured arguments.
     fn custom(&self, name: &str) -> Option<Result<Map, String>> {
         let args = || {
             let mut args = self.args.clone();

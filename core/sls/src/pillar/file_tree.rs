@@ -13,11 +13,11 @@ use crate::render::Sls;
 /// The maximum depth of directories: symbolic links may form cycles.
 const MAX_DEPTH: usize = 64;
 
-/// The settings for reading files.
+/// The settings for reading the files.
 struct Reading<'a> {
     call: &'a Call<'a>,
     follow_links: bool,
-    /// Files that keep their trailing newline: all, or by globs of their paths.
+    /// The files that keep their trailing newline: a boolean for all, or globs of their paths.
     keep_newline: Value,
     /// The renderers, if files are templates.
     template: Option<String>,

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::PillarSource;
 use super::external::Call;
 
-/// The branch name that means the requested environment.
+/// The configured branch that stands for the requested environment.
 const ANY_BRANCH: &str = "__env__";
 
 /// The time of each repository's last fetch. Locked during fetch and checkout.
@@ -65,8 +65,8 @@ pub(super) fn pillar(call: &Call<'_>) -> Result<Map, String> {
     Ok(all)
 }
 
-/// Fetches the repositories of all entries `git`, or only those of a branch, and of a URL or name. Returns whether each has
-/// changed; a failure is logged, and counts as unchanged.
+/// Fetches the repositories of all entries `git`, or only those of a branch, and of a URL or name. Returns whether each
+/// has changed; a failure is logged, and counts as unchanged.
 ///
 /// # Errors
 /// A remote is malformed.

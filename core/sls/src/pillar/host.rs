@@ -11,9 +11,9 @@ use brine_value::{Map, Value};
 use super::at_path;
 use super::tree::find_in;
 
-/// The look-ups of grains and pillar for the minion whose pillar is rendered.
+/// The functions that look up grains and pillar of the minion whose pillar is rendered.
 pub(super) struct Lookups {
-    /// The functions below, with the names of these two.
+    /// The host of all other functions, which also returns the names of the two lookup functions.
     pub below: Host,
     pub grains: Arc<Map>,
     /// The pillar before the files.
@@ -29,7 +29,7 @@ impl Functions for Lookups {
             _ => return Err(CallError::NotAvailable(function.to_owned())),
         };
         let Some(path) = given(0, "key") else { return Err(format!("{function} requires a key").into()) };
-        // `merge` is the third argument of only one of them; the delimiter is always a keyword.
+        // The third positional argument differs between the two functions, so the delimiter is taken only as a keyword.
         let delimiter = args.keyword.get("delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
         Ok(at_path(map, &path.to_string(), &delimiter, given(1, "default").unwrap_or_else(|| "".into())))
     }

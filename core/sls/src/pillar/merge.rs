@@ -16,7 +16,7 @@ enum Strategy {
     Deep,
     /// Only the top level: `overwrite`, and `aggregate` without markers.
     Top,
-    /// One environment only; its SLS files are merged deep.
+    /// One environment only, whose SLS files are merged at every depth: `none`.
     None,
 }
 

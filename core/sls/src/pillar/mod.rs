@@ -72,7 +72,7 @@ pub struct PillarRequest<'a> {
     pub over: &'a Map,
     /// A further entry of `ext_pillar`, of `pillar.ext`.
     pub on_demand: Option<&'a Map>,
-    /// Template functions beside those of grains and pillar, also for `ext_pillar`.
+    /// The functions of templates and `ext_pillar`, except for those that look up grains and pillar.
     pub functions: Option<Host>,
 }
 
@@ -92,15 +92,15 @@ impl PillarSource {
         }
     }
 
-    /// Whether any pillar can be other than empty: there is a top file or an external source, or it has the options.
+    /// Whether a pillar can have data: there is a top file or an external source, or `pillar_opts` is set.
     pub fn has_sources(&self) -> bool {
         let has_top = |directories: &Vec<_>| tree::find_in(directories, &self.state_top).is_some();
         external::is_configured(&self.opts) || shared::pillar_opts(&self.opts) || self.roots.values().any(has_top)
     }
 
-    /// Renders a minion's pillar. It has errors as a list below `_errors`.
+    /// Renders a minion's pillar. Errors are a list below `_errors`.
     ///
-    /// PGP messages in the override are left as they are: they are the minion's, which must not have them decrypted by the
+    /// PGP messages in the override stay encrypted: they come from the minion, and must not be decrypted with the
     /// master's key.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
         let (over, sealed): (Map, Map) =
@@ -112,7 +112,7 @@ impl PillarSource {
         let sections = tops::sections(&Tree::new(self, request, &opts, &Map::new()), &mut errors);
         let external_first = shared::ext_pillar_first(&self.opts);
         if external_first {
-            // Only from here on do templates see the override.
+            // Templates see the override only with `ext_pillar_first`.
             pillar.clone_from(request.over);
             external::add_to(self, request, &mut pillar, &mut errors);
         }
@@ -148,7 +148,7 @@ impl PillarSource {
         (top, errors)
     }
 
-    /// Renders the SLS files only, and returns their errors: without external pillar and override.
+    /// Renders the SLS files only, without external pillar and override, and returns their data and errors.
     fn of_files(&self, request: &PillarRequest<'_>) -> (Map, Vec<String>) {
         let (opts, mut top_errors) = (self.opts_for(request), Vec::new());
         let mut tree = Tree::new(self, request, &opts, &Map::new());
@@ -159,14 +159,14 @@ impl PillarSource {
         (data, errors)
     }
 
-    /// Returns `opts` for templates, with `opts.id` of the minion instead of the renderer.
+    /// Returns `opts` for templates, with the minion's id in place of the daemon's.
     fn opts_for(&self, request: &PillarRequest<'_>) -> Arc<Map> {
         let mut opts = (*self.opts).clone();
         opts.insert("id".into(), request.id.into());
         Arc::new(opts)
     }
 
-    /// `decrypt_pillar`: decrypts PGP messages at certain paths.
+    /// Decrypts the PGP messages at the paths of the option `decrypt_pillar`.
     fn decrypt(&self, pillar: &mut Map, errors: &mut Vec<String>) {
         let delimiter = shared::decrypt_pillar_delimiter(&self.opts);
         let paths: Vec<(String, Option<String>)> = match shared::decrypt_pillar(&self.opts) {

@@ -314,7 +314,7 @@ fn paths_that_fail_to_decrypt_are_named() {
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
     assert_eq!(report(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
     assert_eq!(report(master(list!["a:c"])), None);
-    // Messages of the minion are not decrypted.
+    // PGP messages from the minion are not decrypted.
     let over = map! {"a" => map! {"b" => list![map! {"c" => text}]}};
     assert_eq!(render(list!["a"], "c: 1", over.clone()), map! {"c" => 1, "a" => over.get("a").cloned()});
 }

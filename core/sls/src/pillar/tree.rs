@@ -17,7 +17,7 @@ use super::{PillarFacts, PillarRequest, PillarSource};
 use crate::render::{Settings, Sls, sls_imports, sls_variables};
 use crate::top;
 
-/// One rendering of all files of a minion.
+/// One render of all pillar files of a minion.
 pub(super) struct Tree<'a> {
     pub source: &'a PillarSource,
     pub request: &'a PillarRequest<'a>,
@@ -27,9 +27,9 @@ pub(super) struct Tree<'a> {
     pillar: Arc<Map>,
     /// The imported templates of all files.
     imports: ImportCache,
-    /// What the files share in `stateconf`.
+    /// The settings that the files share in the renderer `stateconf`.
     settings: Arc<Settings>,
-    /// The errors, in Salt's words.
+    /// The errors, in Salt's wording.
     pub errors: Vec<String>,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Tree<'a> {
         under
     }
 
-    /// Processes an item of `include`: a name, or a name with `defaults` and the `key` below which its data goes.
+    /// Processes an item of `include`: a name, or a name with `defaults` and the `key` below which its data is merged.
     fn include(&mut self, item: &Value, environment: &mut Environment<'_>, included: &mut Included<'_>) -> Map {
         let (name, options) = match item {
             Value::Map(map) => match map.first() {
@@ -186,7 +186,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Resolves an included name. As in Salt it is looked up twice: without leading dots, and relative to the including
-    /// file. If both exist, both count, errors included.
+    /// file. If both exist, both are included, with their errors.
     fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
         let meant = absolute(name, included.by, included.is_init);
         let found: Vec<String> = [name.trim_start_matches('.'), &meant]
@@ -282,8 +282,8 @@ pub(super) fn find_in(roots: &[PathBuf], relative: &str) -> Option<PathBuf> {
     roots.iter().filter_map(|root: &PathBuf| files::path_within(root as &Path, relative)).find(|path| path.is_file())
 }
 
-/// Resolves an `include` name: a leading dot is relative to the including file. As in Salt, a second dot does not go to
-/// the parent directory, unlike in state files.
+/// Resolves an `include` name: with a leading dot, it is relative to the including file. As in Salt, a second dot does
+/// not mean the parent directory, unlike in state files.
 fn absolute(name: &str, includer: &str, is_init: bool) -> String {
     let Some(beside) = name.strip_prefix('.') else { return name.to_owned() };
     // An `init.sls` is in the directory of its name.

@@ -18,7 +18,7 @@ pub enum RenderError {
     /// A source that is not UTF-8.
     #[error("{0} is not UTF-8 text")]
     NotText(String),
-    /// The error of a file in another language.
+    /// An error of a renderer of the host, such as a file in another language.
     #[error("{0}")]
     Hosted(String),
     /// An error of the renderer `stateconf`.

@@ -55,7 +55,7 @@ pub struct Sls {
     /// The names of all renderers, in errors.
     pipe: String,
     template: Option<Template>,
-    /// A string, or bytes for a renderer that takes them.
+    /// A string, or bytes for the renderer `msgpack`.
     source: Value,
     /// The steps after the template.
     steps: Vec<Step>,
@@ -103,7 +103,8 @@ impl Sls {
     ) -> Result<Self, RenderError> {
         let compile = |text: &str| Template::compile_guarded(name, text, variables);
         let sls = Self::compile_with(&ImportCache::new(), name, source.as_ref(), default, compile)?;
-        // A program gets untrusted text as data, msgpack none; a text from a template of another kind is parsed again.
+        // Programs receive untrusted text as data, and msgpack files contain none. Other templates produce text that is
+        // parsed again, in which untrusted text could become structure.
         let is_data = |step: &Step| step.is_program() || step.renderer == Renderer::Msgpack;
         match &sls.steps[..] {
             [step] if sls.template.is_none() && is_data(step) => Ok(sls),
@@ -138,7 +139,7 @@ impl Sls {
         if is_template {
             steps.remove(0);
         }
-        // For templates line numbers count from the start of the file.
+        // Templates and programs must be the first step: their line numbers count from the start of the file.
         if steps.iter().any(|step| step.renderer == Renderer::Jinja)
             || steps.iter().skip(usize::from(!is_template)).any(Step::is_program)
         {
@@ -152,7 +153,7 @@ impl Sls {
     /// Returns the SLS if all of its renderers are allowed.
     ///
     /// # Errors
-    /// One is not.
+    /// A renderer is not allowed.
     pub fn allowed_by(self, allowed: &AllowedRenderers) -> Result<Self, RenderError> {
         allowed.check(&self.pipe).map(|()| self)
     }
@@ -163,7 +164,7 @@ impl Sls {
         Sls { gpg, ..self }
     }
 
-    /// Sets what the SLS files of a run share in the renderer `stateconf`.
+    /// Sets the settings that the SLS files of a run share in the renderer `stateconf`.
     #[must_use]
     pub fn with_settings(self, settings: Arc<Settings>) -> Self {
         Sls { settings, ..self }
@@ -185,7 +186,7 @@ impl Sls {
             .any(|step| matches!(step.renderer, Renderer::Hosted | Renderer::Stateconf | Renderer::Msgpack))
     }
 
-    /// The source of a pipe that begins with a renderer of text.
+    /// Returns the source of a pipe that begins with a text renderer.
     fn text(&self) -> &str {
         self.source.as_str().unwrap_or_default()
     }
@@ -262,7 +263,7 @@ impl Sls {
         }
     }
 
-    /// Returns the source if it renders to itself whatever the variables are.
+    /// Returns the source if it renders to itself regardless of the variables.
     pub fn static_text(&self) -> Option<&str> {
         if self.is_composite() {
             return None;
@@ -418,7 +419,7 @@ pub fn render_sls(source: &str, context: &RenderContext<'_>) -> Result<Value, Re
 ///
 /// # Errors
 ///
-/// An error that rendering would return whatever the variables are.
+/// An error that rendering would return regardless of the variables.
 pub fn check_source(name: &str, source: &str, default: &str) -> Result<(), RenderError> {
     let sls = Sls::compile(name, source, default)?;
     match sls.static_text().filter(|_| !sls.steps.iter().any(|step| step.renderer == Renderer::Gpg)) {

@@ -26,7 +26,7 @@ pub enum Renderer {
     Gpg,
     /// String to data, through a template and a parser of its own.
     Stateconf,
-    /// By the host of templates: another language, or a renderer of people's own.
+    /// Executed by the host of templates: another language, or a custom renderer.
     Hosted,
 }
 
@@ -55,7 +55,7 @@ pub const RENDERERS: &[(&str, Renderer, &str)] = &[
     ),
 ];
 
-/// A renderer in a pipe, with the options behind its name.
+/// A renderer in a pipe, with the options after its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Step {
     pub renderer: Renderer,
@@ -65,7 +65,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// A step without options. A name that is not Brine's may be one of people's own renderers.
+    /// Creates a step without options. An unknown name may be that of a custom renderer.
     pub fn plain(name: &str) -> Self {
         let known = RENDERERS.iter().find(|(known, ..)| *known == name);
         let renderer = known.map_or(Renderer::Hosted, |(_, renderer, _)| *renderer);
@@ -117,7 +117,8 @@ impl AllowedRenderers {
         AllowedRenderers { blacklist, whitelist }
     }
 
-    /// Checks the renderers of a pipe. Salt skips one that is not allowed, so that its source would be taken for data.
+    /// Checks that all renderers of a pipe are allowed. Salt would skip a disallowed renderer, and take its source for
+    /// data.
     pub(super) fn check(&self, pipe: &str) -> Result<(), RenderError> {
         let is_allowed = |name: &String| {
             !self.blacklist.contains(name) && (self.whitelist.is_empty() || self.whitelist.contains(name))
@@ -129,12 +130,12 @@ impl AllowedRenderers {
     }
 }
 
-/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_own` says whether there is a
-/// renderer of people's own with a name.
+/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_own` returns whether a custom
+/// renderer of a name exists.
 ///
 /// # Errors
 ///
-/// The pipe is not available.
+/// A step of the pipe is empty or unknown.
 pub fn check_pipe(pipe: &str, is_own: impl Fn(&str) -> bool) -> Result<(), RenderError> {
     let is_known = |name: &str| RENDERERS.iter().any(|(known, ..)| *known == name) || is_own(name);
     match steps(pipe) {

@@ -7,7 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
-/// An operation on a file or directory failed. Displays the operation, path, cause and a hint.
+/// The error of an operation on a file or directory. Displays the operation, path, cause and a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
 pub struct FileError {
@@ -50,16 +50,16 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(
     sync_parent(path)
 }
 
-/// As [`write_atomic`] without flushing to disk, which takes a hundredth of the time: for data that can be recreated
+/// As [`write_atomic`], without flushing to disk, which makes it a hundred times faster: for data that can be recreated
 /// after a power failure.
 pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
     rename(&write_beside(path, bytes, mode, false)?, path)
 }
 
-/// As [`write_soon`] for a file that does not exist, in half of its time: then the result is `true`, otherwise the file is left
-/// unchanged. Others may read a part of it while it is written, and a process that dies leaves that part. The mode is less the
-/// umask.
+/// As [`write_soon`], for a file that does not exist yet, and twice as fast. Returns `false` and leaves the file
+/// unchanged if it exists. Not atomic: readers may see a part of the file while it is written, and a process that dies
+/// leaves that part. The umask applies to `mode`.
 pub fn create_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
     let mut file = match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
@@ -80,18 +80,18 @@ fn rename(temporary: &Path, path: &Path) -> Result<(), FileError> {
     })
 }
 
-/// As [`write_atomic`], but follows links and keeps the file's mode and owner; a new file gets `mode`.
+/// As [`write_atomic`], but follows links, and keeps the mode and owner of an existing file; a new file gets `mode`.
 pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let Ok(path) = path.as_ref().canonicalize() else { return write_atomic(path, bytes, mode) };
     let status = fs::metadata(&path).map_err(FileError::at("read", &path))?;
     write_atomic(&path, bytes, status.mode() & 0o7777)?;
-    // Only root may change the owner; others own the file already.
+    // Only root may change the owner; for other users the file is already their own.
     _ = chown(&path, Some(status.uid()), Some(status.gid()));
     Ok(())
 }
 
-/// As [`write_atomic`], unless the file exists: then it is left unchanged and the result is `false`. Of several
-/// concurrent processes exactly one succeeds.
+/// As [`write_atomic`], for a file that does not exist yet. Returns `false` and leaves the file unchanged if it exists.
+/// Of several concurrent processes, exactly one succeeds.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
     let temporary = write_beside(path, bytes, mode, true)?;
@@ -105,7 +105,8 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool
     }
 }
 
-/// Writes a temporary file in the directory of `path`, with an unpredictable name so that no link can be planted.
+/// Writes a temporary file into the directory of `path`. Its name is unpredictable, so that nobody can place a link
+/// there.
 fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
@@ -122,7 +123,7 @@ fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<Path
     Ok(temporary)
 }
 
-/// A new directory entry is persistent only after the directory is flushed.
+/// Flushes the directory of a file: a new entry is persistent only after that.
 fn sync_parent(path: &Path) -> Result<(), FileError> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(parent).and_then(|directory| directory.sync_all()).map_err(FileError::at("sync", parent))
@@ -197,7 +198,7 @@ pub fn path_within(root: &Path, relative: &str) -> Option<PathBuf> {
     let resolved = loop {
         match existing.canonicalize() {
             Ok(resolved) => break resolved,
-            // Creating the file would follow a broken link.
+            // Creating the file would write through a broken link.
             Err(error) if error.kind() == ErrorKind::NotFound && existing.symlink_metadata().is_err() => {
                 existing = existing.parent()?;
             }

@@ -55,8 +55,8 @@ pub fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// Whether the whole text matches the pattern. For patterns that are used once; one that fails to compile matches only
-/// itself.
+/// Whether the whole text matches the pattern. For patterns that are used once. A pattern that fails to compile matches
+/// only itself.
 pub fn fnmatch(pattern: &str, text: &str) -> bool {
     if !is_pattern(pattern) {
         return pattern == text;
@@ -64,10 +64,10 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
     Glob::new(pattern).map_or(pattern == text, |glob| glob.is_match(text))
 }
 
-/// Many globs compiled into one: the cost of a match does not grow with those that do not match.
+/// Many globs compiled into one matcher: the cost of a match does not grow with the number of globs that do not match.
 #[derive(Debug, Clone, Default)]
 pub struct GlobSet {
-    /// Globs of literals and `*`, which are most: matched by lookup.
+    /// Globs of literals and `*`, which are the most common ones: matched by lookup.
     plain: globset::GlobSet,
     plain_places: Vec<usize>,
     /// Globs with `?` and classes, which match characters where `globset` matches bytes.
@@ -135,7 +135,7 @@ enum Part {
 fn parts(pattern: &str) -> Vec<Part> {
     let chars: Vec<char> = pattern.chars().collect();
     let mut parts = Vec::new();
-    // If one class is not closed, no later one is.
+    // If one class is not closed, no later class is closed either.
     let mut may_close = true;
     let mut i = 0;
     while i < chars.len() {
@@ -233,8 +233,8 @@ fn regex(parts: &[Part]) -> String {
     out
 }
 
-/// Returns the existing paths that match a glob, sorted; a relative glob is resolved below `directory`. As in a shell, `*`
-/// does not match `/` here, and only patterns that start with a dot match hidden files.
+/// Returns the existing paths that match a glob, sorted. A relative glob is resolved below `directory`. As in a shell,
+/// and other than in [`Glob`], `*` does not match `/`, and only patterns that start with a dot match hidden files.
 pub fn paths(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![if pattern.starts_with('/') { PathBuf::from("/") } else { directory.to_owned() }];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {

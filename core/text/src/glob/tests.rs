@@ -1,4 +1,4 @@
-//! Globs beside those of Python.
+//! Compares globs with those of Python.
 
 use super::*;
 

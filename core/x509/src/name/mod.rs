@@ -1,4 +1,4 @@
-//! Distinguished names: from strings as in RFC 4514, from lists and mappings, in DER and back.
+//! Distinguished names: parses strings as in RFC 4514, lists, mappings and DER; formats and encodes names.
 
 use brine_rsa::Digest;
 use brine_value::{Map, Value};
@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 use crate::der::{self, Item, Reader};
 use crate::{Result, X509Error, invalid};
 
-/// Salt's names of attributes in the order in which names are built.
+/// Salt's names of attributes with their object identifiers, in their order in names that are built from mappings.
 const ATTRIBUTES: [(&str, &str); 12] = [
     ("C", "2.5.4.6"),
     ("ST", "2.5.4.8"),
@@ -26,7 +26,7 @@ const DOMAIN_COMPONENT: &str = "0.9.2342.19200300.100.1.25";
 /// The names that RFC 4514 defines.
 const SHORT: [&str; 8] = ["CN", "L", "ST", "O", "OU", "C", "STREET", "UID"];
 
-/// The attributes of a name in arguments.
+/// Returns the names of the attributes that a mapping in an argument may contain.
 pub fn attribute_names() -> impl Iterator<Item = &'static str> {
     ATTRIBUTES.iter().map(|(name, _)| *name)
 }
@@ -41,7 +41,7 @@ struct Attribute {
 
 impl PartialEq for Attribute {
     fn eq(&self, other: &Self) -> bool {
-        // The type of the string makes no difference, as with Salt.
+        // As in Salt, the ASN.1 type of the string is ignored.
         self.oid == other.oid && self.value == other.value
     }
 }
@@ -61,8 +61,8 @@ impl PartialEq for Name {
 }
 
 impl Name {
-    /// Builds a name from a string as in RFC 4514, a list of its parts, or a mapping of attributes, of which others than
-    /// Salt's are ignored.
+    /// Builds a name from a string as in RFC 4514, a list of its parts, or a mapping of attributes. Attributes in a
+    /// mapping that Salt does not know are ignored.
     pub fn of(value: &Value) -> Result<Name> {
         match value {
             Value::Str(text) => {
@@ -109,18 +109,18 @@ impl Name {
         &self.der
     }
 
-    /// Returns the name as a string, its last part first.
+    /// Formats the name as a string as in RFC 4514, its last part first.
     pub fn show(&self) -> String {
         self.parts.iter().rev().map(|part| show_part(part)).collect::<Vec<_>>().join(",")
     }
 
-    /// Returns the first value of an attribute, by Salt's name of it.
+    /// Returns the first value of the attribute with this name of Salt.
     pub fn get(&self, name: &str) -> Option<&str> {
         let (_, oid) = ATTRIBUTES.iter().find(|(known, _)| *known == name)?;
         self.parts.iter().flatten().find(|attribute| attribute.oid == *oid).map(|attribute| &attribute.value[..])
     }
 
-    /// Returns the attributes that Salt names, with their first values.
+    /// Returns the attributes that Salt knows, each with its first value.
     pub fn attributes(&self) -> Map {
         attribute_names().filter_map(|name| Some((name.into(), self.get(name)?.into()))).collect()
     }
@@ -134,13 +134,13 @@ impl Name {
     }
 }
 
-/// Parses and encodes one part of a name, for distribution points: the content of its set.
+/// Parses a relative distinguished name, for distribution points. Returns the content of its DER set.
 pub(crate) fn relative(text: &str) -> Result<Vec<u8>> {
     let set = encode_part(&one_part(text)?)?;
     Ok(Reader(&set).next().map(|item| item.content.to_vec()).unwrap_or_default())
 }
 
-/// Shows the content of the set of a part of a name.
+/// Formats a relative distinguished name from the content of its DER set.
 pub(crate) fn show_relative(content: &[u8]) -> Option<String> {
     let set = der::item(der::SET, content);
     Some(show_part(&read_part(&Reader(&set).next()?)?))
@@ -165,7 +165,7 @@ fn attribute(oid: String, value: String) -> Attribute {
 
 fn encode_part(part: &[Attribute]) -> Result<Vec<u8>> {
     let mut encoded = part.iter().map(encode_attribute).collect::<Result<Vec<_>>>()?;
-    // DER orders the elements of a set.
+    // DER requires that the elements of a set be sorted.
     encoded.sort();
     Ok(der::item(der::SET, &encoded.concat()))
 }
@@ -213,7 +213,7 @@ fn read_part(item: &Item<'_>) -> Option<Vec<Attribute>> {
     item.inside().all()?.iter().map(read).collect()
 }
 
-/// Returns the text of a string of any type.
+/// Decodes an ASN.1 string of any type.
 pub(crate) fn text(item: &Item<'_>) -> String {
     if item.tag == der::BMP_STRING {
         let units = item.content.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
@@ -221,7 +221,7 @@ pub(crate) fn text(item: &Item<'_>) -> String {
     }
     match std::str::from_utf8(item.content) {
         Ok(text) => text.to_owned(),
-        // Teletex strings are read as Latin-1.
+        // Teletex strings are decoded as Latin-1.
         Err(_) => item.content.iter().map(|byte| char::from(*byte)).collect(),
     }
 }
@@ -254,7 +254,7 @@ fn escaped(value: &str) -> String {
     out
 }
 
-/// Parses a string as in RFC 4514, in its order.
+/// Parses a string as in RFC 4514. Returns the parts in the order of the string.
 fn parse(text: &str) -> Option<Vec<Vec<Attribute>>> {
     if text.is_empty() {
         return Some(Vec::new());
@@ -283,11 +283,11 @@ fn parse(text: &str) -> Option<Vec<Vec<Attribute>>> {
     }
 }
 
-/// Returns the value up to a separator, the separator, and the rest.
+/// Parses a value up to the next separator. Returns the value, the separator, and the rest.
 fn unescape(text: &str) -> Option<(String, Option<char>, &str)> {
     let mut value = Vec::new();
     let mut characters = text.char_indices();
-    // Spaces behind the value are not part of it, unless escaped.
+    // Spaces after the value are not part of it, unless they are escaped.
     let mut kept = 0;
     let end = loop {
         let Some((at, character)) = characters.next() else { break None };

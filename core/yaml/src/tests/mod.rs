@@ -388,7 +388,7 @@ fn long_lines_are_folded_near_80_columns() {
     assert_eq!(dump(&map! {"a" => map! {"b" => 1}}.into(), wide), "a:\n    b: 1\n");
 }
 
-/// The words recorded by `scalars/record`: word, type, text.
+/// The words recorded by `scalars/record`, each with its type and text.
 #[test]
 fn plain_scalars_resolve_as_in_salt() {
     let recorded: Vec<[String; 3]> = serde_json::from_str(include_str!("../scalars/scalars.json")).unwrap();
@@ -396,7 +396,7 @@ fn plain_scalars_resolve_as_in_salt() {
     for [word, kind, text] in recorded {
         let read = load(&format!("[{word}]")).map(|list| list.as_list().unwrap()[0].clone());
         if kind == "error" {
-            // Salt crashes on such a word; here it is refused, or a string.
+            // Salt crashes on such a word; here it is an error or a string.
             assert!(read.is_err() || read == Ok(word.as_str().into()), "{word}");
             continue;
         }

@@ -1,4 +1,4 @@
-//! Properties of reading and writing: any text, any value.
+//! Property tests of reading and writing, with any text and any value.
 
 use proptest::prelude::*;
 
@@ -30,7 +30,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![".*", "[ \\n\\ta:#'\"-]{0,12}", "[0-9:_.+-]{0,8}", "([a-z]{1,9} ){0,40}"]
 }
 
-/// Pieces with a meaning in YAML, in any order.
+/// Generates texts of pieces that have a meaning in YAML, in any order.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "a",

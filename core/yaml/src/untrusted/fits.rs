@@ -1,4 +1,4 @@
-//! Decides whether YAML parses untrusted text as nothing but a part of its scalar.
+//! Decides whether YAML parses untrusted text only as a part of its scalar.
 
 /// The style of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -6,11 +6,11 @@ pub(crate) enum Style {
     Plain,
     SingleQuoted,
     DoubleQuoted,
-    /// Literal or folded.
+    /// A literal or folded block scalar.
     Block,
 }
 
-/// The position of a scalar.
+/// The style and position of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScalarContext {
     pub style: Style,
@@ -20,13 +20,13 @@ pub(crate) struct ScalarContext {
     pub several_lines: bool,
 }
 
-/// A part of a scalar: from the template, or of a placeholder.
+/// A part of a scalar: text of the template, or the text of a placeholder.
 pub(super) struct Part<'t> {
     pub text: &'t str,
     pub word: Option<usize>,
 }
 
-/// Returns the first placeholder whose text does not fit, and the cause.
+/// Returns the number of the first placeholder whose text does not fit, and the cause.
 pub(super) fn misfit(parts: &[Part<'_>], place: ScalarContext) -> Option<(usize, &'static str)> {
     for (at, part) in parts.iter().enumerate() {
         let Some(number) = part.word else { continue };
@@ -39,7 +39,7 @@ pub(super) fn misfit(parts: &[Part<'_>], place: ScalarContext) -> Option<(usize,
     None
 }
 
-/// Line ends, and characters that YAML refuses or treats as a line end.
+/// Whether a character is a line end, or one that YAML refuses or treats as a line end.
 fn is_control(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }
@@ -48,7 +48,7 @@ fn is_blank(c: char) -> bool {
     c == ' ' || c == '\t'
 }
 
-/// Returns why a text does not fit between these characters; `None` is the edge of the scalar.
+/// Returns the reason why a text does not fit between these characters, if any. `None` is the edge of the scalar.
 fn cause(text: &str, before: Option<char>, after: Option<char>, place: ScalarContext) -> Option<&'static str> {
     if text.contains(is_control) {
         return Some("a line break or a control character");

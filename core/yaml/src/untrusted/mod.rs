@@ -1,4 +1,4 @@
-//! Untrusted text in an SLS: text from an event, tracked through one render.
+//! Untrusted text in an SLS: text from an event, tracked through one rendering.
 //!
 //! A guarded template prints an opaque placeholder (a *word*) wherever text from the event was printed. The YAML is
 //! parsed with these placeholders, so that its structure comes from the template alone; `fits` then refuses text that
@@ -15,10 +15,10 @@ use parking_lot::Mutex;
 
 pub(super) use fits::{ScalarContext, Style};
 
-/// The maximum number of bytes of untrusted text in one render.
+/// The maximum number of bytes of untrusted text in one rendering.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The cost of one placeholder beside its text.
+/// The cost of a placeholder in bytes, without its text.
 const WORD_COST: usize = 128;
 
 /// The position in a template that printed untrusted text.
@@ -32,7 +32,7 @@ pub struct Origin {
     pub tag: Arc<str>,
 }
 
-/// Untrusted text was refused.
+/// The error of refused untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct UntrustedError {
@@ -40,7 +40,7 @@ pub struct UntrustedError {
     pub template: Arc<str>,
     /// The line in that template, counted from 1.
     pub line: usize,
-    /// The cause, and the filter to use.
+    /// The cause, and the filter to use instead.
     pub message: String,
 }
 
@@ -56,9 +56,9 @@ impl UntrustedError {
 pub enum Kind {
     /// Text.
     Text,
-    /// A number, boolean or null: YAML resolves its text.
+    /// A number, boolean or null, whose text YAML resolves to its type.
     Typed,
-    /// The output of an encoder such as `yaml_encode`: alone, it is a node.
+    /// The output of an encoder such as `yaml_encode`. If it is a whole scalar, it is decoded as a node.
     Yaml,
     /// The output of `json`.
     Json,
@@ -77,15 +77,15 @@ struct Table {
     bytes: usize,
 }
 
-/// The placeholders of one render, with the untrusted text of each.
+/// The placeholders of one rendering, with the untrusted text of each.
 #[derive(Debug, Clone)]
 pub struct Placeholders {
-    /// The prefix of each placeholder: random letters that no sender can know.
+    /// The prefix of each placeholder: random letters that a sender cannot guess.
     prefix: Arc<str>,
     table: Arc<Mutex<Table>>,
 }
 
-/// The character behind the number in a placeholder.
+/// The character after the number in a placeholder.
 const END: char = 'q';
 
 /// A part of a text.
@@ -97,12 +97,12 @@ pub enum Part<'t> {
     Untrusted {
         /// The text.
         text: Arc<str>,
-        /// The place that printed it.
+        /// The position in the template that printed it.
         origin: Origin,
     },
 }
 
-/// A piece of a text: from the template, or the placeholder with this number.
+/// A piece of a text: text of the template, or the placeholder with this number.
 enum Piece<'t> {
     Own(&'t str),
     Word(usize),
@@ -134,11 +134,11 @@ impl Placeholders {
 
     /// Whether this text contains a placeholder.
     pub fn touches(&self, text: &str) -> bool {
-        // Most texts of a file are shorter than a placeholder.
+        // Most texts in a file are shorter than a placeholder.
         text.len() > self.prefix.len() && text.contains(&*self.prefix)
     }
 
-    /// Adds a text and returns its placeholder, or `None` if the render exceeds its limit.
+    /// Adds a text and returns its placeholder, or `None` if the rendering exceeds its limit.
     pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
         let mut table = self.table.lock();
         let bytes = table.bytes.checked_add(text.len())?.checked_add(WORD_COST)?;
@@ -178,7 +178,7 @@ impl Placeholders {
         pieces
     }
 
-    /// Splits a text into the template's parts and the untrusted ones.
+    /// Splits a text into the template's parts and the untrusted parts.
     pub fn parts<'t>(&self, text: &'t str) -> Vec<Part<'t>> {
         let pieces = self.pieces(text);
         let table = self.table.lock();
@@ -206,7 +206,7 @@ impl Placeholders {
         pieces.iter().map(text).collect()
     }
 
-    /// Counts captured template output towards the limit of the render. Returns whether it fits.
+    /// Counts captured template output towards the limit of the rendering. Returns whether the limit is kept.
     pub fn spend(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
         table.bytes = table.bytes.saturating_add(bytes);
@@ -329,7 +329,7 @@ impl Placeholders {
         })
     }
 
-    /// Returns the error for a placeholder outside of content, such as in an alias or a tag.
+    /// Returns the error for a placeholder outside of content, as in an alias or a tag.
     pub(super) fn no_content(&self, text: &str) -> Option<UntrustedError> {
         let part = self.parts(text).into_iter().find_map(|part| match part {
             Part::Untrusted { origin, .. } => Some(origin),

@@ -38,7 +38,7 @@ const MESSAGE_TIME: Duration = Duration::from_secs(60);
 /// The outcome of the first connection.
 type Attempt = watch::Receiver<Option<Result<(), TransportError>>>;
 
-/// The connections, by the kind of the server.
+/// The pool of connections, by the kind of the server.
 #[derive(Default)]
 enum Pool {
     /// The kind is unknown, or the shared connection has ended.
@@ -166,7 +166,7 @@ impl RequestClient {
     async fn single(&self, permit: OwnedSemaphorePermit) -> Result<Option<Lease>, TransportError> {
         let idle = match &mut *self.0.pool.lock() {
             Pool::Single(idle) => {
-                // The other connections of a server that has gone have ended as well.
+                // When a server has stopped, all of its idle connections have ended.
                 idle.retain(|queue| !queue.is_closed());
                 idle.pop()
             }
@@ -232,7 +232,7 @@ async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, 
     };
     let reason = ended.err().unwrap_or(TransportError::Closed);
     tracing::debug!(%reason, "a request connection ended");
-    // Queued requests were not sent: their callers see them dropped.
+    // Queued requests were not sent: dropping their reply channels makes the callers retry.
     for (_, reply) in waiting.lock().drain() {
         // The caller may have been cancelled.
         _ = reply.send(Err(TransportError::Unanswered { reason: Arc::new(reason.clone()) }));
@@ -250,7 +250,7 @@ struct RequestWriter<'a> {
 impl Source for RequestWriter<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         let Some(mut request) = self.requests.recv().await else { return Ok(false) };
-        // Cancelled requests would stay for ever if the server never answered.
+        // Cancelled requests are removed: they would stay for ever if the server never answered.
         self.waiting.lock().retain(|_, reply| !reply.is_closed());
         loop {
             let (content, reply) = request;
@@ -289,7 +289,7 @@ async fn take_replies(mut incoming: Incoming, waiting: &Waiting, any_order: bool
             // The caller may have been cancelled.
             Some(waiter) => _ = waiter.send(Ok(reply.clone())),
             None if any_order => {}
-            // It could be mistaken for the reply to the next request.
+            // An unexpected reply could be mistaken for the reply to the next request.
             None => return Err(TransportError::Malformed("a reply came without a request")),
         }
     }

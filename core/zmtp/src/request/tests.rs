@@ -39,8 +39,8 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Echoes requests and sends heartbeats at these intervals as libzmq does: disconnects a peer that does not answer.
-/// Returns the number of answered heartbeats.
+/// Echoes requests and sends heartbeats at an interval, as libzmq does: a peer that does not answer is disconnected.
+/// `answered` is the number of answered heartbeats.
 async fn heartbeating(mut reader: Reader, mut writer: Writer, answered: watch::Sender<usize>) {
     const INTERVAL: Duration = Duration::from_millis(100);
     const TIMEOUT: Duration = Duration::from_millis(300);

@@ -23,7 +23,7 @@ impl Emitter<'_> {
         self.operand(expression, false);
     }
 
-    /// Writes an expression; `is_called` for one that a call follows.
+    /// Writes an expression; `is_called` is true if a call follows it.
     fn operand(&mut self, expression: &Expr, is_called: bool) {
         let Expr { span, form, parts, .. } = expression;
         let records = matches!(self.purpose, Purpose::Diagnose) && !is_called;
@@ -86,7 +86,7 @@ impl Emitter<'_> {
         self.to(span.end);
     }
 
-    /// Writes an expression as it is, with its parts rewritten, as the argument of a function.
+    /// Writes an expression as the argument of a function; only its parts are rewritten.
     fn function(&mut self, open: &str, expression: &Expr) {
         self.put(open);
         self.all(&expression.parts);

@@ -18,7 +18,7 @@ pub(crate) enum Purpose<'p> {
     Diagnose,
     /// To be rendered with untrusted variables: printed and captured text goes through the guard.
     Guard {
-        /// The number of the template in the guard.
+        /// The id of the template's facts.
         id: u64,
         /// Whether a printing tag may print untrusted text.
         covers: &'p dyn Fn(usize) -> bool,
@@ -86,7 +86,8 @@ impl<'d> Emitter<'d> {
         for token in tag.tokens.get(first..).unwrap_or_default().iter().take_while(|token| token.span.end <= to) {
             self.blanks(token.span.start);
             if token.kind == Kind::Number {
-                // The engine would parse `0600` as one number, and has to refuse two.
+                // `0600` is two numbers to Jinja, which is an error. The engine would parse one number without a space
+                // between them.
                 if number_ended == Some(token.span.start) {
                     self.put(" ");
                 }
@@ -97,7 +98,7 @@ impl<'d> Emitter<'d> {
         self.blanks(to);
     }
 
-    /// Copies the blanks between tokens; non-ASCII ones, such as no-break spaces, become plain blanks.
+    /// Copies the whitespace between tokens; non-ASCII whitespace, such as a no-break space, becomes a space.
     fn blanks(&mut self, to: usize) {
         let text = self.document.source.get(self.at..to).unwrap_or_default();
         let start = self.at;

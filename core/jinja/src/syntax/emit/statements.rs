@@ -122,8 +122,8 @@ impl<'d> Emitter<'d> {
         let is_include = word.of(&self.document.source) == "include";
         let is_control = |at: usize| usize::from(matches!(source.get(at), Some(b'-' | b'+')));
         if is_include {
-            // Names that an included template sets are its own. A macro of the engine has the variables named by its
-            // tags, except for those in an `include`.
+            // Names that an included template sets stay in it. A macro of the engine captures the variables that its
+            // tags name, except for those in an `include`.
             let mut names = Vec::new();
             file.each_name(&mut |name| names.push(name.of(&self.document.source)));
             let seen = if names.is_empty() { String::new() } else { format!(" __names__ = [{}]", names.join(", ")) };
@@ -140,8 +140,8 @@ impl<'d> Emitter<'d> {
         }
     }
 
-    /// Opens a macro. The engine evaluates the last default first, so defaults that name other parameters are set in the
-    /// body.
+    /// Opens a macro. The engine evaluates the last default first, so defaults that name other parameters are set in
+    /// the body.
     fn declare(&mut self, index: usize, declared: &Macro) {
         let source = &self.document.source;
         let takes_more = self.takes_more(index);

@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// States `s0` to `s11`, each with requisites of a kind on others.
+/// Compiles the states `s0` to `s11`. An edge is a requisite: the number of its state, its kind, and the number of the
+/// required state.
 fn with_edges(edges: &[(usize, &str, usize)]) -> Result<Low, Vec<String>> {
     let mut text = String::new();
     for id in 0..12 {
@@ -55,7 +56,7 @@ fn kinds() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["require", "watch", "onchanges", "onfail", "prereq"])
 }
 
-/// What `orders/record` recorded.
+/// Compares with the runs of Salt that `orders/record` has recorded.
 #[test]
 fn states_run_in_salts_order() {
     type Recorded = (Vec<(usize, String, usize)>, Option<Vec<usize>>);

@@ -1,9 +1,10 @@
-//! The renderer `stateconf`: settings of an SLS that its own template and including SLS files can use, ids that are local
-//! to their SLS, and states in the order in which they are written.
+//! The renderer `stateconf`: settings of an SLS that its own template and including SLS files can use, ids that are
+//! local to their SLS, and states in the order in which they are written.
 //!
 //! A first pass renders the text above a line like `# --- end of state config ---` and takes the arguments of
-//! `stateconf.set` states as variables for the second pass, which renders the whole file. What an including SLS says about
-//! such a state below `extend` takes precedence, so [`Settings`] live as long as a run. The behaviour is Salt's.
+//! `stateconf.set` states as variables for the second pass, which renders the whole file. Arguments that an including
+//! SLS sets for such a state below `extend` take precedence, so [`Settings`] live as long as a run. The behaviour is
+//! Salt's.
 
 mod order;
 mod rename;
@@ -39,7 +40,7 @@ pub(super) struct Options {
     goal: bool,
     /// Whether each state requires the one before it.
     order: bool,
-    /// Whether a state `.start` is added that is required by the first one.
+    /// Whether a state `.start` is added that the first state requires.
     start: bool,
     /// Whether the input is data.
     pub data: bool,
@@ -86,7 +87,7 @@ impl FromStr for Options {
     }
 }
 
-/// The settings that the SLS files of a run have made so far.
+/// The settings that the SLS files of a run have set so far.
 #[derive(Debug, Default)]
 pub struct Settings(Mutex<Collected>);
 
@@ -94,14 +95,15 @@ pub struct Settings(Mutex<Collected>);
 struct Collected {
     /// The arguments of `stateconf.set` states, by id.
     set: IndexMap<Value, Map>,
-    /// Those below `extend`.
+    /// The arguments of `stateconf.set` states below `extend`, by id.
     extended: IndexMap<Value, Map>,
     /// The requisites below `extend`.
     requisites: order::Extended,
 }
 
 impl Settings {
-    /// Returns the variables for the template of an SLS: its own settings without the name of the SLS in front.
+    /// Returns the variables for the template of an SLS: all settings by id, the SLS's own ones without its name as a
+    /// prefix.
     pub(super) fn variables(&self, sls: &str) -> Map {
         let prefix = format!("{sls}::");
         let short = |id: &Value| match id.as_str().and_then(|id| id.strip_prefix(&prefix)) {
@@ -111,7 +113,7 @@ impl Settings {
         self.0.lock().set.iter().map(|(id, made)| (short(id), made.clone().into())).collect()
     }
 
-    /// Takes over the settings in rendered data.
+    /// Collects the settings in rendered data.
     fn extract(&self, data: &Map) {
         let mut made = self.0.lock();
         for (id, states) in data {
@@ -150,13 +152,13 @@ fn settings_of(states: &Value) -> Option<Map> {
     Some(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
 }
 
-/// Returns the part of a source with its settings, if it is marked.
+/// Returns the part of a source with its settings: the text above the end mark, if there is one.
 pub(super) fn head(source: &str) -> Option<&str> {
     let end = END.as_ref()?.find(source)?;
     Some(&source[..end.start()])
 }
 
-/// The variable `sls_dir` of templates.
+/// Returns the variable `sls_dir` of templates.
 pub(super) fn directory(sls: &str) -> String {
     match sls.rsplit_once('.') {
         Some((above, _)) => above.replace('.', "/"),
@@ -165,8 +167,8 @@ pub(super) fn directory(sls: &str) -> String {
     }
 }
 
-/// Changes rendered data: relative names become absolute, states get their order, and settings are taken over. `is_head`
-/// is true for the first pass.
+/// Processes rendered data: relative names become absolute, states get their order, and settings are collected.
+/// `is_head` is true for the first pass.
 ///
 /// # Errors
 /// Names that do not exist, or an order that contradicts the requisites.
@@ -181,7 +183,7 @@ pub(super) fn process(
     let mut data = match data {
         Value::Map(data) => data,
         Value::Nil => Map::new(),
-        // The compiler says what is wrong with it.
+        // The compiler reports the error.
         other => return Ok(other),
     };
     for (_, states) in &mut data {

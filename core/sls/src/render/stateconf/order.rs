@@ -9,10 +9,11 @@ use super::{REQUIRE, failed, functions, is_id, module};
 
 const REQUIRE_IN: [&str; 5] = ["require_in", "watch_in", "listen_in", "onchanges_in", "onfail_in"];
 
-/// A state as requisites name it: its id and its module.
+/// A state in the form of requisites: its id and its module.
 type Named = (String, String);
 
-/// The requisites below `extend`, of the extended states: those they require, and those that are to require them.
+/// The requisites of extended states below `extend`: the states that they require, and the states that are to require
+/// them.
 #[derive(Debug, Default)]
 pub(super) struct Extended {
     require: HashMap<Named, Vec<Named>>,
@@ -22,7 +23,7 @@ pub(super) struct Extended {
 /// Adds a requisite of each state on the one before it.
 ///
 /// # Errors
-/// A state with `names`, or one that requires a later one.
+/// A state with `names`, or a requisite that contradicts the order.
 pub(super) fn by_position(data: &mut Map, extended: &mut Extended) -> Result<(), RenderError> {
     for (id, states) in data.iter().filter(|(id, _)| is_id(id)) {
         let has_names = |args: &Value| args.as_list().into_iter().flatten().any(|arg| arg.get("names").is_some());

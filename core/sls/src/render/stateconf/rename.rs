@@ -1,4 +1,4 @@
-//! Names that begin with a dot: SLS files beside the own one, and ids of the own SLS.
+//! Resolves names that begin with a dot: SLS files relative to the own one, and ids of the own SLS.
 
 use brine_value::{Map, Value, map};
 
@@ -50,8 +50,8 @@ pub(super) fn includes(data: &mut Map, sls: &str, saltenv: &str) -> Result<(), R
     Ok(())
 }
 
-/// Renames the ids that begin with a dot, and what refers to them: `.params` of `web.nginx` becomes `web.nginx::params`.
-/// A state without a `name` gets the id without its dot as the name.
+/// Renames the ids that begin with a dot, and the references to them: `.params` of `web.nginx` becomes
+/// `web.nginx::params`. The name of a state without `name` is the id without its dot.
 pub(super) fn ids(data: &mut Map, sls: &str) -> Result<(), RenderError> {
     if let Some(Value::Map(extended)) = data.get_mut("extend") {
         ids(extended, sls)?;
