@@ -1,4 +1,4 @@
-//! The cost of matching an event's entries, with few and with many of them.
+//! Benchmarks the lookup of an event's entries, among few and among many.
 //!
 //!     cargo bench -p brine-reactor --bench entries
 #![allow(clippy::unwrap_used, missing_docs)]

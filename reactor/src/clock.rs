@@ -3,10 +3,10 @@
 //! Bus time is the wall clock when the reactor was created, plus the monotonic time since then, in microseconds since
 //! 1970. Limits, timers and rules over time use it alone.
 //!
-//! An event's time is bus time less the event's age, never later than now and never earlier than the event before it.
-//! The age is the wall clock less the event's stamp, so that events of a backlog keep their distances. A jump of the wall
-//! clock only changes the times of events that were published before and are read after it, and they stay between the
-//! event before them and now.
+//! An event's time is bus time minus the event's age, never later than now and never earlier than the event before it.
+//! The age is the wall clock minus the event's stamp, so that events of a backlog keep the intervals between them. A
+//! jump of the wall clock only changes the times of events that were published before and are read after it, and they
+//! stay between the event before them and now.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,7 +45,7 @@ impl Clock {
         self.started + micros((self.elapsed)())
     }
 
-    /// Returns the wall clock less bus time, in microseconds.
+    /// Returns the difference of the wall clock to bus time, in microseconds: positive if the wall clock is ahead.
     pub fn wall_offset(&self) -> i64 {
         (self.wall)().cast_signed() - self.now().cast_signed()
     }

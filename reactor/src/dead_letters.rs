@@ -110,8 +110,8 @@ impl DeadLetters {
         Ok(DeadLetters { store, queue: Mutex::new(queue) })
     }
 
-    /// Adds a dead letter, or replaces the one of the same reaction. Failed writes are retried until `stop`. Returns whether
-    /// the dead letter is persisted.
+    /// Adds a dead letter, or replaces the one of the same reaction. Failed writes are retried until `stop`. Returns
+    /// whether the dead letter is persisted.
     pub async fn add(&self, letter: DeadLetter, stop: &CancellationToken) -> bool {
         let (number, packed, dropped) = self.insert(letter);
         let Some(store) = &self.store else { return true };
@@ -158,8 +158,8 @@ impl DeadLetters {
         self.queue.lock().letters.iter().map(|(number, letter)| (*number, letter.clone())).collect()
     }
 
-    /// Removes a dead letter. Failed writes are retried until `stop`; if that comes first, the dead letter is there again
-    /// after the next start.
+    /// Removes a dead letter. Failed writes are retried until `stop`; if that comes first, the dead letter is restored
+    /// at the next start.
     pub async fn remove(&self, number: u64, stop: &CancellationToken) {
         let is_known = self.queue.lock().letters.remove(&number).is_some();
         let Some(store) = self.store.as_ref().filter(|_| is_known) else { return };

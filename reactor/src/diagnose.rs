@@ -1,5 +1,5 @@
-//! Explains why an event has no reaction: from the recorded skips, and else from the entries, the rules over time and the
-//! state of the reactor.
+//! Explains why an event has no reaction: from the recorded skips, and else from the entries, the rules over time and
+//! the state of the reactor.
 
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ impl Reactor {
         self.skipped.of(seq).into_iter().map(note).collect()
     }
 
-    /// Returns the reasons why an event has no reactions of other entries and rules than these.
+    /// Returns the reasons why entries and rules other than those in `reacted` have no reaction to an event.
     pub(crate) fn diagnose(&self, bus: &Bus, event: &Event, reacted: &[String]) -> Vec<Note> {
         let mut notes = self.skips(event.seq());
         if self.is_own(event, &RoutingFields::of(event)) {
@@ -101,7 +101,8 @@ impl Reactor {
         format!("no pattern matches the tag; the nearest: {}", shown.collect::<Vec<_>>().join(", "))
     }
 
-    /// Returns whether an event is of the reactor's own runner and wheel calls. As in Salt, these start no reactions.
+    /// Returns whether an event belongs to one of the reactor's own runner or wheel calls. As in Salt, these start no
+    /// reactions.
     pub(crate) fn is_own(&self, event: &Event, fields: &RoutingFields) -> bool {
         let is_call = event.tag().starts_with("salt/run/") || event.tag().starts_with("salt/wheel/");
         is_call && fields.user.as_deref() == Some(self.options.user)
@@ -139,7 +140,7 @@ impl Reactor {
         }
     }
 
-    /// Returns a bus time by the wall clock.
+    /// Formats a bus time, in microseconds, as a date and time of the wall clock in UTC.
     fn wall_time(&self, time: u64) -> String {
         let micros = time.saturating_add_signed(self.clock.wall_offset()).cast_signed();
         let time = jiff::Timestamp::from_microsecond(micros).unwrap_or_default();
@@ -149,7 +150,7 @@ impl Reactor {
 
 const OFF: &str = "the reactor was off: `salt-run reactor.set_leader True` switches it on";
 
-/// Returns the key of a limit as a suffix.
+/// Returns the key of a limit as a suffix of a message: empty, or ` of 'key'`.
 fn of(key: &str) -> String {
     if key.is_empty() { String::new() } else { format!(" of '{key}'") }
 }

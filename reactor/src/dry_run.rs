@@ -20,7 +20,7 @@ pub enum DryRunError {
 
 impl Reactor {
     /// Returns the matching entries, each file as rendered, the reactions in order, and the errors. Functions that the
-    /// templates call are called.
+    /// templates call are executed.
     pub fn dry_run(&self, tag: &str, data: Map) -> Value {
         let matching = self.entries().reacting(tag);
         let shown = |entry: &Arc<crate::Entry>| {
@@ -38,7 +38,7 @@ impl Reactor {
         report.into()
     }
 
-    /// Returns the dry run of one file with an event, whatever entries match the event.
+    /// Returns the dry run of one file with an event, regardless of the entries that match the event.
     ///
     /// # Errors
     /// The file is neither a `salt://` path nor a file of an entry.

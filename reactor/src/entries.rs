@@ -9,7 +9,8 @@ use brine_value::{Map, Value};
 use crate::event_loop::ERROR_TAG;
 use crate::limits::{Limits, LimitsError};
 
-/// The entries, with all patterns compiled into one set: entries that do not match an event cost nothing.
+/// The entries, with all patterns compiled into one glob set, so that the cost of an event does not grow with the
+/// entries that do not match it.
 #[derive(Debug)]
 pub struct Entries {
     set: GlobSet,
@@ -115,8 +116,8 @@ impl Entries {
         &self.entries
     }
 
-    /// Returns the entries that react to a tag. Errors of the reactor must not loop: they have reactions only if an entry
-    /// names their tag literally.
+    /// Returns the entries that react to a tag. Errors of the reactor must not loop: they have reactions only if an
+    /// entry names their tag literally.
     pub fn reacting(&self, tag: &str) -> Vec<Arc<Entry>> {
         if tag == ERROR_TAG && !self.names(ERROR_TAG) { Vec::new() } else { self.matching(tag) }
     }

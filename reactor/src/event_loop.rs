@@ -37,17 +37,17 @@ pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 pub(crate) const SUBSCRIBER: &str = "reactor";
 /// The interval at which the cursor is committed.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
-/// The interval at which a master of a cluster looks whether it leads.
+/// The interval at which a master of a cluster polls whether it is the leader.
 const TERM_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum number of detached threads.
 const DETACHED: usize = 64;
-/// The number of works that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. A crash repeats
-/// them.
+/// The number of work items that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. They are
+/// repeated after a crash.
 const BEHIND: u64 = 10;
 /// The timeout of the last writes when the reactor stops.
 const LAST_WRITES: Duration = Duration::from_millis(300);
 
-/// Processes the works of the reactor's queue.
+/// Processes the work items of the reactor's queue.
 struct Processor {
     reactor: Arc<Reactor>,
     bus: Bus,
@@ -58,7 +58,7 @@ impl Handler for Processor {
     type Work = Work;
 
     fn seq(work: &Work) -> u64 {
-        // Firings are persisted on their own: the event of one may be long ago.
+        // Firings are persisted separately: the event of a firing may be far behind the cursor.
         if work.firing.is_some() { NO_EVENT } else { work.event.seq() }
     }
 
@@ -92,13 +92,13 @@ impl Debounced {
 }
 
 impl Reactor {
-    /// Subscribes the reactor to the bus. Events published from then on have their reactions, also after a crash.
+    /// Subscribes the reactor to the bus. Events published from then on are processed, even after a crash.
     pub fn subscribe(bus: &Bus) -> Result<Subscription, StoreError> {
         bus.subscribe(Filter::All, Start::Durable(SUBSCRIBER.into()))
     }
 
-    /// Processes events until `shutdown`, or until the bus closes. Returns within two seconds of `shutdown`; open work is
-    /// repeated after the next start.
+    /// Processes events until `shutdown`, or until the bus closes. Returns within two seconds of `shutdown`; open work
+    /// is repeated after the next start.
     pub fn run(self: Arc<Self>, bus: Bus, events: Subscription, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
         Box::pin(self.run_until(bus, events, shutdown))
@@ -174,7 +174,7 @@ struct EventLoop {
     committed_at: Instant,
     /// The term of the gate in which the last event was admitted.
     term: u64,
-    /// The term in which the state of rules was taken over.
+    /// The term for which the state of rules was adopted.
     rules_term: u64,
 }
 
@@ -245,7 +245,7 @@ impl EventLoop {
         let rules = self.is_caught_up().then(|| self.reactor.rules.next_due()).flatten();
         let progress = self.progress.lock();
         let commit = (!progress.is_idle() || progress.reached() > self.committed).then_some(COMMIT_INTERVAL);
-        // Other masters are not heard of by events alone: this one may come to lead.
+        // This master may become the leader without an event.
         let term = self.reactor.options.gate.as_ref().map(|_| TERM_INTERVAL);
         [due, rules, commit, term].into_iter().flatten().min()
     }
@@ -277,7 +277,7 @@ impl EventLoop {
                 Admission::Here { .. } => {}
             }
         }
-        // Held open until its works are queued: this future may be dropped in between.
+        // The event is held open until its work items are queued: this future may be dropped in between.
         self.progress.lock().begin(seq);
         self.queue_reactions(event, matching, has_rule).await;
         self.progress.lock().end(seq);
@@ -325,7 +325,8 @@ impl EventLoop {
         }
     }
 
-    /// Begins a period in which reactions are carried out here: rules go on where another master has left them.
+    /// Begins a term in which this master carries out reactions: its rules continue from the state that another master
+    /// offered.
     async fn begin_term(&mut self, gate: &dyn Gate, term: u64) {
         if term != self.rules_term {
             self.rules_term = term;
@@ -408,14 +409,14 @@ impl EventLoop {
         }
     }
 
-    /// Queues work behind all work of the same tag and id.
+    /// Queues work behind all work with the same tag and id.
     async fn enqueue(&self, work: Work, id: Option<&str>) {
         let mut hasher = DefaultHasher::new();
         (work.event.tag(), id).hash(&mut hasher);
         self.queue.push(hasher.finish(), work).await;
     }
 
-    /// Reports an event that ends a chain of too many reactions.
+    /// Reports an event that starts no reaction because the chain of reactions before it is too long.
     async fn stop_loop(&self, event: &Event, depth: u64) {
         metrics::REACTION_LOOPS.add(1);
         let message = format!(
@@ -427,7 +428,7 @@ impl EventLoop {
     }
 }
 
-/// Logs and publishes that a reaction failed.
+/// Logs the failure of a reaction and publishes it as an event.
 pub(crate) async fn report(bus: &Bus, event: &Event, entry: &str, file: &str, depth: u64, message: &str) {
     tracing::error!(tag = event.tag(), seq = event.seq(), "{message}");
     let body = map! {

@@ -37,14 +37,14 @@ pub enum ExplainError {
     /// The journal has no such job.
     #[error("the journal has no job {0}: it keeps event_journal_hours and event_journal_size")]
     NoJob(String),
-    /// Neither a sequence number nor a job id.
+    /// The argument is neither a sequence number nor a job id.
     #[error("'{0}' is neither an event's sequence number nor a job id")]
     Unreadable(String),
 }
 
 impl Reactor {
-    /// Returns the tree around an event's sequence number or a job id, as text: its causes, its consequences, and skipped
-    /// reactions. Reads the journal, so it needs a thread that may block.
+    /// Returns the tree around an event's sequence number or a job id, as text: its causes, its consequences, and
+    /// skipped reactions. Reads the journal, so it needs a thread that may block.
     pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
         let around = self.around(thread, bus, what)?;
         Ok(around.tree.draw(&around.root, around.asked))
@@ -76,7 +76,7 @@ impl Reactor {
     }
 }
 
-/// The tree around an event.
+/// The tree of causes and consequences that contains an event.
 pub(crate) struct EventTree {
     pub tree: Tree,
     /// The first cause.
@@ -162,7 +162,7 @@ impl Tree {
             at = last.seq() + 1;
             for event in events {
                 let Some(cause) = cause_of(&event).filter(|cause| known.contains(cause)) else {
-                    // Returns of older minions do not name the cause of their job.
+                    // Returns of older minions do not carry the cause of their job.
                     if event.tag().split('/').nth(2).is_some_and(|jid| jobs.contains_key(jid)) {
                         tree.returns.take(&event);
                     }
@@ -195,8 +195,8 @@ impl Tree {
         }
     }
 
-    /// Adds notes about skipped reactions to the events of the tree. `notes` gets an event, and the entries and rules that
-    /// it has reactions of.
+    /// Adds notes about skipped reactions to the events of the tree. `notes` receives an event, and the entries and
+    /// rules whose reactions to it are recorded.
     fn note(&mut self, root: &Event, notes: impl Fn(&Event, &[String]) -> Vec<Note>) {
         let mut events = vec![root.clone()];
         events.extend(self.below.values().flatten().filter_map(|node| match node {

@@ -1,37 +1,36 @@
-//! The gate in front of the reactor: which master of a cluster carries out the reactions to an event.
+//! The gate in front of the reactor: decides which master of a cluster carries out the reactions to an event.
 
 use std::pin::Pin;
 
 use brine_event::Event;
 
-/// Where the reactions to an event are carried out.
+/// The master that carries out the reactions to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Here. `term` changes whenever the duty passes to this master: reactions that another one has dispatched are then
-    /// found in the journal and not repeated.
+    /// This master. `term` changes whenever this master takes over: reactions that another master has dispatched are
+    /// then read from the journal and not repeated.
     Here {
-        /// The number of the period.
+        /// The number of the term.
         term: u64,
     },
-    /// They have been carried out elsewhere.
+    /// Another master, which has carried them out already.
     Elsewhere,
 }
 
-/// Decides about each event that has reactions. A master without a gate carries out all of them.
+/// Decides which master reacts to each event. A master without a gate carries out all reactions.
 pub trait Gate: Send + Sync {
-    /// Waits until it is known where the reactions to this event are carried out. Events are admitted in the order of the
-    /// bus. Cancel safe.
+    /// Waits for the decision about an event. Events are admitted in the order of the bus. Cancel safe.
     fn admit<'a>(&'a self, event: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>>;
 
     /// Returns whether timers of rules start reactions here.
     fn is_leader(&self) -> bool;
 
-    /// Returns the number of the period in which timers of rules start reactions here; `None` if they do not.
+    /// Returns the number of the term in which timers of rules start reactions here; `None` if they do not.
     fn term(&self) -> Option<u64> {
         None
     }
 
-    /// Returns the position of an event of this bus that all masters know: the master that published it, and its sequence
+    /// Returns the position of an event of this bus in the cluster: the master that published it, and its sequence
     /// number there.
     fn position(&self, event: &Event) -> Position {
         (String::new(), event.seq())
@@ -42,12 +41,12 @@ pub trait Gate: Send + Sync {
         Vec::new()
     }
 
-    /// Returns the state of rules that another master has offered last; `None` if there is none.
+    /// Returns the latest state of rules that another master has offered; `None` if there is none.
     fn rule_state(&self) -> Pin<Box<dyn Future<Output = Option<Vec<u8>>> + Send + '_>> {
         Box::pin(std::future::ready(None))
     }
 
-    /// Offers the state of rules to the master that comes to lead next.
+    /// Offers the state of rules to the next leader.
     fn offer_rule_state(&self, _state: Vec<u8>) {}
 }
 

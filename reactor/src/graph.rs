@@ -20,8 +20,8 @@ const TEXT: usize = 500;
 
 impl Reactor {
     /// Returns the graph around an event's sequence number or a job id: `asked`, its sequence number; `cut`, whether
-    /// consequences are left out; and `nodes`, each with the place of its `parent` in the list. Reads the journal, so it
-    /// needs a thread that may block.
+    /// consequences are left out; and `nodes`, each with the index of its `parent` in the list. Reads the journal, so
+    /// it needs a thread that may block.
     pub fn graph(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<Value, ExplainError> {
         let around = self.around(thread, bus, what)?;
         let rules = self.rules().keys().map(ToString::to_string).collect();

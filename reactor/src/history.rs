@@ -1,5 +1,5 @@
-//! The history for `reactor.history`: events with the results of their reactions and with skipped reactions. Results are
-//! read from the journal: the events of a reaction's job name the reaction.
+//! The history for `reactor.history`: events with the results of their reactions and with skipped reactions. Results
+//! are read from the journal: the events of a reaction's job carry its identifying fields.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -139,7 +139,7 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, ReactionRecord)> {
         return None;
     }
     let data = event.data();
-    // Events of minions are no evidence.
+    // Events of minions are no evidence of a reaction: only the master's own events are trusted.
     if data.contains_key(FROM) {
         return None;
     }
@@ -159,7 +159,7 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, ReactionRecord)> {
     outcome.minions = asked.iter().map(ToString::to_string).collect();
     let jid = data.get("jid").map(ToString::to_string);
     let reaction = text("_reaction");
-    // Nested calls of a reaction do not name one.
+    // Calls nested in a reaction carry no `_reaction`.
     if reaction.is_empty() {
         return None;
     }
@@ -167,9 +167,9 @@ pub(crate) fn reaction_of(event: &Event) -> Option<(u64, ReactionRecord)> {
 }
 
 impl Reactor {
-    /// Returns the newest events with reactions or skipped reactions, newest first: each with entries, files, reactions, job
-    /// ids, results and times. A tag in the filter includes events that no entry matches. Reads the journal, so it needs a
-    /// thread that may block.
+    /// Returns the newest events with reactions or skipped reactions, newest first: each with entries, files,
+    /// reactions, job ids, results and times. A tag in the filter includes events that no entry matches. Reads the
+    /// journal, so it needs a thread that may block.
     pub fn history(&self, thread: &MayBlock, bus: &Bus, filter: &HistoryFilter) -> Result<Value, StoreError> {
         let mut returns = Returns::default();
         let mut by_cause: BTreeMap<u64, Vec<ReactionRecord>> = BTreeMap::new();
@@ -223,7 +223,7 @@ impl Reactor {
 fn window(thread: &MayBlock, bus: &Bus, from: u64, below: u64) -> Result<Vec<Event>, StoreError> {
     let (mut events, mut at) = (Vec::new(), from);
     while at < below {
-        // Large events come in smaller pages.
+        // A page of large events holds fewer than requested.
         let page = bus.read(thread, TimeOrSeq::Seq(at), (below - at) as usize)?;
         let Some(last) = page.last() else { break };
         at = last.seq() + 1;
@@ -232,7 +232,7 @@ fn window(thread: &MayBlock, bus: &Bus, from: u64, below: u64) -> Result<Vec<Eve
     Ok(events)
 }
 
-/// Reads the event of a sequence number, if the journal has it.
+/// Reads the event of a sequence number; `None` if it is not in the journal.
 pub(crate) fn event_at(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<Option<Event>, StoreError> {
     Ok(bus.read(thread, TimeOrSeq::Seq(seq), 1)?.pop().filter(|event| event.seq() == seq))
 }

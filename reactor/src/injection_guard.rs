@@ -1,8 +1,8 @@
 //! Guards reactions against injection: untrusted text from an event is data, never structure.
 //!
-//! An SLS is parsed with placeholders for that text, so that it cannot choose types, functions or names of arguments. Here
-//! the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no wildcard,
-//! separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
+//! An SLS is parsed with placeholders for that text, so that it cannot choose types, functions or names of arguments.
+//! Here the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no
+//! wildcard, separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
 
 use brine_target::TargetKind;
 use brine_value::{Map, Value};
@@ -371,7 +371,7 @@ highstate_run:
         context.set("data", &pending("web1_youshi").into());
         let guarded = Sls::compile_guarded("t.sls", AUTH, "jinja|yaml", VARIABLES).unwrap();
         let bare = Sls::compile("t.sls", AUTH, "jinja|yaml").unwrap();
-        // The shortest of many rounds: other work of the machine only adds to them.
+        // The shortest of many rounds: other load of the machine only makes rounds longer.
         let shortest = |work: &dyn Fn()| {
             let round = || {
                 let begun = std::time::Instant::now();

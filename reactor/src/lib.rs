@@ -8,12 +8,12 @@
 //! | `sls.rs`, `plan.rs`, `reaction.rs`, `order.rs` | SLS files: cached, rendered, parsed, sorted |
 //! | `injection_guard.rs` | rejects text from an event that would change the structure of a reaction |
 //! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and the limit of the cursor |
-//! | `processing.rs`, `dead_letters.rs`, `recovery.rs` | one event's reactions: dispatched, retried, kept as dead
-//! letters, not repeated after a crash |
+//! | `processing.rs`, `dead_letters.rs` | one event's reactions: dispatched, retried, kept as dead letters |
+//! | `recovery.rs` | reactions dispatched before a crash, which are not repeated |
 //! | `dispatch.rs` | the trait that carries reactions out: the reactor is independent of master and minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
-//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `history.rs`, `explain.rs`, `graph.rs`, `failed_states.rs`,
-//! `dry_run.rs`, `check.rs` | diagnostics for operators |
+//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `failed_states.rs` | the reasons of skipped and failed reactions |
+//! | `history.rs`, `explain.rs`, `graph.rs`, `dry_run.rs`, `check.rs` | diagnostics for operators |
 //! | `clock.rs`, `store_retry.rs` | bus time; writes that are retried until they succeed |
 
 mod check;
@@ -86,15 +86,15 @@ pub struct Options {
     pub workers: usize,
     /// The number of events queued in memory; further events stay in the journal.
     pub waiting: usize,
-    /// The time after which a reaction gives up its worker and continues on a thread of its own.
+    /// The time after which a reaction is detached: it keeps its thread, which no longer counts as a worker.
     pub detach: Duration,
-    /// The timeout of the reactions to one event; overdue ones are cancelled and become dead letters.
+    /// The timeout of the reactions to one event; overdue reactions are cancelled and become dead letters.
     pub deadline: Duration,
     /// The number of retries of a reaction that failed with a transient error.
     pub retries: u32,
-    /// Whether text from events may not change the structure of a rendered SLS.
+    /// Whether text from events is prevented from changing the structure of a rendered SLS.
     pub strict_data: bool,
-    /// The maximum number of reactions that lead from one to the next.
+    /// The maximum length of a chain of reactions that cause one another.
     pub max_depth: u64,
     /// The user of the reactor's own calls, whose events start no reactions.
     pub user: &'static str,
@@ -172,8 +172,8 @@ impl Reactor {
         *self.entries.write() = Arc::new(entries);
     }
 
-    /// Adds an entry until the next start or change of the configuration, as Salt's `reactor.add` does. Returns `false` if
-    /// the pattern has an entry already.
+    /// Adds an entry until the next start or change of the configuration, as Salt's `reactor.add` does. Returns `false`
+    /// if the pattern has an entry already.
     pub fn add(&self, pattern: &str, files: &Value) -> Result<bool, EntryError> {
         let files = entries::files_of(pattern, files)?;
         let mut entries = self.entries.write();

@@ -143,7 +143,7 @@ impl Limits {
     }
 }
 
-/// Returns the limit itself, or that of a mapping with `by`.
+/// Returns the limit: the value itself, or the item `key` of a mapping that also has `by`.
 fn plain<'a>(value: &'a Value, key: &str) -> &'a Value {
     value.get(key).unwrap_or(value)
 }

@@ -1,4 +1,4 @@
-//! Finds the patterns nearest to a tag that none matches, for suggestions.
+//! Finds the patterns nearest to an unmatched tag, for suggestions.
 
 /// The number of characters of a tag or pattern that are compared.
 const LENGTH: usize = 200;
@@ -7,8 +7,8 @@ const SUGGESTIONS: usize = 3;
 
 /// Returns the patterns nearest to a tag, the nearest first, without dissimilar ones.
 ///
-/// The distance is the number of characters to insert, remove or replace until the pattern matches. Of patterns with the
-/// same distance, that with more of the tag's first segments is nearer.
+/// The distance is the number of characters to insert, remove or replace until the pattern matches. Of patterns with
+/// the same distance, that with more of the tag's first segments is nearer.
 pub(crate) fn nearest<'p>(tag: &str, patterns: impl IntoIterator<Item = &'p str>) -> Vec<&'p str> {
     let length = tag.chars().count().min(LENGTH);
     let rank = |pattern: &'p str| {

@@ -1,7 +1,7 @@
 //! Sorts the reactions to one event: in the order of the file, except for `order` and requisites.
 //!
-//! As in Salt, requisites between reactions only define their order: each is dispatched without waiting for the result of
-//! those before it.
+//! As in Salt, requisites between reactions only define their order: each is dispatched without waiting for the result
+//! of those before it.
 
 use std::collections::BTreeSet;
 

@@ -38,14 +38,14 @@ struct EventContext {
     stop: CancellationToken,
 }
 
-/// The work was cancelled, by its deadline or by the stop, before its outcome was known or persisted.
+/// The work was cancelled, by its deadline or by the stop of the reactor, before its outcome was known or persisted.
 struct Cancelled;
 
 /// The result of one reaction. An error is its message: the reaction is a dead letter.
 type StepResult = Result<Result<(), String>, Cancelled>;
 
 impl Reactor {
-    /// Reads from the journal which reactions were dispatched before the restart.
+    /// Reads the reactions dispatched before the restart from the journal.
     pub(crate) async fn recover(&self, bus: &Bus, from: u64) {
         let last = bus.last_seq();
         if from > last {
@@ -108,7 +108,7 @@ impl Reactor {
 
     /// Turns the outstanding reactions of a work into dead letters. Returns whether they are persisted.
     pub(crate) async fn give_up(&self, bus: &Bus, work: &Work, cause: GiveUpCause, stop: &CancellationToken) -> bool {
-        // Work that the stop cancelled is processed again after the next start.
+        // Work cancelled by the stop of the reactor is processed again after the next start.
         if stop.is_cancelled() {
             return false;
         }
@@ -220,7 +220,7 @@ impl Reactor {
         metrics::REACTIONS_BY_ENTRY.with(&[&step.entry, outcome]).add(1);
     }
 
-    /// Dispatches one reaction, again with backoff after transient errors.
+    /// Dispatches one reaction, and retries it with backoff after transient errors.
     async fn dispatch_with_retries(
         &self,
         context: &EventContext,
@@ -236,7 +236,7 @@ impl Reactor {
         let mut backoff = Backoff::default();
         for left in (0..=self.options.retries).rev() {
             let dispatched = tokio::select! {
-                // A call that blocks is not interrupted: its return is published even if it is late.
+                // A blocking call is not interrupted: its return is published even if it is late.
                 biased;
                 dispatched = self.dispatch.dispatch(step.reaction.clone(), cause.clone()) => dispatched,
                 () = context.deadline.over() => return Err(Cancelled),
@@ -277,7 +277,8 @@ impl Reactor {
         }
     }
 
-    /// Retries dead letters: all, or those of one event. Returns each with its result; one that fails again is replaced.
+    /// Retries dead letters: all, or those of one event. Returns each with its result; one that fails again is
+    /// replaced.
     pub async fn retry(self: &Arc<Self>, bus: &Bus, seq: Option<u64>) -> Vec<(DeadLetter, Result<(), String>)> {
         let mut results = Vec::new();
         for (number, letter) in self.dead_letters.all() {
@@ -289,10 +290,10 @@ impl Reactor {
                 (Err(format!("the retry failed: it exceeded its deadline of {seconds} s (reactor_deadline)")), false)
             });
             let (result, is_obsolete) = retried;
-            // Last: if the process dies before, the dead letter is still there.
+            // The dead letter is removed last: if the process dies before, it is still stored.
             if is_obsolete {
                 let stop = CancellationToken::new();
-                // A failure is logged; the dead letter is then there again after the next start.
+                // A failure is logged; the dead letter is then restored at the next start.
                 _ = tokio::time::timeout(REMOVAL, self.dead_letters.remove(number, &stop)).await;
             }
             results.push((letter, result));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-/// The sequence number of work that does not hold the cursor: firings of rules are persisted on their own.
+/// The sequence number of work that does not hold the cursor: firings of rules are persisted separately.
 pub(crate) const NO_EVENT: u64 = u64::MAX;
 
 /// The events with open work. The cursor never passes one of them.
@@ -11,15 +11,15 @@ pub(crate) const NO_EVENT: u64 = u64::MAX;
 pub(crate) struct Progress {
     open: BTreeMap<u64, Open>,
     seen: u64,
-    /// The number of works begun so far.
+    /// The number of work items begun so far.
     begun: u64,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// The number of open works of the event.
+    /// The number of open work items of the event.
     works: usize,
-    /// [`Progress::begun`] before the event's first work.
+    /// [`Progress::begun`] before the event's first work item.
     begun_before: u64,
 }
 
@@ -66,7 +66,7 @@ impl Progress {
         self.open.first_key_value().map_or(self.seen, |(oldest, _)| self.seen.min(oldest - 1))
     }
 
-    /// Returns the number of works begun since the oldest open one. A crash repeats them.
+    /// Returns the number of work items begun since the oldest open one. They are repeated after a crash.
     pub fn behind(&self) -> u64 {
         match self.open.first_key_value() {
             Some((seq, oldest)) if *seq != NO_EVENT => self.begun - oldest.begun_before,

@@ -323,7 +323,7 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
 fn nested_args(name: &str, named: &mut Map, words: &Placeholders) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
-    // An encoded mapping from the event brings the names of its arguments.
+    // The keys of an encoded mapping from the event are argument names.
     let name_of = |(key, value)| words.resolve(key).map(|key| (key, value));
     let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
     let args = match named.shift_remove("args") {
@@ -368,7 +368,7 @@ fn local(name: &str, fun: String, mut given: Given, words: &Placeholders) -> Res
     let tgt_type = tgt_type.or(take(name, named, "expr_form")?).unwrap_or_else(|| "glob".to_owned());
     let ret = take(name, named, "ret")?.unwrap_or_default();
     let metadata = named.shift_remove("metadata");
-    // Options of a client that waits: the reactor does not wait.
+    // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
     let args = call_args(name, given, words)?;

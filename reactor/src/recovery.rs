@@ -1,8 +1,8 @@
-//! Recovers from the journal which reactions were dispatched before a restart.
+//! Recovers the reactions that were dispatched before a restart from the journal.
 //!
-//! After a crash the cursor is behind the dispatched reactions. The events of their jobs name them (`_cause`, `_entry`,
-//! `_sls`, `_reaction`), so a reaction that comes up again keeps its job id. Only the master's own events count: an event
-//! of a minion carries its id (`_from`) and is evidence of nothing but the return of a job that was sent to it.
+//! After a crash the cursor is behind the dispatched reactions. The events of their jobs identify them (`_cause`,
+//! `_entry`, `_sls`, `_reaction`), so a repeated reaction keeps its job id. Only the master's own events are trusted.
+//! An event of a minion carries its id (`_from`) and proves only the return of a job that was sent to it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +43,7 @@ pub(crate) fn key(data: &Map) -> Option<Key> {
     Some(Key { seq, entry: text("_entry")?, file: text("_sls")?, label: text("_reaction")? })
 }
 
-/// A reaction that a `new` event names.
+/// A reaction that a `new` event identifies.
 struct Known {
     key: Key,
     prior: PriorDispatch,

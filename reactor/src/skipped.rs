@@ -1,5 +1,5 @@
-//! Records skipped reactions with their causes, for `reactor.explain` and `reactor.history`: a bounded number, in memory
-//! only.
+//! Records skipped reactions with their causes, for `reactor.explain` and `reactor.history`: a bounded number, in
+//! memory only.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,7 +58,7 @@ impl Skipped {
         }
         let mut records = self.0.lock();
         let skips = records.events.entry(seq).or_default();
-        // A repetition after a crash or a retry has the same skips.
+        // Repeated work after a crash, or a retry, records the same skips.
         if skips.contains(&skip) {
             return;
         }
@@ -71,7 +71,7 @@ impl Skipped {
         }
     }
 
-    /// Removes the record that an event is debounced for an entry: it has its reaction, or another record.
+    /// Removes the record that an event is debounced for an entry: the event is processed now, or gets another record.
     pub fn release(&self, seq: u64, entry: &str) {
         let mut records = self.0.lock();
         let Some(skips) = records.events.get_mut(&seq) else { return };

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 
 use crate::injection_guard::VARIABLES;
 
-/// The time for which the files of a glob of paths are cached.
+/// The time for which the list of files that match a glob is cached.
 const LISTING_TTL: Duration = Duration::from_secs(1);
 
 /// The error of a file that cannot be used.
@@ -47,7 +47,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Renders the file. In strict mode placeholders take the place of text from the event.
+    /// Renders the file. In strict mode, text from the event is replaced by placeholders.
     pub fn render(&self, context: &Context) -> Result<Rendered, SlsError> {
         let rendered = if self.strict {
             self.sls.render_guarded_mapped(context, &self.host)
@@ -107,7 +107,7 @@ pub(crate) struct SlsCache {
     host: Host,
     renderer: String,
     allowed: AllowedRenderers,
-    /// Whether text from events may not change the structure of rendered text.
+    /// Whether text from events is prevented from changing the structure of rendered text.
     strict: bool,
     sources: Mutex<HashMap<String, (Stamp, Arc<Source>)>>,
     listed: Mutex<HashMap<String, Listed>>,

@@ -19,7 +19,7 @@ pub(crate) struct Work {
     /// The number of reactions that led to the event.
     pub depth: u64,
     pub taken: Instant,
-    /// The number of the firing, for the work of a rule over time.
+    /// The number of the firing, if a rule over time caused the work.
     pub firing: Option<u64>,
     /// The outstanding reactions; `None` until the files are rendered.
     steps: Mutex<Option<VecDeque<Outstanding>>>,

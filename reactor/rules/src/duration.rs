@@ -1,4 +1,4 @@
-//! Durations as operators write them.
+//! Durations in the form in which operators write them.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX).min(u64::MAX / 4)
 }
 
-/// Returns the seconds of numbers with units, such as `1h30m`.
+/// Parses a sum of numbers with units, such as `1h30m`, to seconds; `None` if it is invalid.
 fn sum(text: &str) -> Option<f64> {
     let (mut seconds, mut rest) = (0.0, text);
     while !rest.is_empty() {

@@ -32,5 +32,5 @@ pub struct Firing {
     pub context: Map,
 }
 
-/// Returns the number of minions of a node group.
+/// Returns the number of minions of a node group; `None` if there is no such group.
 pub type GroupSize<'a> = &'a dyn Fn(&str) -> Option<usize>;

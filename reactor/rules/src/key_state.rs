@@ -47,7 +47,7 @@ fn listed<'a, T: 'a, V: Into<Value>>(all: impl Iterator<Item = (&'a u64, T)>, on
 }
 
 impl KeyState {
-    /// Maps the times of events by `event`, and the due times of timers by `due`.
+    /// Converts the times of events by `event`, and the due times of timers by `due`.
     pub fn move_times(&mut self, event: impl Fn(u64) -> u64, due: impl Fn(u64) -> u64) {
         match self {
             KeyState::Window(events) => events.iter_mut().for_each(|(time, _)| *time = event(*time)),

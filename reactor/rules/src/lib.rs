@@ -2,8 +2,8 @@
 //!
 //! `parse.rs` parses rules from SLS, `condition.rs` paths and conditions on the data of events. `engine/` applies
 //! events to the rules, `key_state.rs` is the state of one key of one rule, and `status.rs` explains why a rule did not
-//! fire. `firing.rs` holds the engine's input and output, `duration.rs` parses durations, `excerpt.rs` shortens texts for
-//! messages.
+//! fire. `firing.rs` holds the engine's input and output, `duration.rs` parses durations, `excerpt.rs` shortens texts
+//! for messages.
 //!
 //! The crate has no clock, disk or tasks: the caller passes times and events in, and persists the changes.
 

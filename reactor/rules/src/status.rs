@@ -13,8 +13,8 @@ use crate::{Kind, Population};
 const KEYS: usize = 5;
 
 impl Engine {
-    /// Returns the rules with a trigger for the event's tag, each with the reason why it did not fire, from its state at
-    /// the bus time `now`.
+    /// Returns the rules with a trigger for the event's tag, each with the reason why it did not fire, from its state
+    /// at the bus time `now`.
     pub fn status(&self, occurrence: Occurrence<'_>, now: u64) -> Vec<(String, String)> {
         let view = EventView { tag: occurrence.tag, data: occurrence.data };
         let one = |(index, trigger): (usize, usize)| {

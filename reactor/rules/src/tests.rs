@@ -102,9 +102,9 @@ fn a_missing_event_fires_a_timer() {
         (vec![reboot(0), start(30, "m1"), start(40, "m2"), clock(10_000)], vec![]),
         (vec![reboot(0), start(30, "m1"), clock(599), clock(600), clock(10_000)], vec![3]),
         (vec![reboot(0), clock(600)], vec![1, 1]),
-        // Announced again before the time is over: the timer restarts.
+        // The first event is repeated before the timer is due: the timer restarts.
         (vec![reboot(0), start(30, "m1"), reboot(300), start(301, "m1"), clock(600), clock(900)], vec![5]),
-        // It comes too late, and the clock was not advanced in between.
+        // The expected event is too late, and the clock was not advanced in between.
         (vec![reboot(0), start(30, "m1"), start(601, "m2")], vec![2]),
         (vec![(0, "job/1/new", map! {"fun" => "test.ping", "minions" => list!["m1"]}), clock(10_000)], vec![]),
     ] {
@@ -135,7 +135,7 @@ fn a_share_of_members_fires() {
     let rule = "x: {rule.share: [{tag: 'ret/*'}, {where: {success: false}}, {of: {nodegroup: web}}, {above: 10%}, {within: 1h}, {react: /x}]}";
     let failed = |second, id: &str| (second, "ret/1", map! {"id" => id, "success" => false});
     for (events, places) in [
-        // Two of twenty are ten per cent, which is not above.
+        // Two of twenty are ten per cent, which does not exceed the share.
         (vec![failed(0, "a"), failed(1, "b"), failed(2, "b"), failed(3, "a")], vec![]),
         (vec![failed(0, "a"), failed(1, "b"), failed(2, "c")], vec![2]),
         (vec![failed(0, "a"), failed(1, "b"), failed(3600, "c")], vec![]),
@@ -219,7 +219,7 @@ fn an_engine_of_another_bus_goes_on_with_a_snapshot() {
     second.event(Occurrence { seq: 3, tag: "a", data: &stale, time: BEGIN + SECOND }, &|_| None);
     second.changes();
     second.adopt(&first.snapshot(), BEGIN + 20 * SECOND);
-    // Its own events have lower numbers, and its bus time is five seconds behind.
+    // The second bus has lower sequence numbers, and its bus time is five seconds behind.
     assert_eq!(second.event(event(4, "a", BEGIN + 21 * SECOND), &|_| None).len(), 1);
     assert_eq!(second.next_due(), Some(BEGIN + 115 * SECOND));
     let changes = second.changes();

@@ -53,7 +53,7 @@ pub(crate) struct RuleRuntime {
     clock: Clock,
     store: Option<BlockingStore>,
     writes: mpsc::Sender<Write>,
-    /// The other end of `writes`, until the writer starts.
+    /// The receiving end of `writes`, until the writer starts.
     queue: Mutex<Option<mpsc::Receiver<Write>>>,
     /// The number of the next firing.
     next: Mutex<u64>,
@@ -100,8 +100,8 @@ impl RuleRuntime {
         self.changed.notified().await;
     }
 
-    /// Queues the changed state and new firings for one write. The event of `seq` holds the cursor until that is on disk.
-    /// Blocks while the write queue is full.
+    /// Queues the changed state and new firings for one write. The event of `seq` holds the cursor until that is on
+    /// disk. Blocks while the write queue is full.
     async fn persist(&self, fired: &[(u64, Vec<u8>)], seq: Option<u64>, progress: &Mutex<Progress>) {
         let changes = {
             let mut engine = self.engine.lock();
@@ -126,7 +126,7 @@ impl RuleRuntime {
         _ = self.writes.send(write).await;
     }
 
-    /// Persists changes that no event caused.
+    /// Persists changes that were not caused by an event.
     pub async fn flush(&self, progress: &Mutex<Progress>) {
         self.persist(&[], None, progress).await;
     }
@@ -162,7 +162,7 @@ impl RuleRuntime {
                 }
                 batch
             };
-            // In order: later state on disk marks the events of this one as processed.
+            // Batches are written in order: a later batch marks the events of this one as processed.
             if !store_retry::write(&store, batch, "the state of rules", &stop).await {
                 return;
             }
@@ -209,7 +209,7 @@ impl RuleRuntime {
         Some(Duration::from_micros(due.saturating_sub(self.clock.now())))
     }
 
-    /// Returns the works of the rules that an event fires.
+    /// Returns the work items of the rules that an event fires.
     pub async fn event(&self, event: &Event, group_size: &GroupSize, progress: &Mutex<Progress>) -> Vec<Work> {
         let data = event.data();
         let time = self.clock.time_of(event.time());
@@ -224,7 +224,7 @@ impl RuleRuntime {
         self.works(firings, Some(event.seq()), progress).await
     }
 
-    /// Returns the works of the timers that are due.
+    /// Returns the work items of the timers that are due.
     pub async fn advance(&self, progress: &Mutex<Progress>) -> Vec<Work> {
         let firings = self.engine.lock().advance(self.clock.now());
         self.works(firings, None, progress).await
@@ -278,8 +278,8 @@ fn unpack(number: u64, packed: &[u8]) -> Option<Work> {
 }
 
 impl Reactor {
-    /// Replaces the rules over time by those of these files (paths, globs of paths, `salt://` paths). Returns the errors of
-    /// invalid files and rules, which are left out.
+    /// Replaces the rules over time by those of these files (paths, globs of paths, `salt://` paths). Returns the
+    /// errors of invalid files and rules, which are left out.
     pub fn set_rules(&self, files: &[String]) -> Result<Vec<String>, StoreError> {
         let mut errors = Vec::new();
         let mut located = Vec::new();

@@ -1,6 +1,8 @@
-//! The state of rules in a cluster of masters: the one that reacts offers it at an interval, the next one goes on with it.
+//! The handover of rule state in a cluster of masters: the leader offers its state at an interval, and the next leader
+//! adopts it.
 //!
-//! The state names the last event of each master that it counts, because the order of events differs from bus to bus.
+//! An offer contains the last event of each master that the state includes, because the order of events differs from
+//! bus to bus.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,17 +16,17 @@ use crate::gate::{Gate, Position};
 /// The shortest time between two offers.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// The passing on of the state.
+/// The progress of the handover.
 #[derive(Default)]
 pub(super) struct Succession {
     /// Whether the state has changed since the last offer.
     pub is_changed: bool,
     offered: Option<Instant>,
-    /// The last event of each master that the state of another one counts.
+    /// The last event of each master that the adopted state includes, as sequence numbers by master.
     counted: HashMap<String, u64>,
 }
 
-/// The state of the rules of a master.
+/// The offered state of a master's rules: the pairs of a snapshot, and the events that it includes.
 #[derive(Debug, PartialEq)]
 struct Offer {
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
@@ -60,8 +62,8 @@ impl Offer {
 }
 
 impl RuleRuntime {
-    /// Offers the state to the next master that reacts, if it has changed and some time has passed. Returns the time until
-    /// the next offer, if one is due.
+    /// Offers the state to the next leader, if it has changed and [`INTERVAL`] has passed. Returns the time until the
+    /// next offer if it is too early.
     pub fn offer(&self, gate: &dyn Gate) -> Option<Duration> {
         {
             let mut succession = self.succession.lock();
@@ -87,7 +89,7 @@ impl RuleRuntime {
         None
     }
 
-    /// Goes on with the state that another master has offered.
+    /// Adopts the latest state that another master has offered.
     pub async fn succeed(&self, gate: &dyn Gate) {
         if self.engine.lock().is_empty() {
             return;
@@ -102,7 +104,7 @@ impl RuleRuntime {
         tracing::info!("rules go on with the state of another master");
     }
 
-    /// Returns whether the state of another master counts an event already.
+    /// Returns whether the adopted state includes an event already.
     pub fn is_counted(&self, gate: &dyn Gate, event: &Event) -> bool {
         let mut succession = self.succession.lock();
         if succession.counted.is_empty() {
@@ -112,7 +114,8 @@ impl RuleRuntime {
         let Some(last) = succession.counted.get(&master) else { return false };
         let is_counted = seq <= *last;
         if !is_counted {
-            // The events of a master come in order; after the loss of its store it numbers anew.
+            // Events of a master arrive in order, so the next one is new as well. A master that lost its store restarts
+            // its numbers.
             succession.counted.remove(&master);
         }
         is_counted

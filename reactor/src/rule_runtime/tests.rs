@@ -39,7 +39,7 @@ async fn jumps_of_the_wall_clock_neither_fire_nor_silence_rules() {
     let absent = "x: {rule.absent: [{after: a}, {expect: b}, {within: 100}, {react: /x}]}";
     let every = "x: {timer.every: [{seconds: 100}, {react: /x}]}";
     for jump in JUMPS {
-        // Three events within the time fire, wherever the jump falls; three that are further apart do not.
+        // Three events within the window fire, wherever the clock jumps; three events further apart do not.
         for (pause, fires) in [(20, 1), (40, 0)] {
             for place in 0..3 {
                 let mut fixture = Fixture::new(count);

@@ -92,7 +92,8 @@ async fn a_reaction_past_its_deadline_becomes_a_dead_letter() {
         let failed = running.reactor.dead_letters();
         let letters: Vec<_> = failed.iter().map(|one| (one.event.seq(), one.label.as_deref())).collect();
         assert_eq!(letters, [(seq, label)]);
-        // Its thread is still blocked: the cursor passes, and other events are processed.
+        // The thread of the overdue work is still blocked, but the cursor passes its event, and other events are
+        // processed.
         until(|| cursor(&running.bus) > seq).await;
         let go = fire(&running, "go", 2).await;
         while next_name(&mut running).await.0 != go {}
@@ -133,7 +134,7 @@ async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one()
     let mut running = start_with(directory.path(), &opts, change);
     fire(&running, "slow", 0).await;
     let (mut done, fired) = (0, 500);
-    // Fifty works for the five that may wait; events are read in batches, so there may be a few more.
+    // Ten times the five work items that may wait are begun. Events are read in batches, so there may be a few more.
     for n in 0..300 {
         fire(&running, "go", n).await;
     }

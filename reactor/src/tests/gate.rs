@@ -1,4 +1,4 @@
-//! The gate of a cluster: reactions run where it says.
+//! The gate of a cluster: reactions run on the master that it selects.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::{Admission, Gate};
 /// Another master has reacted to the events up to this number.
 const ELSEWHERE: u64 = 3;
 
-/// The events that were asked about.
+/// Records the sequence numbers of the events that the gate decides about.
 #[derive(Default)]
 struct Asked(Mutex<Vec<u64>>);
 
@@ -46,6 +46,6 @@ async fn reactions_run_where_the_gate_says() {
         let (reaction, _) = next(&mut running).await;
         assert!(format!("{reaction:?}").contains(expected), "{reaction:?}");
     }
-    // Events without an entry are no matter of the gate.
+    // The gate is not asked about events without an entry.
     assert_eq!(*asked.0.lock(), [2, 3, 4, 5]);
 }

@@ -1,4 +1,4 @@
-//! The reactor with a recording dispatch: which reactions it dispatches, in which order, without losing one.
+//! The reactor with a recording dispatch: the dispatched reactions, their order, and that none is lost.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ impl Gate {
     }
 }
 
-/// Records dispatched reactions. The function `test.block` blocks its thread at the gate, and the target `nobody` matches
-/// no minion.
+/// Records dispatched reactions. The function `test.block` blocks its thread at the gate, and the target `nobody`
+/// matches no minion.
 struct Recorder {
     sent: mpsc::UnboundedSender<(Reaction, Cause)>,
     failing: Failing,
@@ -136,7 +136,7 @@ fn start_limited(directory: &Path, reactor: &Value, limits: Map) -> Running {
     start_with(directory, &opts, |_| ())
 }
 
-/// Returns the proof that the thread of a test may block.
+/// Returns the token that permits the thread of a test to block.
 fn thread() -> MayBlock {
     MayBlock::own_thread(Handle::current())
 }

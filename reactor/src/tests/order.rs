@@ -1,4 +1,4 @@
-//! Which events are reacted to, in which order, and across restarts.
+//! The events that start reactions, their order, and restarts.
 
 use super::*;
 
@@ -35,7 +35,7 @@ async fn events_published_during_a_restart_have_their_reactions() {
     while running.reactions.recv().await.is_some() {}
     let mut running = start(directory.path(), &reactor);
     loop {
-        // At least once: the first may come again, the second must come.
+        // Delivery is at least once: the first reaction may be repeated, the second must follow.
         let (reaction, _) = next(&mut running).await;
         if reaction == (Reaction::Runner { fun: "test.arg".into(), args: Args::keyword(map! {"n" => 2}) }) {
             break;

@@ -1,9 +1,9 @@
-//! The worker queue: works of one key run in order, keys run in parallel, on a bounded number of threads.
+//! The worker queue: work items of one key run in order, and keys run in parallel, on a bounded number of threads.
 //!
 //! Reactions call functions that may block, so workers are threads. Work that runs longer than [`Bounds::detach`] is
 //! detached: it keeps its thread and still blocks its key, and a new thread becomes a worker. Work that exceeds its
-//! deadline is cancelled and given up, whether or not its thread returns. The number of detached threads is bounded; at the
-//! bound slow work keeps its worker, and new work waits.
+//! deadline is cancelled and given up, whether or not its thread returns. The number of detached threads is bounded; at
+//! the bound slow work keeps its worker, and new work waits.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -31,9 +31,9 @@ const STOP_CANCELLED: Duration = Duration::from_millis(500);
 /// The bounds of a worker queue.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// The number of works that run in parallel, without detached ones.
+    /// The number of work items that run in parallel, without detached ones.
     pub workers: usize,
-    /// The number of works in memory.
+    /// The number of work items in memory.
     pub waiting: usize,
     /// The number of detached threads.
     pub detached: usize,
@@ -61,9 +61,9 @@ pub(crate) enum Outcome {
     Cancelled,
 }
 
-/// Runs the works of a queue.
+/// Runs the work items of a queue.
 pub(crate) trait Handler: Send + Sync + 'static {
-    /// The type of works.
+    /// The type of work items.
     type Work: Send + Sync + 'static;
 
     /// Returns the sequence number that the work holds open in the progress.
@@ -77,7 +77,7 @@ pub(crate) trait Handler: Send + Sync + 'static {
     fn give_up(&self, work: &Self::Work, cause: GiveUpCause) -> impl Future<Output = bool> + Send;
 }
 
-/// A queue of works, with its workers.
+/// A queue of work items, with its workers.
 pub(crate) struct WorkerQueue<H: Handler> {
     shared: Arc<Shared<H>>,
 }
@@ -90,7 +90,7 @@ struct Shared<H: Handler> {
     ready: Condvar,
     /// Notified when work has ended.
     ended: Notify,
-    /// Permits for further works in memory.
+    /// Permits for further work items in memory.
     room: Semaphore,
     progress: Arc<Mutex<Progress>>,
     runtime: Handle,
@@ -99,11 +99,11 @@ struct Shared<H: Handler> {
 }
 
 struct Queues<W> {
-    /// The waiting works of each key; present while one of its works waits or runs.
+    /// The waiting work items of each key. A key is present while one of its work items waits or runs.
     keys: HashMap<u64, VecDeque<Arc<W>>>,
     /// Keys with waiting and without running work.
     ready: VecDeque<u64>,
-    /// The running works by number.
+    /// The running work items by number.
     running: HashMap<u64, Running<W>>,
     next: u64,
     /// The number of workers.
@@ -176,13 +176,13 @@ impl<H: Handler> WorkerQueue<H> {
         }
     }
 
-    /// Waits until all works have ended.
+    /// Waits until all work items have ended.
     pub async fn finish(&self) {
         self.shared.until(|queues| queues.keys.is_empty() && queues.running.is_empty()).await;
     }
 
-    /// Stops the workers within two seconds: running work may end, is then cancelled, and at last abandoned with its thread.
-    /// Unfinished work stays open in the progress.
+    /// Stops the workers within two seconds: running work may end within [`STOP_GRACE`], is then cancelled, and
+    /// abandoned with its thread after [`STOP_CANCELLED`]. Unfinished work stays open in the progress.
     pub async fn stop(&self) {
         self.shared.queues.lock().is_stopped = true;
         self.shared.ready.notify_all();
@@ -235,7 +235,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Runs works until the queue has been idle for [`LINGER`], or until enough other workers run.
+    /// Runs work items until the queue has been idle for [`LINGER`], or until enough other workers run.
     fn work(self: Arc<Self>) {
         while let Some((number, work, deadline)) = self.next() {
             let run = || self.runtime.block_on(self.handler.run(&work, &deadline));
@@ -263,7 +263,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Returns the next work with its number and deadline; `None` if the thread should end.
+    /// Returns the next work item with its number and deadline; `None` if the thread should end.
     fn next(&self) -> Option<(u64, Arc<H::Work>, Deadline)> {
         let mut queues = self.queues.lock();
         loop {
@@ -298,7 +298,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Claims a running work for giving it up. Returns its key, unless it was claimed before.
+    /// Claims a running work item in order to give it up. Returns its key; `None` if it was claimed before.
     fn claim(&self, number: u64) -> Option<u64> {
         let mut queues = self.queues.lock();
         let is_stopped = queues.is_stopped;
@@ -307,7 +307,7 @@ impl<H: Handler> Shared<H> {
         Some(one.key)
     }
 
-    /// Ends a work: the cursor may pass it, and the next one of its key may run.
+    /// Ends a work item: the cursor may pass it, and the next item of its key may run.
     fn end(&self, queues: &mut Queues<H::Work>, key: u64, seq: u64) {
         self.progress.lock().end(seq);
         metrics::QUEUE_DEPTH.sub(1);
@@ -316,7 +316,7 @@ impl<H: Handler> Shared<H> {
         queues.ready.push_back(key);
     }
 
-    /// Removes a work from the running ones. Returns whether its thread continues as a worker.
+    /// Removes a work item from the running ones. Returns whether its thread continues as a worker.
     fn leave(self: &Arc<Self>, number: u64, has_ended: bool) -> bool {
         let mut queues = self.queues.lock();
         let Some(one) = queues.running.remove(&number) else { return false };
@@ -373,7 +373,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Cancels and claims works that have exceeded their deadlines. Returns them with their keys.
+    /// Cancels and claims the work items that have exceeded their deadlines. Returns them with their keys.
     fn overdue(&self) -> Vec<(u64, Arc<H::Work>)> {
         let mut queues = self.queues.lock();
         if queues.is_stopped {

@@ -1,15 +1,15 @@
 use super::*;
 
-/// The actions of a test's handler, by key and number.
+/// The work items that a test's handler has run, by key and number.
 type Log = Arc<Mutex<Vec<(u64, u64)>>>;
 
-/// Works of key 0 block their threads until the gate is opened, regardless of cancellation.
+/// Records work items. Those of key 0 block their threads until the gate is opened, regardless of cancellation.
 #[derive(Clone, Default)]
 struct Recorder {
     done: Log,
     given_up: Log,
     gate: Arc<(Mutex<usize>, Condvar)>,
-    /// Whether works of key 0 end when they are cancelled.
+    /// Whether work items of key 0 end when they are cancelled.
     is_cooperative: bool,
 }
 
@@ -157,7 +157,7 @@ async fn work_that_ends_when_cancelled_is_given_up_once() {
 async fn detached_threads_are_bounded() {
     let recorder = Recorder::default();
     let bounds = Bounds { workers: 1, detached: 3, detach: SOON, ..BOUNDS };
-    // Every work of key 0 blocks: each has a key of its own here.
+    // Each work item of key 0 blocks, and is pushed with a queue key of its own here.
     let (queue, progress) = start(&recorder, bounds);
     for n in 0..10 {
         progress.lock().record_read(n + 1);

@@ -29,7 +29,7 @@ pub struct Engine {
     slots: Vec<HashMap<String, Slot>>,
     due: BTreeSet<(u64, usize, String)>,
     last_seen: u64,
-    /// The wall clock less bus time, in microseconds.
+    /// The difference of the wall clock to bus time, in microseconds: positive if the wall clock is ahead.
     wall_offset: i64,
     written_offset: i64,
     changed: HashSet<(usize, String)>,
@@ -37,7 +37,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Sets the wall clock less bus time, in microseconds.
+    /// Sets the difference of the wall clock to bus time, in microseconds.
     pub fn set_wall_offset(&mut self, wall_offset: i64) {
         self.wall_offset = wall_offset;
     }
@@ -107,7 +107,7 @@ impl Engine {
                     _ => VecDeque::new(),
                 };
                 window.push_back((time, trimmed(occurrence.data)));
-                // The window excludes its beginning.
+                // An event exactly `within` ago is no longer in the window.
                 window.retain(|(time, _)| *time > oldest);
                 if window.len() < count {
                     self.insert(index, &key, KeyState::Window(window), time);
@@ -158,7 +158,7 @@ impl Engine {
                     let began = if next == 0 { time } else { began };
                     self.insert(index, &key, KeyState::Steps { next: next + 1, began, events }, time);
                 } else if trigger == 0 {
-                    // The first event again restarts the sequence.
+                    // A repetition of the first event restarts the sequence.
                     let events = vec![trimmed(occurrence.data)];
                     self.insert(index, &key, KeyState::Steps { next: 1, began: time, events }, time);
                 }

@@ -24,15 +24,15 @@ fn store_key(rule: &str, key: &str) -> Vec<u8> {
 impl Engine {
     /// Creates an engine from the stored state of an earlier one. The state of removed and changed rules is dropped.
     ///
-    /// `now` is the bus time, and `wall_offset` the wall clock less bus time, in microseconds. Stored times are moved from
-    /// the bus time of the earlier process to this one's; then no event is later than now, and no timer has more time left
-    /// than its period.
+    /// `now` is the bus time, and `wall_offset` the difference of the wall clock to it, in microseconds. Stored times
+    /// are converted from the bus time of the earlier process to that of this one. Events are then at `now` or earlier,
+    /// and timers are due within their period.
     pub fn new(rules: Rules, kept: &[(Vec<u8>, Vec<u8>)], now: u64, wall_offset: i64) -> Self {
         let slots = rules.all().iter().map(|_| HashMap::new()).collect();
         let (due, changed, removed) = (BTreeSet::new(), HashSet::new(), Vec::new());
         let mut engine =
             Engine { rules, slots, due, last_seen: 0, wall_offset, written_offset: wall_offset, changed, removed };
-        // Missing if the earlier engine was of this process.
+        // Missing if the earlier engine belonged to the same process.
         let before = kept.iter().find(|(key, _)| key == WALL_OFFSET);
         let before =
             before.and_then(|(_, packed)| packed.as_slice().try_into().ok()).map_or(wall_offset, i64::from_be_bytes);
@@ -80,14 +80,14 @@ impl Engine {
         Some(())
     }
 
-    /// Returns the whole state for an engine of another process.
+    /// Returns the whole state, with the wall offset, for an engine of another process.
     pub fn snapshot(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut pairs = self.state();
         pairs.push((WALL_OFFSET.to_vec(), self.wall_offset.to_be_bytes().to_vec()));
         pairs
     }
 
-    /// Replaces the state by the [snapshot](Self::snapshot) of an engine of another bus, whose sequence numbers are others.
+    /// Replaces the state by the [snapshot](Self::snapshot) of an engine on another bus, whose sequence numbers differ.
     pub fn adopt(&mut self, snapshot: &[(Vec<u8>, Vec<u8>)], now: u64) {
         let before: Vec<Vec<u8>> =
             self.state().into_iter().map(|(key, _)| key).filter(|key| key != LAST_SEEN).collect();
@@ -98,7 +98,7 @@ impl Engine {
             engine.changed.extend(keys.keys().map(|key| (index, key.clone())));
         }
         let kept: HashSet<Vec<u8>> = engine.state().into_iter().map(|(key, _)| key).collect();
-        // Those of the snapshot that do not fit are not in the store of this engine.
+        // Only the previous keys are removed: rejected keys of the snapshot were never in the store of this engine.
         engine.removed = before.into_iter().filter(|key| !kept.contains(key)).collect();
         engine.removed.append(&mut self.removed);
         *self = engine;
@@ -106,7 +106,7 @@ impl Engine {
 
     /// Returns the whole state, as pairs for [`Engine::new`].
     pub fn state(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
-        // Without the wall offset: the next engine is of the same process.
+        // Without the wall offset: the next engine belongs to the same process.
         let mut pairs = vec![(LAST_SEEN.to_vec(), self.last_seen.to_be_bytes().to_vec())];
         for (index, keys) in self.slots.iter().enumerate() {
             pairs.extend(keys.iter().map(|(key, slot)| self.pair(index, key, slot)));
