@@ -1,5 +1,5 @@
-//! The build script of the crates of modules: collects the `MODULE` of every module that `src/lib.rs` declares, so that
-//! adding a module takes one line there.
+//! The build script of the module crates. It generates the list of the `MODULE` statics of all modules that
+//! `src/lib.rs` declares, so that adding a module takes one line there.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! Checks of a minion before it starts. `salt-minion --check` prints all findings; the start refuses what
-//! [`configuration`] refuses and logs the rest, so that the two cannot differ.
+//! Checks of a minion before it starts. `salt-minion --check` prints all findings. A start fails on those findings of
+//! [`configuration`] that are refusals, and logs the others, so that both report the same.
 
 use brine_bus::SocketNames;
 use brine_check::Finding;
@@ -13,7 +13,7 @@ use brine_system::files;
 use crate::beacons;
 use crate::daemon::MinionError;
 
-/// Checks all that a minion with this configuration needs to start. Changes nothing.
+/// Checks everything that a minion with this configuration needs to start, without changing anything.
 pub fn check(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = identity(config);
     findings.extend(configuration(config));
@@ -77,7 +77,8 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks what the parts of a running minion log themselves.
+/// Checks the options whose errors a running minion logs itself: the schedule, beacons, and roots of a masterless
+/// minion.
 fn parts(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = brine_check::schedule(&config.schedule, |function| MODULES.has(function));
     for (name, beacon) in &config.beacons {
@@ -112,7 +113,7 @@ fn host(config: &MinionConfig) -> Vec<Finding> {
 fn identity(config: &MinionConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
-    // Those of a function are known after its call.
+    // The masters of `func` are only known after the call of the function.
     let masters =
         if ["func", "disable"].contains(&config.master_type.as_str()) { Vec::new() } else { config.masters() };
     for (host, port) in masters {
@@ -144,7 +145,7 @@ fn identity(config: &MinionConfig) -> Vec<Finding> {
 /// Reports the findings of the start, each once.
 ///
 /// # Errors
-/// The first one that refuses the start.
+/// The first finding that prevents the start.
 pub fn report(config: &MinionConfig) -> Result<(), MinionError> {
     brine_check::report(configuration(config)).map_err(MinionError::Invalid)
 }

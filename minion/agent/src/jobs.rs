@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 /// The number of returns that are cached (`saltutil.find_cached_job`).
 const KEPT_RETURNS: usize = 1000;
-/// The interval at which older ones are removed.
+/// The interval at which older returns are removed.
 const TIDY: Duration = Duration::from_secs(600);
 
 /// Runs a published job on this thread. Returns the load for the master.
@@ -56,7 +56,7 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     load
 }
 
-/// Runs several functions with one argument list each. Returns their results by name.
+/// Calls several functions with one argument list each. Returns their results by name.
 fn run_several(context: &Context, functions: &[Value]) -> Map {
     let (mut values, mut retcodes, mut successes) = (Map::new(), Map::new(), Map::new());
     for (i, fun) in functions.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! | [`daemon`] | the main loop of a minion: connect, subscribe, run, return |
 //! | [`channel`] | the session with the master |
 //! | `masters` | which of several masters is used |
-//! | `upstream`, `master_files` | events, pillar and files from the master |
+//! | `master_link`, `master_files` | events, pillar and files from the master |
 //! | [`jobs`], [`pool`] | published jobs and their threads |
 //! | `seen_jobs` | the ids of received jobs, for deduplication |
 //! | `outbox` | returns and events that the master has not accepted yet |

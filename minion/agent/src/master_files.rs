@@ -18,10 +18,10 @@ pub trait FileRequests: Send + Sync {
     /// Sends a command with its fields, and returns the reply.
     ///
     /// # Errors
-    /// A message: there is no reply.
+    /// A message if there is no reply.
     fn ask(&self, load: Map) -> Result<Value, String>;
 
-    /// Whether this is Brine's file server: the size of its pieces is known.
+    /// Whether this is Brine's file server, whose chunk size is known.
     fn is_brine(&self) -> bool;
 }
 
@@ -83,19 +83,19 @@ impl MasterFiles {
         Ok(field("hsum").map(|hash| (hash.to_owned(), field("hash_type").unwrap_or("sha256").to_owned())))
     }
 
-    /// Writes the content of a file with a known hash, piece by piece.
+    /// Writes the content of a file with a known hash, chunk by chunk.
     fn stream(&self, path: &str, saltenv: &str, known: &(String, String), into: &mut dyn Write) -> Result<(), String> {
         let ask = |loc: u64| {
             let load = map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => loc};
             let mut answer = self.ask(load)?;
             Ok(match answer.as_map_mut().and_then(|answer| answer.swap_remove("data")) {
                 Some(Value::Bytes(data)) => data,
-                // A Salt master sends the pieces of text files as strings.
+                // A Salt master sends the chunks of text files as strings.
                 Some(Value::Str(text)) => text.into_bytes(),
                 _ => Vec::new(),
             })
         };
-        // Only the piece size of a Brine master is known.
+        // Only the chunk size of a Brine master is known.
         let whole = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
         let mut pieces = Pieces::new(ask, whole, into);
         let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
@@ -111,10 +111,10 @@ impl MasterFiles {
     }
 }
 
-/// The pieces of a file, requested one after the other.
+/// The chunks of a file, requested one after the other.
 struct Pieces<'a, A> {
     ask: A,
-    /// The minimum size of a piece that is not the last one.
+    /// The minimum size of every chunk but the last.
     whole: usize,
     into: &'a mut dyn Write,
     piece: io::Cursor<Vec<u8>>,
@@ -231,7 +231,7 @@ impl FileClient for MasterFiles {
 mod tests {
     use super::*;
 
-    /// Reads a file of ten bytes in pieces of this length. Returns the content, and the number of requests.
+    /// Reads a file of ten bytes in chunks of this length. Returns the content, and the number of requests.
     fn read(piece: usize, whole: usize) -> (Vec<u8>, usize) {
         let file = b"0123456789";
         let (mut asked, mut content) = (0, Vec::new());

@@ -14,19 +14,20 @@ use tokio::runtime::Handle;
 use crate::channel::Channel;
 use crate::outbox::Outbox;
 
-/// The queues of events for the other masters that a minion is connected to at once, set when all are created.
+/// The queues of events for the other masters that a minion is connected to at once, set once all of them exist.
 pub type Others = Arc<OnceLock<Vec<Arc<Outbox>>>>;
 
-/// The commands that go to all masters, as in Salt: each has a mine of its own.
+/// The commands that are sent to all masters, as in Salt: each master has its own mine.
 const FOR_ALL: &[&str] = &["_mine", "_mine_delete", "_mine_flush"];
 
-/// The link of a minion to one of its masters. Events and mine data go to the other ones, too.
+/// The link of a minion to one of its masters. Events and mine data are also sent to the other ones.
 pub struct MasterUpstream {
     pub id: MinionId,
     pub channel: Arc<Channel>,
     pub runtime: Handle,
     pub grains: Arc<Grains>,
-    /// Whether the Salt master of a session is of a version that masks the pillar, once known.
+    /// The generation of a session with a Salt master, and whether the master's version masks the pillar; `None` until
+    /// known.
     pub masks: Mutex<Option<(u64, bool)>>,
     /// The other masters.
     pub others: Others,
@@ -100,8 +101,8 @@ impl Upstream for MasterUpstream {
         if let Some((_, masks)) = self.masks.lock().filter(|(asked, _)| *asked == session) {
             return masks;
         }
-        // Salt 3008 minions send this at their start. Masters before 3008 do not know the command and reply with
-        // nothing.
+        // Salt 3008 minions send this at their start. Masters before 3008 do not support the command, and their reply
+        // is empty.
         let load = map! {"cmd" => "_register_resources", "resources" => Map::new(), "resource_grains" => Map::new()};
         match self.ask(load) {
             Ok(answer) => {
@@ -130,7 +131,7 @@ impl Upstream for MasterUpstream {
 }
 
 impl MasterUpstream {
-    /// Queues a load for the other masters; one that is away gets it later.
+    /// Queues a load for the other masters; a master that is not connected receives it later.
     fn send_to_others(&self, label: &str, load: impl Fn() -> Map) {
         for other in self.others.get().into_iter().flatten() {
             other.push(label, &load());
@@ -143,7 +144,7 @@ impl MasterUpstream {
     }
 }
 
-/// Whether a master has accepted an event: Brine's replies so, Salt's reply is empty.
+/// Whether a reply accepts an event: a Brine master replies `True`, a Salt master nothing.
 pub fn is_taken(answer: &Value) -> bool {
     matches!(answer, Value::Bool(true) | Value::Nil)
 }

@@ -1,7 +1,7 @@
-//! Which of several masters a minion uses (`master_type: failover`): a state machine without connections and clocks.
+//! Selects one of several masters (`master_type: failover`): a state machine without connections and clocks.
 //!
-//! The masters stand in a ring. One that cannot be reached, does not accept the minion or is lost makes the next one the
-//! current one; after a whole round without success the minion waits before the next. It never gives up.
+//! The masters form a ring. If the current one cannot be reached, does not accept the minion or is lost, the next one
+//! becomes current. After a whole round without success the minion pauses before it continues. It never gives up.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -23,12 +23,12 @@ impl fmt::Display for Address {
     }
 }
 
-/// What follows a failure.
+/// The next step after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The current master is tried at once.
     Try,
-    /// All have failed since the last success: the minion waits, then tries the current one.
+    /// All masters have failed since the last success: the minion pauses, then tries the current one.
     Pause,
 }
 
@@ -37,12 +37,12 @@ pub enum Next {
 pub struct Masters {
     all: Vec<Address>,
     current: usize,
-    /// How many failures there were since the last success.
+    /// The number of failures since the last success.
     failures: usize,
 }
 
 impl Masters {
-    /// Reads the masters of the minion `id`; `None` without any. `shuffle` brings masters into a random order.
+    /// Reads the masters of the minion `id`; `None` if there are none. `shuffle` puts masters in a random order.
     pub fn read(config: &MinionConfig, id: &str, shuffle: impl FnOnce(&mut [Address])) -> Option<Self> {
         let mut all: Vec<_> = config.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
         if config.master_type == "distributed" && !all.is_empty() {
@@ -74,7 +74,7 @@ impl Masters {
         self.all.first().filter(|_| self.current > 0)
     }
 
-    /// Records that the current master was not reached or was lost; the next one becomes the current one.
+    /// Records that the current master cannot be reached or is lost; the next one becomes the current one.
     pub fn failed(&mut self) -> Next {
         self.current = (self.current + 1) % self.all.len();
         self.failures += 1;
@@ -86,7 +86,7 @@ impl Masters {
         self.failures = 0;
     }
 
-    /// Makes the preferred master the current one: it answers again.
+    /// Makes the preferred master the current one after it has become available again.
     pub fn fail_back(&mut self) {
         self.current = 0;
         self.failures = 0;
@@ -102,8 +102,8 @@ mod tests {
         Masters::read(&MinionConfig { master, ..MinionConfig::default() }, "m1", |_| ()).unwrap()
     }
 
-    /// Plays a story: `+` for a connection, `-` for a failure or a loss, `<` for the return to the first. Returns the
-    /// current master after each step, in brackets where the minion waits.
+    /// Simulates a sequence of events: `+` for a connection, `-` for a failure or a loss, `<` for the return to the
+    /// first. Returns the current master after each step, in brackets where the minion pauses.
     fn play(masters: &mut Masters, story: &str) -> String {
         let step = |letter: char| {
             let next = match letter {
@@ -126,16 +126,16 @@ mod tests {
     #[test]
     fn losses_lead_around_the_ring() {
         for (count, story, expected) in [
-            // A first and a second death are noticed alike.
+            // The loss of the first and of the second master are handled alike.
             (2, "+-+-+", "01100"),
             // Three masters in their order, from wherever the minion was.
             (3, "+-+-+-+", "0112200"),
             (3, "+--+", "0122"),
-            // All are down at the start: each is tried, then the minion waits, again and again.
+            // All are down at the start: each is tried, then the minion pauses, again and again.
             (3, "---------+", "12(0)12(0)12(0)0"),
-            // All are lost after a connection: a whole round before it waits.
+            // All are lost after a connection: a whole round before the pause.
             (3, "+---", "012(0)"),
-            // One master fails again and again: a wait after each try.
+            // The only master fails again and again: a pause after each attempt.
             (1, "--+-", "(0)(0)0(0)"),
             // Back to the first, which fails: the second is tried at once.
             (2, "+-+<-+", "011011"),

@@ -94,7 +94,7 @@ impl JobPool {
         }
     }
 
-    /// Refuses waiting jobs and waits until all others have ended, up to this time. Returns the number of jobs that are
+    /// Refuses waiting jobs, and waits up to `time` until all others have ended. Returns the number of jobs that are
     /// still running.
     pub async fn finish(&self, time: Duration) -> usize {
         self.executors.jobs.stop();

@@ -40,7 +40,8 @@ impl Prepared {
     }
 }
 
-/// Returns the minion's reactor, if its configuration has entries. Events are kept for it from now on.
+/// Creates the minion's reactor, if its configuration has entries. Subscribes to the bus at once, so that no event is
+/// missed.
 pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
     let minion = &leader.minion();
     let config = &minion.config;
@@ -67,7 +68,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
         gate: None,
         disk: pool.executors().disk.clone(),
     };
-    // There is no store: both can only fail with one.
+    // Both calls can only fail with a persistent store, and there is none.
     let started = Reactor::subscribe(bus).and_then(|events| {
         let dispatch = CallerDispatch { leader: leader.clone(), pool: Arc::clone(pool) };
         Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
@@ -76,7 +77,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
 }
 
 fn context(minion: &Arc<Minion>, fun: &str, args: &Args, cause: Option<&Cause>) -> Context {
-    // Events of the call name their cause.
+    // Events that the call publishes contain its cause.
     let load = cause.map(Cause::short_fields).unwrap_or_default();
     let job = Arc::new(Job { load, ..Job::local(&Jid::new(), fun, args) });
     Context { in_template: cause.is_none(), ..Context::new(Arc::clone(minion), job) }

@@ -15,7 +15,7 @@ use brine_system::files;
 
 /// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
 const AT_LEAST: usize = 10_000;
-/// The maximum length of a line with its end.
+/// The maximum length of a line, including its line break.
 const LINE: usize = 34;
 /// The number of lines per recorded id from which the file is rewritten.
 const LINES: usize = 4;

@@ -1,5 +1,5 @@
-//! Returns that wait for a minion's own returners (`--return`, `schedule_returner`): a returner whose server does not answer
-//! gets them later, in order. Each has a queue of its own on disk, so that none waits for another.
+//! Returns that wait for a minion's own returners (`--return`, `schedule_returner`). A returner whose server does not
+//! reply receives them later, in order. Each returner has its own queue on disk, so that none delays another.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::outbox::{Bounds, Outbox, SendResult};
 
-/// The queues of returners, in directories of their names.
+/// The queues of returners, each in a directory of its returner's name.
 #[derive(Debug)]
 pub(crate) struct Spool {
     path: PathBuf,
@@ -39,7 +39,7 @@ impl Spool {
         spool
     }
 
-    /// Creates queues that nothing is added to, for tests of other parts.
+    /// Creates an empty spool for tests that store no returns.
     #[cfg(test)]
     pub fn unused() -> Self {
         let bounds = Bounds { count: 0, bytes: 0, age: std::time::Duration::ZERO };
@@ -59,15 +59,15 @@ impl Spool {
         queue
     }
 
-    /// Whether returns wait for a returner: another one must not overtake them.
+    /// Whether returns wait for a returner: a new one must not overtake them.
     fn waits(&self, name: &str) -> bool {
         self.queues.lock().get(name).is_some_and(|queue| queue.len() > 0)
     }
 
-    /// Stores a return in each of these returners, separated by commas. Those whose servers do not answer get it later.
-    /// Blocks.
+    /// Stores a return with each of these returners, separated by commas. Returners whose servers do not reply receive
+    /// it later. Blocks.
     pub fn store(&self, minion: &Arc<Minion>, names: &str, load: Map) {
-        // As in Salt, people's own ones take precedence.
+        // As in Salt, custom returners take precedence.
         let names = split(names).filter(|name| !store_by_own(minion, name, &load));
         let (mut later, now): (Vec<&str>, Vec<&str>) = names.partition(|name| self.waits(name));
         let grains = minion.grains.get();
@@ -104,7 +104,7 @@ impl Spool {
             tokio::select! {
                 () = self.opened.notified() => {}
                 () = shutdown.cancelled() => {}
-                // A queue ends with the minion, or has panicked: the supervisor starts all of them again.
+                // A queue ends with the minion, or has panicked: the supervisor restarts all of them.
                 Some(_) = running.join_next() => return,
             }
         }
@@ -112,8 +112,8 @@ impl Spool {
     }
 }
 
-/// Stores a return by people's own returner of this name (`_returners`). Returns false if there is none. A failure is logged
-/// and counted.
+/// Stores a return with the custom returner of this name (`_returners`). Returns false if there is none. A failure is
+/// logged and counted.
 fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
     let function = format!("{name}.returner");
     let job = Job::local(&Jid::new(), &function, &Args::default());
@@ -131,7 +131,7 @@ fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
     }
 }
 
-/// Stores a return that has waited.
+/// Stores a return that has waited in its queue.
 async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: Map) -> SendResult {
     let stored = disk.run(move |_| {
         let grains = minion.grains.get();
@@ -147,7 +147,7 @@ async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: 
             tracing::error!(returner = name, %error, "a return could not be stored");
             SendResult::Refused
         }
-        // It panicked, which is logged, or the minion is stopping.
+        // The call panicked, which is logged, or the minion is stopping.
         Err(_) => SendResult::Later,
     }
 }

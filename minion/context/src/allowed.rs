@@ -1,4 +1,5 @@
-//! The modules that the configuration of the minion allows: `disable_modules`, `whitelist_modules` and those of states.
+//! The modules that the configuration of the minion allows: `disable_modules`, `whitelist_modules` and their
+//! counterparts for states.
 
 use brine_config::MinionConfig;
 use brine_function::Registry;
@@ -48,9 +49,9 @@ const FILES: &[(&str, &str)] = &[
 /// The allowed modules of one type.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Allowed {
-    /// The names of modules, and of files, that are switched off.
+    /// The names of disabled modules and files.
     disabled: Vec<String>,
-    /// The names of the only modules; none for all.
+    /// The names of the only allowed modules; empty for all.
     only: Vec<String>,
 }
 
@@ -60,8 +61,8 @@ impl Allowed {
         Allowed { disabled: config.disable_modules.clone(), only: config.whitelist_modules.clone() }
     }
 
-    /// Reads the options of state modules. As in Salt, states do not work without the execution module of their name, so
-    /// those of a disabled one are not there either.
+    /// Reads the options of state modules. As in Salt, a state module does not work without the execution module of its
+    /// name, so `disable_modules` disables it, too.
     pub fn states(config: &MinionConfig) -> Self {
         let disabled = [&config.disable_states[..], &config.disable_modules].concat();
         Allowed { disabled, only: config.whitelist_state_modules.clone() }

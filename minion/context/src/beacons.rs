@@ -35,7 +35,7 @@ impl Configured {
         change(&mut self.0.lock())
     }
 
-    /// Enables or disables a beacon. Returns whether it exists.
+    /// Enables or disables a beacon of the configuration. Returns whether it exists.
     pub fn set_enabled(&self, name: &str, enabled: bool) -> bool {
         self.change(|beacons| {
             let Some(config) = beacons.get_mut(name) else { return false };

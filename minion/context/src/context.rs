@@ -53,7 +53,7 @@ pub trait FileClient: Send + Sync {
     }
     /// Returns all files of an environment, sorted.
     fn list(&self, saltenv: &str) -> Result<Vec<String>, String>;
-    /// Whether an environment has a file; `None` if only a list of all files could tell.
+    /// Whether an environment has a file; `None` if only a list of all files could answer this.
     fn holds(&self, _path: &str, _saltenv: &str) -> Option<bool> {
         None
     }
@@ -76,8 +76,8 @@ pub struct MasterEvent {
     pub tag: String,
     /// The field `data` of its body.
     pub data: Value,
-    /// Further fields of its body beside `data`, such as the `jid` of a state's event; they override `id`, `tag` and
-    /// `cmd`. Used instead of Salt's `pretag`.
+    /// Further fields of its body beside `data`, such as the `jid` of a state's event. They override `id`, `tag` and
+    /// `cmd`, and replace Salt's `pretag`.
     pub beside: Option<Map>,
     /// The timeout of sending it; `request_timeout` if `None`.
     pub timeout: Option<Duration>,
@@ -101,7 +101,7 @@ impl MasterEvent {
 pub trait Upstream: Send + Sync {
     /// Whether there is a master. Without one, events of states are dropped and `event.send` publishes locally.
     fn has_master(&self) -> bool;
-    /// Whether the mine can be read: with a master, and with `salt-ssh`, which asks others.
+    /// Whether the mine can be read: with a master, and with `salt-ssh`, which queries the other hosts.
     fn has_mine(&self) -> bool {
         self.has_master()
     }
@@ -111,7 +111,7 @@ pub trait Upstream: Send + Sync {
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, override_pillar: &Map) -> Result<Map, String>;
     /// Returns a freshly rendered pillar with a further entry of `ext_pillar`, and `override_pillar` merged over it.
     fn pillar_with(&self, external: &Map, override_pillar: &Map) -> Result<Map, String>;
-    /// Returns a pillar rendered anew even if the master caches pillars.
+    /// Returns a freshly rendered pillar, even if the master caches pillars.
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
         self.pillar(saltenv, pillarenv, &Map::new())
     }
@@ -169,13 +169,13 @@ pub struct Minion {
     pub functions: Registry<Context>,
     /// State functions.
     pub states: Registry<StateContext>,
-    /// People's own modules, whose functions are in both, too.
+    /// Custom modules, whose functions are in both, too.
     pub custom: Arc<CustomModules>,
     /// The modules of both.
     pub modules: Modules,
 }
 
-/// What the minions of several masters share.
+/// The state that the minions of several masters share.
 struct Shared {
     modules: Modules,
     beacons: Arc<Configured>,
@@ -255,14 +255,14 @@ impl Minion {
         })
     }
 
-    /// Collects the grains of the host, and those of people's own modules. Grains set by hand take precedence.
+    /// Collects the grains of the host, and those of custom modules. Grains set by hand take precedence.
     pub fn collect_grains(self: &Arc<Self>) -> Map {
         let mut grains = grains::of_host(&self.config, &self.id);
         grains::add(&self.config, &mut grains, self.custom.grains(self));
         grains
     }
 
-    /// Adds the grains of people's own modules, if there are any. Blocks while Python runs them.
+    /// Adds the grains of custom modules, if there are any. Blocks while Python runs them.
     pub fn add_custom_grains(self: &Arc<Self>) {
         if !self.custom.files("grains").is_empty() {
             self.grains.set(self.collect_grains());
@@ -280,7 +280,7 @@ impl Minion {
     }
 }
 
-/// One job, or one call from the command line.
+/// A job, or a call from the command line.
 pub struct Job {
     /// The job id.
     pub jid: String,
@@ -302,9 +302,9 @@ pub struct Job {
     pub children: Children,
     /// Whether the package repositories were refreshed in this job.
     pub repositories_asked: Arc<AtomicBool>,
-    /// The Python processes with functions of files that the job has rendered.
+    /// The Python processes that hold functions of files rendered in the job.
     pub leases: Leases,
-    /// What functions have set for those that follow in this job, by name.
+    /// Settings by name, with which functions of this job configure later ones.
     pub settings: Arc<Mutex<HashMap<&'static str, String>>>,
 }
 
@@ -328,12 +328,12 @@ impl Job {
         }
     }
 
-    /// Sets what functions that follow in this job go by. Returns the earlier value.
+    /// Sets a value for later functions of this job. Returns the previous value.
     pub fn set(&self, name: &'static str, value: &str) -> Option<String> {
         self.settings.lock().insert(name, value.to_owned())
     }
 
-    /// Returns what an earlier function of this job has set.
+    /// Returns the value that an earlier function of this job has set.
     pub fn setting(&self, name: &'static str) -> Option<String> {
         self.settings.lock().get(name).cloned()
     }
@@ -348,7 +348,7 @@ impl Job {
     pub fn mark(&self, data: &mut Map) {
         data.extend(self.causes());
         if self.load.contains_key("tgt_type") {
-            // The master knows the cause of the job.
+            // The master knows the cause of a published job: its id suffices.
             data.insert("_jid".into(), self.jid.as_str().into());
         }
     }
@@ -420,7 +420,7 @@ impl Context {
         self.grains().get("os_family").map(ToString::to_string).unwrap_or_default()
     }
 
-    /// Returns the current pillar, or that of the state run.
+    /// Returns the pillar of the state run, or else the minion's current one.
     pub fn pillar(&self) -> Arc<Map> {
         self.run_pillar.clone().unwrap_or_else(|| Arc::clone(&self.minion.pillar.read()))
     }
@@ -430,17 +430,17 @@ impl Context {
         &self.minion.config
     }
 
-    /// Returns how web servers are reached by the configuration.
+    /// Returns the proxy and certificate settings for access to web servers.
     pub fn web(&self) -> web::Access {
         web::Access::of(self.config())
     }
 
-    /// Returns the options for templates and functions: those of the state run, or of the configuration.
+    /// Returns the options for templates and functions: those of the state run, or else of the configuration.
     pub fn opts(&self) -> Arc<Map> {
         self.run_opts.clone().unwrap_or_else(|| Arc::new(template_opts(self.config())))
     }
 
-    /// Whether changes are only reported: by the configuration or the state run.
+    /// Whether this is a dry run (`test`), by the options of the state run or of the configuration.
     pub fn is_test(&self) -> bool {
         match &self.run_opts {
             Some(opts) => brine_config::opts::minion::test(opts),

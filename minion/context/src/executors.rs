@@ -1,7 +1,7 @@
-//! Executors: what calls the function of a job, by `module_executors` of the job or the configuration.
+//! Executors, which call the function of a job: `module_executors` of the job or of the configuration.
 //!
-//! `direct_call` is built in and the default, and `sudo` replaces the last one if the option `sudo_user` is set; others
-//! are people's own modules (`_executors`), asked in turn until one returns a value.
+//! `direct_call` is built in and the default; `sudo` replaces the last executor if the option `sudo_user` is set.
+//! Others are custom modules (`_executors`). They are tried in turn until one returns a value.
 
 use brine_function::{Args, CallError, CallResult};
 use brine_value::Value;
@@ -10,9 +10,9 @@ use crate::{Context, sudo};
 
 /// The executor that calls the function itself.
 const DIRECT: &str = "direct_call";
-/// The option of jobs, and of the configuration.
+/// The option of jobs and of the configuration that lists executors.
 const OPTION: &str = "module_executors";
-/// The most executors of a job.
+/// The maximum number of executors of a job.
 const MOST: usize = 32;
 
 /// Calls the function of a job through its executors.
@@ -55,7 +55,8 @@ fn names(context: &Context) -> Result<Vec<String>, String> {
     }
 }
 
-/// Returns whether the executors are asked: the function is there, or one of them serves functions that are not.
+/// Returns whether the executors are tried: the function exists, or one of them accepts missing functions
+/// (`allow_missing_func`).
 fn is_callable(context: &Context, names: &[String], fun: &str) -> bool {
     let serves = |name: &String| {
         let function = format!("{name}.allow_missing_func");

@@ -1,4 +1,4 @@
-//! The facts that targets match on the minion itself.
+//! The facts of a minion that targets are matched against.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ pub struct OwnFacts {
     grains: Arc<Map>,
     pillar: Arc<Map>,
     custom: Arc<CustomModules>,
-    /// The job that asks, if there is one.
+    /// The context of the job that matches, if there is one.
     context: Option<Context>,
 }
 
 impl OwnFacts {
-    /// Returns the facts in a job.
+    /// Returns the facts within a job, with the pillar of its state run.
     pub fn of(context: &Context) -> Self {
         OwnFacts { pillar: context.pillar(), context: Some(context.clone()), ..Self::of_minion(&context.minion) }
     }
 
-    /// Returns the current facts.
+    /// Returns the current facts outside a job.
     pub fn of_minion(minion: &Minion) -> Self {
         OwnFacts {
             id: minion.id.clone(),

@@ -22,8 +22,8 @@ pub struct StateContext {
     pub sls: String,
     /// The id of the state.
     pub id: String,
-    /// The arguments of the low chunk: for functions that read arguments other than their own. For `mod_watch`,
-    /// `__reqs__` has the triggering states by kind of requisite: `state`, `__id__`, `name` and `changes` of each.
+    /// The arguments of the low chunk, for functions that read arguments other than their own. For `mod_watch`,
+    /// `__reqs__` contains the triggering states by kind of requisite: `state`, `__id__`, `name` and `changes` of each.
     pub chunk: Arc<Map>,
     /// The states that this one requires, by module and name: `clean` preserves their files.
     pub required: Vec<(String, String)>,
@@ -73,7 +73,7 @@ impl StateReturn {
         self
     }
 
-    /// Converts the result to a value with a different order of fields: returns are shown in their order.
+    /// Converts the result to a value with a different order of fields, which outputters preserve.
     pub fn in_order(self, order: [&str; 4]) -> Value {
         let mut report = self.into_map();
         for (place, key) in order.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The grains of a minion: shared by its parts, replaced as a whole, and collected when they are first read.
+//! The grains of a minion: shared by its components, replaced as a whole, and collected when they are first read.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ pub struct Grains(RwLock<State>);
 
 struct State {
     known: Arc<Map>,
-    /// What collects them, as long as nobody has read them.
+    /// The function that collects the grains, until they are first read.
     unread: Option<Box<dyn FnOnce() -> Map + Send + Sync>>,
 }
 

@@ -37,7 +37,7 @@ pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
     Ok(of_host(config, &name.unwrap_or_else(|| "localhost".into())).parse()?)
 }
 
-/// Returns the id that a host name becomes by `minion_id_lowercase` and `minion_id_remove_domain`.
+/// Applies `minion_id_lowercase` and `minion_id_remove_domain` to a host name.
 fn of_host(config: &MinionConfig, name: &str) -> String {
     let name = if config.minion_id_lowercase { name.to_lowercase() } else { name.to_owned() };
     let host = match &config.minion_id_remove_domain {

@@ -50,7 +50,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
     }
 }
 
-/// Whether a mapping reports its own failure.
+/// Whether a mapping reports a failure in `result` or `success`.
 fn reports_failure(value: &Value) -> bool {
     let says = |key| value.get(key).is_some_and(|word| *word == Value::Bool(false));
     says("result") || says("success")
@@ -84,7 +84,7 @@ pub fn add_publish_keywords(context: &Context, fun: &str, args: &mut Args) {
 /// The field of a proc file with the job's master, as `host:port`.
 pub const MASTER: &str = "master";
 
-/// The file below `proc/` of a running job, by which a `salt-call` sees the jobs of the daemon.
+/// The file below `proc/` of a running job, from which a `salt-call` reads the jobs of the daemon.
 pub struct ProcFile(Option<PathBuf>);
 
 impl ProcFile {
@@ -92,7 +92,7 @@ impl ProcFile {
     pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
         let mut fields = describe(job);
-        // After a crash its return goes to the master that has published it.
+        // After a crash the return is sent to the master that has published the job.
         let master = minion.config.masters().into_iter().next();
         fields.insert(MASTER.into(), master.map(|(host, port)| format!("{host}:{port}")).into());
         let packed = msgpack::pack_map(&fields);
@@ -154,7 +154,7 @@ pub fn running(minion: &Minion) -> Vec<Running> {
     own.into_iter().chain(beside).collect()
 }
 
-/// Takes the published jobs that a killed minion was running: their files are removed.
+/// Returns the published jobs that a killed minion was running, and removes their files.
 pub fn left_behind(minion: &Minion) -> Vec<Map> {
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let left = files.filter_map(|file| {
@@ -167,7 +167,7 @@ pub fn left_behind(minion: &Minion) -> Vec<Map> {
         _ = std::fs::remove_file(file.path());
         fields
     });
-    // Only jobs with a target have a waiting master.
+    // A master waits only for jobs with a target.
     left.filter(|fields| fields.get("tgt").is_some_and(|tgt| tgt.is_truthy() && tgt.as_str() != Some("salt-call")))
         .collect()
 }

@@ -6,16 +6,16 @@
 //! | `function` | the context and result of state functions: [`StateContext`], [`StateReturn`] |
 //! | [`runners`] | the runner functions of this program, by name |
 //! | `modules` | the functions of all Salt modules, from the crate that owns them: [`Modules`] |
-//! | [`custom`] | people's own modules in Python |
+//! | [`custom`] | custom modules in Python |
 //! | `allowed` | the modules that the configuration allows |
-//! | `executors`, `sudo` | what calls the function of a job |
+//! | `executors`, `sudo` | the executors, which call the function of a job |
 //! | `grains` | the grains, collected when they are first read: [`Grains`] |
 //! | `identity` | the id of a minion |
 //! | [`programs`] | running of programs in a job |
 //! | [`jobs`] | function calls in a job; the running jobs of this host |
 //! | [`files`] | files under `salt://`, of this host or a web server |
 //! | [`local_bus`] | the minion's own event bus, from the daemon or a `salt-call` |
-//! | [`template_functions`] | how functions behave in templates |
+//! | [`template_functions`] | the behaviour of functions in templates |
 //! | [`template_host`] | the functions and files for templates |
 //! | [`masterless`] | minions without a session |
 //! | `facts` | the facts that targets match: [`OwnFacts`] |

@@ -12,8 +12,8 @@ use brine_zmtp::{Limits, Push, Subscriber, TransportError};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 
-/// The field that correlates a reply with its query. Salt's functions take the first reply, which may be another
-/// process's.
+/// The field that correlates a reply with its query. Salt's functions accept the first reply, which may belong to
+/// another process.
 pub const QUESTION: &str = "__question";
 
 /// The error of publishing on the minion's bus.
@@ -36,7 +36,7 @@ pub enum LocalBusError {
     Runtime(#[from] std::io::Error),
 }
 
-/// The minion's own bus. For threads that may block.
+/// A client of the minion's own bus, for threads that may block.
 #[derive(Debug, Clone)]
 pub enum LocalBus {
     /// The bus of this process.

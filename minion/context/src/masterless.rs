@@ -41,7 +41,7 @@ pub fn without_pillar(config: MinionConfig, modules: Modules) -> Result<Arc<Mini
     Ok(minion)
 }
 
-/// Returns the minion with its options overridden by a file (`localconfig`), for one state run. It has the same grains.
+/// Returns the minion with its options overridden by a file (`localconfig`), for one state run. It shares the grains.
 pub fn with_file(minion: &Minion, path: &Path) -> Result<Arc<Minion>, SetupError> {
     let config = minion.config.with_file(path)?;
     let grains = Arc::clone(&minion.grains);
@@ -80,7 +80,7 @@ fn with_grains(config: Arc<MinionConfig>, modules: Modules, grains: Arc<Grains>)
 pub struct Local {
     /// The files of `file_roots`.
     pub files: Arc<LocalFiles>,
-    /// The pillar of `pillar_roots`. It needs [`LocalUpstream::set_minion`].
+    /// The pillar of `pillar_roots`. Requires a call of [`LocalUpstream::set_minion`].
     pub upstream: Arc<LocalUpstream>,
 }
 

@@ -5,7 +5,7 @@ use brine_sls::compile::Chunk;
 
 use crate::{Context, StateContext};
 
-/// Merges another state into a state if they can run as one; returns whether it did.
+/// Merges another state into a state if both can run as one. Returns whether they were merged.
 pub type Aggregate = fn(&mut Chunk, &Chunk) -> bool;
 
 /// The functions of one Salt module, or of several that belong together, such as `pkg` and `pkgrepo`.
@@ -14,10 +14,10 @@ pub struct Module {
     pub functions: &'static [&'static [Function<Context>]],
     /// Lists of state functions.
     pub states: &'static [&'static [Function<StateContext>]],
-    /// The module whose states can be aggregated (`aggregate`), and how they are merged.
+    /// The module whose states can be aggregated (`aggregate`), and the function that merges them.
     pub aggregate: Option<(&'static str, Aggregate)>,
-    /// Returns why this host cannot run states of the module, if so. Called for each state, because an earlier one may
-    /// have installed a missing program.
+    /// Returns the reason why this host cannot run states of the module; `None` if it can. Called for each state,
+    /// because an earlier one may have installed a missing program.
     pub unavailable: Option<fn(&Context) -> Option<String>>,
 }
 
@@ -60,12 +60,12 @@ impl Modules {
         self.functions().into_iter().flatten().map(Function::full_name).collect()
     }
 
-    /// Returns how states of a module are merged into one, if they can be.
+    /// Returns the function that merges states of a module, if they can be aggregated.
     pub fn aggregate_of(self, name: &str) -> Option<Aggregate> {
         self.all().filter_map(|module| module.aggregate).find(|(of, _)| *of == name).map(|(_, aggregate)| aggregate)
     }
 
-    /// Returns why this host cannot run the states of a module, if so.
+    /// Returns the reason why this host cannot run the states of a module; `None` if it can.
     pub fn unavailable(self, context: &Context, name: &str) -> Option<String> {
         let has_states = |module: &&Module| {
             module.states.iter().filter_map(|list| list.first()).any(|function| function.module == name)

@@ -5,7 +5,7 @@ use brine_value::{Map, Value};
 
 /// The replacement of a value of the pillar.
 const MASK: &str = "****";
-/// The minimum length of masked values; shorter ones occur in too many words.
+/// The minimum length of masked values; shorter ones are part of too many words.
 const SHORTEST: usize = 4;
 /// The maximum number of logged lines of a text, and of bytes.
 const MAX_LINES: usize = 500;

@@ -1,5 +1,5 @@
-//! The runner functions of this program, which `sys.runner_doc` and the like name. A minion runs none, and its crates do not
-//! know the master's: the program, which has both, declares them.
+//! The runner functions of this program, for `sys.runner_doc` and similar functions. A minion runs none of them, and
+//! its crates do not depend on the master's: the binary, which contains both, declares them.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ type Declare = fn() -> Vec<Vec<Function<()>>>;
 static DECLARE: OnceLock<Declare> = OnceLock::new();
 static DECLARED: OnceLock<Registry<()>> = OnceLock::new();
 
-/// Sets the runner functions of this program. The first call counts; `list` is called when they are first needed.
+/// Sets the runner functions of this program; later calls have no effect. `list` is called on first use.
 pub fn declare(list: Declare) {
     _ = DECLARE.set(list);
 }
@@ -20,7 +20,7 @@ pub fn declare(list: Declare) {
 pub fn declared() -> &'static Registry<()> {
     DECLARED.get_or_init(|| {
         let lists = DECLARE.get().map(|list| list()).unwrap_or_default();
-        // They are needed until the process ends, as the functions themselves.
+        // Leaked: like the functions themselves, they are needed until the process ends.
         let lists: Vec<&'static [Function<()>]> = lists.into_iter().map(|list| &*list.leak()).collect();
         Registry::new(&lists)
     })

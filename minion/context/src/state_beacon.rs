@@ -5,7 +5,7 @@ use brine_value::{Map, Value, map};
 
 use crate::{StateContext, StateReturn};
 
-/// The seconds between two checks of a beacon, unless the state has `interval` in its `beacon_data`.
+/// The seconds between two polls of a beacon, unless the state has `interval` in its `beacon_data`.
 const INTERVAL: i64 = 60;
 
 /// The beacon of a module of states.

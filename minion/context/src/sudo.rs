@@ -39,7 +39,8 @@ pub(crate) fn call(context: &Context, user: &str, fun: &str, args: Args) -> Call
     Ok(done.stderr.into())
 }
 
-/// Returns the words that start `salt-call`: the file of this name beside the program, or else the program itself.
+/// Returns the beginning of a `salt-call` command line: the file of this name beside the program, or else the program
+/// itself with this tool as argument.
 fn tool(program: &Path) -> Vec<String> {
     let beside: PathBuf = program.with_file_name(TOOL);
     if beside.exists() {
@@ -48,13 +49,13 @@ fn tool(program: &Path) -> Vec<String> {
     vec![program.display().to_string(), TOOL.to_owned()]
 }
 
-/// Returns the command. Arguments are in JSON, which `salt-call` reads as the values that they are.
+/// Returns the command. Arguments are encoded in JSON, so that `salt-call` parses them to the same values.
 fn words(tool: Vec<String>, user: &str, directory: &Path, fun: &str, mut args: Args) -> Vec<String> {
     if matches!(fun, "state.sls" | "state.highstate" | "state.apply") {
-        // The run of this job is one already.
+        // This job itself counts as a state run.
         args.keyword.insert("concurrent".into(), true.into());
     }
-    // Without a question for a password, which nobody would answer.
+    // `-n`: without a password prompt, which nobody could answer.
     let mut words = ["sudo", "-n", "-u", user].map(str::to_owned).to_vec();
     words.extend(tool);
     words.extend(["--out=json", "--metadata", "--no-return-event", "-c"].map(str::to_owned));

@@ -1,8 +1,9 @@
-//! How the functions of a minion behave in templates: undefined arguments, changed arguments, and the types of results.
+//! The behaviour of a minion's functions in templates: undefined arguments, changed arguments, and the types of
+//! results.
 
 use brine_jinja::{Behaviour, MayBeUndefined, Origin, Role};
 
-/// Returns how a function treats its arguments and its result in a template.
+/// Returns the treatment of a function's arguments and result in a template.
 pub fn behaviour(function: &str) -> Behaviour {
     Behaviour {
         undefined: may_be_undefined(function),
@@ -13,7 +14,7 @@ pub fn behaviour(function: &str) -> Behaviour {
     }
 }
 
-/// Returns the name of the function that the template engine calls for a use of its own.
+/// Returns the name of the function that the template engine calls in this role.
 pub fn name_of(role: Role) -> &'static str {
     match role {
         Role::IfElse => "match.ifelse",

@@ -11,7 +11,7 @@ use crate::Context;
 use crate::files::read_text;
 use crate::template_functions;
 
-/// Returns the pillar for templates. A pillar that the minion compiles itself contains `OrderedDict`s, one from a
+/// Returns the pillar for templates. A pillar that the minion compiles itself contains `OrderedDict`s; a pillar from a
 /// master does not.
 pub fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
     if context.config().file_client == "local" { Tree::ordered(pillar) } else { Tree::new(pillar) }
@@ -25,12 +25,13 @@ pub struct MinionHost {
 }
 
 impl MinionHost {
-    /// Creates functions that return values of its own to each template.
+    /// Creates functions that return separate values to each template.
     pub fn new(context: Context) -> Self {
         MinionHost { context, shared: None }
     }
 
-    /// Creates functions whose later calls see what a template changes in a mapping of `pillar.get` or `grains.get`.
+    /// Creates functions whose later calls see the changes that a template makes to a mapping of `pillar.get` or
+    /// `grains.get`.
     pub fn sharing(context: Context) -> Self {
         let shared = Some((pillar_tree(&context, context.pillar()), Tree::new(context.grains())));
         MinionHost { context, shared }
@@ -42,7 +43,7 @@ impl MinionHost {
         Host::new().with_functions(self).with_files(files)
     }
 
-    /// Returns the shared pillar and grains. Grains that have been set since they were shared are not.
+    /// Returns the shared pillar and grains, without grains that were replaced since they were shared.
     fn trees(&self) -> (Option<&Tree>, Option<&Tree>) {
         let shared = self.shared.as_ref();
         let grains = shared.map(|(_, grains)| grains).filter(|grains| grains.is_of(&self.context.grains()));
@@ -112,7 +113,7 @@ impl Functions for MinionHost {
     }
 }
 
-/// The files of the minion's master, or its own.
+/// The files of the minion's master, or of this host.
 pub struct MinionFiles(pub Context);
 
 impl Files for MinionFiles {

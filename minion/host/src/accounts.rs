@@ -37,9 +37,9 @@ pub struct GroupEntry {
 /// All users and groups.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
-    /// In the order of the file.
+    /// The users, in the order of the file.
     pub users: Vec<Account>,
-    /// In the order of the file.
+    /// The groups, in the order of the file.
     pub groups: Vec<GroupEntry>,
 }
 
@@ -82,7 +82,7 @@ impl Accounts {
         self.groups.iter().find(|group| group.gid == gid)
     }
 
-    /// Returns the id of a group that is given by its id or its name.
+    /// Returns the id of a group, given by its id or its name.
     pub fn number_of(&self, group: &Value) -> Option<u32> {
         u32::from_value(group).or_else(|| self.group(group.as_str()?).map(|group| group.gid))
     }

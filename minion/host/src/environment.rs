@@ -1,4 +1,4 @@
-//! The environment of the programs that are run: that of this process, with the changes of `environ.setenv` over it.
+//! The environment of child processes: that of this process, overridden by the changes of `environ.setenv`.
 //!
 //! Changes are stored separately and passed to each command, because changing the environment of a multi-threaded
 //! process is unsafe. Each job has its own changes, which end with it, as in Salt, where a job is a process.
@@ -12,7 +12,7 @@ use parking_lot::RwLock;
 /// Variables that were set, or removed (`None`).
 type Changes = BTreeMap<String, Option<String>>;
 
-/// The changes outside of jobs: of `salt-call`, and of the daemons themselves.
+/// The changes outside jobs: those of `salt-call`, and of the daemons themselves.
 static PROCESS: LazyLock<Environment> = LazyLock::new(Environment::default);
 
 thread_local! {
@@ -25,12 +25,12 @@ thread_local! {
 pub struct Environment(Arc<RwLock<Changes>>);
 
 impl Environment {
-    /// Returns the changes of the job that this thread works for, to hand them to another thread of that job.
+    /// Returns the changes of the job that this thread works for, to pass them to another thread of that job.
     pub fn current() -> Self {
         JOB.with_borrow(Option::clone).unwrap_or_else(|| PROCESS.clone())
     }
 
-    /// Calls with these changes in force on this thread.
+    /// Calls a function with these changes in effect on this thread.
     pub fn run<T>(&self, call: impl FnOnce() -> T) -> T {
         /// Restores the earlier changes on drop, also after a panic.
         struct Before(Option<Environment>);
@@ -68,7 +68,7 @@ pub fn set(name: &str, value: Option<&str>) {
     Environment::current().0.write().insert(name.to_owned(), value.map(str::to_owned));
 }
 
-/// Returns the changes that commands get over the environment of this process: `None` for a removed variable.
+/// Returns the changes that are applied to the environment of commands: `None` for a removed variable.
 pub fn changed() -> BTreeMap<String, Option<String>> {
     Environment::current().0.read().clone()
 }

@@ -1,4 +1,4 @@
-//! Hashes of passwords for `/etc/shadow`, as the C library's `crypt` makes them.
+//! Hashes of passwords for `/etc/shadow`, as computed by the C library's `crypt`.
 
 use base64ct::{Base64ShaCrypt, Encoding};
 use brine_function::CallError;

@@ -36,7 +36,7 @@ pub fn find_program(name: &str) -> Option<PathBuf> {
     processes::find(Path::new(name))
 }
 
-/// Checks that an argument cannot be taken for an option.
+/// Checks that an argument cannot be mistaken for an option.
 pub fn argument(word: &str) -> Result<String, CallError> {
     if word.is_empty() || word.starts_with('-') {
         return Err(CallError::Execution(format!("'{word}' cannot be used: it starts with '-' or is empty")));

@@ -1,10 +1,11 @@
-//! Salt's modules. They are in seven crates, so that a change to one compiles little else: `databases`, `files`
-//! (files and commands), `network`, `packages`, `security` (keys, certificates, access control), `system` (accounts,
-//! services, disks) and `salt` (the minion itself, its data and jobs). Each has a directory for each module: `mod.rs` has
-//! the execution functions, `state.rs` or `state/` the state functions; backends, tests and transcripts are in the same
-//! directory.
+//! Execution and state modules. They are split into seven crates, so that a change to one recompiles little else:
+//! `databases`, `files` (files and commands), `network`, `packages`, `security` (keys, certificates, access control),
+//! `system` (accounts, services, disks) and `salt` (the minion itself, its data and jobs).
 //!
-//! A new module is a directory with a `MODULE`, and its line in the `lib.rs` of its crate.
+//! Each crate has one directory per module: `mod.rs` contains the execution functions, `state.rs` or `state/` the state
+//! functions. Backends, tests and transcripts are in the same directory.
+//!
+//! To add a module, create its directory with a static `MODULE`, and declare it in the `lib.rs` of its crate.
 
 use brine_context::Modules;
 

@@ -18,7 +18,7 @@ use nix::sys::stat::Mode;
 use super::sub_states::SUB_STATES;
 use super::{Settings, conditions, slots};
 
-/// Arguments of the state engine. A function gets them only if it has a parameter of that name.
+/// Arguments of the state engine. A function receives them only if it has a parameter of that name.
 const OWN_ARGS: &[&str] = &[
     "aggregate",
     "check_cmd",
@@ -98,7 +98,7 @@ impl Caller<'_> {
     ///
     /// # Errors
     ///
-    /// Arguments that the function does not have; they end the whole run.
+    /// Unknown arguments, which end the whole run.
     pub fn call(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let mut result = self.attempt(chunk)?;
         // Parallel states are retried on their own threads.
@@ -138,7 +138,7 @@ impl Caller<'_> {
         chunks.map(|chunk| (chunk.state.clone(), chunk.name.clone())).collect()
     }
 
-    /// Makes one attempt.
+    /// Calls the function of a chunk once, and adds the common fields of results.
     fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let clock = Clock::start();
         log_start(chunk);
@@ -182,7 +182,7 @@ impl Caller<'_> {
         }
         let name = full_name(chunk);
         let Some(function) = self.context.minion.states.get(&name) else { return Ok(failure(chunk, String::new())) };
-        // Outside of the state's own failures: invalid arguments must end the run.
+        // Not a failure of the state: invalid arguments end the run.
         let args = arguments(function, chunk)?;
         let done = conditions::skipped(self.context, chunk).and_then(|skipped| {
             let mut result = match skipped {
@@ -200,7 +200,7 @@ impl Caller<'_> {
             let own_check = || function.params().iter().any(|param| param.name == "check_cmd");
             if let Some(commands) = chunk.args.get("check_cmd").filter(|_| !own_check()) {
                 let good = conditions::check_cmd(self.context, commands)?;
-                // As in Salt, a parallel state's own result counts in the end.
+                // As in Salt, `check_cmd` does not override the result of a parallel state.
                 let is_parallel = chunk.args.get("parallel").is_some_and(Value::is_truthy) && !self.settings.mock;
                 if !is_parallel {
                     result.insert("result".into(), good.unwrap_or(false).into());
@@ -217,7 +217,7 @@ impl Caller<'_> {
         Ok(done.unwrap_or_else(|error| excepted(chunk, error)))
     }
 
-    /// Calls a function regardless of its conditions.
+    /// Calls a function again, regardless of its conditions.
     pub fn again(&self, chunk: &Chunk) -> Result<Map, CallError> {
         let Some(function) = self.context.minion.states.get(&full_name(chunk)) else {
             return Ok(failure(chunk, String::new()));
@@ -321,7 +321,7 @@ fn mode(value: &Value) -> Option<u32> {
     u32::from_str_radix(value.to_string().trim_start_matches("0o"), 8).ok()
 }
 
-/// Calls with another umask, on a thread that does not share it with the process.
+/// Calls a function with another umask, on a thread that does not share its umask with the process.
 fn with_umask<T: Send>(umask: u32, call: impl FnOnce() -> Result<T, CallError> + Send) -> Result<T, CallError> {
     let environment = Environment::current();
     std::thread::scope(|scope| {

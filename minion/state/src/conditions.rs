@@ -1,4 +1,4 @@
-//! `onlyif`, `unless` and `creates`: whether a state runs; `check_cmd`: whether it succeeded.
+//! `onlyif`, `unless` and `creates` decide whether a state runs, `check_cmd` whether it succeeded.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use brine_function::{Args, CallError};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value};
 
-/// Arguments of a state that the commands of its conditions get, too.
+/// Arguments of a state that also apply to the commands of its conditions.
 const COMMAND_ARGS: [&str; 9] =
     ["cwd", "root", "runas", "env", "prepend_path", "umask", "timeout", "success_retcodes", "shell"];
 
@@ -34,7 +34,8 @@ enum Entry {
     BadType,
 }
 
-/// Returns why a state is skipped, if its conditions decide so. An error is an exception of the state.
+/// Returns the comment of a state that its conditions skip; `None` if the state runs. An error is an exception of the
+/// state.
 pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>, CallError> {
     let mut said = Vec::new();
     if let Some(condition) = chunk.args.get("onlyif") {
@@ -53,7 +54,7 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
     Ok(Some(comments.join("\n")))
 }
 
-/// The state runs if all entries succeed.
+/// Evaluates `onlyif`: the state runs if all entries succeed.
 fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
     for entry in entries("onlyif", condition)? {
         match outcome(context, chunk, entry, false)? {
@@ -68,7 +69,7 @@ fn onlyif(context: &Context, chunk: &Chunk, condition: &Value) -> Result<Conditi
     Ok(ConditionResult::of(false, "onlyif condition is true"))
 }
 
-/// The state is skipped only if all entries succeed.
+/// Evaluates `unless`: the state is skipped only if all entries succeed.
 fn unless(context: &Context, chunk: &Chunk, condition: &Value) -> Result<ConditionResult, CallError> {
     let mut said = ConditionResult::of(true, "unless condition is true");
     for entry in entries("unless", condition)? {
@@ -94,7 +95,7 @@ fn creates(paths: &Value) -> ConditionResult {
     }
 }
 
-/// Whether all commands of `check_cmd` succeed; `None` if there are none.
+/// Returns whether all commands of `check_cmd` succeed; `None` if there are none.
 pub(super) fn check_cmd(context: &Context, commands: &Value) -> Result<Option<bool>, CallError> {
     let commands = match commands {
         Value::List(commands) => &commands[..],
@@ -146,7 +147,7 @@ fn succeeds(context: &Context, command: &str, mut options: Map) -> Result<bool, 
     Ok(context.call("cmd.retcode", args)? == Value::Int(0))
 }
 
-/// Calls a function: its return decides, or the retcode that it sets.
+/// Calls a function, and returns whether it succeeded: by its return value, or by the retcode that it sets.
 fn function(context: &Context, fun: &str, call: &Map) -> Result<bool, CallError> {
     let positional = call.get("args").and_then(Value::as_list).unwrap_or_default().to_vec();
     let keyword = call.iter().filter(|(key, _)| !matches!(key.as_str(), Some("fun" | "args" | "get_return")));

@@ -71,7 +71,7 @@ impl NoPillar {
         }
     }
 
-    /// Returns the error for a function that only shows something.
+    /// Converts to the error of functions that show states without running them.
     pub fn error(self) -> CallError {
         CallError::Execution(match self {
             NoPillar::NotThere(error) => error,
@@ -84,7 +84,7 @@ impl NoPillar {
     }
 }
 
-/// A prepared state run: its pillar is known, its SLS files can be rendered.
+/// A prepared state run: its pillar is rendered, and its SLS files can be compiled.
 pub struct StateRun {
     /// The context of the run's functions.
     pub context: Context,
@@ -101,7 +101,7 @@ impl StateRun {
     /// A pillar that is missing or has errors.
     pub fn new(context: &Context, options: Options) -> Result<Self, NoPillar> {
         let mut options = options;
-        // The file of `localconfig` does not decide about test mode.
+        // Test mode is not read from the file of `localconfig`.
         options.test.get_or_insert(context.config().test);
         let other = match &options.localconfig {
             Some(path) => masterless::with_file(&context.minion, path),
@@ -119,7 +119,7 @@ impl StateRun {
         Ok(Self::with_pillar(context, options, pillar))
     }
 
-    /// Creates a run with this pillar, and with the options of the master, which is asked for them once.
+    /// Creates a run with this pillar, and with the options of the master, which are requested once.
     pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
         let mut opts = own_opts(context, &options);
         let environments = if options.local_state { None } else { master_options::take(context, &mut opts) };
@@ -157,7 +157,7 @@ impl StateRun {
         top
     }
 
-    /// Returns the SLS files that `master_tops` assigns to this minion. A master that does not answer assigns none.
+    /// Returns the SLS files that `master_tops` assigns to this minion; none if the master does not reply.
     fn master_tops(&self) -> Map {
         let context = &self.context;
         if self.options.local_state || context.config().file_client != "local" && !context.minion.upstream.has_master()
@@ -283,7 +283,7 @@ impl StateRun {
     }
 }
 
-/// Returns the options of the minion with those of the run.
+/// Returns the options of the minion, overridden by those of the run.
 fn own_opts(context: &Context, options: &Options) -> Map {
     let mut opts = template_opts(context.config());
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
@@ -295,8 +295,8 @@ fn own_opts(context: &Context, options: &Options) -> Map {
     opts
 }
 
-/// Returns the pillar of a run: rendered for each job of the master or with an override; a call from the command line
-/// has just rendered its own.
+/// Returns the pillar of a run. It is rendered anew for jobs of the master and for overrides; a call from the command
+/// line reuses the one that it has just rendered.
 fn pillar(context: &Context, options: &Options) -> Result<Arc<Map>, String> {
     let pillarenv = options.pillarenv.as_deref().or(context.config().pillarenv.as_deref());
     if options.localconfig.is_none()

@@ -5,8 +5,8 @@
 //! | `top.rs` | the SLS files assigned to this minion |
 //! | `source.rs` | rendering of SLS files for the compiler in `brine_sls::compile` |
 //! | `highstate.rs` | the options of a run, its pillar, compilation |
-//! | `master_options.rs` | the options that the master decides |
-//! | `queue.rs` | one run at a time |
+//! | `master_options.rs` | the options that the master sets |
+//! | `queue.rs` | mutual exclusion of state runs |
 //! | `pause.rs` | pausing and ending runs between two states |
 //! | `run/` | running steps in order by their requisites, and listeners after them |
 //! | `parallel.rs` | states with `parallel: True` |
@@ -14,7 +14,7 @@
 //! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
 //! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
-//! The module `state` of the crate `brine-modules` has the execution functions.
+//! The module `state` of the crate `brine-modules` contains the execution functions.
 
 #![warn(clippy::self_named_module_files)]
 

@@ -1,9 +1,9 @@
-//! The options of a state run that its master decides: those of `_master_opts`, over the minion's own.
+//! The options of a state run that its master sets: those of `_master_opts`, which override the minion's own.
 
 use brine_context::Context;
 use brine_value::{Map, Value};
 
-/// Options that a run takes from the master; one that the master does not send keeps the minion's value.
+/// Options that a run takes from the master. The minion's value applies if the master does not send an option.
 const OF_THE_MASTER: [&str; 14] = [
     "renderer",
     "failhard",
@@ -23,9 +23,9 @@ const OF_THE_MASTER: [&str; 14] = [
 /// Options that a run takes from the master unless the minion has set them.
 const OF_EITHER: [&str; 2] = ["state_events", "state_aggregate"];
 
-/// Puts the master's options over `opts`, as Salt does for each run of SLS files. A minion that works with its own files
-/// has only its own options, and so has a run whose master does not answer. Returns the environments that the master
-/// has.
+/// Overrides `opts` with the master's options, as Salt does for each run of SLS files. A minion with its own files
+/// (`file_client: local`) keeps its own options, and so does a run whose master does not reply. Returns the
+/// environments of the master, if it sent them.
 pub(crate) fn take(context: &Context, opts: &mut Map) -> Option<Vec<String>> {
     if context.config().file_client == "local" {
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn take(context: &Context, opts: &mut Map) -> Option<Vec<String>> {
     }
 }
 
-/// Puts the master's options over `opts`, and returns the environments that the master has.
+/// Overrides `opts` with the master's options. Returns the environments of the master, if it sent them.
 fn overlay(opts: &mut Map, masters: &Map) -> Option<Vec<String>> {
     for name in OF_THE_MASTER {
         if let Some(value) = masters.get(name) {

@@ -23,9 +23,9 @@ const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__
 /// The parallel states of a run.
 pub(super) struct ParallelStates<'scope, 'a> {
     scope: &'scope Scope<'scope, 'a>,
-    /// By the index of the chunk, oldest first.
+    /// The running states by the index of their chunk, oldest first.
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
-    /// The maximum number; 0 for no limit.
+    /// The maximum number of running states; 0 for no limit.
     most: usize,
 }
 
@@ -46,7 +46,7 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
         self.running.first().map(|(place, _)| *place)
     }
 
-    /// Starts a state; its result gets the caller's current run number.
+    /// Starts a state. Its result contains the caller's current run number.
     pub fn start(&mut self, index: usize, chunk: &'a Chunk, caller: Caller<'a>) {
         let environment = Environment::current();
         let run = move || {
@@ -82,7 +82,7 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
 pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
     let result = caller.call(chunk)?;
     if !result.contains_key("__parallel__") {
-        // It has no retry, or was not called at all.
+        // Not a parallel state, or its function was not called.
         return Ok(result);
     }
     let result = again(caller, chunk, result)?;
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn states_run_in_parallel_up_to_a_limit() {
-        // Each waits for a file of the other: in sequence they would wait forever.
+        // Each state waits for a file of the other: in sequence they would never end.
         let directory = tempfile::tempdir().unwrap();
         let meet = |mine: &str, other: &str| {
             let path = |name: &str| directory.path().join(name).display().to_string();

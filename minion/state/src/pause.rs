@@ -10,7 +10,7 @@ use brine_context::{Context, Minion};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map, msgpack};
 
-/// The entry for all states of a run.
+/// The key of requests that apply to any state.
 const ALL: &str = "__all__";
 /// The interval at which a paused run polls its file.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);

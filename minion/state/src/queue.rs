@@ -14,12 +14,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Queue {
-    /// It is refused.
+    /// The run is refused.
     #[default]
     Refuse,
-    /// It waits.
+    /// The run waits.
     Wait,
-    /// It waits unless this many are waiting already.
+    /// The run waits unless this many are waiting already.
     WaitIfFewer(usize),
 }
 
@@ -35,7 +35,7 @@ impl Queue {
         }
     }
 
-    /// Whether another run may wait behind this many: the running one and the waiting ones.
+    /// Whether another run may wait behind `before` runs: the running one and the waiting ones.
     fn takes(self, before: usize) -> bool {
         match self {
             Queue::Refuse => false,

@@ -5,14 +5,14 @@ use std::collections::HashSet;
 use brine_sls::compile::{Dependency, RequisiteKind};
 use brine_value::{Map, Value};
 
-/// The decision about a step.
+/// The decision whether and how a step runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It runs.
+    /// The step runs.
     Met,
-    /// It runs, and without changes of its own it runs `mod_watch`.
+    /// The step runs; if it makes no changes itself, `mod_watch` runs, too.
     Changed,
-    /// It runs; a watched state has changed, but opts out of `mod_watch`.
+    /// The step runs; a watched state has changed, but opts out of `mod_watch`.
     ChangedUnnoticed,
     /// A required state failed.
     Failed,
@@ -49,7 +49,7 @@ pub(super) fn judge<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Op
         for need in of_kind {
             match result(need) {
                 Some(result) => check(kind, result, &mut seen),
-                // It was not run although it should have been.
+                // The state was not run although it should have been.
                 None => _ = seen.insert(RequisiteOutcome::Failed),
             }
         }

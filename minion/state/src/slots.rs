@@ -119,7 +119,7 @@ fn split_commas(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether an argument has a slot, so that most chunks need not be copied.
+/// Returns whether an argument contains a slot, so that most chunks need not be copied.
 pub(super) fn are_in(args: &Map) -> bool {
     let is_slot = |value: &Value| value.as_str().is_some_and(|text| text.starts_with(MARK));
     args.values().any(|value| {

@@ -26,15 +26,15 @@ pub struct Source {
     allowed: AllowedRenderers,
     auto_order: bool,
     gpg: Arc<Gpg>,
-    /// What the SLS files of the run share in `stateconf`.
+    /// The settings of `stateconf` that the SLS files of the run share.
     settings: Arc<Settings>,
-    /// The templates that the SLS files of the run import.
+    /// The cache of templates that the SLS files of the run import.
     imports: ImportCache,
-    /// The templates that its other templates import.
+    /// The cache of templates that its other templates import.
     template_imports: ImportCache,
     /// The environments, if the master sent them with its options.
     environments: Option<Vec<String>>,
-    /// The files of an environment, listed once.
+    /// The files by environment, each listed once.
     files: Mutex<HashMap<String, Arc<Vec<String>>>>,
 }
 

@@ -1,15 +1,15 @@
-//! The results of states that a state has run itself, among those of the run.
+//! Merges the results of states that another state has run itself into the results of the run.
 
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, map};
 
 use super::call::{Caller, Clock, sls_of};
 
-/// The field of a result with those of the states that the state has run itself.
+/// The field of a result with the results of the states that the state has run itself.
 pub(super) const SUB_STATES: &str = "sub_state_run";
 
 impl Caller<'_> {
-    /// Returns the results of the states that a state has run itself, by their tags, as of states of the run.
+    /// Returns the results of the states that a state has run itself, by tag, in the form of the run's own results.
     pub(super) fn sub_states(&mut self, chunk: &Chunk, parts: &Value) -> Map {
         let mut results = Map::new();
         for part in parts.as_list().unwrap_or_default().iter().filter_map(Value::as_map) {
@@ -23,7 +23,7 @@ impl Caller<'_> {
                 "result" => field("result"),
                 "comment" => field("comment"),
                 "__state_ran__" => true,
-                // As in Salt, the number of the state after it.
+                // As in Salt, the number of the following state.
                 "__run_num__" => self.next_number() + 1,
                 "__sls__" => sls_of(chunk),
                 "__id__" => &chunk.id,

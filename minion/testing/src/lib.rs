@@ -120,9 +120,9 @@ impl FileClient for Files {
 pub struct Alone {
     /// Recorded events, in order.
     pub fired: Mutex<Vec<MasterEvent>>,
-    /// Whether there is no master.
+    /// Whether the minion has no master.
     pub masterless: bool,
-    /// Whether the master's release does not mask pillar values.
+    /// Whether the master is of a Salt version that does not mask pillar values.
     pub shows_pillar: bool,
 }
 
@@ -178,7 +178,7 @@ impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F
 pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
     let config = Arc::new(MinionConfig::default());
-    // Tests change parts of it, which no weak reference must hinder.
+    // Without a weak reference: tests change fields through `Arc::get_mut`.
     Arc::new(Minion {
         id: "test-minion".into(),
         custom: CustomModules::new(&config, PathBuf::new(), Weak::new()),

@@ -51,7 +51,7 @@ impl Scripted {
 }
 
 impl Programs for Scripted {
-    /// A program exists if the transcript has it.
+    /// A program exists if the transcript contains it.
     fn find(&self, name: &str) -> Option<PathBuf> {
         let answers = self.answers.lock();
         answers.iter().any(|(line, _)| line.split(' ').next() == Some(name)).then(|| PathBuf::from(name))

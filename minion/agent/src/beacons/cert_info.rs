@@ -19,7 +19,7 @@ use super::{Beacon, Kind, Options, PollContext, entry};
 const NOTIFY_DAYS: f64 = 45.0;
 /// The maximum size of a file that is read, in bytes.
 const MAX_FILE: u64 = 1 << 20;
-/// The maximum time of `openssl`: it has its input.
+/// The timeout of `openssl`, whose input is already in memory.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The short names of extensions by their long ones.
 const EXTENSIONS: &[(&str, &str)] = &[
@@ -50,7 +50,7 @@ const EXTENSIONS: &[(&str, &str)] = &[
 ];
 
 struct Certificates {
-    /// The files, each with the number of days before its expiry from which on it is reported.
+    /// The files, each with its `notify_days`: a certificate that expires within this many days is reported.
     files: Vec<(String, f64)>,
 }
 
@@ -116,7 +116,7 @@ fn described(poll: &PollContext<'_>, path: &str) -> Result<String, String> {
     }
 }
 
-/// A certificate.
+/// The expiry of a certificate, and the fields of its event.
 struct Certificate {
     not_after: DateTime,
     fields: Map,
@@ -186,7 +186,7 @@ fn extensions(output: &str) -> Value {
     found.into_iter().map(one).collect()
 }
 
-/// Returns the event's mapping of a certificate, if it expires within these days.
+/// Returns the event data of a certificate if it expires within `days`.
 fn expiring(path: &str, certificate: Certificate, days: f64, now: Timestamp) -> Option<Map> {
     let not_after = certificate.not_after.to_zoned(TimeZone::UTC).ok()?.timestamp();
     let left = (not_after - now).total(Unit::Second).ok()?;
@@ -221,7 +221,7 @@ mod tests {
     use super::super::tests::{poll_once, wrong};
     use super::*;
 
-    // As written by OpenSSL 3.0.19.
+    // Output of OpenSSL 3.0.19.
     const OUTPUT: &str = "subject=
     C=DE
     O=Exam, ple

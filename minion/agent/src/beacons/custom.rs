@@ -1,4 +1,4 @@
-//! People's own beacons: Python files in `_beacons`, with the functions `beacon` and, optionally, `validate`.
+//! Custom beacons: Python files in `_beacons`, with the functions `beacon` and, optionally, `validate`.
 
 use std::sync::Arc;
 
@@ -10,29 +10,29 @@ use brine_value::{Map, Value, list, map};
 use super::settings::Settings;
 use super::{Beacon, PollContext};
 
-/// The type of these modules.
+/// The type of these custom modules.
 const KIND: &str = "beacons";
 
-/// A beacon in Python.
+/// A custom beacon.
 struct Custom {
     module: String,
     /// The configuration, as in Salt a list of mappings.
     config: Value,
 }
 
-/// Returns whether there is such a beacon. Starts Python only if a file may have it.
+/// Returns whether a custom beacon of this name exists. Starts Python only if a file may define it.
 pub(super) fn is_there(minion: &Minion, module: &str) -> bool {
     minion.custom.has_other(KIND, &format!("{module}.beacon"))
 }
 
-/// Returns the names of the files with beacons.
+/// Returns the names of the custom beacons' files.
 pub(super) fn names(minion: &Minion) -> Vec<String> {
     let files = minion.custom.files(KIND);
     let stem = |path: &std::path::PathBuf| Some(path.file_stem()?.to_string_lossy().into_owned());
     files.iter().filter_map(stem).collect()
 }
 
-/// Returns why a file has no such beacon, if there is one.
+/// Returns the error that keeps the file of a beacon from being loaded; `None` if there is none.
 pub(super) fn failure(minion: &Minion, module: &str) -> Option<String> {
     minion.custom.failure(KIND, module)
 }
@@ -58,14 +58,14 @@ pub(super) fn start(context: &Context, settings: &Settings, config: &Value) -> R
     Ok(Box::new(beacon))
 }
 
-/// Returns the context of a call outside of a poll.
+/// Creates the context of a call outside a poll.
 pub(super) fn context(minion: &Arc<Minion>) -> Context {
     let job = Job::local(&Jid::new(), "beacons", &Args::default());
     Context::new(Arc::clone(minion), Arc::new(job))
 }
 
 impl Custom {
-    /// Calls a function of the module with the configuration; `None` if it has none of this name.
+    /// Calls a function of the module with the configuration; `None` if the module has no such function.
     fn call(&self, context: &Context, function: &str) -> Option<Result<Value, CallError>> {
         let name = format!("{}.{function}", self.module);
         context.minion.custom.call_of(context, KIND, &name, Args::positional([self.config.clone()]))

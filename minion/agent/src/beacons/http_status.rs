@@ -10,7 +10,7 @@ use fancy_regex::Regex;
 use super::settings::{Settings, number, text};
 use super::{Beacon, Kind, Options, PollContext, entry};
 
-/// The maximum time of a request: other beacons are not polled meanwhile.
+/// The maximum timeout of a request: other beacons are not polled meanwhile.
 const MAX_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of sites: all are requested at the same time.
 const MAX_SITES: usize = 64;
@@ -28,7 +28,7 @@ struct Site {
     content: Vec<Check>,
 }
 
-/// A comparison of the response, or the part of it at a path, with a value.
+/// A comparison of the status or content of a response, or of the content's value at a path, with an expected value.
 #[derive(Debug, PartialEq)]
 struct Check {
     path: String,
@@ -123,7 +123,8 @@ fn check(options: &Value) -> Result<Check, String> {
 }
 
 impl Comparison {
-    /// Compares the expected with the received value: numbers, or strings. Other values have no order.
+    /// Returns whether the comparison holds. Numbers are ordered with numbers and strings with strings; other values
+    /// have no order.
     fn holds(self, expected: &Value, received: &Value) -> bool {
         use std::cmp::Ordering::{Greater, Less};
         let as_number = |value: &Value| match value {

@@ -39,7 +39,7 @@ const MAX_EVENTS: usize = 10_000;
 struct Files {
     coalesce: bool,
     files: Vec<File>,
-    /// Opened by the first poll, and again after an error.
+    /// The inotify instance, opened by the first poll and reopened after an error.
     notify: Option<Inotify>,
     watches: HashMap<WatchDescriptor, Watched>,
 }
@@ -151,7 +151,7 @@ impl File {
         })
     }
 
-    /// Returns the flags of the watch: new subdirectories are always watched for with `auto_add`.
+    /// Returns the flags of the watch. With `auto_add` they include creations and moves, to detect new subdirectories.
     fn flags(&self) -> Flags {
         if self.auto_add { self.mask | Flags::IN_CREATE | Flags::IN_MOVED_TO } else { self.mask }
     }

@@ -1,7 +1,7 @@
 //! `journald`: entries of the systemd journal.
 //!
-//! `journalctl --follow` runs while the beacon does. A thread hands its lines over in a bounded queue: while it is full,
-//! journalctl waits, and reads the journal on from where it was.
+//! `journalctl --follow` runs as long as the beacon. A thread passes its lines to the poll through a bounded queue.
+//! While the queue is full, journalctl blocks; afterwards it continues where it stopped.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -17,7 +17,7 @@ use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of entries that one poll reads; the next one continues.
 const AT_ONCE: usize = 10_000;
-/// The number of lines that wait for a poll.
+/// The capacity of the queue of lines that wait for a poll.
 const WAITING: usize = 1_000;
 /// The longest line, in bytes; the fields of longer ones are not read.
 const MAX_LINE: u64 = 1 << 20;
@@ -54,7 +54,7 @@ struct Journal {
     command: Vec<String>,
     /// The services with the fields that select their entries.
     services: Vec<(String, Map)>,
-    /// Started by the first poll, and again when it has ended.
+    /// The running journalctl, started by the first poll and restarted when it has ended.
     follower: Option<Follower>,
     /// The cursor of the last entry.
     cursor: Option<String>,
@@ -141,7 +141,7 @@ impl Journal {
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) if has_read => return Ok(report),
                 Err(TryRecvError::Disconnected) => {
-                    // The entry of the cursor may be the reason.
+                    // The cursor may be the cause: its entry may be gone.
                     self.cursor = None;
                     return Err("journalctl has ended; restarting it at the next poll".into());
                 }
@@ -165,7 +165,7 @@ impl Journal {
     }
 }
 
-/// Reads lines until the program ends or the beacon is dropped.
+/// Queues the lines of journalctl until it ends or the beacon is dropped.
 fn hand_over(output: ChildStdout, queue: &SyncSender<Vec<u8>>) {
     let mut output = BufReader::new(output);
     loop {
@@ -215,7 +215,7 @@ mod tests {
     use super::super::tests::wrong;
     use super::*;
 
-    // As written by journalctl 252.
+    // Output of journalctl 252.
     const ENTRIES: &str = r#"{"CODE_LINE":"12","_MACHINE_ID":"fedcba9876543210fedcba9876543210","__MONOTONIC_TIMESTAMP":"123456","__REALTIME_TIMESTAMP":"1764049790123456","_PID":"812","SYSLOG_IDENTIFIER":"sshd","_BOOT_ID":"0123456789abcdef0123456789abcdef","_COMM":"sshd","_UID":"0","__CURSOR":"s=d4dc;i=1","PRIORITY":"6","MESSAGE":"Accepted publickey for ada"}
 {"TAGS":["a","b"],"PRIORITY":"4","__REALTIME_TIMESTAMP":"1764049791123456","MESSAGE":"two","SYSLOG_IDENTIFIER":"cron","__CURSOR":"s=d4dc;i=2"}
 "#;
@@ -243,7 +243,7 @@ mod tests {
         }
     }
 
-    /// Polls until there are so many events.
+    /// Polls until there are `count` events.
     fn polled(journal: &mut Journal, count: usize) -> Vec<String> {
         let (mut events, end) = (Vec::new(), Instant::now() + Duration::from_secs(20));
         while events.len() < count && Instant::now() < end {

@@ -8,7 +8,7 @@ use super::{Beacon, Kind, Options, PollContext, entry};
 const NAMES: [&str; 3] = ["1m", "5m", "15m"];
 
 struct Load {
-    /// The configured ranges.
+    /// The accepted ranges of the averages over 1, 5 and 15 minutes.
     ranges: [Option<(f64, f64)>; 3],
     on_change: bool,
     at_start: bool,

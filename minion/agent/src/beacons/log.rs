@@ -15,7 +15,7 @@ const AT_ONCE: u64 = 4 << 20;
 
 struct Log {
     file: PathBuf,
-    /// Tags, each with the expression that its lines begin with.
+    /// The tags, each with the regular expression that its lines must match at their start.
     tags: Vec<(String, Regex)>,
     /// Events about invalid expressions, for the first poll.
     errors: Vec<Map>,

@@ -133,11 +133,11 @@ pub(crate) fn available() -> impl Iterator<Item = &'static str> {
     KINDS.iter().filter(|kind| (kind.is_available)()).map(|kind| kind.name)
 }
 
-/// Creates a beacon from its configuration. `own` calls people's own beacons.
+/// Creates a beacon from its configuration. Custom beacons are only found with `own`, the context of their calls.
 fn start(name: &str, config: &Value, own: Option<&Context>) -> Result<(Settings, Box<dyn Beacon>), String> {
     let settings = Settings::read(name, config)?;
     let module = settings.module.as_str();
-    // As in Salt, people's own ones take precedence.
+    // As in Salt, custom beacons take precedence.
     if let Some(context) = own {
         if custom::is_there(&context.minion, module) {
             let beacon = custom::start(context, &settings, config)?;
@@ -169,7 +169,7 @@ pub(crate) fn unknown_options(name: &str, config: &Value) -> Vec<String> {
     unknown.map(|name| format!("unknown option '{name}': expected one of {}", all())).collect()
 }
 
-/// Validates the configuration of a beacon, before the minion starts: of the built-in ones.
+/// Validates the configuration of a built-in beacon, before the minion starts.
 pub(crate) fn check(name: &str, config: &Value) -> Result<(), String> {
     start(name, config, None).map(|_| ())
 }
@@ -179,7 +179,7 @@ pub(crate) fn check_on(minion: &Arc<Minion>, name: &str, config: &Value) -> Resu
     start(name, config, Some(&custom::context(minion))).map(|_| ())
 }
 
-/// Returns whether a configured beacon is one of people's own.
+/// Returns whether a configured beacon is a custom one.
 fn is_own(minion: &Minion, name: &str, config: &Value) -> bool {
     custom::is_there(minion, &module(name, config))
 }
@@ -197,7 +197,7 @@ fn read(path: &str) -> Result<String, String> {
 /// A configured beacon.
 struct Started {
     config: Value,
-    /// Whether it is one of people's own, which appear and disappear by `saltutil.sync_beacons`.
+    /// Whether it is a custom beacon: these appear and disappear with `saltutil.sync_beacons`.
     is_own: bool,
     /// `None` if the configuration is invalid, which was logged when it was read.
     beacon: Option<(Settings, Box<dyn Beacon>)>,
@@ -361,7 +361,7 @@ pub(crate) mod tests {
         Poller::new(&minion)
     }
 
-    /// Returns the tags of the events after so many seconds.
+    /// Returns the tags of the events that are due this many seconds after the start.
     fn tags(poller: &mut Poller, seconds: f64) -> Vec<String> {
         let events = poller.poll(Duration::from_secs_f64(seconds), Duration::from_millis(500), &brine_clock::now());
         let mut tags: Vec<String> = events.iter().map(|event| event.get("tag").unwrap().to_string()).collect();

@@ -19,7 +19,7 @@ struct Ps(Vec<(String, Reported)>);
 enum Reported {
     Running,
     Stopped,
-    /// For any other value of the option: False is reported if it does not run.
+    /// For any other value of the option: `False` is reported if the process does not run.
     Missing,
 }
 

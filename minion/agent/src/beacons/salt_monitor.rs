@@ -11,7 +11,7 @@ const MAX_FUNCTIONS: usize = 1_000;
 
 struct Functions {
     calls: Vec<Call>,
-    /// Whether results that are false or empty are reported, too: those of a single function without arguments.
+    /// Whether false and empty results are reported, too: only if the beacon has a single function without arguments.
     reports_all: bool,
 }
 

@@ -14,11 +14,11 @@ struct Service {
     name: String,
     on_change: bool,
     at_start: bool,
-    /// The number of seconds that a change must last.
+    /// The number of seconds that a change must last before it is reported.
     delay: i64,
-    /// The only state that is reported.
+    /// The state to which reports are limited (`is_running_state`).
     only: Option<bool>,
-    /// The PID file that remains after a crash.
+    /// The path of a PID file that remains after a crash (`uncleanshutdown`).
     pid_file: Option<String>,
     last: Option<bool>,
     /// The time of a change that is not reported yet.

@@ -24,9 +24,9 @@ pub(crate) struct Settings {
     pub interval: Option<Duration>,
     /// Whether it is polled.
     pub enabled: bool,
-    /// `disable_during_state_run`.
+    /// Whether it is not polled during a state run (`disable_during_state_run`).
     pub rests_during_states: bool,
-    /// `run_once`.
+    /// Whether it is disabled after its first successful poll (`run_once`).
     pub once: bool,
     /// Its own options, in the order of the configuration.
     pub own: Vec<(String, Value)>,
@@ -68,7 +68,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns one of its own options; the last of several with the same name.
+    /// Returns the value of one of its own options; of several with the same name, the last.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.own.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }

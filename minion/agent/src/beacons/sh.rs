@@ -1,4 +1,4 @@
-//! `sh`: the commands that people run in login shells, by strace.
+//! `sh`: the commands that users run in login shells, traced with strace.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -95,7 +95,7 @@ fn trace(pid: u32, user: String) -> Result<Traced, String> {
     let (tell, lines) = mpsc::sync_channel(WAITING);
     if let Some(output) = strace.stderr.take() {
         std::thread::spawn(move || {
-            // Ends with strace. Lines that exceed the queue are dropped; otherwise the shell would block.
+            // The thread ends with strace. Lines that exceed the queue are dropped; otherwise the shell would block.
             for line in BufReader::new(output).lines().map_while(Result::ok) {
                 _ = tell.try_send(line);
             }

@@ -18,7 +18,7 @@ const MASKS: &[(&str, &str)] =
 struct Directories {
     /// The directories, each with the selected changes.
     wanted: Vec<(PathBuf, Vec<&'static str>)>,
-    /// Opened by the first poll, and again after an error.
+    /// The inotify instance, opened by the first poll and reopened after an error.
     notify: Option<Inotify>,
     /// The indexes of the watched directories in `wanted`.
     watches: HashMap<WatchDescriptor, usize>,

@@ -26,14 +26,14 @@ const LOGOUT: i16 = 8;
 
 struct Logins {
     file: PathBuf,
-    /// Whether events have an `action`: not those of failed logins.
+    /// Whether events have the field `action`; those of failed logins do not.
     has_actions: bool,
     users: Vec<LoginRule>,
     groups: Vec<LoginRule>,
     defaults: Option<TimeRange>,
     /// The offset after the last record read; `None` before the first poll, which starts at the end of the file.
     offset: Option<u64>,
-    /// The users by terminal: logout records have none.
+    /// The users by terminal: logout records contain no user name.
     on_line: HashMap<String, String>,
 }
 
@@ -49,7 +49,7 @@ struct TimeRange {
     end: String,
 }
 
-/// The options of the beacons of logins.
+/// The options of the login beacons `wtmp` and `btmp`.
 pub(super) const LOGIN_OPTIONS: &[Entry] = &[
     entry(
         "users",

@@ -13,7 +13,7 @@ use brine_zmtp::TransportError;
 /// The error of a session with the master.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// The master does not answer.
+    /// The master does not reply.
     #[error(transparent)]
     Transport(#[from] TransportError),
     /// A message cannot be decrypted or verified.
@@ -91,7 +91,7 @@ pub enum ChannelError {
     /// The master refuses a request.
     #[error("the master refuses the request")]
     Refused,
-    /// A publish is not signed.
+    /// A publish that must be signed has no signature.
     #[error("a publish is not signed with the master's key")]
     UnsignedPublish,
     /// A publish is replayed.

@@ -74,7 +74,7 @@ pub struct Channel {
     id: MinionId,
     config: Arc<MinionConfig>,
     private_key: Arc<PrivateKey>,
-    /// Another one after a change of the master.
+    /// The request client of the current master, replaced when the master changes.
     client: RwLock<RequestClient>,
     crypto: Executor,
     keys: RwLock<Option<Arc<Keys>>>,
@@ -99,7 +99,7 @@ impl Channel {
     /// Creates a channel to the master at this host, as [`Channel::to`].
     ///
     /// # Errors
-    /// Those of [`Channel::to`].
+    /// The errors of [`Channel::to`].
     pub fn new(id: MinionId, config: Arc<MinionConfig>, host: &str, crypto: Executor) -> Result<Self, ChannelError> {
         let master = Address { host: host.to_owned(), port: config.master_port };
         Self::to(id, config, &master, crypto)
@@ -236,7 +236,7 @@ impl Channel {
         for _ in 0..DEFERRALS {
             let Err(ChannelError::Deferred(after)) = done else { break };
             tracing::debug!(?after, "the master defers the authentication");
-            // Minions that got the same time come one after the other.
+            // Jitter: minions that were deferred by the same time must not retry at the same moment.
             tokio::time::sleep(after.mul_f64(rand::random_range(1.0..1.2))).await;
             done = self.exchange_keys().await;
         }
@@ -293,7 +293,7 @@ impl Channel {
         answer: &[u8],
     ) -> Result<Keys, ChannelError> {
         let Value::Map(answer) = msgpack::unpack(answer).map_err(WireError::from)? else {
-            // Such as "bad load".
+            // The reply is an error such as "bad load".
             return Err(ChannelError::Refused);
         };
         if let Some(after) = deferred(&answer) {
@@ -427,7 +427,7 @@ impl Channel {
         Ok(pem.map(|pem| PublicKey::from_pem(&pem)).transpose()?)
     }
 
-    /// Stores the master's key: in place of the known one if that is replaced, else as the first one.
+    /// Stores the master's key: replaces the known key if `is_replaced`, else stores the first one.
     fn keep_master_key(&self, master: PublicKey, is_replaced: bool) -> Result<(), ChannelError> {
         let path = self.config.pki_dir.join(self.master_key_file);
         let pem = master.to_pem();

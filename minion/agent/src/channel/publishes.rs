@@ -70,7 +70,7 @@ impl Channel {
                 let algorithm = envelope.get("sig_algo").and_then(Value::as_str).unwrap_or_default().parse()?;
                 keys.master.verify(load, sig, algorithm)?;
             }
-            // Every minion has the key of the publish stream.
+            // Every minion holds the key of the publish stream: only a signature proves that the master is the sender.
             None if keys.publish.cipher() == Cipher::Aes256Gcm || self.config.sign_pub_messages => {
                 return Err(ChannelError::UnsignedPublish);
             }

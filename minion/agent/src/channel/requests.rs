@@ -21,8 +21,8 @@ use super::{Channel, ChannelError, Keys};
 const ONCE: &[&str] = &["minion_pub", "minion_publish", "minion_runner"];
 
 impl Channel {
-    /// Sends a command to the master and returns its reply. The session is renewed once if the master does not know it
-    /// any more.
+    /// Sends a command to the master and returns its reply. The session is renewed once if the master no longer
+    /// recognises it.
     pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
         match self.request_in_session(&load).await {
             Err(ChannelError::Transport(error @ TransportError::Unanswered { .. })) if may_be_repeated(&load) => {
@@ -75,7 +75,7 @@ impl Channel {
                 let this = Arc::clone(self);
                 return self.crypto.run(move |_| this.open_private(&private, &nonce, &keys)).await?;
             }
-            // Such as "bad load".
+            // The reply is an error such as "bad load".
             _ => return Err(ChannelError::Refused),
         };
         let plain = keys.session.open(&sealed, Some(&nonce), &purpose::reply(&self.id))?;

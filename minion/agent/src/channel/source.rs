@@ -1,11 +1,12 @@
-//! The address and port of this host from which a minion connects to its masters. Its family is that of the masters'
-//! addresses, too.
+//! The address and port of this host from which a minion connects to its masters. Masters' names are resolved to
+//! addresses of the same family.
 
 use std::net::{IpAddr, SocketAddr};
 
 use brine_config::MinionConfig;
 
-/// Returns the source of connections with this port; `None` for the system's choice. What cannot be used is logged.
+/// Returns the source of connections with this port; `None` for the system's choice. An address or interface that
+/// cannot be used is logged.
 pub(super) fn of(config: &MinionConfig, port: u16) -> Option<SocketAddr> {
     let text = |option: &Option<String>| option.clone().filter(|text| !text.is_empty());
     let address = match (text(&config.source_address), text(&config.source_interface_name)) {

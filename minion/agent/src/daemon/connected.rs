@@ -45,7 +45,7 @@ const ENVELOPE: usize = 64 << 10;
 
 /// A minion with a session with a master.
 pub struct Connected {
-    /// The minion as functions see it.
+    /// The state that all jobs share.
     pub minion: Arc<Minion>,
     pub(super) channel: Arc<Channel>,
     pub(super) id: MinionId,
@@ -56,11 +56,11 @@ pub struct Connected {
     pub pool: Arc<JobPool>,
     /// The received jobs: a job that is received again does not run again, not even from another master.
     pub(super) seen: Arc<Mutex<SeenJobs>>,
-    /// What the minion has received from this master, and from others if it uses one at a time.
+    /// The jobs received from this master, and from others if the minion uses one master at a time.
     pub(super) received: Mutex<Received>,
     /// Whether any master has received the start event.
     pub(super) started: Arc<watch::Sender<bool>>,
-    /// Whether the minion has this master only: an error that waiting does not mend ends it then.
+    /// Whether this is the minion's only master. Then an error that waiting cannot resolve ends the minion.
     pub(super) is_only: bool,
     /// The queues for the other masters that the minion is connected to.
     others: Others,
@@ -84,7 +84,7 @@ impl Connected {
         pool.executors().disk.run(move |_| Self::new(config, None, own, None)).await?
     }
 
-    /// Creates the minion of a daemon, for each master that it is connected to at once.
+    /// Creates the minion of a daemon: one instance for each master that it is connected to at once.
     ///
     /// # Errors
     /// Keys or directories that cannot be used, and a configuration without a master.
@@ -109,7 +109,7 @@ impl Connected {
             let all: Vec<Arc<Self>> = all.into_iter().map(Arc::new).collect();
             for (number, one) in all.iter().enumerate() {
                 let others = all.iter().enumerate().filter(|(other, _)| *other != number);
-                // Set once, here.
+                // Set only once, here.
                 _ = one.others.set(others.map(|(_, other)| Arc::clone(&other.events)).collect());
             }
             report_interrupted(&all);
@@ -225,7 +225,7 @@ impl Connected {
                 Err(error) if !wait => return Err(error.into()),
                 Err(error @ (ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_))) => {
                     tracing::warn!("{error}; retrying in {pause:?}");
-                    // Minions whose keys were deleted together do not come back together.
+                    // Jitter: minions whose keys were deleted together must not retry at the same moment.
                     tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))).await;
                     pause = if pause < step { (pause * 2).min(step) } else { (pause + step).min(most) };
                 }
@@ -261,7 +261,7 @@ impl Connected {
         Ok(())
     }
 
-    /// Renders the pillar of this host. One with errors leaves the minion without pillar, as in Salt.
+    /// Renders the pillar of this host. As in Salt, a pillar with errors leaves the minion without pillar.
     async fn render_pillar(&self) -> Result<(), MinionError> {
         let minion = Arc::clone(&self.minion);
         let rendered = self.pool.executors().render.run(move |_| {

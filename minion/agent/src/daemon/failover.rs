@@ -1,4 +1,4 @@
-//! Several masters: the change from one to the next, and what makes the minion change.
+//! Failover between several masters: the change to the next master, and its causes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Connected, MinionError};
 use crate::channel::Channel;
 use crate::masters::{Address, Masters, Next};
 
-/// The interval between tries to return to the first master, unless the configuration says another.
+/// The interval between attempts to return to the first master, unless `master_failback_interval` sets another.
 const FAILBACK: Duration = Duration::from_secs(30);
 
 /// Returns the masters of a minion.
@@ -21,8 +21,8 @@ pub(super) fn masters(connected: &Connected) -> Result<Masters, MinionError> {
 }
 
 impl Connected {
-    /// Begins the session with one of the masters: the current one, or else the next that accepts the minion. It ends only
-    /// with a session, or with an error that waiting does not mend if there is only one master.
+    /// Begins the session with one of the masters: the current one, or else the next that accepts the minion. Returns
+    /// only with a session or, if there is only one master, with an error that waiting cannot resolve.
     pub(super) async fn join_any(&self, masters: &mut Masters) -> Result<(), MinionError> {
         if self.is_only {
             return self.join(true).await;
@@ -51,7 +51,8 @@ impl Connected {
         }
     }
 
-    /// Waits for the next try: by `retry_dns` if that is set and the name of no master resolves.
+    /// Pauses before the next attempt: `retry_dns` seconds if that is set and the name of no master resolves, else the
+    /// backoff.
     pub(super) async fn pause(&self, backoff: &mut Backoff, is_unresolved: bool) {
         match self.minion.config.retry_dns {
             seconds @ 1.. if is_unresolved => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -59,7 +60,7 @@ impl Connected {
         }
     }
 
-    /// Gives up the current master of several, and returns what follows.
+    /// Leaves the current master if there are several, and returns the next step.
     pub(super) async fn leave(&self, masters: &mut Masters) -> Next {
         if !masters.are_several() {
             return Next::Pause;
@@ -75,7 +76,8 @@ impl Connected {
         self.minion.grains.set_one("master", master.host.as_str());
     }
 
-    /// Checks at an interval that the master answers. Returns when it does not; never without an interval.
+    /// Polls the master at `master_alive_interval`. Returns when the master does not reply; never returns without an
+    /// interval.
     pub(super) async fn silence(&self) -> MinionError {
         let seconds = self.minion.config.master_alive_interval;
         if seconds == 0 || self.is_only {
@@ -93,7 +95,8 @@ impl Connected {
         }
     }
 
-    /// Tries at an interval whether the first master accepts the minion again (`master_failback`). Returns when it does.
+    /// Polls at an interval whether the first master accepts the minion again (`master_failback`). Returns when it
+    /// does.
     pub(super) async fn preferred_is_back(&self, masters: &Masters) {
         let config = &self.minion.config;
         let Some(first) = masters.preferred().filter(|_| config.master_failback) else {
@@ -110,7 +113,7 @@ impl Connected {
         }
     }
 
-    /// Authenticates with a master beside the session: one that only takes connections is not back.
+    /// Authenticates with a master beside the current session: a master that only accepts connections is not back.
     async fn probe(&self, master: &Address) -> Result<(), MinionError> {
         let (id, config) = (self.id.clone(), Arc::clone(&self.minion.config));
         let (master, executors) = (master.clone(), self.pool.executors());

@@ -1,4 +1,5 @@
-//! Takes jobs from the master: matches their target, deduplicates them, runs them on the pool and returns the results.
+//! Receives jobs from the master: matches their targets, deduplicates them, runs them on the pool and returns the
+//! results.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::{jobs, metrics};
 pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
     // The parts of a batch have different minions and one id: only the part for this minion is recorded.
     let (minion, jid) = (Arc::clone(&connected.minion), publication.jid.to_string());
-    // A matcher of people's own blocks.
+    // A custom matcher blocks.
     let matched =
         connected.pool.executors().render.run(move |_| is_meant(&minion, &publication).then_some(publication));
     let publication = match matched.await {
@@ -47,7 +48,7 @@ pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publicatio
     start_job(connected, &publication.jid, &fun, publication.arg, publication.load, ret);
 }
 
-/// Whether a job is received for the first time. It is recorded, also across restarts.
+/// Records a job on disk, and returns whether it is received for the first time.
 async fn is_new(connected: &Arc<Connected>, jid: &Jid) -> bool {
     let (this, jid) = (Arc::clone(connected), jid.to_string());
     let disk = &connected.pool.executors().disk;
@@ -114,10 +115,10 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
         let mut load = jobs::run(&this.minion, &running);
         let ticket = this.keep_return(&mut load);
         drop(proc_file);
-        // The master gets it while returners are running. The receiver is dropped when the minion ends.
+        // The return is sent while returners are running. The receiver is dropped when the minion ends.
         _ = sender.send((ticket, load.clone()));
         jobs::keep_return(&this.minion, &load);
-        // Only for the returners, as in Salt: they may contain passwords.
+        // As in Salt, only the returners receive these options: they may contain passwords.
         let options = ["ret_config", "ret_kwargs"].into_iter();
         load.extend(options.filter_map(|name| Some((name.into(), running.load.get(name)?.clone()))));
         this.spool.store(&this.minion, &ret, load);
@@ -129,7 +130,7 @@ pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: V
             Err(error) => return this.return_failure(&job, &error).await,
         };
         let Ok((ticket, load)) = ran.await else {
-            // It ended without a return: it panicked, or was refused during the shutdown.
+            // The job ended without a return: it panicked, or was refused during the shutdown.
             if let Err(error) = running.result().await {
                 this.return_failure(&job, &error).await;
             }
@@ -158,7 +159,7 @@ impl Connected {
 }
 
 /// Queues a return for each job that a killed minion has left behind, for the master that has published it, and removes
-/// its file. Blocks.
+/// the job's proc file. Blocks.
 pub(super) fn report_interrupted(all: &[Arc<Connected>]) {
     let Some(first) = all.first() else { return };
     for found in left_behind(&first.minion) {

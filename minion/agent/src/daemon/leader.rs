@@ -1,4 +1,4 @@
-//! Which of the minions for several masters runs the schedule, beacons and the reactor.
+//! Selects the minion that runs the schedule, beacons and the reactor, among the minions for several masters.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +62,7 @@ mod tests {
             // Another connection does not take the lead from one that is served.
             ([true, true, true], 2),
             ([false, true, false], 1),
-            // Without any connection the last one keeps it.
+            // Without any connection, the last leader stays.
             ([false, false, false], 1),
         ] {
             for (sender, is_served) in served.iter().zip(are_served) {

@@ -8,8 +8,8 @@ use brine_value::Value;
 
 use super::MinionError;
 
-/// Returns the configuration with the masters that the function has returned, if they are given by one. As in Salt it is
-/// called once, before the first connection.
+/// Returns the configuration with the masters that the function has returned; unchanged unless `master_type` is `func`.
+/// As in Salt the function is called once, before the first connection.
 ///
 /// # Errors
 /// A function that does not exist, fails, or returns neither an address nor a list of them.
@@ -34,7 +34,7 @@ pub async fn resolved(mut config: MinionConfig) -> Result<MinionConfig, MinionEr
     })?;
     tracing::info!(function = name, ?masters, "the masters are known");
     config.set_masters(masters);
-    // With one address, or connected to all at once, as in Salt.
+    // As in Salt: one address, or a list of masters that are all connected at once.
     "str".clone_into(&mut config.master_type);
     Ok(config)
 }

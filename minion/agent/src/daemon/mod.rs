@@ -1,8 +1,9 @@
 //! The daemon's main loop: connects to the master, authenticates, subscribes, runs jobs and returns results; reconnects
 //! when the connection breaks.
 //!
-//! `connected` is the session with its queues, `intake` takes jobs, `catch_up` fetches missed ones (`received` is where
-//! from), `failover` changes between several masters. A minion that is connected to several masters at once has a [`Connected`] for each of them.
+//! `connected` is the session with its queues, `intake` receives jobs, `catch_up` fetches missed ones (`received`
+//! records where to start), `failover` changes between several masters. A minion that is connected to several masters
+//! at once has a [`Connected`] for each of them.
 
 mod catch_up;
 mod connected;
@@ -41,9 +42,9 @@ use crate::{beacons, jobs, metrics, schedule};
 
 /// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
-/// The time that ended jobs have to end and to return.
+/// The timeout of cancelled jobs at the shutdown, until they have ended and returned.
 const JOBS_END: Duration = Duration::from_secs(2);
-/// The time that the minion's own tasks have to end.
+/// The timeout of the minion's own tasks at the shutdown.
 const TASKS_END: Duration = Duration::from_secs(1);
 
 /// The error that ends a minion.
@@ -137,7 +138,7 @@ fn prepare(config: &MinionConfig) -> Result<SeenJobs, MinionError> {
     Ok(SeenJobs::open(&config.cachedir.join(SEEN_JOBS), config.minion_jid_queue_hwm))
 }
 
-/// Starts the tasks of the minion itself.
+/// Starts the tasks that a minion has once, however many masters it has: schedule, beacons, returners and engines.
 fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connected>, bus: &Bus) {
     let (pool, spool) = (Arc::clone(&first.pool), Arc::clone(&first.spool));
     let host = Arc::new(schedule::MinionSchedule { leader: leader.clone(), pool, spool, bus: bus.clone() });
@@ -174,7 +175,7 @@ fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connecte
     });
 }
 
-/// Starts the tasks that run beside the connection to a master.
+/// Starts the tasks that run beside each connection to a master.
 fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     for (name, kind) in [("refreshes", Kind::Refresh), ("events for the master", Kind::ForMaster)] {
         let (connected, bus) = (Arc::clone(connected), bus.clone());
@@ -200,7 +201,7 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
     }
 }
 
-/// Ends jobs and then tasks, within a few seconds.
+/// Cancels jobs, then stops tasks. Each has a few seconds to end.
 async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
     shutdown.cancel();
     for job in first.minion.jobs.lock().values() {
@@ -218,7 +219,7 @@ async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shut
     first.pool.executors().stop();
 }
 
-/// Why a minion stops listening to a master that serves it.
+/// The reason to stop reading the publish stream of a master that still serves the minion.
 enum End {
     /// The minion ends.
     Shutdown,
@@ -226,14 +227,15 @@ enum End {
     FailBack,
 }
 
-/// What a connection has done since the start of the minion.
+/// The progress of a connection since the start of the minion.
 #[derive(Default)]
 struct Progress {
     /// The master that has received the start event.
     started_at: Option<Address>,
 }
 
-/// Keeps a connection to one of the masters of `connected`: ends with the minion, or with an error if there is only one.
+/// Maintains a connection to one of the masters of `connected`. Returns at the shutdown or, if there is only one
+/// master, with an error.
 async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
     if connected.minion.config.is_alone() {
         return live_alone(connected, shutdown).await;
@@ -294,7 +296,8 @@ async fn listen(
     let Some(mut publishes) = unless(silence.as_mut(), began).await? else { return Ok(End::Shutdown) };
     backoff.reset();
     let was_started = progress.started_at.is_some();
-    // Not given up in the middle of a job: its request has a timeout of its own.
+    // Not cancelled when the master falls silent, which could interrupt the start of a job: the request has its own
+    // timeout.
     catch_up::run(connected, masters.current()).await;
     if progress.started_at.as_ref() != Some(masters.current()) {
         unless(silence.as_mut(), publish_start(connected)).await?;
@@ -331,7 +334,7 @@ async fn listen(
     }
 }
 
-/// Gives up work with a master that does not answer.
+/// Runs `work`, and cancels it with the error of `silence` if the master does not reply.
 async fn unless<T>(
     silence: impl Future<Output = MinionError>,
     work: impl Future<Output = Result<T, MinionError>>,

@@ -1,7 +1,8 @@
-//! What the minion has received from each of its masters: where its request for missed jobs begins.
+//! The jobs received from each master: the starting points of requests for missed jobs.
 //!
-//! Job ids are times of the master that has published them, so the last job of one master says little about those of
-//! another: beside it the minion names the time that it had no session.
+//! A job id is a timestamp of the master that has published the job, so the last job of one master is no reliable
+//! starting point at another. A request to another master therefore also contains a period (`away`) in which jobs may
+//! have been missed.
 
 use std::time::{Duration, Instant};
 
@@ -32,19 +33,19 @@ struct Position {
     last: Option<String>,
 }
 
-/// What the configuration says about requests for missed jobs.
+/// The options for requests of missed jobs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
     /// The age up to which jobs are fetched (`publish_catch_up`).
     pub window: Duration,
-    /// The time after which the loss of a master is noticed at the latest (`master_alive_interval`).
+    /// The longest time until the loss of a master is detected (`master_alive_interval`).
     pub notice: Duration,
     /// Whether the minion has several masters.
     pub are_several: bool,
 }
 
 impl Received {
-    /// Begins a run after the last job of an earlier one.
+    /// Creates the record of a new run; `earlier` is the last job of the previous one.
     pub fn after(earlier: Option<String>) -> Self {
         Received { earlier, ..Received::default() }
     }
@@ -73,12 +74,12 @@ impl Received {
     }
 
     /// Returns the request for the jobs that the minion may have missed at this master; `None` for a minion that starts
-    /// and has never had a job: it has missed none.
+    /// and has never received a job.
     pub fn request(&self, master: &Address, terms: Terms, now: Instant) -> Option<Map> {
         let since = |then: Instant| now.saturating_duration_since(then);
         let known = self.masters.iter().find(|position| position.master == *master);
         let (last, away) = match (known, self.left) {
-            // It knows the order of its own jobs.
+            // The master knows the order of its own jobs.
             (Some(Position { last: Some(last), .. }), _) => (Some(last), None),
             (Some(position), _) => (None, Some(since(position.joined))),
             // The minion comes from another master. In an earlier run it may have used this one.
@@ -104,8 +105,8 @@ mod tests {
         Address { host: name.to_owned(), port: 4506 }
     }
 
-    /// Plays a story, one second a step: `A` joins the master A, `a` is a job of it, `-` is the end of the session, `.` a
-    /// second without events. Returns the request to a master thereafter, as last job and seconds.
+    /// Simulates a sequence of events, one a second: `A` joins the master A, `a` is a job of it, `-` is the end of the
+    /// session, `.` a second without events. Returns the request to a master thereafter, as last job and seconds.
     fn play(earlier: Option<&str>, story: &str, to: &str, are_several: bool) -> String {
         let mut received = Received::after(earlier.map(str::to_owned));
         let mut now = Instant::now();
@@ -130,18 +131,18 @@ mod tests {
             // A start.
             (None, "", "A", "none"),
             (Some("old"), "", "A", "old 61"),
-            // A master that never was reached leaves a start a start.
+            // A failed connection does not count as a session: this is still a start.
             (None, "-", "A", "none"),
             // Back at the same master, with and without a job of it.
             (Some("old"), "Aa-..", "A", "a1 "),
             (Some("old"), "A-..", "A", " 5"),
-            // To another one, which gets the time without a session.
+            // At another master, the request contains the time without a session.
             (None, "Aa-..", "B", "a1 8"),
             (Some("old"), "A-..", "B", "old 61"),
             (None, "A-..", "B", " 8"),
-            // A try in between is no session.
+            // A failed attempt in between is not a session.
             (None, "Aa--.", "B", "a1 8"),
-            // Back to the first one, from its own last job on, not from that of the other.
+            // Back at the first one: from its own last job, not from that of the other.
             (None, "Aa-B.b.b-", "A", "a1 "),
             (None, "A-B.b.b-.", "A", " 10"),
         ] {

@@ -19,7 +19,7 @@ const MANAGE_SCHEDULE: &str = "manage_schedule";
 /// The kind of events that a subscriber handles. Events that wait for the master do not block the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Refreshes of pillar, grains and people's own modules: each master has a pillar of its own.
+    /// Refreshes of pillar, grains and custom modules: each master has its own pillar.
     Refresh,
     /// Events that are forwarded to the master.
     ForMaster,
@@ -34,9 +34,9 @@ impl Kind {
     }
 }
 
-/// Handles the events that Salt's tools and the minion's own parts publish for a minion: `fire_master`, beacon events
-/// and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh these; after
-/// `module_refresh` people's own modules are loaded anew.
+/// Handles the events that Salt's tools and the minion's own components publish for a minion. `fire_master`, beacon
+/// events and returns of the schedule are forwarded to the master; `pillar_refresh` and `grains_refresh` refresh pillar
+/// and grains; `module_refresh` reloads custom modules.
 pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shutdown: CancellationToken) {
     let prefixes = kind.tags().iter().map(|tag| format!("{tag}\n\n").into()).collect();
     let Ok(mut events) = bus.subscribe(Filter::Prefixes(prefixes), Start::Now) else { return };
@@ -59,7 +59,7 @@ pub(crate) async fn follow(kind: Kind, connected: Arc<Connected>, bus: Bus, shut
             schedule::RETURN => {
                 let mut load = event.data();
                 load.retain(|name, _| !matches!(name.as_str(), Some(SEQ | STAMP)));
-                // The next event need not wait for it.
+                // The next event does not wait until the return is queued.
                 let returning = Arc::clone(&connected);
                 connected.pool.spawn(async move { returning.return_later(load).await });
                 Ok(())

@@ -1,9 +1,9 @@
 //! Queues of loads that the master, or a returner, has not accepted yet: returns of jobs on disk, events in memory. All are
 //! bounded and retried with exponential backoff and jitter.
 //!
-//! The first attempt is the caller's ([`Outbox::first`]) or the queue's; later ones are the queue's, one at a time. A
-//! load that the master does not accept goes to the end, so that it does not block others; one that a returner does not
-//! accept keeps its place.
+//! The first attempt is made by the caller ([`Outbox::add`]) or by the queue ([`Outbox::push`]); later ones by the
+//! queue, one at a time. A load that the master does not accept moves to the end, so that it does not block others. One
+//! that a returner does not accept keeps its place.
 
 mod store;
 
@@ -55,9 +55,9 @@ pub struct Outbox {
     kind: &'static str,
     bounds: Bounds,
     lost: &'static Counter,
-    /// Who accepts the loads, in logs.
+    /// The name of the receiver, for logs.
     receiver: String,
-    /// Whether a load that is not accepted blocks those behind it.
+    /// Whether a load that is not accepted blocks the loads behind it.
     in_order: bool,
     directory: Option<Directory>,
     queue: Mutex<Queue>,
@@ -66,7 +66,7 @@ pub struct Outbox {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// By their position in the queue.
+    /// The entries by their position in the queue.
     entries: BTreeMap<u64, Entry>,
     bytes: usize,
     next: u64,
@@ -130,7 +130,7 @@ impl Outbox {
         }
     }
 
-    /// Makes this the queue of a returner, which gets the loads in order.
+    /// Makes this the queue of a returner, which receives the loads in order.
     pub fn of_returner(mut self, name: &str) -> Self {
         self.receiver = format!("returner {name}");
         self.in_order = true;
@@ -181,7 +181,7 @@ impl Outbox {
             .as_ref()
             .map_or(LoadSource::Memory(Vec::new()), |directory| LoadSource::File(directory.name(label)));
         let path = if let LoadSource::File(path) = &place { Some(path.clone()) } else { None };
-        // First in the queue: a rescan must not add the file a second time.
+        // Queued before it is written: a rescan must not add the file a second time.
         let turn = self.queue.lock().push(Entry { label: label.to_owned(), size, since, place, busy: true });
         let written = path.as_deref().map(|path| store::write(path, &packed));
         let mut queue = self.queue.lock();
@@ -224,7 +224,7 @@ impl Outbox {
         entry.place.remove();
     }
 
-    /// Ends an attempt. Blocks if there is a directory.
+    /// Records the result of an attempt. Blocks if there is a directory.
     pub fn finish(&self, ticket: QueuedLoad, verdict: SendResult) {
         let mut queue = self.queue.lock();
         let Some(mut entry) = queue.take(ticket.0) else { return };
@@ -339,7 +339,7 @@ fn is_older(since: Timestamp, age: Duration) -> bool {
     Timestamp::now().duration_since(since).unsigned_abs() > age
 }
 
-/// Replaces the value of a return that exceeds the maximum message size: it could never be sent.
+/// Replaces the value of a return that exceeds the maximum message size, and that could therefore never be sent.
 pub fn fit(load: &mut Map, limit: usize) {
     let size = msgpack::pack_map(load).len();
     if size <= limit {

@@ -8,7 +8,7 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, msgpack};
 use jiff::Timestamp;
 
-/// The place of a load.
+/// The storage of a load.
 #[derive(Debug, Clone)]
 pub enum LoadSource {
     /// A file.
@@ -38,7 +38,8 @@ impl LoadSource {
     }
 }
 
-/// A directory with one file for each load. Its name is the time, the process and the load's label: names sort by age.
+/// A directory with one file for each load. Names consist of the time, the PID, a counter and the load's label, so that
+/// they sort by age.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,

@@ -78,7 +78,7 @@ pub(crate) async fn run(host: Arc<MinionSchedule>, ready: watch::Receiver<bool>,
     }
 }
 
-/// Calls a function with the schedule, and with the data of this minion that it needs.
+/// Calls a function with the schedule, and with the data of this minion that the schedule depends on.
 fn with_schedule<T>(minion: &Minion, ask: impl FnOnce(&mut Schedule, &ScheduleContext<'_>) -> T) -> T {
     let (pillar, grains) = (Arc::clone(&minion.pillar.read()), minion.grains.get());
     let running = |name: &str| {
@@ -103,7 +103,7 @@ impl Host for MinionSchedule {
         let pid = std::process::id();
         let load = map! {"fun" => &scheduled.function, "jid" => jid, "schedule" => &scheduled.name, "pid" => pid};
         let job = Arc::new(Job { load, ..Job::local(jid, &scheduled.function, &args) });
-        // Recorded before it has a thread: the next poll of the schedule counts it.
+        // Recorded before it has a thread, so that the next poll of the schedule counts it.
         let minion = self.leader.minion();
         minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
         let (on_thread, running, spool) = (Arc::clone(&minion), Arc::clone(&job), Arc::clone(&self.spool));

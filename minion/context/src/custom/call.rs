@@ -1,4 +1,4 @@
-//! Calls of people's own functions, with the data and the services of Brine for them.
+//! Calls of custom functions, with the data and the services that Brine provides to them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +28,11 @@ pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
     context.call.minion.custom.call_state(context, bound.function(), args)
 }
 
-/// How long a module of pillar or tops may take: minions wait for it, and others need its thread.
+/// The timeout of a module of pillar or tops: minions wait for it, and others need its thread.
 const OTHER: Duration = Duration::from_secs(60);
-/// How long a matcher may take: other jobs wait for it.
+/// The timeout of a matcher: other jobs wait for it.
 const MATCH: Duration = Duration::from_secs(10);
-/// How many forms of the options are kept.
+/// The maximum number of cached variants of the options.
 const MOST_OPTS: usize = 4;
 
 impl CustomModules {
@@ -61,7 +61,7 @@ impl CustomModules {
         returned.map_err(|error| error.of_call(function)).and_then(verified)
     }
 
-    /// Calls a function of another type, with these options and what differs in them; `None` if no file has it.
+    /// Calls a function of another type, with `opts` overridden by the options of the call; `None` if no file has it.
     pub fn call_other(&self, context: &Context, opts: &Map, call: &CustomCall<'_>) -> Option<CallResult> {
         if !self.has_other(call.kind, call.function) {
             let module = call.function.split('.').next().unwrap_or_default();
@@ -102,8 +102,8 @@ impl CustomModules {
         Some(self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(fun)))
     }
 
-    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. The result of a matcher that
-    /// fails is unknown, and logged. Blocks for up to ten seconds.
+    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. If the matcher fails, the
+    /// error is logged and the result is [`Match::Unknown`]. Blocks for up to ten seconds.
     pub fn matches(&self, context: Option<&Context>, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
         let module = format!("{kind}_match");
         if !self.may_have("matchers", &module) {
@@ -125,14 +125,14 @@ impl CustomModules {
             }
             .map_err(|error| error.to_string())
         } else {
-            // Another file has the name in its text, or this one is not loaded.
+            // Another file contains the name in its text, or this file failed to load.
             Err(self.failure("matchers", &module)?)
         };
         let answer = answer.inspect_err(|error| tracing::error!(matcher = kind, error, "matching a target failed"));
         Some(answer.map_or(Match::Unknown, |answer| answer.is_truthy().into()))
     }
 
-    /// Returns the grains of people's own modules. Files and functions that fail are logged.
+    /// Returns the grains of custom modules. Files and functions that fail are logged.
     pub fn grains(&self, minion: &Arc<Minion>) -> Map {
         if self.files("grains").is_empty() {
             return Map::new();
@@ -147,8 +147,8 @@ impl CustomModules {
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
-    /// Calls a function of a file that Python has rendered: `function` is its placeholder in the data. `None` for
-    /// anything else.
+    /// Calls a function of a file that Python has rendered: `function` is its placeholder in the data. Returns `None`
+    /// if it is not a placeholder.
     pub fn call_kept(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
         let token = brine_python::token(function)?;
         let data = self.data(&context.call, context.test);
@@ -161,7 +161,7 @@ impl CustomModules {
         Some(called.map_err(|error| error.of_call("cmd.call")))
     }
 
-    /// Returns whether an expression in Python with these variables is true.
+    /// Evaluates a Python expression with these variables, and returns whether it is true.
     ///
     /// # Errors
     /// There is no Python, or the expression fails.
@@ -173,8 +173,7 @@ impl CustomModules {
         Ok(answer.is_truthy())
     }
 
-    /// Renders a file by Python, such as `#!py`, `#!mako|yaml` or a renderer of people's own; `None` for renderers that are
-    /// not there.
+    /// Renders a file by Python, such as `#!py`, `#!mako|yaml` or a custom renderer; `None` for unknown renderers.
     pub fn render(&self, context: &Context, file: &HostedFile) -> Option<CallResult> {
         let is_built_in =
             || RENDERERS.iter().any(|(name, kind, _)| *name == file.renderer && *kind == Renderer::Hosted);
@@ -206,14 +205,15 @@ impl CustomModules {
         let running = Running { context: &context, state: None };
         let rendered = self.library.call_leasing(call, || functions(&context.minion), &running);
         let rendered = rendered.map(|(data, lease)| {
-            // For `cmd.call` of the run, however much later.
+            // Keeps the process until the job ends: `cmd.call` may call these functions later in the run.
             if let Some(lease) = lease {
                 job.leases.add(lease);
             }
             data
         });
         Some(rendered.map_err(|error| match error.of_call(file.name) {
-            // A file is rendered and no function called; Salt's message is the traceback, which ends like this.
+            // A file was rendered and no function called. Salt's message is the traceback, which ends with this
+            // message.
             CallError::Exception(message) => CallError::Execution(message),
             error => error,
         }))
@@ -222,7 +222,7 @@ impl CustomModules {
     /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
     ///
     /// # Errors
-    /// Why it ended.
+    /// The reason for its end.
     pub fn run_engine(
         &self,
         minion: &Arc<Minion>,
@@ -238,7 +238,7 @@ impl CustomModules {
         self.library.call_alone(call, || functions(minion), &Running { context: &context, state: None })
     }
 
-    /// Calls outside of a job.
+    /// Calls a function outside a job.
     pub(super) fn run(&self, minion: &Arc<Minion>, mut call: Call<'_>) -> Result<Value, PythonError> {
         let job = Job::local(&Jid::new(), "saltutil.refresh_modules", &Args::default());
         let context = Context::new(Arc::clone(minion), Arc::new(job));
@@ -251,7 +251,8 @@ impl CustomModules {
         self.library.call(call, || functions(minion), running)
     }
 
-    /// Returns the data of a call. Mappings are passed to Python once, as long as they stay the same ones.
+    /// Returns the data of a call: options, grains and pillar. Python receives a mapping once, and again only after it
+    /// was replaced.
     fn data(&self, context: &Context, test: bool) -> Vec<(&'static str, Arc<Map>)> {
         vec![("opts", self.opts(context, test)), ("grains", context.grains()), ("pillar", context.pillar())]
     }

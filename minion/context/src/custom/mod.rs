@@ -1,5 +1,5 @@
-//! People's own modules of a minion: Python files that were synced from the master or lie in directories of the
-//! configuration, and their functions beside the built-in ones.
+//! Custom modules of a minion: Python files that were synced from the master or lie in directories of the
+//! configuration. Their functions extend and replace the built-in ones.
 //!
 //! | file | owns |
 //! |---|---|
@@ -25,10 +25,10 @@ pub use serializers::Serialized;
 
 use crate::{Context, Minion, StateContext};
 
-/// Returns further directories of a type from the configuration.
+/// Returns the additional directories of a type from the configuration.
 type More = fn(&MinionConfig) -> &[String];
 
-/// The types of modules that Python loads, each with the option of more directories.
+/// The types of modules that Python loads, each with the option for additional directories.
 const KINDS: &[(&str, More)] = &[
     ("modules", |config| &config.module_dirs),
     ("states", |config| &config.states_dirs),
@@ -67,7 +67,7 @@ const CALLED: &[&str] = &[
     "serializers",
 ];
 
-/// People's own modules of a minion.
+/// The custom modules of a minion.
 pub struct CustomModules {
     library: Library,
     minion: Weak<Minion>,
@@ -76,7 +76,7 @@ pub struct CustomModules {
 }
 
 impl CustomModules {
-    /// Creates those of a minion, which receive the events of a socket. Nothing is read yet.
+    /// Creates the custom modules of a minion, which receive the events of the socket `events`. Reads nothing yet.
     pub fn new(config: &MinionConfig, events: PathBuf, minion: Weak<Minion>) -> Arc<Self> {
         let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
             tracing::error!("{error}; using python3");
@@ -92,7 +92,7 @@ impl CustomModules {
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 
-    /// Reads the directories anew: the next call of Python loads all files again.
+    /// Rereads the directories: the next call of Python loads all files again.
     pub fn refresh(&self) {
         self.library.refresh();
     }
@@ -107,28 +107,29 @@ impl CustomModules {
         self.library.files().of(kind).to_vec()
     }
 
-    /// Returns whether a file of this type may have functions of a module. It starts no Python.
+    /// Returns whether a file of this type may have functions of a module. Does not start Python.
     pub fn may_have(&self, kind: &str, module: &str) -> bool {
         self.library.may_have(kind, Some(module))
     }
 
-    /// Returns whether a file of this type has the name of a module. It starts no Python.
+    /// Returns whether a file of this type has the name of a module. Does not start Python.
     pub fn has_file(&self, kind: &str, module: &str) -> bool {
         self.library.has_file(kind, module)
     }
 
-    /// Returns whether a function of this full name is one of these, by type (`modules` or `states`).
+    /// Returns whether a function of this full name is a custom one, by type (`modules` or `states`).
     pub fn has(&self, kind: &str, name: &str) -> bool {
         self.library.has(kind, name, |call| self.describe(call))
     }
 
-    /// Returns whether a function of another type, such as `beacons`, is one of these, or with `python_fallback` one of the
-    /// package `salt`.
+    /// Returns whether a function of another type, such as `beacons`, is a custom one or, with `python_fallback`, one
+    /// of the package `salt`.
     pub fn has_other(&self, kind: &'static str, name: &str) -> bool {
         self.has(kind, name) || self.library.is_in_package(kind, name, |call| self.describe(call))
     }
 
-    /// Returns why a module of this type (`modules` or `states`) is not there although it has a file, if so.
+    /// Returns the error that keeps a module of this type from being loaded although it has a file; `None` if there is
+    /// none.
     pub fn failure(&self, kind: &str, module: &str) -> Option<String> {
         self.library.failure(kind, module, |call| self.describe(call))
     }
@@ -143,11 +144,12 @@ impl CustomModules {
     }
 }
 
-/// Options as functions see them: those of a run or, empty, of the configuration; the `test` of the call; both together.
+/// Options that are passed to functions: those of a run (empty: of the configuration), the `test` of the call, and both
+/// merged.
 type PassedOpts = (Arc<Map>, bool, Arc<Map>);
 
-/// Returns whether people's own modules of a type, or with `python_fallback` those of the package `salt`, may have a
-/// module, before a minion starts.
+/// Returns whether custom modules of a type or, with `python_fallback`, the package `salt` may contain a module, before
+/// a minion starts.
 pub fn may_have(config: &MinionConfig, kind: &str, module: &str) -> bool {
     let is_in_package = config.python_fallback && kind != "renderers";
     is_in_package || CustomModules::new(config, PathBuf::new(), Weak::new()).may_have(kind, module)
@@ -158,7 +160,7 @@ pub fn has_file(config: &MinionConfig, kind: &str, module: &str) -> bool {
     CustomModules::new(config, PathBuf::new(), Weak::new()).has_file(kind, module)
 }
 
-/// Logs the types of people's own modules that have no effect.
+/// Logs the types of custom modules that have no effect.
 pub fn warn_about_unused(config: &MinionConfig) {
     brine_python::warn_about_unused(&config.module_dirs, &extension_modules(config));
 }
@@ -173,11 +175,11 @@ pub fn extension_modules(config: &MinionConfig) -> PathBuf {
     config.extension_modules.clone().unwrap_or_else(|| config.cachedir.join("extmods"))
 }
 
-/// The functions of people's own modules of one type, over those of the same names that are built in.
+/// The custom functions of one type, which take precedence over built-in ones of the same names.
 struct Custom<C: 'static> {
     modules: Arc<CustomModules>,
     functions: Functions<C>,
-    /// Those of the package `salt`.
+    /// The functions of the package `salt` (`python_fallback`).
     fallback: Functions<C>,
 }
 
@@ -203,12 +205,12 @@ impl<C> Overlay<C> for Custom<C> {
     }
 }
 
-/// Returns the execution functions of people's own modules.
+/// Returns the custom execution functions.
 pub fn functions(modules: &Arc<CustomModules>) -> impl Overlay<Context> + use<> {
     Custom::new(modules, "modules", call::module)
 }
 
-/// Returns the state functions of people's own modules.
+/// Returns the custom state functions.
 pub fn states(modules: &Arc<CustomModules>) -> impl Overlay<StateContext> + use<> {
     Custom::new(modules, "states", call::state)
 }

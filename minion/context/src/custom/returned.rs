@@ -1,4 +1,4 @@
-//! The check of the results of people's own state functions.
+//! Validates the results of custom state functions.
 
 use brine_function::{CallError, CallResult};
 use brine_value::Value;

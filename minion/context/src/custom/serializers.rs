@@ -1,4 +1,4 @@
-//! People's own serializers: files of `_serializers`, and with `python_fallback` those of the package `salt`.
+//! Custom serializers: files in `_serializers` and, with `python_fallback`, those of the package `salt`.
 
 use brine_function::{Args, CallError, CallResult};
 use brine_value::{Map, Value};
@@ -6,18 +6,18 @@ use brine_value::{Map, Value};
 use super::CustomModules;
 use crate::Context;
 
-/// What a serializer returned.
+/// The result of a serializer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Serialized {
     /// The text or bytes.
     pub content: Value,
-    /// Whether these are bytes: nothing may be appended.
+    /// Whether the content is binary: nothing may be appended.
     pub is_binary: bool,
 }
 
 impl CustomModules {
-    /// Serializes data by an own serializer; `None` if there is none of this name. One of the package `salt` is not called
-    /// where `is_built_in`.
+    /// Serializes data with a custom serializer; `None` if there is none of this name. With `is_built_in`, serializers
+    /// of the package `salt` are not called.
     pub fn serialize(
         &self,
         context: &Context,
@@ -39,7 +39,7 @@ impl CustomModules {
         }))
     }
 
-    /// Deserializes text by an own serializer, as [`CustomModules::serialize`].
+    /// Deserializes text with a custom serializer, as [`CustomModules::serialize`].
     pub fn deserialize(
         &self,
         context: &Context,

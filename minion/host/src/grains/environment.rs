@@ -27,8 +27,8 @@ pub(super) fn grains() -> Map {
     }
 }
 
-/// Returns the version of this host's `python3`, with which templates name packages; without one, the version that Salt
-/// bundles.
+/// Returns the version of this host's `python3`, which templates use in package names; without one, the version that
+/// Salt bundles.
 pub(super) fn python_version() -> Value {
     let directories = env::var_os("PATH").unwrap_or_default();
     let programs = env::split_paths(&directories).map(|directory| directory.join("python3"));

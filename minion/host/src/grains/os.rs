@@ -99,7 +99,7 @@ fn distribution(release: &str, arch: &str) -> Map {
     }
 }
 
-/// Returns the architecture as packages of the distribution name it.
+/// Returns the architecture under the name that the distribution's packages use.
 fn package_architecture<'a>(arch: &'a str, family: &str) -> &'a str {
     match (family, arch) {
         ("Debian", "x86_64") => "amd64",

@@ -85,7 +85,8 @@ pub(super) fn for_user(command: Command, user: &User, clean_env: bool) -> io::Re
     Ok(launcher)
 }
 
-/// The launcher runs as root: variables that affect the loader, such as `LD_LIBRARY_PATH`, are for the program only.
+/// Prefixes a variable: the launcher runs as root, and variables that affect the loader, such as `LD_LIBRARY_PATH`, are
+/// for the program only.
 fn prefixed(name: &OsStr) -> OsString {
     let mut prefixed = OsString::from(PREFIX);
     prefixed.push(name);

@@ -40,7 +40,7 @@ impl Children {
     /// Sends a signal to all processes of the job, including their children. Returns the number of groups.
     pub fn signal(&self, signal: Signal) -> usize {
         let groups = self.groups.lock();
-        // One may have just ended.
+        // A group may have just ended.
         groups.iter().filter(|group| killpg(Pid::from_raw(**group), signal).is_ok()).count()
     }
 }
@@ -132,8 +132,8 @@ fn reason(program: &str, source: &std::io::Error) -> String {
     }
 }
 
-/// How long the output of killed processes is awaited: a process that has left its process group may keep the pipe open
-/// indefinitely.
+/// The time to wait for the output of killed processes: a process that has left its process group may keep the pipe
+/// open indefinitely.
 const AFTER_KILL: Duration = Duration::from_secs(1);
 
 /// An event of a running command.
@@ -153,7 +153,7 @@ impl Wake for Bell {
     }
 }
 
-/// Waits for this long, or until the job is cancelled. Returns whether it was.
+/// Waits for this time, or until the job is cancelled. Returns whether the job was cancelled.
 pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
     let (ring, bell) = mpsc::channel();
     let waker = Waker::from(Arc::new(Bell(ring)));
@@ -218,7 +218,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Starts the command without waiting for its end, and returns its PID. It does not end with its job.
+    /// Starts the command without waiting for its end, and returns its PID. It is not killed when its job ends.
     pub fn start(&self) -> Result<u32, ProcessError> {
         let mut command = self.command()?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -267,7 +267,7 @@ impl Program {
             None
         };
         let mut child = processes::start(&mut command).map_err(start)?;
-        // It holds the write ends of the pipe, whose closing is awaited.
+        // `command` holds write ends of the pipe, which must be closed for the readers to end.
         drop(command);
         let (pid, group) = (child.id(), child.id().cast_signed());
         children.groups.lock().insert(group);

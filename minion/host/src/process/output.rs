@@ -37,7 +37,7 @@ impl Captured {
         self.dropped > 0
     }
 
-    /// Returns the text, without trailing white space unless it is to be kept, and a note about dropped bytes.
+    /// Returns the text, without trailing white space unless it is kept, and with a note about dropped bytes.
     pub fn into_text(self, keep_line_ends: bool) -> String {
         let Captured { kept, limit, dropped } = self;
         // Only text that is not UTF-8 is copied.

@@ -13,10 +13,10 @@ use ureq::{Agent, ProxyProtocol};
 /// The maximum size of a response, in bytes: it is held in memory.
 pub const MAX_BODY: u64 = 1 << 30;
 
-/// How web servers are reached.
+/// The settings for access to web servers.
 #[derive(Clone, Default)]
 pub struct Access {
-    /// The file with the trusted certificate authorities, instead of the host's own.
+    /// The file with the trusted certificate authorities, instead of those of the host.
     pub ca_bundle: Option<PathBuf>,
     /// The proxy, instead of that of the environment (`http_proxy` and its like).
     pub proxy: Option<Proxy>,
@@ -38,14 +38,14 @@ impl Access {
     }
 }
 
-/// An HTTP proxy. It is asked for a connection to the server (`CONNECT`), also for `http://`.
+/// An HTTP proxy. Connections to servers are tunnelled with `CONNECT`, also for `http://`.
 #[derive(Clone)]
 pub struct Proxy {
     host: String,
     port: u16,
     /// User name and password.
     login: Option<(String, String)>,
-    /// The hosts that are reached without it.
+    /// The hosts that are connected to directly.
     not_for: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Proxy {
 pub struct Options {
     /// The timeout of the whole request.
     pub timeout: Duration,
-    /// How the server is reached.
+    /// The proxy and the trusted certificate authorities.
     pub access: Access,
     /// Whether certificates are not verified.
     pub trust_anyone: bool,
@@ -157,7 +157,7 @@ pub struct Fetched {
     pub etag: Option<String>,
 }
 
-/// Fetches like [`fetch_from`]; returns `None` if the server's entity tag is still this one.
+/// Fetches like [`fetch_from`]; returns `None` if the server's entity tag still equals `etag`.
 pub fn fetch_unless(
     access: &Access,
     url: &str,
@@ -186,7 +186,7 @@ pub fn fetch_unless(
     Ok(Some(Fetched { body, etag }))
 }
 
-/// Returns the message of an error; that of the system if there is one.
+/// Returns the message of an error; that of the operating system if there is one.
 pub fn error_message(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(error) => match error.raw_os_error() {
@@ -332,7 +332,7 @@ mod tests {
         String::from_utf8(head).unwrap()
     }
 
-    /// Starts a server, and a proxy to whatever is asked for, that answers with the first lines of the requests and the
+    /// Starts a server that also acts as a proxy for any host. It answers with the first lines of the requests and the
     /// login at the proxy.
     fn echo() -> SocketAddr {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();

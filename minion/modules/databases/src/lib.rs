@@ -1,4 +1,4 @@
-//! Execution and state functions of databases, one directory a Salt module.
+//! Execution and state modules for databases: one directory per Salt module.
 
 #![warn(clippy::self_named_module_files)]
 

@@ -1,4 +1,4 @@
-//! A minion with the functions of this crate and of those below it, for unit tests.
+//! A minion with the functions of this crate, for unit tests.
 
 use brine_context::Modules;
 

@@ -1,4 +1,4 @@
-//! Execution and state functions of files and commands, one directory a Salt module.
+//! Execution and state modules for files and commands: one directory per Salt module.
 
 #![warn(clippy::self_named_module_files)]
 

@@ -1,4 +1,4 @@
-//! Execution and state functions of a host: accounts, services, disks, one directory a Salt module.
+//! Execution and state modules for the host, such as accounts, services and disks: one directory per Salt module.
 
 #![warn(clippy::self_named_module_files)]
 

@@ -92,12 +92,12 @@ struct Run<'scope, 'a> {
     parallel: ParallelStates<'scope, 'a>,
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
-    /// Whether another process goes on with this orchestration.
+    /// Whether another process continues this orchestration.
     is_elsewhere: bool,
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
-    /// Runs the steps, up to a failure that ends the run. Returns whether the job continues: not if it was ended.
+    /// Runs the steps until a failure ends the run. Returns whether the job continues: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
             if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
@@ -119,7 +119,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.join_all().map(|_| !self.is_elsewhere)
     }
 
-    /// Handles the end of a state. Returns whether its failure ends the run, or another process goes on with it.
+    /// Handles the end of a state. Returns whether the run ends here: after a failure, or because another process
+    /// continues it.
     fn ended(&mut self, index: usize) -> bool {
         let Some(result) = self.done.get(&index) else { return false };
         let chunk = &self.low.chunks[index];
@@ -129,7 +130,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         self.is_elsewhere || self.ends_run(chunk, result)
     }
 
-    /// Returns the result of a state of an orchestration that an earlier process has run up to there.
+    /// Returns the result of a state that an earlier process of this orchestration has already run.
     fn earlier(&self, index: usize) -> Option<Map> {
         self.caller.context.job.master.as_deref()?.earlier(&self.low.chunks[index].tag())
     }
@@ -315,7 +316,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         done
     }
 
-    /// Returns the result of a state whose dry run was for another one that then failed: its changes are not made.
+    /// Returns the result of a state that was only dry-run, for the `prereq` of another state, which then failed: its
+    /// changes are not made.
     fn as_tried(&mut self, chunk: &Chunk, mut tried: Map) -> Map {
         let number = self.caller.next_number();
         tried.extend(map! {

@@ -1,4 +1,5 @@
-//! Accounts at a server: their plugin, whether they have a password, and the statements that set one.
+//! Accounts of a server: their authentication plugin, checks of their login, and the statements that create and change
+//! them.
 
 use brine_digest::Digest;
 use brine_function::{Args, CallError};
@@ -7,16 +8,16 @@ use super::quote::{account, identifier, literal};
 use super::server::{Version, plugin_state};
 use super::session::{Session, SqlError};
 
-/// The plugin of passwords whose hash can be compared.
+/// The authentication plugin whose password hashes can be compared.
 pub(super) const NATIVE: &str = "mysql_native_password";
 
-/// How an account logs in.
+/// The login method of an account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Login<'a> {
     Password(&'a str),
     /// The hash, as `SELECT PASSWORD('...')` returns it.
     Hash(&'a str),
-    /// By the account of the operating system.
+    /// Through the server's socket, by the account of the operating system.
     Socket,
     NoPassword,
 }
@@ -32,7 +33,7 @@ pub struct AccountArgs {
 }
 
 impl AccountArgs {
-    /// Returns the account with this name.
+    /// Returns the account that the arguments name.
     pub(super) fn account(&self) -> Account<'_> {
         Account { user: &self.user, host: &self.host }
     }
@@ -50,20 +51,20 @@ impl Account<'_> {
         account(self.user, self.host)
     }
 
-    /// Returns the name of the authentication plugin; nothing if the account does not exist.
+    /// Returns the name of the authentication plugin; `None` if the account does not exist.
     pub fn plugin(self, session: &Session) -> Result<Option<String>, SqlError> {
         let query = format!("SELECT plugin FROM mysql.user WHERE {}", self.condition());
         let set = session.query(&query)?;
         Ok(set.rows.first().map(|row| row.first().cloned().flatten().unwrap_or_default()))
     }
 
-    /// Returns the condition of the account's row in `mysql.user`.
+    /// Returns the SQL condition for the account's row in `mysql.user`.
     pub fn condition(self) -> String {
         format!("User = {} AND Host = {}", literal(self.user), literal(self.host))
     }
 
-    /// Returns whether the account exists and logs in like this. A password whose plugin does not store a plain hash cannot
-    /// be verified, and counts as the right one.
+    /// Returns whether the account exists and has this login. A password whose plugin does not store an unsalted hash
+    /// cannot be verified, and is accepted.
     pub fn has_login(
         self,
         session: &Session,
@@ -122,7 +123,7 @@ impl Account<'_> {
         Ok(session.execute(&[format!("CREATE USER {}{clause}", self.quoted())])?)
     }
 
-    /// Changes the login of the account, but not the plugin of its password.
+    /// Changes the login of the account. Its password plugin is kept.
     ///
     /// # Errors
     /// The server refuses it, or the plugin of socket logins is missing.

@@ -1,4 +1,5 @@
-//! Connection options: the arguments `connection_*`, else the options `mysql.*` of the minion, its grains and its pillar.
+//! Connection options: the arguments `connection_*`, or else the options `mysql.*` of the minion, its grains or its
+//! pillar.
 
 use std::io::Write;
 
@@ -9,8 +10,8 @@ use tempfile::NamedTempFile;
 
 use super::session::{Session, client};
 
-/// How a server is reached. What is missing comes from the options `mysql.host`, `mysql.user` and so on; with
-/// `connection_default_file`, from that file.
+/// The arguments for the connection to a server. Unset ones default to the options `mysql.host`, `mysql.user` and so on
+/// or, with `connection_default_file`, to the settings in that file.
 #[derive(Args, Debug, Clone)]
 pub struct ConnectionArgs {
     /// Host.
@@ -28,14 +29,14 @@ pub struct ConnectionArgs {
     pub connection_unix_socket: Option<String>,
     /// Option file of MySQL to read, such as `/etc/mysql/debian.cnf`.
     pub connection_default_file: Option<String>,
-    /// Character set; a name of UTF-8: `utf8`, `utf8mb3` or `utf8mb4` (the default).
+    /// Character set, one of the names of UTF-8: `utf8`, `utf8mb3` or `utf8mb4` (the default).
     pub connection_charset: Option<String>,
     /// Flags of the client, as a list. Accepted and ignored: the client program chooses its own.
     #[default]
     pub client_flags: Value,
 }
 
-/// The maximum length of a line of an option file.
+/// The maximum length of a line of an option file, in bytes.
 const LINE: usize = 4000;
 /// Seconds after which a server that does not accept the connection is unreachable.
 const CONNECT_TIMEOUT: u32 = 10;
@@ -61,7 +62,8 @@ impl ConnectionArgs {
         Ok(Session::new(context, client, file))
     }
 
-    /// Writes a private option file, because arguments and environments of programs are visible to other accounts.
+    /// Writes a private option file for the client, because arguments and environments of programs are visible to other
+    /// accounts.
     fn option_file(&self, context: &Context) -> Result<NamedTempFile, CallError> {
         let reads_options = self.connection_default_file.is_none();
         let option = |given: Option<String>, name: &str| {
@@ -97,7 +99,7 @@ impl ConnectionArgs {
         ];
         for (name, value) in values {
             let Some(value) = value else { continue };
-            // Programs other than the client do not know `database`.
+            // Only the client accepts `database`, so it goes into the client's own group.
             lines.extend((name == "database").then(|| "[mysql]".to_owned()));
             let line = format!("{name}={}", quoted(&value));
             if line.len() > LINE || value.contains('\0') {
@@ -130,7 +132,7 @@ fn quoted(value: &str) -> String {
 
 /// Returns an option `mysql.NAME` of the minion, its grains or its pillar.
 fn minion_option(context: &Context, name: &str) -> Option<String> {
-    // Not there in a minion without the module `config`.
+    // The call fails on a minion without the module `config`.
     let value = context.call("config.option", Args::positional([format!("mysql.{name}").into()])).ok()?;
     (!matches!(value, Value::Nil)).then(|| value.to_string())
 }

@@ -27,7 +27,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The defaults that the tables of a database get; those of the server unless they are given.
+/// The arguments for the defaults of a database's tables; unset ones are the defaults of the server.
 #[derive(Args, Debug, Clone)]
 pub struct DefaultsArgs {
     /// Character set.
@@ -211,7 +211,7 @@ pub fn quote_identifier(_context: &Context, identifier: String, #[default(false)
     Ok(quote(&identifier).into())
 }
 
-/// Runs a statement of maintenance on one table, or on each of a database.
+/// Runs a maintenance statement on one table, or on each table of a database.
 fn maintain(session: &Session, verb: &str, database: &str, table: Option<String>) -> CallResult {
     let run = |table: &str| -> CallResult {
         let statement = format!("{verb} TABLE {}.{}", identifier(database), identifier(table));
@@ -239,7 +239,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns the settings of a database; nothing if it does not exist.
+    /// Queries the settings of a database; `None` if it does not exist.
     pub fn of(session: &Session, database: &str) -> Result<Option<Self>, SqlError> {
         let query = format!(
             "SELECT DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME FROM INFORMATION_SCHEMA.SCHEMATA \

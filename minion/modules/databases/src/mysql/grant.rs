@@ -18,7 +18,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 /// The arguments that name a grant.
 #[derive(Args, Debug, Clone)]
 pub struct GrantArgs {
-    /// Privileges with commas between them, such as `SELECT,INSERT (column)`, or `ALL PRIVILEGES`.
+    /// Privileges, separated by commas, such as `SELECT,INSERT (column)`, or `ALL PRIVILEGES`.
     pub grant: String,
     /// Object: `*.*`, `database.*` or `database.table`.
     pub database: String,
@@ -105,7 +105,7 @@ pub fn grant_revoke(context: &Context, #[args] args: GrantArgs, #[args] connecti
     done(request.revoke(&connection.session(context)?))
 }
 
-/// Returns the statements of a user's grants, without password hashes; nothing if the user does not exist.
+/// Returns the `GRANT` statements of a user, without password hashes; `None` if the user does not exist.
 fn statements(session: &Session, account: Account) -> Result<Option<Vec<String>>, SqlError> {
     if account.plugin(session)?.is_none() {
         return Ok(None);
@@ -123,7 +123,7 @@ fn quoted(user: Account) -> String {
     account(user.user, user.host)
 }
 
-/// Privileges of a user on an object.
+/// The privileges on an object to check, grant or revoke for a user.
 pub(super) struct Request<'a> {
     privileges: Vec<Privilege>,
     object: Object,
@@ -145,7 +145,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Returns the user's grants on the object; nothing if the user does not exist.
+    /// Returns the user's grants on the object; `None` if the user does not exist.
     fn grants(&self, session: &Session) -> Result<Option<Vec<Grant>>, SqlError> {
         let Some(statements) = statements(session, self.account)? else { return Ok(None) };
         let grants = statements.iter().filter_map(|statement| Grant::parse(statement));
@@ -163,7 +163,7 @@ impl<'a> Request<'a> {
         if self.privileges.iter().all(is_held) {
             return Ok(true);
         }
-        // MySQL 8.0 shows all privileges on everything one by one.
+        // MySQL 8.0 lists the privileges on `*.*` one by one instead of `ALL PRIVILEGES`.
         if self.object.is_everything() && self.privileges.iter().any(|privilege| privilege.name == ALL) {
             let version = Version::of(session)?;
             return Ok(!version.is_mariadb && version.is_at_least([8, 0, 0]) && {
@@ -176,7 +176,7 @@ impl<'a> Request<'a> {
         Ok(false)
     }
 
-    /// Returns whether the user has these privileges on the object and no other.
+    /// Returns whether the user has exactly these privileges on the object.
     pub fn is_exact(&self, session: &Session) -> Result<bool, SqlError> {
         if !self.is_granted(session)? {
             return Ok(false);
@@ -243,7 +243,8 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Returns whether privileges include another one: itself, its columns one by one, or all of them.
+/// Returns whether the held privileges include another one: by the privilege itself, by its columns one by one, or by
+/// `ALL PRIVILEGES`.
 fn holds(held: &[&Privilege], wanted: &Privilege) -> bool {
     let has = |column: Option<&String>| {
         held.iter().any(|privilege| {
@@ -252,13 +253,13 @@ fn holds(held: &[&Privilege], wanted: &Privilege) -> bool {
         })
     };
     let has_all = held.iter().any(|privilege| privilege.name == ALL && privilege.columns.is_empty());
-    // Every user has `USAGE`. The right to grant is checked apart, and is not one of all privileges.
+    // Every user has `USAGE`. `GRANT OPTION` is not part of `ALL PRIVILEGES`, and is checked separately.
     wanted.name == "USAGE"
         || (has_all && wanted.name != "GRANT OPTION")
         || if wanted.columns.is_empty() { has(None) } else { wanted.columns.iter().all(|column| has(Some(column))) }
 }
 
-/// Returns the requirements for logins as SQL.
+/// Returns the requirements for logins as a `REQUIRE` clause.
 fn requirements(options: &Value) -> Result<String, CallError> {
     let Some(options) = options.as_list().filter(|options| !options.is_empty()) else { return Ok(String::new()) };
     let mut clauses = Vec::new();

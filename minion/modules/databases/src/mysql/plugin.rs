@@ -1,4 +1,4 @@
-//! Plugins of the server.
+//! Server plugins.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};

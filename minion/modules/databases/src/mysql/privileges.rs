@@ -1,4 +1,4 @@
-//! Privileges on objects: those of arguments, and those of the `GRANT` statements that servers show.
+//! Privileges on objects, parsed from arguments and from the `GRANT` statements that servers show.
 
 use brine_function::CallError;
 
@@ -8,19 +8,19 @@ use super::tokens::{Token, tokens};
 /// A privilege, on some columns or on all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Privilege {
-    /// The name in upper case, and under the name that the server shows.
+    /// The name in upper case, in the form that the server shows.
     pub name: String,
     pub columns: Vec<String>,
 }
 
-/// The name of all privileges on an object.
+/// The name for all privileges on an object.
 pub(super) const ALL: &str = "ALL PRIVILEGES";
 
 impl Privilege {
-    /// Parses privileges with commas between them, such as `SELECT, INSERT (a, b)`.
+    /// Parses privileges that are separated by commas, such as `SELECT, INSERT (a, b)`.
     ///
     /// # Errors
-    /// The text has another form.
+    /// The text is not a list of privileges.
     pub fn parse(text: &str) -> Result<Vec<Privilege>, CallError> {
         let tokens = tokens(text);
         let (privileges, length) = read_privileges(&tokens);
@@ -34,7 +34,7 @@ impl Privilege {
 
     /// Returns the privilege as SQL.
     pub fn sql(&self) -> String {
-        // Only MariaDB knows the name that it shows.
+        // Only MariaDB accepts the name that it shows; MySQL has the older name.
         let name = if self.name == "BINLOG MONITOR" { "REPLICATION CLIENT" } else { &self.name };
         if self.columns.is_empty() {
             return name.to_owned();
@@ -44,7 +44,7 @@ impl Privilege {
     }
 }
 
-/// Reads privileges, and returns the number of tokens that they have.
+/// Parses privileges, and returns them with the number of consumed tokens.
 fn read_privileges(tokens: &[Token]) -> (Vec<Privilege>, usize) {
     let mut found = Vec::new();
     let mut position = 0;
@@ -84,10 +84,10 @@ fn canonical(name: &str) -> String {
     .to_owned()
 }
 
-/// What privileges are granted on: a table, all tables of a database, or everything.
+/// The object of a grant: a table, all tables of a database, or everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Object {
-    /// Nothing for all databases; with `table` nothing, a pattern with `_`, `%` and `\`.
+    /// `None` for all databases. If `table` is `None`, a pattern with the wildcards `_` and `%` and the escape `\`.
     database: Option<String>,
     table: Option<String>,
 }
@@ -97,7 +97,7 @@ impl Object {
     /// the name of a database are wildcards.
     ///
     /// # Errors
-    /// The text has another form.
+    /// The text is not in one of these forms.
     pub fn parse(text: &str, escape: bool) -> Result<Self, CallError> {
         let invalid = || {
             CallError::Execution(format!(
@@ -126,7 +126,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Returns whether these are all databases.
+    /// Returns whether the object is `*.*`.
     pub fn is_everything(&self) -> bool {
         self.database.is_none()
     }
@@ -137,7 +137,7 @@ impl Object {
         format!("{}.{}", part(&self.database), part(&self.table))
     }
 
-    /// Returns whether a server shows this object in this form; servers may escape wildcards or not.
+    /// Returns whether two objects are the same; servers differ in whether they escape wildcards.
     pub fn is_same(&self, other: &Object) -> bool {
         let plain = |object: &Object| {
             let database = object.database.as_ref();
@@ -155,7 +155,7 @@ impl Object {
 pub(super) struct Grant {
     pub privileges: Vec<Privilege>,
     pub object: Object,
-    /// The object as it is written.
+    /// The object as written in the statement.
     pub object_text: String,
     pub user: String,
     pub host: String,
@@ -164,7 +164,7 @@ pub(super) struct Grant {
 }
 
 impl Grant {
-    /// Parses a statement; nothing if it grants a role, a proxy or privileges on a routine.
+    /// Parses a statement; `None` if it grants a role, a proxy or privileges on a routine.
     pub fn parse(statement: &str) -> Option<Self> {
         let tokens = tokens(statement);
         let tokens =
@@ -185,7 +185,7 @@ impl Grant {
     }
 }
 
-/// Reads a host, which without quotes has several tokens.
+/// Parses a host, which consists of several tokens if it is not quoted.
 fn host(tokens: &[Token]) -> Option<String> {
     if let Some(Token::Quoted { text, .. }) = tokens.first() {
         return Some(text.clone());
@@ -218,7 +218,7 @@ mod tests {
     use super::super::quote::database_pattern;
     use super::*;
 
-    /// Returns the database of a grant on all of its tables as SQL.
+    /// Returns the SQL for all tables of a database.
     fn all_tables(database: &str) -> String {
         format!("{}.*", database_pattern(database))
     }

@@ -1,4 +1,4 @@
-//! Queries and scripts of the caller.
+//! Queries and scripts passed by the caller.
 
 use std::time::{Duration, Instant};
 
@@ -13,8 +13,8 @@ use super::script::statements;
 /// Execution functions of `mysql` that run queries.
 pub static FUNCTIONS: &[Function<Context>] = registry!("mysql", [query, file_query]);
 
-/// Run a query in a database, and return its `columns`, `results` and `rows returned`, or `rows affected` for a statement
-/// that returns no rows, with the `query time`. Values are strings, or nothing for NULL.
+/// Run a query in a database, and return its `columns`, `results` and `rows returned`, or `rows affected` for a
+/// statement that returns no rows, with the `query time`. Values are strings, or nothing for NULL.
 ///
 /// CLI Example:
 ///
@@ -44,7 +44,7 @@ pub fn file_query(
     Ok(run_file(context, &connection, &database, &path)?.into())
 }
 
-/// Returns whether a file has to be fetched.
+/// Returns whether a path is a URL, so that the file must be fetched.
 pub(super) fn is_url(path: &str) -> bool {
     ["http://", "https://", "salt://", "s3://", "swift://"].iter().any(|scheme| path.starts_with(scheme))
 }
@@ -122,7 +122,8 @@ fn rows(set: &ResultSet) -> Value {
     set.rows.iter().map(row).collect::<Vec<_>>().into()
 }
 
-/// Returns a duration in seconds, `raw`, and for people; a sum has a number for `raw` and is always in seconds.
+/// Returns a duration as `raw`, in seconds, and as `human`, for display. For a sum, `raw` is a number instead of a
+/// string and `human` is always in seconds.
 fn time(elapsed: Duration, is_sum: bool) -> Map {
     let seconds = elapsed.as_secs_f64();
     let round = |value: f64, digits: i32| (value * 10_f64.powi(digits)).round() / 10_f64.powi(digits);

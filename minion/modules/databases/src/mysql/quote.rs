@@ -10,7 +10,7 @@ pub(super) fn database_pattern(name: &str) -> String {
     identifier(&name.replace('_', "\\_").replace('%', "\\%"))
 }
 
-/// Quotes a string. Valid unless the SQL mode has `NO_BACKSLASH_ESCAPES`, which sessions remove.
+/// Quotes a string. The result is invalid in the SQL mode `NO_BACKSLASH_ESCAPES`, which sessions turn off.
 pub(super) fn literal(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('\'');

@@ -1,7 +1,7 @@
 //! Parses the result sets that the client program prints with `--xml`.
 //!
-//! The program escapes `&`, `<`, `>` and `"` and nothing else, so that control characters, which XML does not have, occur
-//! in fields. Only this format tells NULL from the string `NULL`.
+//! This is not an XML parser: the program escapes only `&`, `<`, `>` and `"`, so fields may contain control characters,
+//! which are invalid in XML. The format is used because no other one distinguishes NULL from the string `NULL`.
 
 use brine_value::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) struct ResultSet {
     pub rows: Vec<Vec<Option<String>>>,
 }
 
-/// The output of the client program is not a sequence of result sets.
+/// The error for output of the client program that is not a sequence of result sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the output of the mysql client is invalid at byte {position}: expected {expected}")]
 pub(super) struct InvalidOutput {
@@ -22,10 +22,10 @@ pub(super) struct InvalidOutput {
 }
 
 impl ResultSet {
-    /// Parses the output of a session.
+    /// Parses the output of the client program.
     ///
     /// # Errors
-    /// The output has another form, or is truncated.
+    /// The output is not a sequence of result sets, or is truncated.
     pub fn parse(output: &str) -> Result<Vec<ResultSet>, InvalidOutput> {
         let mut parser = Parser { text: output, position: 0 };
         let mut sets = Vec::new();
@@ -50,13 +50,13 @@ impl ResultSet {
         self.rows.iter().map(row).collect()
     }
 
-    /// Returns the first column.
+    /// Returns the values of the first column, without NULLs.
     pub fn first_column(&self) -> Vec<String> {
         self.rows.iter().filter_map(|row| row.first().cloned().flatten()).collect()
     }
 }
 
-/// Converts a field to a value: a string, or nothing for NULL.
+/// Converts a field to a value: a string, or nil for NULL.
 pub(super) fn field(value: Option<&str>) -> Value {
     value.map(Value::from).unwrap_or_default()
 }
@@ -153,7 +153,7 @@ mod tests {
         let row = [Some("NULL"), None, Some("  tab\tline\n&lt;</row>é😀\u{1}"), Some("")];
         assert_eq!(sets[0].rows, [row.map(|field| field.map(str::to_owned)).to_vec()]);
         assert_eq!(sets[1], ResultSet::default());
-        // Every prefix is an error or the first set, and never a panic.
+        // Every prefix of the output parses to an error or to the first set, and never panics.
         for (end, _) in output.trim_end().char_indices() {
             let parsed = ResultSet::parse(&output[..end]);
             assert!(parsed.is_err() || parsed.is_ok_and(|found| found.len() < 2), "{end}");

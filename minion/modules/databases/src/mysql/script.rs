@@ -1,4 +1,4 @@
-//! Splits SQL scripts into statements, as the client program does: quotes, comments and `DELIMITER` lines.
+//! Splits SQL scripts into statements as the client program does, with quotes, comments and `DELIMITER` lines.
 
 /// Returns the statements of a script, without those that are only comments.
 pub(super) fn statements(script: &str) -> Vec<String> {
@@ -61,7 +61,7 @@ impl Splitter<'_> {
         self.rest = &self.rest[self.rest.find('\n').unwrap_or(self.rest.len())..];
     }
 
-    /// Changes the delimiter if this line is a `DELIMITER` command.
+    /// Consumes the current line and changes the delimiter, if the line is a `DELIMITER` command.
     fn take_delimiter_line(&mut self) -> bool {
         let line = self.rest.lines().next().unwrap_or_default();
         let mut words = line.split_whitespace();
@@ -85,12 +85,12 @@ impl Splitter<'_> {
     }
 }
 
-/// `--` is a comment only before white space or at the end.
+/// Whether a line comment starts here: `--` counts only before white space or at the end.
 fn is_line_comment(rest: &str) -> bool {
     rest.strip_prefix("--").is_some_and(|after| after.chars().next().is_none_or(char::is_whitespace))
 }
 
-/// `/*!` and `/*M!` contain code, and `/*+` hints.
+/// Whether a comment to skip starts here: `/*!` and `/*M!` contain code, and `/*+` contains optimizer hints.
 fn is_block_comment(rest: &str) -> bool {
     rest.strip_prefix("/*").is_some_and(|after| !after.starts_with(['!', '+']) && !after.starts_with("M!"))
 }

@@ -50,8 +50,8 @@ pub fn version(context: &Context, #[args] connection: ConnectionArgs) -> CallRes
     Ok(Version::of(&connection.session(context)?)?.text.into())
 }
 
-/// Return how many seconds a replica lags behind its primary: -1 if the server is no replica, -2 if it does not receive
-/// changes, -3 after an error.
+/// Return how many seconds a replica lags behind its primary: -1 if the server is not a replica, -2 if it does not
+/// receive changes, -3 after an error.
 ///
 /// CLI Example:
 ///
@@ -70,8 +70,9 @@ pub fn slave_lag(context: &Context, #[args] connection: ConnectionArgs) -> CallR
     Ok(if is_running { state.get("Seconds_Behind_Master").cloned().unwrap_or_default() } else { (-2).into() })
 }
 
-/// Make a replica independent of its primary: the primary begins a new binary log, the replica forgets its primary and
-/// begins its own binary log. Return `promoted` or `failed`, or an empty string if the server is no replica.
+/// Make a replica independent of its primary: the primary starts a new binary log; the replica discards its replication
+/// settings and starts a new binary log. Return `promoted` or `failed`, or an empty string if the server is not a
+/// replica.
 ///
 /// CLI Example:
 ///
@@ -83,7 +84,7 @@ pub fn free_slave(context: &Context, #[args] connection: ConnectionArgs) -> Call
     let host = state.get("Master_Host").and_then(Value::as_str).map(str::to_owned);
     let socket = Some(String::new());
     let primary = ConnectionArgs { connection_host: host, connection_unix_socket: socket, ..connection };
-    // The primary may be away for good.
+    // The primary may be gone for good, so an error is only logged.
     if let Err(error) = primary.session(context)?.execute(&["FLUSH LOGS".into()]) {
         tracing::warn!(%error, "the primary did not begin a new binary log");
     }
@@ -124,7 +125,7 @@ pub fn get_master_status(context: &Context, #[args] connection: ConnectionArgs) 
     Ok(row.unwrap_or_else(|| list(Vec::new())))
 }
 
-/// Return the state of replication, as `SHOW SLAVE STATUS` does; an empty list if the server is no replica.
+/// Return the state of replication, as `SHOW SLAVE STATUS` does; an empty list if the server is not a replica.
 ///
 /// CLI Example:
 ///
@@ -172,7 +173,7 @@ pub fn verify_login(
     Ok(login.session(context)?.query("SELECT 1").is_ok().into())
 }
 
-/// The integers of `SHOW SLAVE STATUS`.
+/// The columns of `SHOW SLAVE STATUS` that are integers.
 const REPLICATION_NUMBERS: [&str; 14] = [
     "Connect_Retry",
     "Exec_Master_Log_Pos",
@@ -241,13 +242,13 @@ impl Version {
         Version { is_mariadb: text.contains("MariaDB"), numbers, text: text.to_owned() }
     }
 
-    /// Returns whether the version is this one or a later one.
+    /// Returns whether the version is at least this one.
     pub fn is_at_least(&self, numbers: [u32; 3]) -> bool {
         self.numbers >= numbers
     }
 }
 
-/// Returns the state of a plugin, such as `ACTIVE`; nothing if it is not installed.
+/// Returns the state of a plugin, such as `ACTIVE`; `None` if it is not installed.
 pub(super) fn plugin_state(session: &Session, name: &str) -> Result<Option<String>, CallError> {
     let query = format!("SELECT PLUGIN_STATUS FROM INFORMATION_SCHEMA.PLUGINS WHERE PLUGIN_NAME = {}", literal(name));
     Ok(session.query(&query)?.first_column().into_iter().next())

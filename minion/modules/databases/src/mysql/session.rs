@@ -1,4 +1,4 @@
-//! Sessions with a server: runs statements by the program `mariadb` or `mysql`.
+//! Sessions with a server: run statements with the client program `mariadb` or `mysql`.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use super::resultset::{InvalidOutput, ResultSet};
 /// The error of a session.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum SqlError {
-    /// The server or the client refuses a connection or a statement.
+    /// The server or the client rejected a connection or a statement.
     #[error("MySQL Error {code}: {message}")]
     Refused { code: u32, message: String },
-    /// The client program fails otherwise.
+    /// Any other failure of the client program.
     #[error("MySQL Error: {0}")]
     Client(String),
     #[error("MySQL Error: {0}")]
@@ -32,7 +32,7 @@ impl From<SqlError> for CallError {
 /// The result of a statement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct StatementResult {
-    /// Usually one; none for statements that only change something.
+    /// The result sets: usually one, none for statements that only change data.
     pub sets: Vec<ResultSet>,
     /// Number of changed rows; negative for queries.
     pub affected: i64,
@@ -43,14 +43,14 @@ pub(super) fn client(context: &Context) -> Option<PathBuf> {
     ["mariadb", "mysql"].into_iter().find_map(|name| context.minion.programs.find(name))
 }
 
-/// A user at a server; each call is a connection of its own.
+/// A session of a user with a server. Every call opens its own connection.
 pub(super) struct Session<'a> {
     context: &'a Context,
     client: PathBuf,
     option_file: NamedTempFile,
 }
 
-/// Makes the quoting of [`quote`](super::quote) valid, whatever the SQL mode of the server is.
+/// The statement that makes the quoting of [`quote`](super::quote) valid, whatever the SQL mode of the server is.
 const MODE: &str = "SET SESSION sql_mode = REPLACE(REPLACE(REPLACE(@@SESSION.sql_mode, 'NO_BACKSLASH_ESCAPES', ''), \
                     'ANSI_QUOTES', ''), 'ANSI,', '')";
 
@@ -59,7 +59,7 @@ impl<'a> Session<'a> {
         Session { context, client, option_file }
     }
 
-    /// Returns the first result set of a query of this module.
+    /// Runs a query that was built by this module, and returns its first result set.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the query.
@@ -68,7 +68,7 @@ impl<'a> Session<'a> {
         Ok(results.pop().unwrap_or_default().sets.into_iter().next().unwrap_or_default())
     }
 
-    /// Runs statements of this module.
+    /// Runs statements that were built by this module.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses a statement.
@@ -78,15 +78,16 @@ impl<'a> Session<'a> {
         self.run(&all).map(drop)
     }
 
-    /// Runs statements in one connection until one fails, and returns the results of each.
+    /// Runs statements in one connection until one fails, and returns the result of each.
     ///
-    /// They go to standard input, because arguments are visible to all accounts of the host. A random delimiter and the
-    /// binary mode keep the client from interpreting anything in them, such as its command `\!`.
+    /// The statements are passed on standard input, because arguments are visible to all accounts of the host. A random
+    /// delimiter and the binary mode keep the client from interpreting anything in them as a client command, such as
+    /// `\!`.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses a statement.
     pub fn run(&self, statements: &[String]) -> Result<Vec<StatementResult>, SqlError> {
-        // The client takes delimiters of 15 characters at most.
+        // The client accepts delimiters of at most 15 characters.
         let mark = format!("b{:014x}", rand::random::<u64>() >> 8);
         let mut input = format!("delimiter {mark}\n");
         for statement in statements {
@@ -96,7 +97,7 @@ impl<'a> Session<'a> {
         let client = self.client.display().to_string();
         let mut words = vec![client, file];
         words.extend(["--batch", "--xml", "--binary-mode", "--comments", "--skip-reconnect"].map(String::from));
-        // An empty home directory has no login file and takes no history.
+        // With `/` as home directory, the client finds no login file and writes no history.
         let mut env = vec![("HOME".to_owned(), "/".to_owned()), ("LC_ALL".to_owned(), "C.UTF-8".to_owned())];
         env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
         let cwd = Some("/".into());
@@ -137,7 +138,7 @@ fn error_of(stderr: &str, status: i64) -> SqlError {
     })
 }
 
-/// Returns whether a change succeeded as the result of a call; the error goes to the log.
+/// Returns whether a change succeeded, as the result of a call. An error is logged.
 pub(super) fn done(result: Result<(), CallError>) -> CallResult {
     if let Err(error) = &result {
         tracing::error!(%error, "a change of the MySQL server failed");

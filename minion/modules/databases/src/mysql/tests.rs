@@ -1,4 +1,4 @@
-//! Tests of how the client program is run; tests/mysql.rs has a real server.
+//! Tests of the calls of the client program; `tests/mysql.rs` tests with a real server.
 
 use brine_testing::Scripted;
 use brine_value::{Map, list, map};

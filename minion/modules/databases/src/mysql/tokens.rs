@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Word(String),
-    /// A name or string without its quotes, and as it is written.
+    /// A quoted name or string: without its quotes, and as written.
     Quoted {
         text: String,
         raw: String,
@@ -31,7 +31,7 @@ impl Token {
         }
     }
 
-    /// Returns the token as it is written.
+    /// Returns the token as written in the statement.
     pub fn raw(&self) -> String {
         match self {
             Token::Word(text) => text.clone(),
@@ -41,7 +41,7 @@ impl Token {
     }
 }
 
-/// Splits a statement into tokens. A quote that is not closed ends at the end.
+/// Splits a statement into tokens. An unclosed quote extends to the end.
 pub(super) fn tokens(statement: &str) -> Vec<Token> {
     let mut found = Vec::new();
     let mut rest = statement;
@@ -61,7 +61,8 @@ pub(super) fn tokens(statement: &str) -> Vec<Token> {
     found
 }
 
-/// Without quotes, names of databases and hosts in arguments contain more characters than SQL allows.
+/// Whether a character is part of a word. Unquoted names of databases and hosts in arguments may contain more
+/// characters than SQL allows.
 fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || "_$%-\\".contains(letter)
 }

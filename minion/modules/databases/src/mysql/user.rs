@@ -36,16 +36,16 @@ pub struct ExistsArgs {
     /// Whether the user must log in without a password.
     #[default(false)]
     passwordless: bool,
-    /// Whether a login without a password must be by the socket.
+    /// Whether a login without a password must use the socket.
     #[default(false)]
     unix_socket: bool,
-    /// Column of `mysql.user` that has the hash; default: as the server has it.
+    /// Column of `mysql.user` with the hash; the default depends on the version of the server.
     password_column: Option<String>,
     #[args]
     connection: ConnectionArgs,
 }
 
-/// Return whether a user exists, and has a password or none if this is asked for.
+/// Return whether a user exists and, if requested, has this password or none.
 ///
 /// CLI Example:
 ///
@@ -169,15 +169,15 @@ pub fn user_remove(context: &Context, #[args] of: AccountArgs, #[args] connectio
     done(account.remove(&session))
 }
 
-/// Returns a password as text: one of digits is a number in YAML.
+/// Returns a password as a string: YAML parses one that is all digits as a number. `None` if it is unset or empty.
 pub(super) fn text(password: &Value) -> Option<String> {
     (!matches!(password, Value::Nil)).then(|| password.to_string()).filter(|password| !password.is_empty())
 }
 
-/// Returns the login that the arguments ask for.
+/// Returns the login that the arguments select.
 ///
 /// # Errors
-/// None is given, and it may not be without a password.
+/// No login is given, and `allow_passwordless` is false.
 pub(super) fn login<'a>(
     password: Option<&'a str>,
     hash: Option<&'a str>,
@@ -196,8 +196,8 @@ pub(super) fn login<'a>(
 }
 
 impl ConnectionArgs {
-    /// Opens a session and queries the version of the server. If that fails and a password is given, it is the password of
-    /// the session, too: the user of the session may be the one whose password has already been changed.
+    /// Opens a session and queries the version of the server. If that fails and a password is given, it retries with
+    /// that password: the user of the session may be the one whose password was changed already.
     pub(super) fn session_for<'a>(
         &self,
         context: &'a Context,

@@ -1,4 +1,4 @@
-//! Data directories, made by `initdb`.
+//! Data directories, created with `initdb`.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -16,19 +16,19 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("postgres", [datadir_init
 /// Settings of a new data directory.
 #[derive(Args, Debug, Clone)]
 pub struct InitArgs {
-    /// How local connections are authenticated.
+    /// Authentication method for local connections.
     #[default("password".into())]
     pub auth: String,
     /// Role of the administrator; default: the owner of the server.
     pub user: Option<String>,
-    /// Password of that role.
+    /// Password of the administrator.
     pub password: Option<String>,
     /// Encoding of new databases.
     #[default("UTF8".into())]
     pub encoding: String,
     /// Locale of new databases.
     pub locale: Option<String>,
-    /// Directory of the write-ahead log, if it is elsewhere.
+    /// Directory of the write-ahead log, if it is outside of the data directory.
     pub waldir: Option<String>,
     /// Whether pages have checksums.
     #[default(false)]
@@ -37,7 +37,7 @@ pub struct InitArgs {
     pub runas: Option<String>,
 }
 
-/// Create a data directory; false if it is there.
+/// Create a data directory; false if it exists.
 ///
 /// CLI Example:
 ///
@@ -74,10 +74,10 @@ pub(super) fn create(context: &Context, path: &str, args: &InitArgs) -> Result<(
         format!("--encoding={}", args.encoding),
     ];
     words.extend(args.locale.as_ref().map(|locale| format!("--locale={locale}")));
-    // The long option has had two names.
+    // The short option is used because the long one was renamed.
     words.extend(args.waldir.iter().flat_map(|directory| ["-X".to_owned(), directory.clone()]));
     words.extend(args.checksums.then(|| "--data-checksums".to_owned()));
-    // Removed at the end of this function. It is unlinked by root; `initdb` reads it as its own account.
+    // The file is removed at the end of this function. `initdb` reads it as its own account, to which the file belongs.
     let file = args.password.as_deref().map(|password| password_file(password, &runas)).transpose()?;
     words.extend(file.as_ref().map(|file| format!("--pwfile={}", file.path().display())));
     let output = run(context, &words, Some(runas), None, None)?;

@@ -66,7 +66,7 @@ pub fn db_create(
     done(create(&server.session(context, runas)?, &name, &settings))
 }
 
-/// Change the owner or the tablespace of a database; with `owner_recurse` the owner of what is in it, too.
+/// Change the owner or the tablespace of a database; with `owner_recurse`, also the owner of the objects in it.
 ///
 /// CLI Example:
 ///
@@ -164,7 +164,7 @@ pub fn tablespace_alter(
     if let Some(option) = reset_option {
         changes.push(format!("RESET ({})", plain(&option, "")?));
     }
-    // The last, because it changes the name of those before.
+    // Renaming comes last, because the other statements use the old name.
     changes.extend(new_name.map(|name| format!("RENAME TO {}", identifier(&name))));
     done(alter_tablespace(&server.session(context, runas)?, &name, &changes))
 }
@@ -195,7 +195,7 @@ pub(super) struct Settings {
     pub template: Option<String>,
 }
 
-/// Returns the databases by name.
+/// Returns the databases by name, with Salt's keys, such as `Owner` and `Encoding`.
 pub(super) fn databases(session: &Session) -> Result<Map, CallError> {
     let query = "SELECT d.datname AS \"Name\", r.rolname AS \"Owner\", pg_encoding_to_char(d.encoding) AS \"Encoding\", \
                  d.datcollate AS \"Collate\", d.datctype AS \"Ctype\", d.datacl AS \"Access privileges\", \
@@ -247,10 +247,10 @@ pub(super) fn alter(
     }
 }
 
-/// Makes a role the owner of the database of the session and of all that people have made in it: in one transaction.
+/// Makes a role the owner of the session's database and of all user-created objects in it, in one transaction.
 pub(super) fn change_owner_of_all(session: &Session, database: &str, owner: &str) -> Result<(), CallError> {
     let owner_text = literal(owner);
-    // Sequences of columns follow their tables; what belongs to an extension stays with it.
+    // The sequences of columns follow their tables; objects of extensions are left unchanged.
     let query = format!(
         "SELECT format('ALTER SCHEMA %I OWNER TO %I', n.nspname, {owner_text}) AS statement FROM pg_namespace n \
          WHERE n.nspname !~ '^pg_' AND n.nspname <> 'information_schema' \
@@ -300,7 +300,7 @@ pub(super) fn alter_tablespace(session: &Session, name: &str, changes: &[String]
     if statements.is_empty() { Ok(()) } else { session.execute(&statements) }
 }
 
-/// Returns options of a tablespace, such as `seq_page_cost = 1.1`.
+/// Returns the options of a tablespace as SQL, such as `seq_page_cost = 1.1`.
 pub(super) fn options_of(options: &Map) -> Result<String, CallError> {
     let option = |(name, value): (&Value, &Value)| {
         let (name, value) = (name.to_string(), value.to_string());

@@ -165,7 +165,7 @@ pub fn drop_extension(
     done(remove(&session, &name, if_exists.unwrap_or(false), restrict.unwrap_or(false), cascade.unwrap_or(true)))
 }
 
-/// What an extension shall be.
+/// The desired state of an extension.
 #[derive(Debug, Default)]
 pub(super) struct Desired {
     pub if_not_exists: bool,
@@ -174,7 +174,7 @@ pub(super) struct Desired {
     pub from_version: Option<String>,
 }
 
-/// What an extension is, compared with what it shall be.
+/// The current state of an extension, compared with the desired one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Status {
     pub is_installed: bool,
@@ -220,7 +220,7 @@ pub(super) fn installed(session: &Session) -> Result<Map, CallError> {
     Ok(keyed(session.query(query)?, "extname"))
 }
 
-/// Returns rows by a column, which they keep.
+/// Returns rows by a column, which also remains in the rows.
 fn keyed(rows: Vec<Map>, name: &str) -> Map {
     rows.into_iter().filter_map(|row| Some((row.get(name)?.clone(), Value::from(row)))).collect()
 }
@@ -260,7 +260,7 @@ pub(super) fn remove(
     cascade: bool,
 ) -> Result<(), CallError> {
     let condition = if if_exists { "IF EXISTS " } else { "" };
-    // The server takes one of the two words.
+    // The server accepts only one of the two keywords.
     let end = match (restrict, cascade) {
         (true, _) => " RESTRICT",
         (false, true) => " CASCADE",
@@ -269,12 +269,13 @@ pub(super) fn remove(
     session.execute(&[format!("DROP EXTENSION {condition}{}{end}", identifier(name))])
 }
 
-/// Versions that are neither names nor numbers had to be given with quotes.
+/// Returns a version without single quotes. Salt requires them around versions that are neither identifiers nor
+/// numbers.
 fn unquoted(version: &str) -> &str {
     version.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(version)
 }
 
-/// Compares versions part by part: numbers as numbers, the rest as text.
+/// Compares versions part by part: numbers numerically, other parts as strings.
 fn compare(left: &str, right: &str) -> Ordering {
     let parts = |text: &str| -> Vec<(Option<u64>, String)> {
         text.split(['.', '-', '_']).map(|part| (part.parse().ok(), part.to_owned())).collect()

@@ -70,8 +70,8 @@ pub fn psql_query(
     Ok(rows.into_iter().map(brine_value::Value::from).collect::<Vec<_>>().into())
 }
 
-/// Make a role the owner of a database and of the schemas, relations and routines in it, but for those of the server
-/// and of extensions.
+/// Make a role the owner of a database and of the schemas, relations and routines in it, except those of the server and
+/// of extensions.
 ///
 /// CLI Example:
 ///

@@ -1,4 +1,4 @@
-//! Passwords in the forms in which a server stores them: `md5`, `scram-sha-256` (RFC 5803), or as they are.
+//! Passwords in the forms in which a server stores them: `md5`, `scram-sha-256` (RFC 5803), or plain text.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use brine_digest::Digest;
 use brine_function::CallError;
 use brine_value::Value;
 
-/// How a password is stored.
+/// The stored form of a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Storage {
     Plain,
@@ -14,13 +14,13 @@ pub(super) enum Storage {
     Scram,
 }
 
-/// PostgreSQL's own number of iterations.
+/// PostgreSQL's default number of iterations.
 const ITERATIONS: u32 = 4096;
-/// More iterations than anyone sets, so that a server cannot keep the minion busy.
+/// Maximum number of iterations, far above common settings: it limits the work that a server can impose on the minion.
 const MOST_ITERATIONS: u32 = 10_000_000;
 
 impl Storage {
-    /// Reads `encrypted`: a truth value, `md5` or `scram-sha-256`; `md5` if it is not given.
+    /// Parses `encrypted`: a boolean, `md5` or `scram-sha-256`. `md5` is the default, and the meaning of true.
     ///
     /// # Errors
     /// The value names another algorithm.
@@ -34,7 +34,7 @@ impl Storage {
         }
     }
 
-    /// Returns a password as it is stored; a stored form is returned as it is.
+    /// Returns the stored form of a password; a password that is in its stored form already is returned unchanged.
     ///
     /// # Errors
     /// The password has characters that SASLprep refuses.
@@ -48,7 +48,7 @@ impl Storage {
         }
     }
 
-    /// Returns whether a password, or its stored form, is what the server has stored.
+    /// Returns whether a password, plain or in its stored form, matches the form that the server has stored.
     pub fn matches(self, role: &str, password: &str, stored: &str) -> bool {
         let expected = match self {
             Storage::Md5 if !password.starts_with("md5") => Some(md5(role, password)),
@@ -63,7 +63,7 @@ fn md5(role: &str, password: &str) -> String {
     format!("md5{}", brine_digest::hex(Digest::Md5.of(format!("{password}{role}"))))
 }
 
-/// Stores a password with the salt and the iterations of its stored form.
+/// Returns the SCRAM form of a password with the salt and the iterations of the stored form, for comparison.
 fn rehashed(password: &str, stored: &str) -> Option<String> {
     let (iterations, rest) = stored.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
     let iterations = iterations.parse().ok().filter(|number| (1..=MOST_ITERATIONS).contains(number))?;
@@ -71,7 +71,7 @@ fn rehashed(password: &str, stored: &str) -> Option<String> {
 }
 
 fn scram(password: &str, salt: &[u8], iterations: u32) -> Result<String, CallError> {
-    // A password that SASLprep refuses is used as it is, as PostgreSQL does.
+    // As in PostgreSQL, a password that SASLprep rejects is used unchanged.
     let prepared = stringprep::saslprep(password).unwrap_or_else(|_| password.into());
     let hmac = |key: &[u8], bytes: &[u8]| Digest::Sha256.hmac(key, bytes).map_err(CallError::execution);
     // PBKDF2 with one block.

@@ -10,7 +10,7 @@ use super::session::{LoginArgs, Session, column, done, identifier, literal, plai
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("postgres", [privileges_list, has_privileges, privileges_grant, privileges_revoke]);
 
-/// An object and its schema, and the server that has it.
+/// The arguments for the schema of an object, and for its server.
 #[derive(Args, Debug, Clone)]
 pub struct PlaceArgs {
     /// Schema of a table, sequence or function.
@@ -37,16 +37,16 @@ pub struct GrantArgs {
     pub object_name: String,
     /// Kind of the object: `table`, `sequence`, `function`, `schema`, `tablespace`, `language`, `database` or `group`.
     pub object_type: String,
-    /// Privileges, with commas between them.
+    /// Privileges, separated by commas.
     pub privileges: Option<String>,
-    /// Whether the role may grant them on.
+    /// Whether the role may grant the privileges to others.
     pub grant_option: Option<bool>,
     #[args]
     pub at: PlaceArgs,
 }
 
 impl GrantArgs {
-    /// Returns the object, the privileges, and whether the role may grant them on.
+    /// Returns the object, the privileges, and whether the role may grant them to others.
     fn wanted(&self) -> Result<(Object<'_>, Vec<String>, bool), CallError> {
         let object = Object::new(&self.object_type, &self.object_name, &self.at.prepend)?;
         let wanted = object.wanted(self.privileges.as_deref())?;
@@ -54,8 +54,8 @@ impl GrantArgs {
     }
 }
 
-/// Return the privileges on an object by role, each with whether it may be granted on; of a group the members, each
-/// with whether it may add others.
+/// Return the privileges on an object by role, each with whether the role may grant it to others; for a group, the
+/// members, each with whether it may add others.
 ///
 /// CLI Example:
 ///
@@ -115,7 +115,7 @@ pub fn privileges_revoke(
     done(object.revoke(&session, &name, &wanted))
 }
 
-/// What privileges are about.
+/// The kind of an object with privileges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Table,
@@ -128,11 +128,12 @@ pub(super) enum Kind {
     Group,
 }
 
-/// A kind: its name, its privileges, and the catalog with the columns for the name, the privileges and the owner.
+/// A kind of objects: its name, its privileges, and its catalog with the columns for the name, the privileges and the
+/// owner.
 type About = (&'static str, Kind, &'static [&'static str], [&'static str; 4]);
 
 const KINDS: &[About] = &[
-    // MAINTAIN is there since PostgreSQL 17, and only with it part of ALL.
+    // MAINTAIN exists since PostgreSQL 17; only there it is part of ALL.
     (
         "table",
         Kind::Table,
@@ -158,7 +159,7 @@ pub(super) struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// # Errors
-    /// There is no such kind of objects.
+    /// The kind of objects is unknown.
     pub fn new(kind: &str, name: &'a str, schema: &'a str) -> Result<Self, CallError> {
         let about = KINDS.iter().find(|(known, ..)| kind.eq_ignore_ascii_case(known));
         let about = about.ok_or_else(|| CallError::Execution(format!("Invalid object_type: {kind} provided")))?;
@@ -173,10 +174,10 @@ impl<'a> Object<'a> {
         self.about.1
     }
 
-    /// Reads privileges with commas between them.
+    /// Parses privileges that are separated by commas.
     ///
     /// # Errors
-    /// The object has no such privilege; a group has none.
+    /// The kind of objects has no such privilege; a group has none at all.
     pub fn wanted(&self, privileges: Option<&str>) -> Result<Vec<String>, CallError> {
         let text = privileges.unwrap_or_default();
         if self.is_group() {
@@ -191,7 +192,7 @@ impl<'a> Object<'a> {
         Ok(wanted)
     }
 
-    /// Returns the `FROM` and `WHERE` that find the object.
+    /// Returns the `FROM` and `WHERE` clauses that select the object.
     fn source(&self) -> String {
         let [catalog, name, ..] = self.about.3;
         let (schema, text) = (literal(self.schema), literal(self.name));
@@ -209,7 +210,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Returns the privileges by role, each with whether it may be granted on.
+    /// Returns the privileges by role, each with whether the role may grant it to others.
     pub fn privileges(&self, session: &Session) -> Result<Map, CallError> {
         if self.is_group() {
             let name = literal(self.name);
@@ -244,7 +245,8 @@ impl<'a> Object<'a> {
         Ok(session.query(&query)?.first().map(|row| column(row, "role").to_owned()))
     }
 
-    /// Returns whether a role has privileges: by grants to it or as the owner, not as a member of a group.
+    /// Returns whether a role has privileges, by grants to the role itself or as the owner. Privileges of its groups do
+    /// not count.
     pub fn are_granted(
         &self,
         session: &Session,
@@ -265,12 +267,12 @@ impl<'a> Object<'a> {
         Ok(wanted.iter().all(|one| granted.get(one).is_some_and(|option| !may_grant || option.as_bool() == Some(true))))
     }
 
-    /// Returns whether the name means all tables, sequences or functions of the schema.
+    /// Returns whether the name is `ALL`: all tables, sequences or functions of the schema.
     fn is_all_of_schema(&self) -> bool {
         matches!(self.kind(), Kind::Table | Kind::Sequence | Kind::Function) && self.name.eq_ignore_ascii_case("all")
     }
 
-    /// Returns what stands after `ON`.
+    /// Returns the SQL for the object, after `ON`.
     fn target(&self) -> Result<String, CallError> {
         let kind = self.about.0.to_uppercase();
         if self.is_all_of_schema() {

@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [user_list, role_get, user_exists, user_create, user_update, user_remove, group_create, group_update, group_remove]
 );
 
-/// What a role may create.
+/// The arguments for the rights of a role to create objects.
 #[derive(Args, Debug, Clone)]
 pub struct CreationArgs {
     /// Whether the role may create databases.
@@ -23,7 +23,7 @@ pub struct CreationArgs {
     pub createroles: Option<bool>,
 }
 
-/// What a role may do at the whole server.
+/// The arguments for the rights of a role on the whole server.
 #[derive(Args, Debug, Clone)]
 pub struct PowerArgs {
     /// Whether the role is a superuser.
@@ -43,17 +43,17 @@ pub struct UserArgs {
     pub login: Option<bool>,
     /// Maximum number of connections; -1 for no limit.
     pub connlimit: Option<i64>,
-    /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
+    /// Stored form of the password: `md5` (the default), `scram-sha-256`, or `false` for plain text.
     #[default]
     pub encrypted: Value,
     #[args]
     pub powers: PowerArgs,
-    /// Password of the role, or its stored form; `false` takes the password away.
+    /// Password of the role, or its stored form; `false` removes the password.
     #[default]
     pub rolepassword: Value,
     /// Time at which the password expires.
     pub valid_until: Option<String>,
-    /// Groups of the role, as a list or with commas.
+    /// Groups of the role, as a list or separated by commas.
     #[default]
     pub groups: Value,
 }
@@ -63,7 +63,7 @@ pub struct UserArgs {
 pub struct GroupArgs {
     #[args]
     pub creates: CreationArgs,
-    /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
+    /// Stored form of the password: `md5` (the default), `scram-sha-256`, or `false` for plain text.
     #[default]
     pub encrypted: Value,
     /// Whether the role may log in.
@@ -72,10 +72,10 @@ pub struct GroupArgs {
     pub inherit: Option<bool>,
     #[args]
     pub powers: PowerArgs,
-    /// Password of the role, or its stored form; `false` takes the password away.
+    /// Password of the role, or its stored form; `false` removes the password.
     #[default]
     pub rolepassword: Value,
-    /// Groups of the role, as a list or with commas.
+    /// Groups of the role, as a list or separated by commas.
     #[default]
     pub groups: Value,
 }
@@ -137,7 +137,7 @@ impl NamedUserArgs {
     }
 }
 
-/// Return the roles with what they may do; `return_password` adds the stored forms of passwords.
+/// Return the roles with their attributes; `return_password` adds the stored forms of their passwords.
 ///
 /// CLI Example:
 ///
@@ -153,7 +153,7 @@ pub fn user_list(
     Ok(all.into_iter().map(|role| (Value::from(role.name.clone()), role.into_value())).collect::<Map>().into())
 }
 
-/// Return what a role may do; nothing if there is none.
+/// Return the attributes of a role; nothing if it does not exist.
 ///
 /// CLI Example:
 ///
@@ -202,7 +202,7 @@ pub fn user_update(context: &Context, #[args] args: NamedUserArgs) -> CallResult
     args.update(context)
 }
 
-/// Remove a role; false if it does not exist, or owns something.
+/// Remove a role; false if it does not exist, or owns objects.
 ///
 /// CLI Example:
 ///
@@ -243,7 +243,7 @@ pub fn group_update(context: &Context, #[args] args: NamedGroupArgs) -> CallResu
     NamedUserArgs::from(args).update(context)
 }
 
-/// Remove a group; false if it does not exist, or owns something.
+/// Remove a group; false if it does not exist, or owns objects.
 ///
 /// CLI Example:
 ///
@@ -258,7 +258,7 @@ pub fn group_remove(
     user_remove(context, groupname, server, runas)
 }
 
-/// What a new role is.
+/// The kind of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     User,
@@ -266,7 +266,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Returns its name in comments.
+    /// Returns the name of the kind for comments.
     pub fn name(self) -> &'static str {
         match self {
             Kind::User => "user",
@@ -275,7 +275,7 @@ impl Kind {
     }
 }
 
-/// A role at a server.
+/// A role of a server.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Role {
     pub name: String,
@@ -287,10 +287,10 @@ pub(super) struct Role {
     pub replication: bool,
     pub connections: i64,
     pub groups: Vec<String>,
-    /// Without a time zone; nothing if the password does not expire.
+    /// Time at which the password expires, without a time zone; `None` if it does not.
     pub expiry: Option<String>,
     pub variables: String,
-    /// The stored form of the password; nothing if it was not asked for.
+    /// Stored form of the password; `None` unless it was queried.
     pub password: Option<String>,
 }
 
@@ -302,7 +302,7 @@ const COLUMNS: &str = "SELECT r.rolname AS name, r.rolsuper AS superuser, r.roli
                        r.rolvaliduntil::timestamp(0) AS expiry, r.rolconfig AS variables";
 
 impl Role {
-    /// Returns all roles. Stored forms of passwords are for superusers only.
+    /// Queries all roles. Only superusers may query the stored forms of passwords.
     pub fn all(session: &Session, with_passwords: bool) -> Result<Vec<Role>, CallError> {
         let (password, from) = if with_passwords {
             (", a.rolpassword AS password", "pg_roles r LEFT JOIN pg_authid a ON a.oid = r.oid")
@@ -313,7 +313,7 @@ impl Role {
         Ok(rows.iter().map(|row| Role::read(row, with_passwords)).collect())
     }
 
-    /// Returns the role of a name.
+    /// Queries the role with this name.
     pub fn find(session: &Session, name: &str, with_passwords: bool) -> Result<Option<Role>, CallError> {
         Ok(Role::all(session, with_passwords)?.into_iter().find(|role| role.name == name))
     }
@@ -338,7 +338,7 @@ impl Role {
         }
     }
 
-    /// Returns the role with the names that Salt gives to its fields.
+    /// Returns the role as a mapping with Salt's names of the fields.
     fn into_value(self) -> Value {
         let mut fields = map! {
             "superuser" => self.superuser,
@@ -358,12 +358,12 @@ impl Role {
     }
 }
 
-/// Returns a time of the server; nothing for NULL and `infinity`.
+/// Returns a time from the server; `None` for NULL and `infinity`.
 pub(super) fn timestamp(text: &str) -> Option<String> {
     text.starts_with(|letter: char| letter.is_ascii_digit()).then(|| text.to_owned())
 }
 
-/// Reads groups: a list, or a text with commas.
+/// Parses groups: a list, or a string separated by commas.
 pub(super) fn groups_of(value: &Value) -> Vec<String> {
     match value.as_list() {
         Some(list) => list.iter().map(ToString::to_string).collect(),
@@ -391,7 +391,7 @@ pub(super) fn remove(session: &Session, name: &str) -> Result<(), CallError> {
 
 /// Returns the statements that create or change a role.
 fn statements(verb: &str, name: &str, args: &UserArgs, existing: Option<&Role>) -> Result<Vec<String>, CallError> {
-    // Only superusers may name this flag, even if it does not change.
+    // Only superusers may set this flag, even to its current value, so it is set only if it changes.
     let superuser = args.powers.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
     let flags = [
         ("INHERIT", args.inherit),

@@ -22,7 +22,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// How the server of a schema is reached; here `user` is the account that runs `psql`.
+/// The arguments for the connection to the server of a schema; here, `user` is the account that runs `psql`.
 #[derive(Args, Debug, Clone)]
 pub struct SchemaServerArgs {
     /// Account that runs `psql`.
@@ -39,10 +39,10 @@ impl SchemaServerArgs {
     }
 }
 
-/// The database of a language, and how its server is reached.
+/// The arguments for the database of a language, and for the connection to its server.
 #[derive(Args, Debug, Clone)]
 pub struct DatabaseArgs {
-    /// Database that has the language.
+    /// Database of the language.
     pub maintenance_db: String,
     #[args]
     pub login: LoginArgs,
@@ -139,7 +139,7 @@ pub fn language_exists(context: &Context, name: String, #[args] at: DatabaseArgs
     Ok(languages(&at.session(context)?)?.contains(&name).into())
 }
 
-/// Install a procedural language in a database; false if it is there.
+/// Install a procedural language in a database; false if it is installed already.
 ///
 /// CLI Example:
 ///

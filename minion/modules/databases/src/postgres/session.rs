@@ -1,4 +1,4 @@
-//! Sessions with a server: who connects where, and queries and statements by `psql`.
+//! Sessions with a server: connection arguments, and queries and statements with `psql`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use brine_host::process::{Output, Program};
 use brine_host::programs::program;
 use brine_value::{Map, Value};
 
-/// Where a server listens, and the role of the session. What is missing comes from the options `postgres.user`,
-/// `postgres.host` and so on.
+/// The arguments for the address of a server and the role of the session. Unset ones default to the options
+/// `postgres.user`, `postgres.host` and so on.
 #[derive(Args, Debug, Clone)]
 pub struct EndpointArgs {
     /// Role of the session; default: the account that runs `psql`.
@@ -22,7 +22,7 @@ pub struct EndpointArgs {
     pub port: Value,
 }
 
-/// How a server is reached.
+/// The arguments for the connection to a server.
 #[derive(Args, Debug, Clone)]
 pub struct ServerArgs {
     #[args]
@@ -33,7 +33,7 @@ pub struct ServerArgs {
     pub password: Option<String>,
 }
 
-/// How a server is reached by functions that name the database elsewhere.
+/// The arguments for the connection to a server, for functions that take the database by another argument.
 #[derive(Args, Debug, Clone)]
 pub struct LoginArgs {
     #[args]
@@ -55,7 +55,8 @@ impl LoginArgs {
     }
 }
 
-/// Where a server listens, and the password of the role, for functions whose `user` is the account that runs `psql`.
+/// The arguments for the address of a server and the password of the role, for functions whose `user` is the account
+/// that runs `psql`.
 #[derive(Args, Debug, Clone)]
 pub struct DbServerArgs {
     /// Password of the role.
@@ -68,20 +69,21 @@ pub struct DbServerArgs {
 }
 
 impl DbServerArgs {
-    /// Returns how a role reaches a database of this server.
+    /// Returns the arguments for a session of a role in a database of this server.
     pub(super) fn of(&self, role: Option<String>, database: Option<String>) -> ServerArgs {
         let endpoint = EndpointArgs { user: role, host: self.db_host.clone(), port: self.db_port.clone() };
         ServerArgs { endpoint, maintenance_db: database, password: self.db_password.clone() }
     }
 }
 
-/// The account that owns a server.
+/// The account that owns a server, except on OpenBSD.
 const OWNER: &str = "postgres";
-/// Words that make a program's environment: the rest of the daemon's own could name another server.
+/// The environment variables that programs inherit. Others, such as `PGHOST`, could redirect them to another server.
 const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
 impl ServerArgs {
-    /// Completes these arguments by the options. Without a host, `psql` runs as the owner of the server.
+    /// Opens a session with these arguments; options are the defaults. If the server is local, `psql` runs as its owner
+    /// unless `runas` is set.
     ///
     /// # Errors
     /// `psql` is missing.
@@ -113,12 +115,12 @@ pub(super) fn owner(context: &Context) -> String {
 
 /// Returns an option of the minion, its grains or its pillar.
 fn option(context: &Context, name: &str) -> Option<String> {
-    // Not there in a minion without the module `config`.
+    // The call fails on a minion without the module `config`.
     let value = context.call("config.option", Args::positional([name.into()])).ok()?;
     value.is_truthy().then(|| value.to_string())
 }
 
-/// The programs of PostgreSQL that are used.
+/// The programs of PostgreSQL that the module runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bin {
     Psql,
@@ -154,8 +156,8 @@ impl Bin {
     }
 }
 
-/// Runs a program of PostgreSQL as an account, with nothing of this process's environment that could lead it to another
-/// server.
+/// Runs a program of PostgreSQL as an account, without environment variables of the minion that could redirect it to
+/// another server.
 pub(super) fn run(
     context: &Context,
     words: &[String],
@@ -166,7 +168,7 @@ pub(super) fn run(
     let mut env: Vec<(String, String)> =
         KEPT.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     env.extend([("LC_ALL", "C.UTF-8"), ("PGDATESTYLE", "ISO,MDY")].map(|(name, value)| (name.into(), value.into())));
-    // An account's own directory may be closed to another: `psql` only warns, but does so for each call.
+    // Another account may have no access to this process's home directory; `psql` would print a warning in every call.
     env.extend(runas.is_some().then(|| ("HOME".to_owned(), "/".to_owned())));
     env.extend(password.map(|password| ("PGPASSWORD".to_owned(), password.to_owned())));
     let timeout = option(context, "postgres.timeout").and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
@@ -175,7 +177,7 @@ pub(super) fn run(
     context.run_program(&program).map_err(CallError::execution)
 }
 
-/// Returns whether something was done as a call's result; what the server said goes to the log.
+/// Returns whether a statement succeeded, as the result of a call. An error is logged.
 pub(super) fn done(result: Result<(), CallError>) -> CallResult {
     if let Err(error) = &result {
         tracing::error!(%error, "the PostgreSQL server refused a statement");
@@ -183,7 +185,7 @@ pub(super) fn done(result: Result<(), CallError>) -> CallResult {
     Ok(result.is_ok().into())
 }
 
-/// A role at a server, that asks one thing after the other, each in its own connection.
+/// A session of a role with a server. Every call opens its own connection.
 pub(super) struct Session<'a> {
     pub context: &'a Context,
     psql: String,
@@ -205,7 +207,8 @@ impl Session<'_> {
         rows(&self.run(&["-c".into(), query], None)?)
     }
 
-    /// Returns the rows of a query in a transaction that may write, although transactions read only by default.
+    /// Runs a query in a read-write transaction, and returns its rows. It also works if transactions are read-only by
+    /// default.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses the query.
@@ -225,8 +228,8 @@ impl Session<'_> {
         rows(&self.run(&words.map(String::from), None)?)
     }
 
-    /// Runs statements; several in one transaction. They go to standard input, because arguments are visible to all users of
-    /// the host.
+    /// Runs statements; several of them in one transaction. They are passed on standard input, because arguments are
+    /// visible to all users of the host.
     ///
     /// # Errors
     /// The server cannot be reached, or refuses a statement.
@@ -259,7 +262,7 @@ impl Session<'_> {
     }
 }
 
-/// Returns the name of a database such that `psql` does not take it for a connection string.
+/// Returns the name of a database in a form that `psql` does not parse as a connection string.
 fn connection(database: &str) -> String {
     if database.contains('=') || database.starts_with("postgres://") || database.starts_with("postgresql://") {
         return format!("dbname='{}'", database.replace('\\', "\\\\").replace('\'', "\\'"));
@@ -267,7 +270,7 @@ fn connection(database: &str) -> String {
     database.to_owned()
 }
 
-/// Reads CSV with a header.
+/// Parses CSV with a header into mappings.
 fn rows(text: &str) -> Result<Vec<Map>, CallError> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().map_err(CallError::execution)?.clone();
@@ -278,12 +281,12 @@ fn rows(text: &str) -> Result<Vec<Map>, CallError> {
     reader.records().map(row).collect()
 }
 
-/// Returns a column of a row as text; empty for NULL.
+/// Returns a column of a row as a string; empty for NULL.
 pub(super) fn column<'a>(row: &'a Map, name: &str) -> &'a str {
     row.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns rows by a column, which is taken out of them.
+/// Returns rows by a column, which is removed from the rows.
 pub(super) fn by_name(rows: Vec<Map>, name: &str) -> Map {
     let named = |mut row: Map| Some((row.shift_remove(name)?, Value::from(row)));
     rows.into_iter().filter_map(named).collect()
@@ -294,16 +297,16 @@ pub(super) fn identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Quotes a text.
+/// Quotes a string.
 pub(super) fn literal(text: &str) -> String {
     let quoted = text.replace('\'', "''");
     if quoted.contains('\\') { format!("E'{}'", quoted.replace('\\', "\\\\")) } else { format!("'{quoted}'") }
 }
 
-/// Returns a word of SQL that is not quoted: letters, digits and what `allowed` names.
+/// Validates a word for unquoted use in SQL: letters, digits, `_` and the characters in `allowed`.
 ///
 /// # Errors
-/// The word has other characters.
+/// The word is empty or contains other characters.
 pub(super) fn plain<'a>(word: &'a str, allowed: &str) -> Result<&'a str, CallError> {
     let is_plain = |letter: char| letter.is_alphanumeric() || letter == '_' || allowed.contains(letter);
     if word.is_empty() || !word.chars().all(is_plain) {

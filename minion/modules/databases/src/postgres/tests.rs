@@ -1,4 +1,4 @@
-//! Tests of what is sent to `psql`, and of what its answers become; tests/postgres.rs has a real server.
+//! Tests of the input of `psql`, and of the results for its output; `tests/postgres.rs` tests with a real server.
 
 use brine_testing::Scripted;
 use brine_value::{Map, Value, list, map};
@@ -29,7 +29,7 @@ fn sessions_are_as_the_arguments_say() {
          postgres.db_list: ERROR: connection refused\npostgres.db_create: false"
     );
     let ran = programs.ran();
-    // No connection string, and no text of a statement among the arguments.
+    // The database is not passed as a connection string, and no statement is among the arguments.
     assert!(ran.contains("--dbname 'dbname=") && ran.contains("a=b"), "{ran}");
     assert!(ran.ends_with("--dbname postgres -q -v ON_ERROR_STOP=1 -f -"), "{ran}");
 }

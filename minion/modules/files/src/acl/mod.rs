@@ -120,7 +120,7 @@ fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -
     Ok(true.into())
 }
 
-/// Returns an entry type in the form that setfacl takes.
+/// Converts an entry type to the short form that setfacl accepts, such as `d:u` for `default:user`.
 fn short(kind: &str) -> String {
     let (default, kind) = match kind.split_once(':') {
         Some(("d" | "default", kind)) => ("d:", kind),
@@ -136,7 +136,7 @@ fn short(kind: &str) -> String {
     format!("{default}{kind}")
 }
 
-/// Parses the output of getfacl, by file.
+/// Parses the output of getfacl into the result of `acl.getfacl`: by file.
 fn parse(text: &str) -> Map {
     let mut all = Map::new();
     let mut file = String::new();

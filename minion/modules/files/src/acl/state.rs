@@ -22,7 +22,7 @@ pub struct EntryArgs {
     /// Permissions, such as `rwx`.
     #[default]
     perms: String,
-    /// Whether the entry is one of everything below the file, too.
+    /// Whether the entry also applies to everything below the file.
     #[default(false)]
     recurse: bool,
 }
@@ -88,7 +88,7 @@ struct Desired<'w> {
     force: bool,
 }
 
-/// How names are reported: in changes, and when an entry is new and applied.
+/// The names as they are reported: `names` in comments, `one` in changes and in the comment on an applied new entry.
 struct Labels {
     names: String,
     one: String,
@@ -106,7 +106,7 @@ impl Desired<'_> {
         }
     }
 
-    /// Returns the entries of each file, the named file first, or `None` if that has none of this type.
+    /// Returns the entries of each file, the named file first; `None` if that file has no entry of this type.
     fn entries(&self, context: &StateContext) -> Result<Option<Entries>, CallError> {
         let args = Args { positional: vec![self.name.into()], keyword: map! {"recursive" => self.recurse} };
         let all = context.call.call("acl.getfacl", args)?;
@@ -136,7 +136,7 @@ impl Desired<'_> {
         Ok(Some(entries))
     }
 
-    /// Returns the name under which an entry is listed; an empty name is the owner's.
+    /// Returns the name under which `getfacl` lists an entry; an empty name stands for the owner.
     fn listed_as(&self, context: &StateContext, name: &str) -> Result<String, CallError> {
         if !name.is_empty() {
             return Ok(name.to_owned());
@@ -147,7 +147,8 @@ impl Desired<'_> {
         Ok(owner.map(ToString::to_string).unwrap_or_default())
     }
 
-    /// Whether the current permissions are the desired ones. `X` is execution for directories and executables only.
+    /// Whether the current permissions are the desired ones. With `recurse`, `X` grants execution on directories and
+    /// executables only, so its absence is accepted.
     fn is_granted(&self, have: i64) -> bool {
         let wanted = octal(self.perms);
         have == wanted || (self.recurse && self.perms.ends_with('X') && have + 1 == wanted)

@@ -93,7 +93,7 @@ struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// Returns `None` for comments, blank lines and lines that mail programs reject.
+    /// Parses a line; `None` for comments, blank lines and lines that mail programs reject.
     fn parse(line: &'a str) -> Option<Self> {
         let (alias, rest) = line.split_once(':').filter(|(alias, _)| !alias.is_empty() && !alias.contains('#'))?;
         let rest = rest.trim_start();
@@ -139,7 +139,7 @@ fn read(context: &Context) -> Result<String, CallError> {
     Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
 }
 
-/// Held while the file is read and rewritten: states run in parallel.
+/// Serializes edits of the file, because states may run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
 /// Writes the file with this target of an alias, or without the alias, and runs `newaliases`.

@@ -1,5 +1,5 @@
-//! `alternatives`: states of the alternatives system. They exist in Salt 3006; later releases have the execution
-//! functions only.
+//! `alternatives`: states of the alternatives system. Salt 3006 has them; later releases have only the execution
+//! functions.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{CallResult, Function, function, registry};

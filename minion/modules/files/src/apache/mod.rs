@@ -133,7 +133,7 @@ enum Part {
 }
 
 impl Part {
-    /// Returns the type as in the names of the programs.
+    /// Returns the type as it occurs in the names of the programs: `mod` in `a2enmod`.
     fn name(self) -> &'static str {
         match self {
             Part::Mod => "mod",
@@ -142,7 +142,7 @@ impl Part {
         }
     }
 
-    /// Returns the type as in messages.
+    /// Returns the type for messages.
     fn title(self) -> &'static str {
         match self {
             Part::Mod => "Mod",

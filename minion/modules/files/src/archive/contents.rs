@@ -104,8 +104,8 @@ impl Contents {
     }
 }
 
-/// Lists the content of a local archive. `name` is its name in errors, `options` a command that decompresses it to
-/// its output.
+/// Lists the content of a local archive. `name` is the name in errors; `options` is a command that decompresses the
+/// archive to standard output.
 pub fn contents(
     context: &Context,
     name: &str,

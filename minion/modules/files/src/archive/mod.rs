@@ -1,4 +1,4 @@
-//! `archive`: creates and extracts archives, with the programs of the host; ZIP files without one.
+//! `archive`: creates and extracts archives with the programs of the host; ZIP files are handled in this process.
 //!
 //! `contents.rs` lists archives, `zipped.rs` handles ZIP files.
 
@@ -38,15 +38,15 @@ pub struct ListArgs {
     name: String,
     /// `tar`, `rar` or `zip`; that of the file name by default.
     archive_format: Option<String>,
-    /// Further options of `tar`.
+    /// Command that decompresses a `tar` archive to standard output, such as `xz --decompress --stdout`.
     options: Option<String>,
     /// Number of leading components to strip from paths.
     #[default]
     strip_components: Value,
-    /// Whether the copy in the cache is removed.
+    /// Whether the listed file is removed afterwards: the copy in the cache or, for a local path, the archive itself.
     #[default(false)]
     clean: bool,
-    /// Whether directories, files and links are returned apart.
+    /// Whether directories, files and links are returned separately.
     #[default(false)]
     verbose: bool,
     /// Environment of the file server.
@@ -184,7 +184,7 @@ pub fn cmd_zip(
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
-/// The arguments of `archive.cmd_unzip`, and of `archive.unzip` with another.
+/// The arguments of `archive.cmd_unzip`; `archive.unzip` has one more.
 #[derive(Args)]
 pub struct ZipArgs {
     /// Path of the archive.
@@ -242,7 +242,7 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
 pub struct UnzipArgs {
     #[args]
     archive: ZipArgs,
-    /// Whether files get their permissions.
+    /// Whether files get the permissions stored in the archive.
     #[default(true)]
     extract_perms: bool,
 }
@@ -347,7 +347,7 @@ pub fn split_options(options: &str) -> Result<Vec<String>, CallError> {
         .ok_or_else(|| CallError::Execution(format!("options are invalid: unclosed quote in '{options}'")))
 }
 
-/// Returns the first files, followed by a note on the number omitted.
+/// Returns the first files, followed by a note with the number of omitted ones.
 fn trimmed(mut files: Vec<String>, trim: &Value) -> Vec<String> {
     let count = match trim {
         Value::Bool(false) => return files,

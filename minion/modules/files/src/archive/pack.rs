@@ -1,4 +1,4 @@
-//! `archive`: ZIP archives that this program writes, and RAR archives by the programs `rar` and `unrar`.
+//! `archive`: ZIP archives, written in this process, and RAR archives, with the programs `rar` and `unrar`.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,11 +18,11 @@ use super::{expand, lines, rendered, trimmed};
 /// Execution functions of `archive`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("archive", [zip, rar, unrar]);
 
-/// How deep directories are archived.
+/// Maximum depth of archived directories.
 const DEPTH: usize = 128;
 
-/// Create a ZIP archive, and return the archived paths. Relative sources need `cwd`; `sources` is a list, or separated by
-/// commas, and may have globs.
+/// Create a ZIP archive, and return the archived paths. Relative sources need `cwd`; `sources` is a list, or separated
+/// by commas, and may have globs.
 ///
 /// CLI Example:
 ///
@@ -119,17 +119,17 @@ pub fn unrar(
 /// A ZIP archive that is being written.
 struct Archive {
     writer: ZipWriter<File>,
-    /// The directory that paths are relative to.
+    /// The base directory: paths in the archive are relative to it.
     base: PathBuf,
     zip64: bool,
-    /// Its own path: it does not become part of itself.
+    /// The path of the archive itself, which is not archived.
     itself: PathBuf,
     archived: Vec<String>,
 }
 
 impl Archive {
-    /// Adds a file, or a directory and what is below. As in Salt, links to files are followed, those to directories are
-    /// left out.
+    /// Adds a file, or a directory with its content. As in Salt, links to files are followed, and links to directories
+    /// are omitted.
     fn add(&mut self, path: &Path, depth: usize) -> io::Result<()> {
         let Ok(status) = fs::metadata(path) else { return Ok(()) };
         let name = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
@@ -167,7 +167,8 @@ impl Archive {
     }
 }
 
-/// Returns the time of the last change, in the local time zone as ZIP has it; the earliest one if ZIP cannot have it.
+/// Returns the time of the last change in the local time zone, as ZIP stores it; the earliest ZIP time if it cannot be
+/// represented.
 fn time_of(status: &fs::Metadata) -> DateTime {
     let changed = status.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
     let local = changed.map(|time| time.to_zoned(brine_clock::zone()));

@@ -87,7 +87,7 @@ impl Unzip<'_> {
             let target = dest.join(member.enclosed_name().ok_or_else(outside)?);
             let directory = target.parent().unwrap_or(&dest);
             fs::create_dir_all(directory)?;
-            // A link that was extracted before, or that existed, may lead elsewhere.
+            // A symbolic link, extracted earlier or already present, may lead out of the directory.
             if !directory.canonicalize()?.starts_with(&dest) {
                 return Err(outside());
             }

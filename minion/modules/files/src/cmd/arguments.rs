@@ -1,4 +1,4 @@
-//! The arguments that functions of `cmd` share: how a command is run, and how its end is judged.
+//! The arguments that functions of `cmd` share: how a command is run, and which exit statuses count as success.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use brine_value::{Map, Value};
 use super::DEFAULT_SHELL;
 use super::scratch::SCRATCH;
 
-/// How a command is run, and how its end is judged.
+/// How a command is run, and which exit statuses count as success.
 #[derive(Args)]
 pub struct CommandArgs {
     /// Working directory; the home directory of the user by default.
@@ -100,7 +100,7 @@ pub struct CommandArgs {
 }
 
 impl CommandArgs {
-    /// Reads the arguments from keyword arguments.
+    /// Parses keyword arguments.
     ///
     /// # Errors
     /// A value has a wrong type.
@@ -127,7 +127,7 @@ impl CommandArgs {
         self.kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string)
     }
 
-    /// Returns the program that runs a command so.
+    /// Returns the program that runs a command with these arguments.
     ///
     /// # Errors
     /// The timeout or the umask is invalid, the template fails, or a `group` is given.
@@ -164,7 +164,7 @@ impl CommandArgs {
         })
     }
 
-    /// Returns the command rendered, and in another root.
+    /// Returns the command, rendered with `template`, and wrapped in `chroot` with `root`.
     fn command(&self, context: &Context, command: &str) -> Result<String, CallError> {
         let command = match self.template.as_deref() {
             // For a script, `template` renders the content, not the command.
@@ -198,8 +198,8 @@ impl CommandArgs {
     }
 }
 
-/// Reads `env`: a mapping, or a list of mappings and of names that are set to an empty string. Other values are
-/// ignored, as in Salt.
+/// Parses `env`: a mapping, or a list of mappings and of names that are set to an empty string, or a string with either
+/// in YAML. Other values are ignored, as in Salt.
 fn environment(env: &Value) -> Vec<(String, String)> {
     let pairs = |map: &Map| map.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect::<Vec<_>>();
     match env {

@@ -14,15 +14,15 @@ use nix::unistd::Pid;
 
 use super::{CommandArgs, CommandLine, all, finish};
 
-/// The file systems that a command expects, with their types.
+/// The file systems that are mounted in the root directory, with their types.
 const MOUNTS: [(&str, &str); 3] = [("dev", "devtmpfs"), ("proc", "proc"), ("sys", "sysfs")];
-/// How often processes are asked to end, and how often they are killed then.
+/// The number of rounds of SIGTERM, and then of SIGKILL.
 const ATTEMPTS: usize = 3;
-/// The time between two of these.
+/// The pause between two rounds.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Run a command in another root directory, with `/dev`, `/proc` and `/sys` mounted, and return its pid, retcode, stdout
-/// and stderr. Processes that it leaves behind are ended.
+/// Run a command in another root directory, with `/dev`, `/proc` and `/sys` mounted, and return its pid, retcode,
+/// stdout and stderr. Processes that it leaves behind are ended.
 ///
 /// `binds` is a list of directories that are mounted there, too. `runas` and `group` name accounts of that directory.
 ///
@@ -41,7 +41,7 @@ pub fn run_chroot(context: &Context, root: String, cmd: CommandLine, #[args] arg
     let mut args = args;
     args.kwargs.shift_remove("user");
     let args = CommandArgs { runas: None, group: None, python_shell: false.into(), ..args };
-    // Without the directory, the program chroot says so.
+    // If the directory is missing, `chroot` reports it.
     let mounted = if directory.is_dir() { Mounted::all(context, directory, &binds)? } else { Mounted(Vec::new()) };
     let output = args.program(context, &line).and_then(|program| finish(context, &program, &args));
     end_processes(directory);
@@ -61,7 +61,7 @@ fn words(root: &str, command: &str, user: Option<&str>, group: Option<&str>) -> 
     Ok(words)
 }
 
-/// File systems that were mounted for a command: those that were there before are left alone.
+/// The file systems mounted for a command. Those that were mounted before stay mounted.
 struct Mounted(Vec<PathBuf>);
 
 impl Mounted {
@@ -81,7 +81,7 @@ impl Mounted {
             if output.retcode == 0 {
                 mounted.0.push(path);
             } else {
-                // It may be mounted, or not be needed.
+                // Not an error: it may be mounted already, or not be needed.
                 tracing::warn!(jid = context.job.jid, path = %path.display(), "mounting failed: {}", output.stderr);
             }
         }
@@ -101,7 +101,7 @@ impl Mounted {
     }
 }
 
-/// Ends the processes whose root is this directory.
+/// Terminates the processes whose root is this directory, and kills those that remain.
 fn end_processes(root: &Path) {
     let Ok(root) = root.canonicalize() else { return };
     for attempt in 0..2 * ATTEMPTS {
@@ -119,7 +119,7 @@ fn end_processes(root: &Path) {
 }
 
 fn processes_in(root: &Path) -> Vec<Pid> {
-    // Every process of the host is in this one.
+    // The root of the host is excluded: it is the root of every process.
     if root == Path::new("/") {
         return Vec::new();
     }

@@ -143,7 +143,7 @@ impl FromValue for CommandLine {
     }
 }
 
-/// Returns the result of `run_all`.
+/// Returns the result of `cmd.run_all`: `pid`, `retcode`, `stdout` and `stderr`.
 pub fn all(output: Output) -> Map {
     map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
@@ -158,10 +158,10 @@ pub fn start(context: &Context, command: &str, args: &CommandArgs) -> Result<u32
     args.program(context, command)?.start().map_err(CallError::execution)
 }
 
-/// Runs a program, judges its exit status by the arguments, and sets the job's retcode.
+/// Runs a program, applies the arguments on exit statuses, and sets the job's retcode.
 fn finish(context: &Context, program: &Program, args: &CommandArgs) -> Result<Output, CallError> {
     let is_quiet = args.hide_output.is_truthy() || args.is_quiet();
-    // As Salt does, only the program is logged by default: arguments often hold secrets.
+    // As in Salt, only the name of the program is logged by default: arguments often contain secrets.
     let name = program.command.split_whitespace().next().unwrap_or_default();
     let cwd = program.cwd.as_ref().map(|cwd| cwd.display().to_string());
     tracing::info!(cwd, runas = program.runas, "executing command '{name}'");
@@ -196,7 +196,7 @@ fn finish(context: &Context, program: &Program, args: &CommandArgs) -> Result<Ou
     Ok(output)
 }
 
-/// Logs the output of a command without pillar values, at the error level if the command failed.
+/// Logs the output of a command with pillar values redacted; at level error if the command failed, otherwise at debug.
 fn log_output(context: &Context, output: &Output, is_failure: bool) {
     if !(is_failure || tracing::enabled!(tracing::Level::DEBUG)) {
         return;
@@ -222,7 +222,7 @@ fn joined(args: &Value) -> String {
     }
 }
 
-/// Runs the content of a script with these arguments of its own.
+/// Runs a script from its content; `words` are the arguments of the script.
 pub fn run_script(context: &Context, content: &[u8], words: &Value, args: &CommandArgs) -> Result<Output, CallError> {
     let script = Scratch::new(content, args.user().as_deref())?;
     let command = format!("{}{}", script.path().display(), joined(words));

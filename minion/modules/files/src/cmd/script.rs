@@ -48,9 +48,9 @@ pub fn script_retcode(
 pub struct CodeArgs {
     /// Interpreter, such as `ruby`.
     lang: String,
-    /// Code that it runs.
+    /// Code to run.
     code: String,
-    /// Directory in which it runs.
+    /// Working directory.
     cwd: Option<String>,
     /// Arguments of the code, as a string or a list.
     #[default]

@@ -168,7 +168,8 @@ fn is_environment(env: Option<&Value>) -> bool {
     }
 }
 
-/// Test mode. A stateful command is not predicted unless `test_name` has a command that does it.
+/// Returns the prediction in test mode. For a stateful command, it is the report of the command `test_name`, if there
+/// is one.
 fn would(
     context: &StateContext,
     name: &str,
@@ -214,7 +215,7 @@ fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError
     Ok(done)
 }
 
-/// Reads the report of a stateful command: its last line is JSON, or pairs such as `changed=yes`.
+/// Parses the report of a stateful command: the last line of its output, JSON or pairs such as `changed=yes`.
 fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     let last = stdout.lines().last().unwrap_or_default().trim();
     let words = || {
@@ -249,8 +250,8 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     done
 }
 
-/// Returns the output of a stateful command without its report line. If pairs are the only line, Salt keeps its
-/// last character, and so does this.
+/// Returns the output of a stateful command without its report line. If pairs are the only line, Salt only cuts off the
+/// last character, and so does this function.
 fn without_last_line(stdout: &str, is_json: bool) -> &str {
     match stdout.rfind('\n') {
         Some(end) => &stdout[..end],

@@ -23,7 +23,7 @@ const SHELLS: &[(&str, &str, &[&str])] = &[
     ("ruby", r"(?i)^ruby (\d\S*)", &["ruby", "-v"]),
     ("php", r"(?i)^PHP (\d\S*)", &["php", "-v"]),
 ];
-/// The maximum time that printing a version takes.
+/// The timeout for printing a version.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Return the version of a shell or another interpreter: bash, perl, php, python, ruby, tcsh or zsh.
@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 ///     salt '*' cmd.shell_info bash
 #[function]
 pub fn shell_info(context: &Context, shell: String, #[default(false)] list_modules: bool) -> CallResult {
-    // For PowerShell.
+    // Only for PowerShell.
     _ = list_modules;
     let Some((_, pattern, words)) = SHELLS.iter().find(|(name, ..)| *name == shell) else {
         let error = format!("Salt does not know how to get the version number for {shell}");
@@ -79,7 +79,7 @@ pub fn tty(_context: &Context, device: String, #[default] echo: String) -> CallR
         (_, Some(rest)) if rest.chars().all(|c| c.is_ascii_digit()) => format!("/dev/pts/{rest}"),
         _ => return Ok(map! {"Error" => "The specified device is not a valid TTY"}.into()),
     };
-    // A terminal that is stopped must not block, and none becomes that of the minion.
+    // O_NONBLOCK: a stopped terminal must not block. O_NOCTTY: the device must not become the controlling terminal.
     let file = File::options().write(true).custom_flags(O_NONBLOCK | O_NOCTTY).open(&path);
     Ok(match file.and_then(|mut file| file.write_all(echo.as_bytes())) {
         Ok(()) => map! {"Success" => format!("Message was successfully echoed to {path}")},

@@ -1,4 +1,4 @@
-//! Commands that run here.
+//! Tests with commands of this host.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;

@@ -29,7 +29,7 @@ pub(super) fn copied(
     if !has_directory_for(&target, makedirs)? {
         return Ok(false.into());
     }
-    // The target of a link is replaced: the new file is written next to it.
+    // If the path is a symbolic link, its target is replaced, so the new file is written next to the target.
     let place = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
     let mut incoming = file_cache::Incoming::create(&place).map_err(CallError::execution)?;
     if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
@@ -45,7 +45,7 @@ pub(super) fn write(target: &str, content: &[u8]) -> Result<Value, CallError> {
     Ok(target.into())
 }
 
-/// Returns the path, or the path of `name` in it if it is a directory.
+/// Returns the path `dest`; if that is a directory or ends with a slash, the path of `name` in it.
 pub(super) fn within(dest: &str, name: &str) -> String {
     let is_folder = dest.ends_with('/') || Path::new(dest).is_dir();
     if is_folder { Path::new(dest).join(name).display().to_string() } else { dest.to_owned() }
@@ -65,7 +65,7 @@ pub(super) fn last_name(url: &str) -> &str {
     }
 }
 
-/// Whether the directory of a file exists; `makedirs` creates it.
+/// Whether the directory of a file exists; with `makedirs`, it is created.
 pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, CallError> {
     let directory = Path::new(target).parent().filter(|directory| !directory.as_os_str().is_empty());
     let Some(directory) = directory.filter(|directory| !directory.is_dir()) else { return Ok(true) };
@@ -75,7 +75,7 @@ pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, Ca
     Ok(makedirs)
 }
 
-/// Returns the content of a file.
+/// Returns the content of a file as a string; false if the file server has no such file.
 pub(super) fn content(context: &Context, url: &str, saltenv: &str) -> Result<Value, CallError> {
     let found = brine_context::files::content(context, url, saltenv).map_err(CallError::Execution)?;
     match found {

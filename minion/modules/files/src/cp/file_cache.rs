@@ -1,7 +1,7 @@
-//! Copies of files on this host, below `cachedir`: their paths, and how they are fetched.
+//! The file cache of this host, below `cachedir`: its paths, and the fetching of files.
 //!
-//! `files` has files of the file server, `extrn_files` those of web servers, each by environment; `localfiles` has
-//! files of this host.
+//! `files` contains files of the file server, `extrn_files` files of web servers, both by environment; `localfiles`
+//! contains files of this host.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
@@ -25,7 +25,8 @@ pub struct Remote {
     pub use_etag: bool,
 }
 
-/// Maximum length of a path of a web server's file; longer ones are stored under their hash.
+/// Maximum length of the path and query of a URL in the cache, in bytes; longer ones are replaced by their SHA-256
+/// hash.
 const LONGEST: usize = 255;
 
 /// Returns the cache path of a file, whether it exists or not, or `None` for a name that leads out of the cache.
@@ -49,7 +50,8 @@ fn of_host(cachedir: &Path, path: &str) -> Option<PathBuf> {
     Some(cachedir.join("localfiles").join(files::relative_path(path.trim_start_matches(['|', '/']))?))
 }
 
-/// Returns the cache path for a URL, without credentials, query and fragment.
+/// Returns the cache path for the URL of a web server. Credentials and the fragment are omitted; a query is appended to
+/// the path after a `-`.
 pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let rest = rest.split_once('#').map_or(rest, |(rest, _)| rest);

@@ -1,6 +1,6 @@
 //! `cp`: copies, caches and lists files of the file server, of web servers and of this host.
 //!
-//! The paths in the cache are owned by [`crate::cp::file_cache`].
+//! The module [`crate::cp::file_cache`] defines the paths in the cache.
 
 mod copies;
 pub(crate) mod file_cache;
@@ -53,7 +53,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The arguments about rendering source and target paths.
+/// The arguments for rendering source and target paths.
 #[derive(Args)]
 pub struct RenderingArgs {
     /// Template engine that renders the paths, such as `jinja`.

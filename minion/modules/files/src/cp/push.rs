@@ -16,12 +16,12 @@ use crate::file;
 /// Execution functions of `cp`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [push, push_dir]);
 
-/// Send a file to the master, which must have `file_recv: True` and keeps it below
-/// `cachedir/minions/<id>/files`. Returns false if the path is not absolute, is not a file, or the master refuses
-/// it, such as for its size (`file_recv_max_size`).
+/// Send a file to the master, which must have `file_recv: True` and stores it below `cachedir/minions/<id>/files`.
+/// Returns false if the path is not absolute, is not a file, or the master refuses it, such as for its size
+/// (`file_recv_max_size`).
 ///
-/// `keep_symlinks` keeps the name of a link instead of its target's, `upload_path` names the file on the master,
-/// and `remove_source` removes the file here once the master has it.
+/// `keep_symlinks` sends a link under its own name instead of its target's, `upload_path` is the path of the file on
+/// the master, and `remove_source` removes the file on this host once the master has stored it.
 ///
 /// CLI Example:
 ///
@@ -81,12 +81,12 @@ pub fn push_dir(context: &Context, path: String, glob: Option<String>, upload_pa
     Ok(sent.into())
 }
 
-/// Whether a path may be sent, by Salt's rule.
+/// Whether a path may be sent. As in Salt, it must be absolute and without `../`.
 fn is_plain(path: &str) -> bool {
     path.starts_with('/') && !path.contains("../")
 }
 
-/// Sends a file and returns whether the master has all of it.
+/// Sends a file, and returns whether the master received all of it.
 fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source: bool) -> Result<bool, CallError> {
     let name = match upload_path.filter(|upload| !upload.is_empty()) {
         Some(upload) if upload.contains("../") => return Ok(false),
@@ -103,7 +103,7 @@ fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source
     }
     let shown = path.display().to_string();
     let at = |error: &io::Error| file::at(&shown, error);
-    // The path may be a pipe by now; opening it must not block the job.
+    // The file may have become a named pipe since it was checked; opening it must not block the job.
     let file =
         OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path).map_err(|error| at(&error))?;
     let metadata = file.metadata().map_err(|error| at(&error))?;
@@ -146,7 +146,7 @@ fn transfer(context: &Context, mut file: File, name: &[String], size: u64, shown
     }
 }
 
-/// Returns the components of a path, with `.` and `..` resolved as far as the path itself allows.
+/// Returns the components of a path, with `.` and `..` resolved lexically.
 fn components(path: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in path.split('/') {
@@ -165,7 +165,7 @@ fn files_below(root: &Path) -> io::Result<Vec<PathBuf>> {
     while let Some(directory) = directories.pop() {
         let entries = match fs::read_dir(&directory) {
             Ok(entries) => entries,
-            // As Salt: a directory that cannot be read has no files.
+            // As in Salt, a directory that cannot be read has no files.
             Err(error) if directory == root && error.kind() != io::ErrorKind::NotADirectory => return Err(error),
             Err(_) => continue,
         };
@@ -196,7 +196,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// A master that accepts files up to a size.
+    /// A fake master that accepts files up to a size.
     #[derive(Default)]
     struct Master {
         files: Mutex<BTreeMap<String, Vec<u8>>>,

@@ -16,11 +16,11 @@ use crate::cp::copies::last_name;
 /// Execution functions of `cp`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [recv, recv_chunked]);
 
-/// The maximum size of a chunk once it is decompressed, in bytes: a small one must not expand without end.
+/// The maximum size of a decompressed chunk, in bytes, against decompression bombs.
 const CHUNK_MAX: u64 = 64 << 20;
 
-/// Write the files of `salt-cp`, a mapping of paths to contents, to a path or into an existing directory. Returns whether
-/// each could be written, by its path here.
+/// Write the files of `salt-cp`, a mapping of paths to contents, to a path or into an existing directory. Returns
+/// whether each could be written, by its path here.
 ///
 /// CLI Example:
 ///
@@ -47,9 +47,9 @@ pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
     Ok(written.into())
 }
 
-/// Write a chunk of a file of `salt-cp --chunked`: base64, and compressed by gzip unless `compressed` is false. The first
-/// one, without `append`, replaces the file and sets its `mode`; missing directories are created. Without a chunk,
-/// `dest` is created as a directory. Returns true, or the error.
+/// Write a chunk of a file of `salt-cp --chunked`: base64, and compressed by gzip unless `compressed` is false. The
+/// first one, without `append`, replaces the file and sets its `mode`; missing directories are created. Without a
+/// chunk, `dest` is created as a directory. Returns true, or the error.
 ///
 /// CLI Example:
 ///
@@ -76,10 +76,10 @@ pub fn recv_chunked(
     })
 }
 
-/// Returns the bytes of a chunk.
+/// Decodes a chunk: base64, and gzip if it is compressed.
 fn content(chunk: &Value, is_compressed: bool) -> Result<Vec<u8>, CallError> {
     let text = chunk.as_bytes().or_else(|| chunk.as_str().map(str::as_bytes)).unwrap_or_default();
-    // Python wraps long lines.
+    // Python's base64 wraps lines.
     let packed: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let bytes = BASE64_STANDARD.decode(packed).map_err(CallError::execution)?;
     if !is_compressed {
@@ -98,7 +98,7 @@ fn write_chunk(dest: &Path, content: &[u8], append: bool, mode: Option<u32>) -> 
     let mut options = OpenOptions::new();
     options.create(true).write(true).append(append).truncate(!append);
     if let Some(mode) = mode {
-        // Nobody reads a private file before its mode is set.
+        // Only the owner may access the file until its final mode is set.
         options.mode(mode & 0o600);
     }
     let opened = match options.open(dest) {

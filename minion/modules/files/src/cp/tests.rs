@@ -31,7 +31,7 @@ fn files_are_listed_and_read() {
     }
 }
 
-/// A minion with these files and a cache in a directory.
+/// Returns the context of a minion with these files, and with the cache in a directory.
 fn keeping(directory: &Path, files: &[(&str, &str)]) -> Context {
     let mut minion = testing::minion(files);
     if let Some(own) = Arc::get_mut(&mut minion) {
@@ -40,7 +40,7 @@ fn keeping(directory: &Path, files: &[(&str, &str)]) -> Context {
     testing::context_of(minion)
 }
 
-/// Returns the result of a call as a string, with `ROOT` for the directory.
+/// Returns the result of a call as a string, with the directory replaced by `ROOT`.
 fn answer(context: &Context, directory: &Path, call: &str) -> String {
     let root = directory.display().to_string();
     let mut words = call.replace("ROOT", &root);

@@ -39,7 +39,7 @@ pub fn list_backup(context: &Context, path: String, limit: Option<usize>) -> Cal
 ///     salt '*' file.list_backups_dir /foo/bar/
 #[function]
 pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -> CallResult {
-    // The name after the last slash does not matter, as for a file.
+    // As in Salt, the part after the last slash is ignored: `/foo/bar/` and `/foo/bar/x` are the same directory.
     let directory = path.rfind('/').map_or("", |at| &path[..at]);
     let kept = kept_in(context, &expand(directory));
     let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
@@ -66,7 +66,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
     if file.exists() {
         keep(context, &file).map_err(CallError::Execution)?;
     }
-    // Only the content is restored: owner and mode stay.
+    // Only the content is restored; the file keeps its owner and mode.
     let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
     Ok(match restored {
         Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
@@ -113,7 +113,8 @@ struct Backup {
 /// Format of the timestamp after the file name in a backup's name.
 const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 
-/// Returns whether a replaced file is kept: by the argument `backup` of a state, or the option `backup_mode` without one.
+/// Whether a replaced file is backed up: according to the argument `backup` of a state or, if that is unset, the option
+/// `backup_mode`.
 pub(crate) fn is_kept(context: &Context, backup: &Value) -> bool {
     let mode = if backup.is_truthy() { &backup.to_string() } else { &context.config().backup_mode };
     matches!(mode.as_str(), "minion" | "both")
@@ -132,7 +133,7 @@ pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
         .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
 }
 
-/// Returns the path of the backups of a directory's files.
+/// Returns the directory with the backups of the files in a directory.
 fn kept_in(context: &Context, directory: &Path) -> PathBuf {
     context.config().cachedir.join("file_backup").join(directory.strip_prefix("/").unwrap_or(directory))
 }

@@ -333,7 +333,7 @@ pub(super) struct Text<'t> {
 }
 
 impl Text<'_> {
-    /// Returns the target of a link, which is the file to change.
+    /// Returns the path of the file to change: of a symbolic link, that of its target.
     pub(super) fn real(path: &str) -> PathBuf {
         let path = expand(path);
         path.canonicalize().unwrap_or(path)
@@ -348,7 +348,7 @@ impl Text<'_> {
     }
 }
 
-/// Keeps a backup of a file under its name and a suffix, if there is one.
+/// Copies a file to a backup under its name and this suffix; no suffix, no backup.
 pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
     if !ending.is_truthy() {
         return Ok(());

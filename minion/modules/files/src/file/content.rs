@@ -146,7 +146,7 @@ pub fn contains_regex(_context: &Context, path: String, regex: String, #[default
     Ok(lines.any(|line| regex.is_match(line.trim_start_matches(|c| lchar.contains(c)))).into())
 }
 
-/// Returns the lines to write: positional values, or those of `args`.
+/// Returns the lines to write, each with a newline: the keyword argument `args`, or else the positional arguments.
 fn lines(args: &[Value], kwargs: &Map) -> Vec<String> {
     let given = match kwargs.get("args") {
         Some(Value::List(lines)) => lines,

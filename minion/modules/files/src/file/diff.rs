@@ -53,7 +53,7 @@ fn range(from: usize, to: usize) -> String {
     }
 }
 
-/// Returns all ranges, in order.
+/// Returns the equal and the replaced ranges that turn `a` into `b`, in order.
 fn steps(a: &[&str], b: &[&str]) -> Vec<Step> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for (index, line) in b.iter().enumerate() {
@@ -114,7 +114,7 @@ fn longest(
         }
         lengths = next;
     }
-    // Popular lines next to the range were not matched yet.
+    // Extends the range by adjacent popular lines, which were not matched above.
     while best_i > a_from && best_j > b_from && a[best_i - 1] == b[best_j - 1] {
         (best_i, best_j, best) = (best_i - 1, best_j - 1, best + 1);
     }

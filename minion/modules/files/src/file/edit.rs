@@ -9,7 +9,7 @@ use fancy_regex::{Captures, Regex};
 /// Values and names of Python's flags that are supported.
 const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
 
-/// A replacement of matches.
+/// A regular expression, and the replacement of its matches.
 pub(crate) struct Replacing {
     pub pattern: String,
     pub repl: String,
@@ -35,7 +35,7 @@ pub struct PatternArgs {
     pub(crate) flags: Value,
 }
 
-/// The arguments about a replacement without matches, and about the backup of the file.
+/// The arguments for an expression without matches, and for the backup of the file.
 #[derive(Args)]
 pub struct NotFoundArgs {
     /// Whether the content is appended to the file if there is nothing to replace.
@@ -78,7 +78,7 @@ pub(crate) struct Block {
     pub prepend_if_not_found: bool,
     /// Whether a newline is added to the content; if unset, only where one is missing.
     pub append_newline: Option<bool>,
-    /// Insertion of a missing block: before or after the first line that a regular expression matches.
+    /// Regular expressions of the line before or after which a missing block is inserted: the first match counts.
     pub insert_before_match: Option<String>,
     pub insert_after_match: Option<String>,
 }
@@ -99,7 +99,7 @@ pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
     Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
 }
 
-/// Expands a replacement in Python's syntax: `\1`, `\g<name>`, `\n`.
+/// Expands a replacement template in Python's syntax: `\1`, `\g<name>`, `\n`.
 fn fill(template: &str, captures: &Captures<'_, str>) -> String {
     let group = |name: &str| match name.parse::<usize>() {
         Ok(number) => captures.get(number),
@@ -133,7 +133,7 @@ fn fill(template: &str, captures: &Captures<'_, str>) -> String {
     out
 }
 
-/// A text after replacement.
+/// The result of a replacement.
 pub(crate) struct Replaced {
     pub text: String,
     /// The content that was added because nothing matched.
@@ -152,7 +152,7 @@ pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, Str
         return Ok(Replaced { text, added: None });
     }
     let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
-    // Content added by an earlier run need not match the pattern.
+    // Content that an earlier run added may not match the pattern; it must not be added again.
     let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
     let content = format!("{content}\n");
     let text = match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
@@ -164,7 +164,7 @@ pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, Str
     Ok(Replaced { text, added: Some(content) })
 }
 
-/// Returns the diff of a text and one with content added at an end, which counts as one line.
+/// Returns the diff of a text before and after content was added at its start or end. The content counts as one line.
 pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
     let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
     let new = match (after.strip_suffix(content), after.strip_prefix(content)) {
@@ -175,7 +175,7 @@ pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
     super::diff::unified_lines(&lines(before), &new)
 }
 
-/// Returns the text with the block in it, or why it cannot be inserted.
+/// Returns the text with the block replaced or inserted. The error is Salt's message.
 pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
     let content = match (block.append_newline, block.content.as_str()) {
         (Some(false), content) => content.to_owned(),
@@ -186,7 +186,7 @@ pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static s
     let start = lines.iter().position(|line| line.contains(&block.start));
     let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
     if let (Some(start), Some(end)) = (start, end) {
-        // Text before the marker in its line is the end of the content.
+        // Text before the end marker on its line belongs to the content, and is replaced.
         let rest = lines[end..].concat();
         let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
         return Ok(format!("{}{content}{rest}", lines[..=start].concat()));

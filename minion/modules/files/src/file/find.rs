@@ -217,7 +217,7 @@ impl Criterion {
 }
 
 impl Action {
-    /// Applies an action and returns what is reported of it.
+    /// Applies an action and returns its entry in the result. With `only_reported`, nothing is deleted.
     fn done(
         &self,
         context: &Context,
@@ -242,7 +242,7 @@ impl Action {
                 Ok(removed.is_ok().then(|| full.into()))
             }
             Action::Exec(command) => {
-                // The path is one argument, whatever characters it has.
+                // The path remains one argument, even with blanks in it.
                 let words = split(command).unwrap_or_default();
                 let words: Vec<String> = words.into_iter().map(|word| word.replace("{}", &full)).collect();
                 let command = command.replace("{}", &full);
@@ -297,7 +297,7 @@ fn letter(status: &Metadata) -> char {
     }
 }
 
-/// Translates a glob as Salt does: `?` also matches no character.
+/// Translates a glob to a regular expression as Salt does: `?` also matches the empty string.
 fn glob(pattern: &str) -> String {
     format!("{}$", pattern.replace('.', "\\.").replace('?', ".?").replace('*', ".*"))
 }
@@ -365,8 +365,8 @@ fn size(text: &str) -> Result<Criterion, String> {
     })
 }
 
-/// Parses a time span such as `1w2d3h` before now: changed since then with `-`, otherwise before, in the smallest
-/// unit that is given.
+/// Parses a time span such as `1w2d3h`, with `-` for files changed within it, otherwise for files changed before it.
+/// The span is rounded down to the smallest unit given.
 fn changed(text: &str) -> Result<Criterion, String> {
     const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
     let wrong = || format!("invalid time interval: '{text}'");

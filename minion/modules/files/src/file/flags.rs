@@ -81,7 +81,7 @@ impl Change {
         (!added.is_empty() || !removed.is_empty()).then_some(Change { old, wanted: wanted.to_owned(), added, removed })
     }
 
-    /// Returns the change as reported by states.
+    /// Returns `{old, new}`, as states report the change.
     pub fn to_map(&self) -> Map {
         map! {"old" => &self.old, "new" => &self.wanted}
     }

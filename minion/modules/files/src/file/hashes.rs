@@ -13,8 +13,8 @@ use super::state::source::{Hash, find_hash, no_hash, parse};
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [extract_hash, get_source_sum, source_list]);
 
-/// Return the hash in a file of hashes and its type: of the line for `source_hash_name`, `file_name` or `source`, or else
-/// the first; nothing if there is none. `hash_type` is the only type that counts.
+/// Return a hash and its type from a file of hashes: from the line for `source_hash_name`, `file_name` or `source`, or
+/// else the first hash; nothing if there is none. With `hash_type`, hashes of other types are ignored.
 ///
 /// CLI Example:
 ///
@@ -96,7 +96,8 @@ fn described(hash: Hash) -> Map {
     map! {"hsum" => hash.hex, "hash_type" => hash.kind}
 }
 
-/// Finds the hash for one of the names, the first name first; empty names do not count.
+/// Finds the hash on the line of one of the names, the first name first, or else the first hash. Empty names are
+/// skipped; hashes of another type than `kind` are ignored.
 fn found(text: &str, kind: &str, names: &[String]) -> Option<Hash> {
     let is_of_kind = |line: &&str| find_hash(line, &[]).is_some_and(|hash| kind.is_empty() || hash.kind == kind);
     let lines: Vec<&str> = text.lines().filter(is_of_kind).collect();

@@ -3,7 +3,7 @@
 use brine_function::Args;
 use regex::Regex;
 
-/// The arguments of `file.line` that say where the line is and what is done with it.
+/// The arguments of `file.line` for the operation and for the position of the line.
 #[derive(Args)]
 pub struct PositionArgs {
     /// `ensure`, `replace`, `delete` or `insert`.
@@ -26,7 +26,7 @@ pub(crate) struct Line {
     pub indent: bool,
 }
 
-/// Returns the end of a line, as used in the file.
+/// Returns the line ending: `\r\n`, `\n` or none.
 fn ending(line: &str) -> &'static str {
     if line.ends_with("\r\n") {
         "\r\n"
@@ -91,7 +91,7 @@ fn position(lines: &[String], pattern: &str, what: &str) -> Result<Option<usize>
     Ok(first)
 }
 
-/// Inserts a line, with the line end of its neighbours.
+/// Inserts a line, with the line ending that the text uses.
 fn put(lines: &mut Vec<String>, at: usize, content: String) {
     let end = lines.iter().map(|line| ending(line)).find(|end| !end.is_empty()).unwrap_or("\n");
     if let Some(before) = at.checked_sub(1).and_then(|before| lines.get_mut(before))

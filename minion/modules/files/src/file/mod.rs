@@ -1,8 +1,8 @@
 //! `file`: execution functions on files.
 //!
-//! This file has general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `operations.rs`
-//! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs`
-//! backups. `edit.rs`, `line.rs` and `diff.rs` work on texts alone, and are used by the states, too.
+//! This file contains general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `operations.rs`
+//! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs` backups.
+//! `edit.rs`, `line.rs` and `diff.rs` are pure functions on text, which the states use, too.
 
 pub(crate) mod backups;
 pub(super) mod changes;
@@ -318,7 +318,7 @@ pub fn access(_context: &Context, path: String, mode: String) -> CallResult {
     Ok(nix::unistd::access(&expand(&path), flags).is_ok().into())
 }
 
-/// Returns the error of an invalid call.
+/// Returns the error of a call with invalid arguments.
 fn invalid(function: &str, message: &str) -> CallError {
     CallError::Invocation { function: format!("file.{function}"), message: message.to_owned() }
 }
@@ -328,14 +328,14 @@ fn is_test(context: &Context) -> bool {
     context.config().test
 }
 
-/// Returns the message of an I/O error, without its number.
+/// Returns the message of an I/O error, without its `errno`.
 fn reason(error: &std::io::Error) -> String {
     error
         .raw_os_error()
         .map_or_else(|| error.to_string(), |number| nix::errno::Errno::from_raw(number).desc().to_owned())
 }
 
-/// Returns the message of an I/O error, with its number.
+/// Returns the message of an I/O error with its `errno`, in Python's form: `[Errno 2] No such file or directory`.
 fn errno(error: &std::io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("[Errno {number}] {}", reason(error)))
 }
@@ -346,7 +346,7 @@ fn numbered(directory: &Path) -> Vec<(u64, PathBuf)> {
     entries.filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path()))).collect()
 }
 
-/// Returns an error on a path.
+/// Returns an I/O error as the error of a call, with the path in front.
 pub(super) fn at(path: &str, error: &std::io::Error) -> CallError {
     CallError::Execution(format!("{path}: {error}"))
 }

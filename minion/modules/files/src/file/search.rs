@@ -88,7 +88,7 @@ pub fn get_diff(
     #[default(false)] template: bool,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    // Diffs of templates are always shown.
+    // The option `obfuscate_templates` is not supported: the diff of templates is always returned.
     _ = template;
     let content = |name: &str| {
         if !name.contains("://") {

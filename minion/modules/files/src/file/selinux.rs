@@ -23,7 +23,7 @@ pub fn get_selinux_context(context: &Context, path: String) -> CallResult {
     })
 }
 
-/// Reset the SELinux context of a file to the one of the policy, with `recursive` also below a directory.
+/// Reset the SELinux context of a file to that of the policy; with `recursive`, also of everything below a directory.
 ///
 /// CLI Example:
 ///

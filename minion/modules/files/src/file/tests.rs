@@ -1,4 +1,4 @@
-//! `file` functions on real files.
+//! Tests of the functions of `file` on real files.
 
 use brine_function::Args;
 use brine_value::json::to_json;

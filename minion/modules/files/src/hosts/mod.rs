@@ -120,7 +120,7 @@ pub fn set_comment(context: &Context, ip: String, comment: String) -> CallResult
     Ok(edit(context, set)?.into())
 }
 
-/// Entry of an address. A comment line has the key `comment-` with its number, and is an entry with only a comment.
+/// Entry of an address. A comment line is an entry with only a comment, under the key `comment-` and a number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
     /// Host names.
@@ -134,7 +134,7 @@ pub struct Entry {
 /// Content of the file; several lines of an address are merged.
 #[derive(Debug, Default)]
 pub struct Hosts {
-    /// By address, in the order of the file.
+    /// Entries by address, in the order of the file.
     pub addresses: IndexMap<String, Entry>,
 }
 
@@ -204,8 +204,8 @@ fn file(context: &Context) -> PathBuf {
     brine_config::opts::modules::hosts_file(&context.config().opts)
 }
 
-/// Edits the file's text; False if it is not a file. The file is written in place: in containers it is often a
-/// mount point, which cannot be replaced.
+/// Edits the text of the hosts file. Returns false if the path is not a file. The file is written in place: in
+/// containers it is often a mount point, which cannot be replaced.
 fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Result<bool, CallError> {
     let path = file(context);
     if path.exists() && !path.is_file() {

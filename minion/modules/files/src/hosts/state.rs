@@ -71,7 +71,7 @@ fn call(context: &StateContext, function: &str, address: &str, with: &str) -> Re
     Ok(context.call.call(function, Args::positional([address.into(), with.into()]))?.is_truthy())
 }
 
-/// Changes that a host name needs.
+/// The pending changes of a host name.
 #[derive(Default)]
 struct Plan {
     add: Vec<String>,

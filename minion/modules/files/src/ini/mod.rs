@@ -16,18 +16,18 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[s
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("ini", [set_option, get_option, remove_option, get_section, remove_section, get_ini]);
 
-/// The arguments about the format of a file.
+/// The arguments for the format of a file.
 #[derive(Args)]
 pub struct FormatArgs {
     /// Text between the name and the value of an option.
     #[default("=".into())]
     separator: String,
-    /// Encoding of the file; only UTF-8 is known.
+    /// Encoding of the file; only UTF-8 is supported.
     encoding: Option<String>,
 }
 
 impl FormatArgs {
-    /// Returns the file at a path, which need not exist.
+    /// Creates the handle of the file at a path, which need not exist.
     fn file<'f>(&self, path: &'f str) -> Result<File<'f>, CallError> {
         File::new(path, self.separator.clone(), self.encoding.as_deref(), false)
     }
@@ -139,7 +139,10 @@ pub struct File<'f> {
 }
 
 impl<'f> File<'f> {
-    /// Returns a file, which need not exist.
+    /// Creates the handle of a file, which need not exist.
+    ///
+    /// # Errors
+    /// The encoding is not UTF-8 or ASCII, or the separator is empty.
     pub fn new(path: &'f str, separator: String, encoding: Option<&str>, no_spaces: bool) -> Result<Self, CallError> {
         let encoding = encoding.unwrap_or("utf-8").to_lowercase().replace('_', "-");
         if !["utf-8", "utf8", "ascii", "us-ascii"].contains(&encoding.as_str()) {

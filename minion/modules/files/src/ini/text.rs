@@ -23,12 +23,12 @@ pub struct Ini {
 pub struct Form {
     /// Separator of name and value.
     pub separator: String,
-    /// Whether the separator has no blanks around it.
+    /// Whether the separator is written without blanks around it.
     pub no_spaces: bool,
 }
 
 impl Form {
-    /// Returns the separator with its blanks.
+    /// Returns the separator as it is written, with or without blanks around it.
     fn written(&self) -> String {
         match self.separator.trim() {
             "" => " ".into(),
@@ -41,7 +41,7 @@ impl Form {
     fn option<'l>(&self, line: &'l str) -> Option<(&'l str, &'l str, &'l str)> {
         let start = line.trim_start();
         let indent = &line[..line.len() - start.len()];
-        // A name has at least one character.
+        // The separator is searched after the first character, because a name is never empty.
         let first = start.chars().next()?.len_utf8();
         let at = first + start[first..].find(&self.separator)?;
         let value = start[at + self.separator.len()..].trim_start();
@@ -58,7 +58,7 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with(['#', ';'])
 }
 
-/// Returns a change in Salt's form.
+/// Returns a change in Salt's form: `{before, after}`.
 fn change(before: impl Into<Value>, after: impl Into<Value>) -> Value {
     map! {"before" => before.into(), "after" => after.into()}.into()
 }
@@ -105,7 +105,7 @@ impl Section {
         self.options().map(|(name, value)| (name.into(), value.into())).collect()
     }
 
-    /// Sets an option and returns the change. A new one replaces a comment that is this option with a `#` before it.
+    /// Sets an option and returns the change. A new option takes the place of a commented-out line of the same option.
     pub fn set(&mut self, name: &str, value: &str, form: &Form) -> Option<Value> {
         if let Some(have) = self.lines.get_mut(name) {
             let before = std::mem::replace(have, value.to_owned());

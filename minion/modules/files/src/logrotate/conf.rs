@@ -12,15 +12,15 @@ const DEPTH: usize = 8;
 /// Directives that are followed by a script.
 const SCRIPTS: [&str; 5] = ["firstaction", "lastaction", "prerotate", "postrotate", "preremove"];
 
-/// A block of directives.
+/// The block of directives for some logs.
 #[derive(Debug, Clone, PartialEq)]
 struct Block {
-    /// The logs.
+    /// Names of the logs, which may be globs.
     names: Vec<String>,
     commands: Map,
-    /// Byte range from its first name to its brace.
+    /// Byte range from the first name to the closing brace.
     place: Range<usize>,
-    /// End of its names.
+    /// Byte offset of the opening brace, where the names end.
     brace: usize,
 }
 
@@ -31,7 +31,7 @@ pub struct Conf {
     blocks: Vec<Block>,
 }
 
-/// Parses an integer, or returns the string.
+/// Converts a string to an integer if it is one.
 pub fn number(text: &str) -> Value {
     text.trim().parse::<i64>().map_or_else(|_| text.into(), Value::from)
 }
@@ -94,12 +94,12 @@ impl Conf {
         conf
     }
 
-    /// Returns the directives of a log.
+    /// Returns the block of a log; the last one counts.
     fn block(&self, name: &str) -> Option<&Block> {
         self.blocks.iter().rfind(|block| block.names.iter().any(|own| own == name))
     }
 
-    /// Returns the included directory or file.
+    /// Returns the path of the `include` directive: a directory or a file.
     fn included(&self) -> Option<&str> {
         self.commands.get("include").and_then(Value::as_str)
     }
@@ -126,7 +126,8 @@ impl Conf {
         report
     }
 
-    /// Returns the file that has a log's block or a directive: an included one, or this one by default.
+    /// Returns the path of the file that contains the block of a log, or a directive: an included file, or by default
+    /// this one, `own`.
     pub fn file_of(&self, own: &str, key: &str) -> String {
         let Some(directory) = self.included().filter(|_| self.block(key).is_none()) else { return own.to_owned() };
         let has = |(_, conf): &(String, Conf)| conf.block(key).is_some() || conf.commands.contains_key(key);
@@ -140,7 +141,7 @@ fn path_of(directory: &str, name: &str) -> String {
     if directory.is_dir() { directory.join(name) } else { directory.to_owned() }.display().to_string()
 }
 
-/// Reads the files of a directory, or a file, by name.
+/// Parses the files of a directory, or a single file, sorted by name. Unreadable files are skipped.
 fn included(directory: &str) -> Vec<(String, Conf)> {
     let path = Path::new(directory);
     let mut names: Vec<String> = match std::fs::read_dir(path) {
@@ -155,7 +156,7 @@ fn included(directory: &str) -> Vec<(String, Conf)> {
     names.into_iter().filter_map(read).collect()
 }
 
-/// Reads a file.
+/// Parses a configuration file.
 pub fn read(path: &str) -> Result<Conf, CallError> {
     Ok(Conf::parse(&files::read_to_string(path).map_err(CallError::execution)?))
 }

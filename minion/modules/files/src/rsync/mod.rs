@@ -14,10 +14,10 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 /// Execution functions of `rsync`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("rsync", [rsync, version, config]);
 
-/// The arguments of `rsync.rsync`. Those that are not given are options of the configuration, such as `rsync.src`.
+/// The arguments of `rsync.rsync`. Options of the configuration, such as `rsync.src`, are their defaults.
 #[derive(Args)]
 pub struct RsyncArgs {
-    /// Source: a path, an address of rsync, or a file or directory under `salt://`.
+    /// Source: a path, an rsync URL, or a file or directory under `salt://`.
     #[default]
     src: String,
     /// Destination.
@@ -110,8 +110,8 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
     .into())
 }
 
-/// Fetches a file or directory under `salt://` to a temporary directory, which is deleted with the result. Returns the
-/// path for rsync.
+/// Fetches a file or directory under `salt://` to a temporary directory, which is deleted when the result is dropped.
+/// Returns that directory and the source path for rsync; `None` for other sources.
 fn fetched(context: &Context, src: &str, saltenv: &str) -> Result<Option<(tempfile::TempDir, String)>, CallError> {
     let Some(path) = src.strip_prefix("salt://") else { return Ok(None) };
     let directory = tempfile::tempdir().map_err(CallError::execution)?;
@@ -128,7 +128,7 @@ fn fetched(context: &Context, src: &str, saltenv: &str) -> Result<Option<(tempfi
     if !call(function, vec![src.into(), target.as_str().into()])?.is_truthy() {
         return Err(CallError::Execution(format!("{src} does not exist")));
     }
-    // With the slash rsync copies what is in the temporary directory, and not that directory.
+    // With a trailing slash, rsync copies the content of the temporary directory, not the directory itself.
     let slash = if is_directory { "/" } else { "" };
     Ok(Some((directory, format!("{target}{slash}"))))
 }

@@ -21,12 +21,12 @@ pub struct NameArgs {
     /// Start of the name.
     #[default("tmp".into())]
     prefix: String,
-    /// Directory of the path; default: that of temporary files.
+    /// Parent directory; default: the directory for temporary files.
     parent: Option<String>,
 }
 
 impl NameArgs {
-    /// Returns what creates a path with such a name, and its directory.
+    /// Returns a builder for paths with this prefix and suffix, and the parent directory.
     fn builder(&self) -> Result<(tempfile::Builder<'_, '_>, PathBuf), CallError> {
         for part in [&self.suffix, &self.prefix] {
             if part.contains('/') {

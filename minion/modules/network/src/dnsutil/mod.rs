@@ -97,7 +97,7 @@ pub fn parse_zone(_context: &Context, zonefile: Option<String>, zone: Option<Str
     }
 }
 
-/// Return whether a text is an address.
+/// Return whether a string is an IP address.
 ///
 /// CLI Example:
 ///
@@ -163,7 +163,7 @@ pub fn SPF(
 ) -> CallResult {
     let (mut found, mut open, mut seen) = (Vec::new(), vec![domain], Vec::new());
     while let Some(domain) = open.pop() {
-        // RFC 7208 allows ten look-ups.
+        // RFC 7208 allows ten lookups.
         if seen.contains(&domain) || seen.len() >= 10 {
             continue;
         }
@@ -241,7 +241,7 @@ fn next_serial(stored: &str, today: String) -> String {
     }
 }
 
-/// Returns the lines of `dig +short`; `None` without the program.
+/// Returns the lines of `dig +short`; `None` if dig is not installed.
 fn dig(context: &Context, name: &str, kind: &str, server: Option<&str>) -> Result<Option<Vec<String>>, CallError> {
     if context.minion.programs.find("dig").is_none() {
         return Ok(None);
@@ -277,7 +277,7 @@ fn addresses(context: &Context, host: &str, kind: &str, server: Option<&str>) ->
     Ok(found.map(|socket| socket.ip()).filter(is_kind).map(|address| address.to_string()).collect())
 }
 
-/// Returns the names by address.
+/// Parses a hosts file: names by address.
 fn names(text: &str) -> Map {
     let mut found = Map::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

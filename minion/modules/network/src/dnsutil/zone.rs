@@ -1,15 +1,15 @@
-//! Zone files, read as Salt reads them.
+//! Parses zone files as Salt does.
 
 use brine_function::CallError;
 use brine_value::{Map, Value, list, map};
 
-/// A time in a zone is a week at most (RFC 1035).
+/// The maximum of times in a zone: a week in seconds (RFC 1035).
 const WEEK: u64 = 604_800;
 
-/// Returns the records of a zone: those of the SOA record by name, then by type.
+/// Returns the fields of the SOA record by name, and the other records by type.
 ///
 /// # Errors
-/// A record that has too few fields, or that comes before the origin.
+/// A record has too few fields, or precedes the origin.
 pub fn parse(text: &str) -> Result<Map, CallError> {
     let (mut zone, mut open) = (Map::new(), None::<String>);
     for line in text.lines() {
@@ -24,7 +24,7 @@ pub fn parse(text: &str) -> Result<Map, CallError> {
             }
             continue;
         }
-        // A record in parentheses may take several lines.
+        // A record in parentheses may span several lines.
         let mut whole = open.take().map_or_else(|| line.to_owned(), |begun| format!("{begun} {line}"));
         if whole.contains('(') && !whole.contains(')') {
             open = Some(whole);

@@ -29,13 +29,13 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The parameters of rings: Salt's name, the program's, and whether it is a limit.
+/// The parameters of ring buffers: their names in Salt and in ethtool.
 const RING: [(&str, &str); 4] = [("rx", "rx"), ("rx_mini", "rx mini"), ("rx_jumbo", "rx jumbo"), ("tx", "tx")];
 /// The features of `set_feature`.
 const FEATURES: [&str; 12] =
     ["rx", "tx", "sg", "tso", "ufo", "gso", "gro", "lro", "rxvlan", "txvlan", "ntuple", "rxhash"];
 
-/// Runs ethtool on a device. `Err` is its first message.
+/// Runs ethtool on a device. The inner `Err` is its output if it fails.
 fn ethtool(context: &Context, flag: &str, device: &str, more: &[String]) -> Result<Result<String, String>, CallError> {
     let mut words = vec!["ethtool".to_owned(), flag.to_owned(), argument(device)?];
     words.extend_from_slice(more);
@@ -48,7 +48,7 @@ fn ethtool(context: &Context, flag: &str, device: &str, more: &[String]) -> Resu
     Ok(if output.retcode == 0 { Ok(output.stdout) } else { Err(all) })
 }
 
-/// Runs ethtool; returns Salt's word if the device does not have the setting.
+/// Runs ethtool; the inner `Err` is `otherwise`, Salt's result if the device does not support the setting.
 fn shown(context: &Context, flag: &str, device: &str, otherwise: &str) -> Result<Result<String, Value>, CallError> {
     Ok(ethtool(context, flag, device, &[])?.map_err(|error| {
         tracing::error!(device, "ethtool {flag} failed: {error}");
@@ -61,7 +61,7 @@ fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     text.lines().filter_map(|line| line.split_once(':')).map(|(name, value)| (name.trim(), value.trim()))
 }
 
-/// Returns a number, or the word.
+/// Parses an integer; any other word is returned as a string.
 fn number(word: &str) -> Value {
     word.parse::<i64>().map_or_else(|_| word.into(), Value::from)
 }
@@ -92,7 +92,7 @@ fn rings(text: &str) -> Map {
     rings
 }
 
-/// Return the settings of a network device that combine interrupts.
+/// Return the interrupt coalescing settings of a network device.
 ///
 /// CLI Example:
 ///
@@ -117,7 +117,7 @@ fn coalescing(text: &str) -> Map {
     found
 }
 
-/// Return the driver of a network device and its place on the bus.
+/// Return the driver of a network device and its bus address.
 ///
 /// CLI Example:
 ///
@@ -150,7 +150,7 @@ pub fn set_ring(context: &Context, devname: String, #[keywords] kwargs: Map) -> 
     show_ring(context, devname)
 }
 
-/// Set how a network device combines interrupts, and return the settings, such as adaptive_rx, rx_usecs and tx_frames.
+/// Set interrupt coalescing of a network device, such as adaptive_rx, rx_usecs and tx_frames, and return all settings.
 ///
 /// CLI Example:
 ///
@@ -168,7 +168,8 @@ pub fn set_coalesce(context: &Context, devname: String, #[keywords] kwargs: Map)
     show_coalesce(context, devname)
 }
 
-/// Returns the arguments for settings that differ from the current ones; others than those of the device are ignored.
+/// Returns the arguments for settings that differ from the current ones. Limits, and settings that the device does not
+/// have, are ignored.
 fn changed(current: &Map, kwargs: &Map, option: impl Fn(&str) -> String) -> Vec<String> {
     let mut words = Vec::new();
     for (name, value) in kwargs {
@@ -196,7 +197,7 @@ fn switch(value: &Value) -> String {
     }
 }
 
-/// Return which parts of protocols a network device handles itself.
+/// Return the protocol offload settings of a network device.
 ///
 /// CLI Example:
 ///
@@ -213,7 +214,8 @@ pub fn show_offload(context: &Context, devname: String) -> CallResult {
     Ok(names.into_iter().map(|name| (Value::from(name), get(name).into())).collect::<Map>().into())
 }
 
-/// Set whether a network device splits TCP segments itself (`tcp_segmentation_offload`: `on` or `off`).
+/// Set TCP segmentation offload of a network device (`tcp_segmentation_offload`: `on` or `off`), and return its offload
+/// settings.
 ///
 /// CLI Example:
 ///
@@ -229,7 +231,7 @@ pub fn set_offload(context: &Context, devname: String, #[keywords] kwargs: Map) 
     show_offload(context, devname)
 }
 
-/// Return whether a network device negotiates pauses, and whether it sends and obeys them.
+/// Return the pause frame settings of a network device: whether they are negotiated, received and sent.
 ///
 /// CLI Example:
 ///
@@ -240,7 +242,7 @@ pub fn show_pause(context: &Context, devname: String) -> CallResult {
     Ok(pairs(&text).skip(1).map(|(name, value)| (name.into(), (value == "on").into())).collect::<Map>().into())
 }
 
-/// Set the pauses of a network device: autoneg, rx and tx, each `on` or `off`.
+/// Set the pause frame settings of a network device: autoneg, rx and tx, each `on` or `off`.
 ///
 /// CLI Example:
 ///
@@ -276,7 +278,7 @@ pub fn set_feature(context: &Context, devname: String, #[keywords] kwargs: Map) 
     set(context, "-K", &devname, &FEATURES, &kwargs)
 }
 
-/// Sets switches, and returns True, or what the program reports.
+/// Sets switches, and returns True, or the output of ethtool if there is any.
 fn set(context: &Context, flag: &str, device: &str, valid: &[&str], kwargs: &Map) -> CallResult {
     let mut words = Vec::new();
     for (name, value) in kwargs {

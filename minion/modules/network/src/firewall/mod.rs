@@ -9,7 +9,7 @@ pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPT
 /// State functions of `firewall`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewall", [check]);
 
-/// Ensure that this host can connect to a port of another. In test mode it does not try.
+/// Ensure that this host can connect to a port of another. Test mode makes no connection.
 ///
 /// kwargs
 ///     `proto` (`tcp` or `udp`), `family` (`ipv4` or `ipv6`) and `timeout`, as of `network.connect`.
@@ -67,7 +67,7 @@ mod tests {
         answering.join().unwrap();
         let expected = format!("Successfully connected to 127.0.0.1 (127.0.0.1) on udp port {port}");
         assert_eq!((open.result, open.comment), (Some(true), expected));
-        // Nobody has the port any more.
+        // Nothing listens on the port any more.
         assert_eq!(applied("firewall.check", settings, false, "").result, Some(false));
     }
 }

@@ -122,11 +122,12 @@ pub fn make_permanent(context: &Context) -> CallResult {
     Command::new("--runtime-to-permanent", None, false).run(context)
 }
 
-/// A call of `firewall-cmd`. Every argument is one word that begins with its option.
+/// A command line of `firewall-cmd`. Values are passed as `--option=value`, so that none is parsed as an option.
 struct Command(Vec<String>);
 
 impl Command {
-    /// Creates a call with an option, in a zone or in the default one, and in the permanent configuration or in effect.
+    /// Creates a command line with an option, on a zone or the default one, and on the permanent or the runtime
+    /// configuration.
     fn new(option: &str, zone: Option<&str>, permanent: bool) -> Self {
         let mut words = vec!["firewall-cmd".to_owned()];
         words.extend(zone.filter(|zone| !zone.is_empty()).map(|zone| format!("--zone={zone}")));
@@ -157,7 +158,7 @@ impl Command {
     }
 }
 
-/// Parses zones with their settings: each is a list, whose first item is on the line of its name.
+/// Parses zones with their settings. Each setting is a list, whose first item is on the line of the setting's name.
 fn settings(output: &str) -> Map {
     let mut zones = Map::new();
     let mut zone: Option<(Value, Map)> = None;

@@ -1,4 +1,4 @@
-//! `firewalld`: services, and those that zones allow.
+//! `firewalld`: services, and the services that zones allow.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
@@ -157,7 +157,7 @@ pub fn remove_service_protocol(context: &Context, service: String, protocol: Str
     of_service(&service, &format!("--remove-protocol={protocol}")).run(context)
 }
 
-/// Creates a call about a service of the permanent configuration.
+/// Creates a command line on a service of the permanent configuration.
 fn of_service(service: &str, option: &str) -> Command {
     let mut command = Command::new(option, None, true);
     command.0.insert(1, format!("--service={service}"));

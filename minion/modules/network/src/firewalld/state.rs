@@ -7,8 +7,8 @@ use brine_value::{Map, Value, map};
 /// State functions of `firewalld`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewalld", [present, service]);
 
-/// A zone. Lists that are not given are left alone; others are added to what the zone has, or with `prune_...` replace
-/// it.
+/// The arguments of `firewalld.present`. Lists that are not given are left unchanged; others are added to the current
+/// ones of the zone, or replace them with `prune_...`.
 #[derive(Debug, brine_function::Args)]
 pub struct Zone {
     /// The name of the zone.
@@ -16,7 +16,7 @@ pub struct Zone {
     /// The ICMP types that are blocked.
     #[default]
     block_icmp: Vec<String>,
-    /// Whether no others are blocked.
+    /// Whether blocks of other ICMP types are removed.
     #[default(false)]
     prune_block_icmp: bool,
     /// Whether it is the default zone.
@@ -27,37 +27,37 @@ pub struct Zone {
     /// The allowed ports, such as `443/tcp`.
     #[default]
     ports: Vec<String>,
-    /// Whether no others are allowed.
+    /// Whether other ports are removed.
     #[default(false)]
     prune_ports: bool,
     /// The port forwardings, such as `22:2222:tcp` or `22:22:tcp:10.0.0.1`.
     #[default]
     port_fwd: Vec<String>,
-    /// Whether there are no others.
+    /// Whether other port forwardings are removed.
     #[default(false)]
     prune_port_fwd: bool,
     /// The allowed services.
     #[default]
     services: Vec<String>,
-    /// Whether no others are allowed.
+    /// Whether other services are removed.
     #[default(false)]
     prune_services: bool,
     /// The interfaces of the zone.
     #[default]
     interfaces: Vec<String>,
-    /// Whether it has no others.
+    /// Whether other interfaces are removed.
     #[default(false)]
     prune_interfaces: bool,
     /// The sources of the zone: addresses and networks.
     #[default]
     sources: Vec<String>,
-    /// Whether it has no others.
+    /// Whether other sources are removed.
     #[default(false)]
     prune_sources: bool,
     /// The rich rules.
     #[default]
     rich_rules: Vec<String>,
-    /// Whether there are no others.
+    /// Whether other rich rules are removed.
     #[default(false)]
     prune_rich_rules: bool,
 }
@@ -110,7 +110,7 @@ pub fn service(
     }
 }
 
-/// Reports the changes, and loads them.
+/// Loads the changes unless in test mode, and returns the result of the state.
 fn finished(context: &StateContext, name: &str, changes: Map) -> CallResult {
     if changes.is_empty() {
         return Ok(StateReturn::ok(name, format!("'{name}' is already in the desired state.")).into());
@@ -138,14 +138,15 @@ fn strings(value: &Value) -> Vec<String> {
     value.as_list().unwrap_or_default().iter().map(ToString::to_string).collect()
 }
 
-/// The firewall as a state sees it: a zone or service that is to be added has no settings, and test mode changes none.
+/// Access of a state to the firewall. In test mode, a zone or service that does not exist yet has no settings, and
+/// changes are not made.
 struct Firewall<'a> {
     context: &'a StateContext,
     is_new: bool,
 }
 
 impl Firewall<'_> {
-    /// Returns a setting of a zone or service; nothing for one that test mode has not added.
+    /// Returns a setting of a zone or service; null in test mode if it does not exist yet.
     fn read(&self, function: &str, name: &str) -> CallResult {
         if self.is_new && self.context.test {
             return Ok(Value::Nil);
@@ -160,7 +161,7 @@ impl Firewall<'_> {
         Ok(())
     }
 
-    /// Adds what is missing in a list of a zone, and removes the rest if it is pruned.
+    /// Adds missing items to a list of a zone; `prune` removes all others.
     fn list(
         &self,
         changes: &mut Map,
@@ -176,7 +177,7 @@ impl Firewall<'_> {
         let surplus: Vec<String> = current.iter().filter(|one| prune && !wanted.contains(one)).cloned().collect();
         for (function, items) in [(add, &missing), (remove, &surplus)] {
             for item in items {
-                // Services come before their zone.
+                // The functions on services take the service before the zone.
                 let args: [Value; 2] = match key {
                     "services" => [item.as_str().into(), zone.into()],
                     _ => [zone.into(), item.as_str().into()],
@@ -185,7 +186,7 @@ impl Firewall<'_> {
             }
         }
         if !missing.is_empty() || !surplus.is_empty() {
-            // What is not pruned is still there.
+            // Without pruning, the current items stay.
             let new = if prune { wanted } else { current.iter().cloned().chain(missing).collect() };
             changes.insert(key.into(), map! {"old" => current, "new" => new}.into());
         }

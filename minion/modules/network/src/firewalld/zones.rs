@@ -190,7 +190,7 @@ pub fn allow_icmp(context: &Context, zone: String, icmp: String, #[default(true)
     set_icmp_block(context, &zone, &icmp, permanent, "remove")
 }
 
-/// Defines functions that return a part of a zone: each with the option of `firewall-cmd` and how its output is read.
+/// Defines functions that return a part of a zone: each with its option of `firewall-cmd` and the parser of the output.
 macro_rules! queries {
     ($($(#[$doc:meta])* $name:ident $option:literal $read:ident;)*) => {
         $(
@@ -203,7 +203,7 @@ macro_rules! queries {
     };
 }
 
-/// Defines functions that add an item to a zone or remove one: each with the option of `firewall-cmd`.
+/// Defines functions that add an item to a zone or remove one: each with its option of `firewall-cmd`.
 macro_rules! changes {
     ($($(#[$doc:meta])* $name:ident($item:ident) $option:literal;)*) => {
         $(
@@ -299,7 +299,7 @@ changes! {
     remove_rich_rule(rule) "--remove-rich-rule";
 }
 
-/// Adds or deletes a zone or a service in the permanent configuration, and loads it.
+/// Adds or deletes a zone or a service in the permanent configuration; `restart` loads the configuration.
 pub(super) fn changed(context: &Context, option: &str, restart: bool) -> CallResult {
     let said = Command::new(option, None, true).output(context)?;
     if restart && said == "success" {
@@ -342,7 +342,7 @@ fn forwarded(line: &str) -> Option<Value> {
     Some(about.into())
 }
 
-/// Adds or removes a block of an ICMP type, unless that is done.
+/// Adds or removes a block of an ICMP type, unless that is done already. Returns False for an unknown type.
 fn set_icmp_block(context: &Context, zone: &str, icmp: &str, permanent: bool, action: &str) -> CallResult {
     let has = |list: Value| list.as_list().is_some_and(|list| list.contains(&icmp.into()));
     if !has(super::get_icmp_types(context, permanent)?) {

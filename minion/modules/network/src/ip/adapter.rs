@@ -1,4 +1,4 @@
-//! Interfaces as `/etc/network/interfaces` has them: the data, and its text.
+//! The interfaces of `/etc/network/interfaces`: their data, and its rendering.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,20 +19,20 @@ pub(super) struct Adapter {
     pub hotplug: bool,
     /// Its stanzas by address family: `inet`, `inet6`.
     pub families: IndexMap<String, Stanza>,
-    /// Other files to read, for the entry that includes them.
+    /// Paths of included files, for the entry `source`.
     pub sources: Vec<String>,
-    /// Whether the settings of this call made it an entry of other files.
+    /// Whether this call defines it with the interface type `source`.
     pub is_source: bool,
 }
 
 /// The options of an interface in one address family.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Stanza {
-    /// Whether the settings named this family.
+    /// Whether the settings or the type of the interface select this family; other families are omitted.
     pub named: bool,
     /// Options, with underscores in their names.
     pub options: Map,
-    /// Options of the device, by their names in the file.
+    /// Options of the device (ethtool), by their names in the file.
     pub ethtool: BTreeMap<String, Value>,
     /// Options of a bond, without the prefix `bond-`.
     pub bonding: BTreeMap<String, Value>,
@@ -40,7 +40,7 @@ pub(super) struct Stanza {
     pub bridging: BTreeMap<String, Value>,
 }
 
-/// The options that are written, in this order.
+/// The options that are rendered, in this order.
 const WRITTEN: &[&str] = &[
     "autoconf",
     "privext",
@@ -95,7 +95,7 @@ const WRITTEN: &[&str] = &[
 ];
 
 impl Adapter {
-    /// Whether the file defines the interface, and does not only start it.
+    /// Whether the file defines the interface, not only starts it (`auto`, `allow-hotplug`).
     pub fn is_defined(&self) -> bool {
         !self.families.is_empty() || !self.sources.is_empty()
     }
@@ -116,7 +116,7 @@ impl Adapter {
         Ok(text)
     }
 
-    /// Returns the lines that name other files.
+    /// Returns the `source` lines.
     pub fn source_text(&self, name: &str) -> Result<String, CallError> {
         let mut text = String::new();
         for source in &self.sources {
@@ -153,7 +153,7 @@ impl Stanza {
             for (option, value) in options {
                 let value = match value {
                     Value::Str(value) => value.clone(),
-                    // Numbers are left out, as Salt does.
+                    // Numbers are omitted, as in Salt.
                     other => match items(other) {
                         Some(items) => items.join(" "),
                         None => continue,
@@ -180,7 +180,7 @@ fn push(text: &mut String, line: std::fmt::Arguments<'_>) {
     _ = writeln!(text, "{line}");
 }
 
-/// Checks that a value stays on its line: the next one would be an option or a command of its own.
+/// Checks that a value has no line break, after which it could inject an option or a command.
 pub(super) fn one_line<'a>(iface: &str, option: &str, value: &'a str) -> Result<&'a str, CallError> {
     if value.chars().any(|c| c.is_control() && c != '\t') {
         return Err(refused(iface, option, "one line of text"));

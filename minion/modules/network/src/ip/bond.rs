@@ -68,7 +68,7 @@ pub(super) fn text(iface: &str, bond: &Map) -> Result<String, CallError> {
     let mut text = format!("alias {iface} bonding\noptions {iface} ");
     for (option, value) in bond {
         let (option, value) = (option.to_string(), value.to_string());
-        // A further word would be an option, and a further line a command that modprobe runs.
+        // A second word would be another option, and a second line a command that modprobe runs.
         if value.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(refused(iface, &option, "one word"));
         }

@@ -13,7 +13,7 @@ use super::options::switch;
 use super::settings::{Desired, adapter};
 use super::{bond, debian, host, interface, interfaces};
 
-/// How long Salt waits between stopping and starting the network.
+/// The delay between stopping and starting the network, as in Salt.
 const BETWEEN: Duration = Duration::from_secs(2);
 
 /// Return the lines of a network interface, or an empty list if the files have no such interface.
@@ -76,7 +76,7 @@ pub fn build_interface(
     };
     let written = host().write_interface(iface, adapter, filename.as_deref())?;
     if let Some((path, text)) = peer {
-        // It has a password.
+        // The file contains a password.
         files::rewrite(path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
     }
     Ok(written)
@@ -198,7 +198,7 @@ pub fn apply_network_settings(context: &Context, #[keywords] settings: Map) -> C
     Ok((named && stopped && started).into())
 }
 
-/// Checks that this host's network is that of Debian's ifupdown.
+/// Checks that the network of this host is configured by Debian's ifupdown.
 fn ifupdown(context: &Context) -> Result<(), CallError> {
     debian(context)?;
     if which("netplan").is_some() && host().root.join("etc/netplan").is_dir() {
@@ -213,7 +213,7 @@ fn is_test(settings: &Map) -> bool {
     settings.get("test").is_some_and(Value::is_truthy)
 }
 
-/// Returns the major release of an Ubuntu.
+/// Returns the major release of Ubuntu; `None` on other systems.
 fn ubuntu(context: &Context) -> Option<u32> {
     let grains = context.grains();
     let grain = |name: &str| grains.get(name).map(ToString::to_string).unwrap_or_default();
@@ -223,7 +223,7 @@ fn ubuntu(context: &Context) -> Option<u32> {
     grain("osrelease").split('.').next()?.parse().ok()
 }
 
-/// Whether services decide if the network is configured at boot, and not `/etc/default/networking`.
+/// Whether the network is enabled at boot by its service instead of `/etc/default/networking`.
 fn by_services(context: &Context) -> bool {
     ubuntu(context).is_some_and(|release| release >= 12)
 }
@@ -232,7 +232,7 @@ fn service(context: &Context, operation: &str, name: &str) -> Result<bool, CallE
     Ok(context.call(&format!("service.{operation}"), Args::positional([name.into()]))?.is_truthy())
 }
 
-/// Installs a package unless it is there.
+/// Installs a package unless it is installed.
 fn installed(context: &Context, package: &str) -> Result<(), CallError> {
     let name = || Args::positional([package.into()]);
     if !context.call("pkg.version", name())?.is_truthy() {

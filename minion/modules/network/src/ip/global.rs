@@ -11,7 +11,7 @@ use super::routes::Files;
 /// Global network settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Global {
-    /// `yes` or `no`: whether interfaces are configured at boot. Empty if the file does not say.
+    /// `yes` or `no`: whether interfaces are configured at boot. Empty if the file does not set it.
     pub networking: String,
     /// The name of the host.
     pub hostname: String,
@@ -89,7 +89,7 @@ impl Files {
         lines::set(self.root.join("etc/default/networking"), "CONFIGURE_INTERFACES", &line, Missing::Append)
     }
 
-    /// Checks that the name servers' file is there, if it is to be changed.
+    /// Checks that `/etc/resolv.conf` exists if its settings change.
     pub fn check_resolv(&self, old: &Global, new: &Global) -> Result<(), CallError> {
         if (&old.domain, &old.search) == (&new.domain, &new.search) || self.root.join("etc/resolv.conf").exists() {
             return Ok(());
@@ -97,7 +97,7 @@ impl Files {
         Err(CallError::Execution("/etc/resolv.conf cannot be written. /etc/resolv.conf does not exist".into()))
     }
 
-    /// Writes the domain and the domains to search, and leaves all other lines.
+    /// Writes the domain and the search domains to `/etc/resolv.conf`; all other lines are kept.
     pub fn write_resolv(&self, old: &Global, new: &Global) -> Result<(), CallError> {
         let path = self.root.join("etc/resolv.conf");
         let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
@@ -122,7 +122,7 @@ fn is(word: &str, name: &str) -> bool {
     word.eq_ignore_ascii_case(name)
 }
 
-/// Checks that a value is not empty and stays on its line.
+/// Checks that a value is not empty and has no line break.
 fn checked(option: &str, value: &Value, expected: &str) -> Result<String, CallError> {
     let text = value.to_string();
     if !value.is_truthy() || text.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! The files of interfaces: `/etc/network/interfaces`, those of bonds, and those of PPP peers.
+//! The files of interfaces: `/etc/network/interfaces`, and the files of bonds and PPP peers.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +11,15 @@ use super::routes::Files;
 use super::{bond, parse};
 
 impl Files {
-    /// Returns the lines of an interface, or an empty list if the files do not have it.
+    /// Returns the lines of an interface, or an empty list if the files do not contain it.
     pub fn interface(&self, iface: &str) -> CallResult {
         let adapters = parse::adapters(&self.root)?;
         let Some(adapter) = adapters.get(iface) else { return Ok(Value::List(Vec::new())) };
         Ok(lines(&if iface == "source" { adapter.source_text(iface)? } else { adapter.text(iface)? }))
     }
 
-    /// Writes an interface, and returns its lines: to the file that the settings name, or to `/etc/network/interfaces`
-    /// together with all others.
+    /// Writes an interface, and returns its lines. Without `filename`, `/etc/network/interfaces` is rewritten with all
+    /// interfaces.
     pub fn write_interface(&self, iface: &str, adapter: Adapter, filename: Option<&str>) -> CallResult {
         let own = if adapter.is_source { adapter.source_text(iface)? } else { adapter.text(iface)? };
         let path = match filename {
@@ -36,7 +36,7 @@ impl Files {
             adapters.insert(iface.to_owned(), adapter);
             text.clear();
             for (name, adapter) in &adapters {
-                // Files in interfaces.d have been merged: named again, they would define their interfaces twice.
+                // Files in interfaces.d have been merged: if still included, they would define their interfaces twice.
                 let merged = |source: &str| source.contains("/interfaces.d");
                 text += &match name.as_str() {
                     _ if adapter.is_source => adapter.source_text(name)?,
@@ -52,7 +52,7 @@ impl Files {
         Ok(lines(&own))
     }
 
-    /// Returns the path of a file that the settings name: below `interfaces.d`, or anywhere.
+    /// Returns the path for the setting `filename`: absolute, or relative to `interfaces.d`.
     fn named(&self, iface: &str, name: &str) -> Result<PathBuf, CallError> {
         let (base, relative) = match name.strip_prefix('/') {
             Some(below) => ("", below),
@@ -104,7 +104,7 @@ pub(super) fn peer_text(iface: &str, adapter: &Adapter) -> Result<String, CallEr
         one_line(iface, &option, &value)?;
     }
     let value = |option: &str, default: &str| options.get(option).map_or(default.to_owned(), ToString::to_string);
-    // A blank is left at the end of some lines, as in Salt's, so that a file that it has written stays as it is.
+    // Some lines end with a blank, as in Salt, so that files written by Salt are left unchanged.
     let flag = |option: &str, end: &str| match value(option, "True").as_str() {
         "False" => "\n".to_owned(),
         _ => format!("{option}{end}\n"),
@@ -141,7 +141,7 @@ pub(super) fn peer_text(iface: &str, adapter: &Adapter) -> Result<String, CallEr
     .concat())
 }
 
-/// Returns the lines of a text, each with its end, and an empty one at the end: what Salt compares.
+/// Returns the lines of a text as Salt compares them: each with its line end, and an empty one at the end.
 pub(super) fn lines(text: &str) -> Value {
     text.split('\n').map(|line| format!("{line}\n")).collect()
 }

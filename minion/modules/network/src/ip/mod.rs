@@ -1,8 +1,8 @@
 //! `ip`: network interfaces of Debian's ifupdown: their files, bonds and routes, starting and stopping them, and the
 //! global network settings.
 //!
-//! `options` knows the options of interfaces, `adapter` their text, `parse` reads their files, `settings` converts the
-//! arguments of `ip.build_interface`, and `interfaces`, `routes` and `global` write.
+//! `options` validates the options of interfaces, `adapter` renders interfaces, `parse` parses their files, `settings`
+//! converts the arguments of `ip.build_interface`; `interfaces`, `routes` and `global` write files.
 
 mod adapter;
 mod bond;

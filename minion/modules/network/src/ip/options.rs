@@ -1,13 +1,13 @@
-//! The options of an interface by address family: which values they take, and what becomes of them.
+//! The options of an interface by address family: their accepted values, and the conversion of these.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use brine_value::Value;
 
-/// The values that switch an option on, as Salt lists them in messages.
+/// The accepted values of a switch, as Salt lists them in messages.
 pub(super) const SWITCH: &str = "yes|on|true|1|True|no|off|false|0|False";
 
-/// What an option accepts.
+/// The values that an option accepts.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     Anything,
@@ -52,7 +52,7 @@ const FREE4: &[&str] = &["hostname", "vendor", "client", "bootfile", "provider",
 const FREE6: &[&str] = &["media"];
 const MODES: &[&str] = &["gre", "GRE", "ipip", "IPIP", "802.3ad"];
 
-/// Returns what an option accepts in a family; `None` if the family has no such option.
+/// Returns the values that an option accepts in a family; `None` if the family has no such option.
 fn kind(option: &str, family: &str) -> Option<Kind> {
     let v6 = family == "inet6";
     Some(match (option, family) {
@@ -83,13 +83,13 @@ pub(super) fn is_known(option: &str) -> bool {
     kind(option, "inet").is_some() || kind(option, "inet6").is_some()
 }
 
-/// An option's value as it is written, and whether the family accepts it.
+/// Whether the family accepts the value of an option, and the value as it is written.
 pub(super) type Checked = (bool, Value);
 
 /// Checks a value, and converts it as Salt does. Unknown options are not accepted.
 ///
 /// # Errors
-/// A description of the expected value, if the type cannot be one: Salt raises an exception.
+/// A description of the expected value, for types that cannot be converted: Salt raises an exception.
 pub(super) fn checked(option: &str, value: &Value, family: &str) -> Result<Checked, &'static str> {
     let same = |accepted: bool| Ok((accepted, value.clone()));
     let text = value.as_str();
@@ -128,7 +128,7 @@ pub(super) fn checked(option: &str, value: &Value, family: &str) -> Result<Check
     }
 }
 
-/// Converts a value as Python's `int`; `None` if its text is no number.
+/// Converts a value as Python's `int` does; `None` for a string that is not an integer.
 pub(super) fn integer(value: &Value) -> Result<Option<i64>, &'static str> {
     match value {
         Value::Bool(on) => Ok(Some(i64::from(*on))),
@@ -139,7 +139,7 @@ pub(super) fn integer(value: &Value) -> Result<Option<i64>, &'static str> {
     }
 }
 
-/// Whether Python's `float` takes a value.
+/// Whether Python's `float` accepts a value.
 pub(super) fn float(value: &Value) -> Result<bool, &'static str> {
     match value {
         Value::Bool(_) => Ok(true),
@@ -148,7 +148,7 @@ pub(super) fn float(value: &Value) -> Result<bool, &'static str> {
     }
 }
 
-/// Reads a switch: `None` if the value is none.
+/// Parses a switch; `None` if the value is not one of [`SWITCH`].
 pub(super) fn switch(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(on) => Some(*on),

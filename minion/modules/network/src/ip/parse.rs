@@ -1,4 +1,4 @@
-//! Reads the files of interfaces.
+//! Parses `/etc/network/interfaces` and the files in `interfaces.d`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use super::adapter::{Adapters, Stanza};
 use super::options::{checked, is_known};
 use super::routes::LARGEST;
 
-/// Most files that are read in `interfaces.d`.
+/// Maximum number of files that are read in `interfaces.d`.
 const MOST_FILES: usize = 1024;
-/// Options of the device, by their names in the file.
+/// Options of the device (ethtool), by their names in the file.
 const ETHTOOL: &[&str] = &[
     "link-speed",
     "link-duplex",
@@ -143,7 +143,7 @@ fn insert(options: &mut BTreeMap<String, Value>, name: &str, value: Value) {
     options.insert(name.to_owned(), value);
 }
 
-/// Adds an item to a list, unless it is there.
+/// Adds an item to a list, unless the list contains it.
 fn append(options: &mut Map, name: &str, value: Value) {
     let list = options.entry(name.into()).or_insert_with(|| Value::List(Vec::new()));
     if let Value::List(items) = list

@@ -7,7 +7,7 @@ use brine_function::{CallError, CallResult};
 use brine_system::files;
 use brine_value::{Map, Value};
 
-/// Most routes of one interface.
+/// Maximum number of routes of one interface.
 const MOST_ROUTES: usize = 4096;
 /// Largest file that is read, in bytes.
 pub(super) const LARGEST: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! The settings of `ip.build_interface` as an interface.
+//! Converts the settings of `ip.build_interface` to an interface.
 
 use brine_function::CallError;
 use brine_value::{Map, Value};
@@ -31,7 +31,7 @@ const PPPOE: [(&str, bool); 18] = [
     ("linkname", false),
 ];
 
-/// What `ip.build_interface` is asked for.
+/// The interface that `ip.build_interface` is called for.
 pub(super) struct Desired<'a> {
     /// Name of the interface.
     pub iface: &'a str,
@@ -56,7 +56,7 @@ pub(super) fn adapter(wanted: &Desired<'_>, settings: &Map) -> Result<Adapter, C
             let sources = settings.get("source").map(ToString::to_string).into_iter().collect();
             return Ok(Adapter { is_source: true, sources, ..Adapter::default() });
         }
-        // Salt names these types and fails.
+        // As in Salt, the error lists the valid types.
         _ => return Err(refused(iface, kind, TYPES)),
     }
     let mut settings = settings.clone();
@@ -159,7 +159,7 @@ fn set(adapter: &mut Adapter, iface: &str, name: &str, value: &Value) -> Result<
     Ok(())
 }
 
-/// Reads options that are switches, as `on` and `off`.
+/// Converts a switch to `on` or `off`.
 fn on_or_off(iface: &str, option: &str, value: &Value) -> Result<Value, CallError> {
     let on = switch(value).ok_or_else(|| refused(iface, option, SWITCH))?;
     Ok(if on { "on" } else { "off" }.into())

@@ -17,7 +17,7 @@ pub(super) fn root() -> Option<PathBuf> {
     ROOT.with_borrow(Clone::clone)
 }
 
-/// Lets functions that this thread calls use the network's files below a scratch directory, which has these files.
+/// Runs `act` with these files in a temporary root directory, which the functions of this thread use instead of `/`.
 pub(crate) fn with_root<T>(files: &[(&str, &str)], act: impl FnOnce(&Path) -> T) -> T {
     let root = tempfile::tempdir().unwrap();
     for directory in
@@ -39,7 +39,7 @@ fn debian_context() -> Context {
     context_with(grains, Scripted::new("$ ifup ...\n$ ifdown ..."))
 }
 
-/// Compares with what Salt 3008.5 does (`record` in this directory).
+/// Compares with results recorded from Salt 3008.5 (`record` in this directory).
 #[test]
 fn interfaces_bonds_and_settings_are_those_of_salt() {
     let context = debian_context();
@@ -64,7 +64,7 @@ fn interfaces_bonds_and_settings_are_those_of_salt() {
             let text = |value: &Value| value.to_string().replace("\"SEARCH=['a.example', 'b.example']\\n\"", SEARCH);
             match (&result, case.get("error")) {
                 (Ok(value), None) => assert_eq!(text(value), text(&part("result")), "{line}"),
-                // Salt has a misprint.
+                // Salt's message contains a typo.
                 (Err(error), Some(expected)) => {
                     let expected = expected.to_string().replace(" and create is setto False", "");
                     assert_eq!(error.clone().message(), expected, "{line}");
@@ -200,7 +200,7 @@ fn name_servers_stay_when_domains_change() {
             let built = context.call("ip.build_network_settings", Args::keyword(keyword.clone())).unwrap();
             assert_eq!(read(root, "etc/resolv.conf"), after, "{settings:?}");
             assert_eq!(read(root, "etc/default/networking"), "VERBOSE=no\nCONFIGURE_INTERFACES=yes\n");
-            // The second run finds what the first one has written.
+            // A second run reads back the settings that the first has written.
             let again = context.call("ip.build_network_settings", Args::keyword(keyword)).unwrap();
             assert_eq!(again, built, "{settings:?}");
             assert_eq!(read(root, "etc/resolv.conf"), after, "{settings:?}");

@@ -254,7 +254,7 @@ pub fn delete_chain(
     Tables::new(context, &family)?.change(&table, &format!("-X {chain}")).map(true_or)
 }
 
-/// Append a rule to a chain, and return whether it was added: not if it exists.
+/// Append a rule to a chain unless it exists, and return whether it was added.
 ///
 /// CLI Example:
 ///
@@ -267,7 +267,7 @@ pub fn append(context: &Context, #[args] rule: RuleArgs) -> CallResult {
     Ok((!is_there && tables.change(&table, &format!("-A {chain} {rule}"))?.is_empty()).into())
 }
 
-/// Insert a rule into a chain at a position; a negative one counts from the end. Returns the error output, and
+/// Insert a rule into a chain at a position; a negative one counts from the end. Returns the error output, or
 /// false if the rule exists.
 ///
 /// CLI Example:

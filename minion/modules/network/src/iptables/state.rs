@@ -22,7 +22,7 @@ pub struct ChainArgs {
 }
 
 impl ChainArgs {
-    /// Returns the name of the chain, and where it is.
+    /// Returns the name of the chain, and the chain with its table and family.
     fn place(self) -> (String, Chain) {
         let ChainArgs { name, table, family } = self;
         (name.clone(), Chain { table, family, chain: name })
@@ -263,8 +263,8 @@ impl Rule {
         save_to(context, &self.save, &self.place.family)
     }
 
-    /// Ensures that the rule is in its chain: `add` returns whether it was added. The messages are those of an existing
-    /// rule, of a test and of a failure.
+    /// Ensures that the rule is in its chain; `add` adds it, and returns whether that succeeded. The messages are for
+    /// an existing rule, for test mode and for a failure.
     fn ensure(
         &self,
         context: &StateContext,

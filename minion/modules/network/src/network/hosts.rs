@@ -1,4 +1,4 @@
-//! `network`: this host's name, its connections, and other hosts: ARP, routes to them, waking them.
+//! `network`: host name, TCP connections and ring buffers of this host; ARP table, traceroute and Wake-on-LAN.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub fn arp(context: &Context) -> CallResult {
     Ok(output.stdout.lines().filter_map(row).collect::<Map>().into())
 }
 
-/// Return the fully qualified names that name servers and `/etc/hosts` have for this host's addresses.
+/// Return the fully qualified names of this host's addresses, from name servers and `/etc/hosts`.
 ///
 /// CLI Example:
 ///
@@ -174,7 +174,7 @@ pub fn traceroute(context: &Context, host: String) -> CallResult {
     Ok(output.stdout.lines().filter(|line| line.contains(' ') && !line.starts_with("traceroute")).map(hop).collect())
 }
 
-/// Wake a host by a magic packet.
+/// Wake a host by a magic packet (Wake-on-LAN).
 ///
 /// mac: its MAC address. bcast: the broadcast address (255.255.255.255). destport: the UDP port (9).
 ///
@@ -224,8 +224,8 @@ fn established(line: &str) -> Option<Map> {
     })
 }
 
-/// Parses an address and a port in hexadecimal digits; the kernel writes each 32 bits of the address as a number of this
-/// machine.
+/// Parses an address and a port in hexadecimal digits. The kernel writes each 32 bits of the address as an integer in
+/// host byte order.
 fn end(text: &str) -> Option<(String, u16)> {
     let (address, port) = text.split_once(':')?;
     let mut bytes = Vec::new();
@@ -239,7 +239,7 @@ fn end(text: &str) -> Option<(String, u16)> {
     Some((address, u16::from_str_radix(port, 16).ok()?))
 }
 
-/// Parses `ethtool -g`: maximums have `-max` behind their names.
+/// Parses `ethtool -g`. The names of maximums get the suffix `-max`.
 fn buffers(text: &str) -> Map {
     let (mut found, mut suffix) = (Map::new(), "max-");
     for line in text.lines() {

@@ -149,7 +149,7 @@ fn answers(address: SocketAddr, timeout: Duration) -> std::io::Result<()> {
     let own: SocketAddr =
         if address.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
     let socket = UdpSocket::bind(own)?;
-    // Packets of others are no answers.
+    // A connected socket only receives packets of its peer.
     socket.connect(address)?;
     socket.set_read_timeout(Some(timeout))?;
     socket.send(format!("{:032x}", rand::random::<u128>()).as_bytes())?;
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn routing_tables_are_parsed() {
         let v4 = Route::v4("eth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0").unwrap().to_value();
-        // The byte order differs on other machines.
+        // The gateway is written in little-endian order.
         if cfg!(target_endian = "little") {
             assert_eq!(v4.get("gateway"), Some(&"192.0.2.1".into()));
         }

@@ -45,13 +45,13 @@ pub fn dig(context: &Context, host: String) -> CallResult {
     Ok(output.stdout.into())
 }
 
-/// Returns an address, or the characters of a text that a host name may have.
+/// Returns an IP address unchanged; of any other string, only the characters that are valid in host names.
 pub(super) fn host_name(host: String) -> String {
     let is_part = |c: &char| c.is_ascii_alphanumeric() || ".-_".contains(*c);
     if host.parse::<std::net::IpAddr>().is_ok() { host } else { host.chars().take(255).filter(is_part).collect() }
 }
 
-/// Parses a line of `netstat -tulpnea`. Only those of TCP have a state.
+/// Parses a line of `netstat -tulpnea`. As in Salt, only TCP sockets are reported with their state.
 fn of_netstat(line: &str) -> Option<Map> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let names: &[&str] = match words.first()? {
@@ -63,7 +63,7 @@ fn of_netstat(line: &str) -> Option<Map> {
         }
         _ => return None,
     };
-    // A connected socket of UDP has a state.
+    // Drop the state of a connected UDP socket.
     let words: Vec<&str> = match names.len() {
         8 if words.get(5) == Some(&"ESTABLISHED") => {
             words.iter().copied().filter(|word| *word != "ESTABLISHED").collect()

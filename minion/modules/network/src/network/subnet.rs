@@ -11,7 +11,7 @@ use brine_text::network::{IpNet, interface};
 pub(super) struct Subnet(IpNet);
 
 impl Subnet {
-    /// Creates the network of an address with a prefix length; of the address alone if that is too long.
+    /// Creates the network of an address with a prefix length; if that is too long, the network of this address alone.
     pub(super) fn new(ip: IpAddr, length: u32) -> Self {
         let length = u8::try_from(length).unwrap_or(u8::MAX);
         Subnet(IpNet::new(ip, length).unwrap_or_else(|_| ip.into()))

@@ -95,7 +95,7 @@ pub struct MergeBaseArgs {
     /// Whether to return the best common ancestor of all commits.
     #[default(false)]
     octopus: bool,
-    /// Whether to return if the first commit is an ancestor of the second.
+    /// Whether to return whether the first commit is an ancestor of the second.
     #[default(false)]
     is_ancestor: bool,
     /// Whether to return the commits that are not reachable from any other.

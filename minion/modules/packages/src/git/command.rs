@@ -25,7 +25,7 @@ pub struct LayoutArgs {
     pub template: Option<String>,
     /// Directory of the repository's data, if it is not in the work tree.
     pub separate_git_dir: Option<String>,
-    /// Permissions for several users, as `git init --shared` takes them.
+    /// Permissions for several users, as for `git init --shared`.
     #[default]
     pub shared: Value,
 }

@@ -36,7 +36,7 @@ pub struct PatternArgs {
     value_regex: Option<String>,
     /// Directory of the checkout.
     cwd: Option<String>,
-    /// `global` is for the user's configuration; further ones are those of every function of git.
+    /// `global` selects the user's configuration; other arguments are those of every function of `git`.
     #[keywords]
     kwargs: Map,
 }

@@ -1,8 +1,7 @@
 //! `git`: repositories, with the program git.
 //!
-//! All functions accept user, identity (SSH keys), ignore_retcode and saltenv in addition to their own arguments.
-//! `config.rs` handles git's configuration, `command.rs` command lines; `repository.rs` runs git and parses its
-//! output.
+//! All functions accept `user`, `identity` (SSH keys), `ignore_retcode` and `saltenv` in addition to their arguments.
+//! `config.rs` handles git's configuration, `command.rs` command lines; `repository.rs` runs git and parses its output.
 
 mod branches;
 mod command;

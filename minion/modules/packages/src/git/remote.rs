@@ -41,7 +41,7 @@ pub struct LsRemoteArgs {
     /// Name or URL of the remote.
     #[default("origin".to_owned())]
     remote: String,
-    /// Reference to look for.
+    /// Reference to return; all by default.
     r#ref: Option<String>,
     #[args]
     command: RemoteCommandArgs,

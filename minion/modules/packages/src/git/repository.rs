@@ -62,7 +62,7 @@ pub struct Fetched {
 /// URLs of a remote, by `fetch` and `push`.
 pub type Remote = BTreeMap<String, String>;
 
-/// A directory in which git runs.
+/// Runs git in a directory, with a user and SSH keys.
 pub struct Git<'c> {
     context: &'c Context,
     /// Working directory.
@@ -74,8 +74,8 @@ pub struct Git<'c> {
 }
 
 impl<'c> Git<'c> {
-    /// Returns git in a directory, with the arguments that all functions share: user, identity, ignore_retcode,
-    /// saltenv.
+    /// Creates a handle for git in a directory, with the arguments that all functions share: `user`, `identity`,
+    /// `ignore_retcode` and `saltenv`. A relative directory is below the user's home directory.
     pub fn new(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Self {
         let text = |key: &str| kwargs.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
         let user = text("user");
@@ -94,7 +94,7 @@ impl<'c> Git<'c> {
         }
     }
 
-    /// Returns the same, without logging failures.
+    /// Returns a copy that does not log failures.
     #[must_use]
     pub fn quietly(&self) -> Git<'c> {
         Git {
@@ -236,7 +236,7 @@ impl<'c> Git<'c> {
         Ok(lines.lines().filter_map(line).collect())
     }
 
-    /// Fetches, and returns what is new.
+    /// Fetches from a remote, and returns the new and updated references.
     pub fn fetch(
         &self,
         remote: Option<&str>,
@@ -325,7 +325,7 @@ impl Fetched {
         fetched
     }
 
-    /// Whether nothing is new.
+    /// Whether the fetch returned no new or updated references.
     pub fn is_empty(&self) -> bool {
         self.new.is_empty() && self.updated.is_empty()
     }

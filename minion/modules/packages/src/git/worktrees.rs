@@ -1,4 +1,4 @@
-//! `git`: linked worktrees, archives and trial merges.
+//! `git`: linked worktrees, archives and dry runs of merges.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use super::command::{OptionArgs, command, flag, options};
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("git", [archive, list_worktrees, merge_tree, worktree_add, worktree_prune, worktree_rm]);
 
-/// Write the files of a revision to an archive. `format` is one that git knows, or decided by the name; without `prefix`,
-/// the files are below the name of the repository's directory.
+/// Write the files of a revision to an archive. `format` is an archive format of git, by default derived from the name
+/// of the archive. Without `prefix`, paths in the archive begin with the name of the repository's directory.
 ///
 /// CLI Example:
 ///
@@ -120,7 +120,7 @@ pub struct WorktreeArgs {
     pub cwd: String,
     /// Directory of the new worktree.
     pub worktree_path: String,
-    /// Branch, tag or commit that the worktree begins with.
+    /// Branch, tag or commit to check out in the worktree.
     pub r#ref: Option<String>,
     /// Reset the branch if it exists.
     #[default(false)]
@@ -170,7 +170,7 @@ pub fn worktree_add(context: &Context, #[args] args: WorktreeArgs) -> CallResult
         .run_both(context, &args.cwd, &args.kwargs)
 }
 
-/// Forget linked worktrees whose directories are gone, and return what was, or with `dry_run` would be, forgotten.
+/// Prune linked worktrees whose directories are missing, and return git's report; with `dry_run`, only report.
 ///
 /// CLI Example:
 ///
@@ -218,7 +218,7 @@ pub fn worktree_rm(context: &Context, cwd: String, #[keywords] kwargs: Map) -> C
 struct Worktree {
     path: String,
     head: String,
-    /// Nothing if no branch is checked out.
+    /// `None` for a detached head.
     branch: Option<String>,
 }
 

@@ -24,7 +24,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// What the names of packages with a kernel begin with.
+/// The prefix of the names of kernel packages.
 const PREFIX: &str = "linux-image-";
 
 /// Return the release of the running kernel.
@@ -37,7 +37,7 @@ pub fn active(context: &Context) -> CallResult {
     Ok(running(context)?.into())
 }
 
-/// Return the releases of the installed kernels of the running one's kind, the oldest first.
+/// Return the releases of the installed kernels of the running kernel's flavour, the oldest first.
 ///
 /// CLI Example:
 ///
@@ -83,7 +83,7 @@ pub fn needs_reboot(context: &Context) -> CallResult {
 ///     Whether the host is rebooted if the kernel is newer than the running one.
 ///
 /// at_time
-///     When, as of `system.reboot`; without it at once, so that the result may be lost.
+///     Time of the reboot, as in `system.reboot`; immediately by default, so that the result may be lost.
 ///
 /// CLI Example:
 ///
@@ -170,7 +170,8 @@ fn running(context: &Context) -> Result<String, CallError> {
     Ok(normal.to_string())
 }
 
-/// Returns the kind of the running kernel: what follows the two parts of its version, such as `generic` or `cloud-amd64`.
+/// Returns the flavour of the running kernel: the part of its release after version and ABI number, such as `generic`
+/// or `cloud-amd64`.
 fn kind(context: &Context) -> Result<String, CallError> {
     let release = running(context)?;
     let kind = release.splitn(3, '-').nth(2).map(str::to_owned);
@@ -188,7 +189,7 @@ fn installed(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(found)
 }
 
-/// Whether a release is a version of a kind.
+/// Whether a kernel release has this flavour.
 fn is_of(release: &str, kind: &str) -> bool {
     let version = release.strip_suffix(kind).and_then(|version| version.strip_suffix('-'));
     let is_part = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
@@ -205,7 +206,7 @@ fn available(context: &Context) -> Result<Option<String>, CallError> {
     if let Some(release) = of_version(&version) {
         return Ok(Some(format!("{release}-{kind}")));
     }
-    // Debian's versions have no number of the release: the package depends on the kernel.
+    // Versions of Debian's metapackage do not contain the kernel release, but it depends on the kernel's package.
     let args = Args { positional: vec![newest.as_str().into()], keyword: map! {"filter" => "depends"} };
     let about = context.call("pkg.show", args)?;
     let depends = about.get(&newest).and_then(|versions| versions.get(&version)).and_then(|about| about.get("Depends"));

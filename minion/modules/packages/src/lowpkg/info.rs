@@ -1,5 +1,5 @@
-//! `lowpkg.info` and `pkg.info_installed`: what dpkg knows about packages; `pkg/rpm/info.rs` is the same of
-//! rpm.
+//! `lowpkg.info` and `pkg.info_installed`: attributes of installed packages from dpkg. `pkg/rpm/info.rs` is the
+//! counterpart for rpm.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use super::{debian, strings};
 use crate::pkg::{packages as manager, rpm_info};
 
-/// The fields of a package with those of dpkg-query, in the order of the result.
+/// The attributes of a package with their fields of dpkg-query, in the order of the result.
 const FIELDS: &[(&str, &str)] = &[
     ("package", "${Package}"),
     ("revision", "${binary:Revision}"),
@@ -34,10 +34,11 @@ const FIELDS: &[(&str, &str)] = &[
     ("install_date", "${db-fsys:Last-Modified}"),
     ("description", "${Description}"),
 ];
-/// The line after a package.
+/// The line that terminates the record of a package.
 const END: &str = "*/~^\\*";
 
-/// Return what dpkg or rpm knows about packages, or about some: version, architecture, vendor, description, licenses, ...
+/// Return the attributes of all or some installed packages from dpkg or rpm: version, architecture, vendor,
+/// description, licenses, ...
 ///
 /// failhard
 ///     With dpkg: whether an unknown package is an error.
@@ -61,14 +62,14 @@ pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs:
     Ok(described(context, &strings(&packages), failhard)?.into())
 }
 
-/// Returns what dpkg knows about packages, by name.
+/// Returns the attributes of packages from dpkg, by name.
 ///
 /// # Errors
 /// With `failhard`, a package is unknown.
 pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> Result<Map, CallError> {
     debian(context)?;
     let format = FIELDS.iter().map(|(name, field)| format!("{name}:{field}\\n")).collect::<Vec<_>>().concat();
-    // In a format, a backslash is written as two.
+    // Backslashes are escaped in formats.
     let end = END.replace('\\', "\\\\");
     let mut words = vec!["dpkg-query".to_owned(), "-W".to_owned(), format!("-f={format}\\n{end}\\n")];
     for name in names {

@@ -68,7 +68,7 @@ pub fn bin_pkg_info(context: &Context, path: String, #[default("base".into())] s
     Ok(found.into())
 }
 
-/// Mark packages whose removal with their configuration is wanted as to be installed, and return the changes.
+/// Change the selection state of packages from `purge` to `install`, and return the changes.
 ///
 /// CLI Example:
 ///
@@ -164,7 +164,8 @@ fn debian(context: &Context) -> Result<(), CallError> {
     }
 }
 
-/// Returns the installed ones of the packages, in this format after their status; or the message of dpkg.
+/// Returns a line for each installed package: the fields of `format` after the status, which comes first. The inner
+/// `Err` is the message of dpkg.
 fn installed(context: &Context, names: &[String], format: &str) -> Result<Result<Vec<String>, String>, CallError> {
     debian(context)?;
     let mut words = vec!["dpkg-query".to_owned(), format!("-f={format}"), "-W".to_owned()];
@@ -182,9 +183,10 @@ fn installed(context: &Context, names: &[String], format: &str) -> Result<Result
     Ok(Ok(rows.map(str::to_owned).collect()))
 }
 
-/// Returns the files of installed packages.
+/// Packages, each with the paths of its files.
 type Files = Vec<(String, Vec<String>)>;
 
+/// Returns the files of installed packages. The inner `Err` is the message of dpkg.
 fn files(context: &Context, names: &[String]) -> Result<Result<Files, String>, CallError> {
     let packages = match installed(context, names, "${db:Status-Status}\\t${binary:Package}\\n")? {
         Ok(packages) => packages,

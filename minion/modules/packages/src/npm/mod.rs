@@ -23,7 +23,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 /// The arguments of `npm.install`.
 #[derive(Debug, brine_function::Args)]
 pub struct InstallArgs {
-    /// A package, with a version such as `coffee-script@1.0.1`; without any, those of the project.
+    /// A package, with a version such as `coffee-script@1.0.1`; without `pkg` and `pkgs`, the packages of the project.
     pub pkg: Option<String>,
     /// Several packages, instead of `pkg`.
     #[default]
@@ -36,15 +36,15 @@ pub struct InstallArgs {
     pub registry: Option<String>,
     /// Variables of the environment.
     pub env: Option<Map>,
-    /// Whether nothing is installed.
+    /// Whether npm only reports what it would install.
     #[default(false)]
     pub dry_run: bool,
-    /// Whether npm prints errors alone.
+    /// Whether npm only prints errors.
     #[default(true)]
     pub silent: bool,
 }
 
-/// Install packages, and return what npm reports.
+/// Install packages, and return npm's report.
 ///
 /// CLI Example:
 ///
@@ -53,7 +53,7 @@ pub struct InstallArgs {
 #[function]
 pub fn install(context: &Context, #[args] wanted: InstallArgs) -> CallResult {
     let mut words = vec!["install".to_owned(), "--json".to_owned()];
-    // Without messages at all, newer releases print no report either.
+    // With `--silent`, newer releases of npm print no report either.
     words.extend(wanted.silent.then(|| "--loglevel=error".to_owned()));
     let dir = given(wanted.dir);
     words.extend(dir.is_none().then(|| "--global".to_owned()));
@@ -94,7 +94,7 @@ pub fn uninstall(
     succeeded(context, &npm(context, &words, dir.map(Into::into), runas, env)?)
 }
 
-/// Return the installed packages, or one of them. `depth` also returns those that they need.
+/// Return the installed packages, or one of them; with `depth`, also their dependencies down to that level.
 ///
 /// CLI Example:
 ///
@@ -116,7 +116,7 @@ pub fn list_(
         words.push(argument(&package)?);
     }
     let output = npm(context, &words, dir.map(Into::into), runas, env)?;
-    // It fails also if there is no such package.
+    // npm also fails if there is no such package.
     if output.retcode != 0 && !output.stderr.is_empty() {
         return Err(CallError::Execution(output.stderr));
     }
@@ -177,7 +177,7 @@ fn given(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }
 
-/// Runs npm. It runs scripts of packages as the user in `SUDO_UID`.
+/// Runs npm. `SUDO_UID` makes npm run the scripts of packages as that user.
 fn npm(
     context: &Context,
     words: &[String],

@@ -7,7 +7,7 @@ use brine_value::{Map, Value, map};
 /// State functions of `npm`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("npm", [installed, removed, bootstrap, cache_cleaned]);
 
-/// Packages.
+/// The arguments of `npm.installed`.
 #[derive(Debug, brine_function::Args)]
 pub struct Packages {
     /// The package, with a version such as `coffee-script@1.0.1`, unless `pkgs` is set.
@@ -19,7 +19,7 @@ pub struct Packages {
     dir: Option<String>,
     /// The user that runs npm.
     user: Option<String>,
-    /// Whether packages that are there are installed again.
+    /// Whether installed packages are installed again.
     #[default(false)]
     force_reinstall: bool,
     /// The URL of another registry.

@@ -407,7 +407,7 @@ fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
     Ok(words)
 }
 
-/// Reads `extra_args`: arguments, or options with their values.
+/// Parses `extra_args`: arguments, or options with their values.
 fn extra(kwargs: &Map) -> Vec<String> {
     let given = kwargs.get("extra_args").and_then(Value::as_list).unwrap_or_default();
     let words = |arg: &Value| match arg {

@@ -209,7 +209,7 @@ pub fn upgrade(
     Ok(observed(context, packages, options, |_| packages.upgrade(context, Upgrade { names, dist }, options))?.0)
 }
 
-/// Removes those of the packages that are installed, those with a version only in that version; names may be globs.
+/// Removes the packages that are installed; one with a version only if that version is installed. Names may be globs.
 pub fn remove(
     context: &Context,
     packages: &dyn Packages,
@@ -269,7 +269,7 @@ pub fn full_trouble(packages: &dyn Packages, doing: Operation, done: &Outcome) -
 }
 
 fn listed(errors: &[String]) -> String {
-    // Further lines are below the first.
+    // Continuation lines are indented below the first.
     let errors: Vec<String> = errors.iter().map(|error| format!("    - {}", error.replace('\n', "\n      "))).collect();
     format!("errors:\n{}", errors.join("\n"))
 }
@@ -311,7 +311,7 @@ pub fn requested(name: Option<&str>, pkgs: &Value, version: Option<&str>) -> Res
                     wanted.push((argument(&name.to_string())?, version));
                 }
             }
-            // As from a map.jinja on a system that it does not know.
+            // As rendered from a map.jinja without an entry for this system.
             Value::Nil => {
                 return Err(CallError::execution(
                     "'pkgs' has an entry without a name: name the package, or leave it out",

@@ -110,7 +110,7 @@ pub struct Upgrade<'a> {
 /// Packages to remove.
 #[derive(Debug, Clone, Copy)]
 pub struct Removal<'a> {
-    /// Those with a version only in that version.
+    /// The packages; one with a version is only removed in that version.
     pub targets: &'a [Desired],
     /// Whether their configuration is removed, too.
     pub purge: bool,
@@ -146,7 +146,7 @@ pub trait Packages: Database + Sync {
         false
     }
 
-    /// Returns the newest available versions of those packages that are known.
+    /// Returns the newest available versions of packages; unknown packages are left out.
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError>;
 
     /// Returns all available versions of a package, newest first.

@@ -286,7 +286,7 @@ pub fn info_installed(context: &Context, #[rest] args: Vec<Value>, #[keywords] m
     Ok(report.into())
 }
 
-/// Returns what rpm knows about a package, with the names of attributes that all managers have.
+/// Renames rpm's attributes of a package to the names that all managers share.
 fn common(about: Value) -> Value {
     match about {
         Value::List(versions) => versions.into_iter().map(common).collect(),

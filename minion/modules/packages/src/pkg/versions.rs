@@ -162,7 +162,7 @@ pub fn resolve(
     Ok((found, errors))
 }
 
-/// Returns those packages that are not installed, or for which a newer version is available.
+/// Returns the packages that are not installed, or for which a newer version is available.
 pub fn newer(
     context: &Context,
     packages: &dyn Packages,

@@ -1,4 +1,4 @@
-//! `pkg_resource`: what the modules of package managers share.
+//! `pkg_resource`: functions that the modules of package managers share.
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -49,8 +49,8 @@ pub fn pack_sources(context: &Context, sources: Value, #[default(true)] normaliz
     Ok(packed.into())
 }
 
-/// Return the packages that the arguments of `pkg.install` name, with their versions, and where they come from:
-/// `repository`, or `file` for `sources`, whose files are fetched.
+/// Return the packages that the arguments of `pkg.install` name, with their versions, and their origin: `repository`,
+/// or `file` for `sources`, whose files are fetched.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn check_extra_requirements(_context: &Context, pkgname: String, pkgver: Val
     Ok(true.into())
 }
 
-/// Return a version as it is.
+/// Return a version unchanged.
 ///
 /// CLI Example:
 ///

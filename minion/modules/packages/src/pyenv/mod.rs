@@ -90,7 +90,7 @@ pub fn install_python(context: &Context, python: String, runas: Option<String>) 
         return Ok(output.stderr.into());
     }
     tracing::error!(jid = context.job.jid, version, "building Python failed: {}", output.stderr);
-    // What is left of it would be listed as installed.
+    // Remove the failed build, which would be listed as installed.
     pyenv.run(context, &["uninstall", "--force", &version])?;
     Ok(false.into())
 }

@@ -120,7 +120,7 @@ fn fill(
     let mut args =
         map! {"bin_env" => name, "pkgs" => pip_pkgs.clone(), "requirements" => requirements.map(str::to_owned)};
     args.insert("saltenv".into(), context.saltenv.as_str().into());
-    // Some of pip's arguments have another name here.
+    // Some arguments of `pip.install` are named differently in this state.
     for (key, of_pip) in [
         ("pip_download", "download"),
         ("pip_exists_action", "exists_action"),

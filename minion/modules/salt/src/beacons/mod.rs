@@ -12,7 +12,7 @@ use brine_yaml::Style;
 
 use brine_modules_files::file::unified;
 
-/// Seconds until a reply times out.
+/// Timeout for replies of the running minion, in seconds.
 const TIMEOUT: u64 = 60;
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
@@ -55,7 +55,7 @@ pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[k
     Ok(shown(names.into_iter().collect(), return_yaml))
 }
 
-/// Add a beacon, until the minion ends or `beacons.save` stores it.
+/// Add a beacon. It is lost when the minion stops, unless `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -80,7 +80,7 @@ pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwar
     Ok(done(answer, "add", &kwargs, || format!("Added beacon: {name}.")).into())
 }
 
-/// Modify a beacon, until the minion ends or `beacons.save` stores it.
+/// Modify a beacon. The change is lost when the minion stops, unless `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -108,7 +108,7 @@ pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] k
     Ok(report.into())
 }
 
-/// Delete a beacon, until the minion ends or `beacons.save` stores it.
+/// Delete a beacon. The change is lost when the minion stops, unless `beacons.save` stores it.
 ///
 /// CLI Example:
 ///
@@ -224,7 +224,7 @@ fn ask(context: &Context, question: Map, answer: &str, kwargs: &Map) -> Result<O
     context.minion.local.ask("manage_beacons", question, &tag, timeout).map_err(CallError::execution)
 }
 
-/// Returns the message on a change, from its reply.
+/// Returns the result of a change: `comment` on success, or else the error of the reply.
 fn done(answer: Option<Map>, verb: &str, kwargs: &Map, comment: impl FnOnce() -> String) -> Map {
     match answer {
         Some(answer) if answer.get("complete").is_some_and(Value::is_truthy) => outcome(true, comment()),
@@ -251,7 +251,7 @@ fn available(context: &Context, kwargs: &Map) -> Result<Vec<String>, CallError> 
     Ok(names.iter().map(ToString::to_string).collect())
 }
 
-/// Returns the validation error of a beacon's options.
+/// Returns the validation error of a beacon's options; `None` if they are valid, or on timeout.
 fn wrong(context: &Context, name: &str, data: &Value, kwargs: &Map) -> Result<Option<String>, CallError> {
     let question = map! {"func" => "validate_beacon", "name" => name, "beacon_data" => data.clone()};
     let Some(answer) = ask(context, question, "beacon_validation", kwargs)? else { return Ok(None) };
@@ -294,7 +294,7 @@ fn switch(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<
         return Ok(outcome(false, "Beacon name is required.").into());
     }
     if is_test(kwargs) {
-        // Salt's message on one beacon is the same as on all.
+        // As in Salt, the message on disabling one beacon is the same as on disabling all.
         let which = if enabled { format!("Beacon {name}") } else { "Beacons".into() };
         return Ok(outcome(true, format!("{which} would be {word}.")).into());
     }

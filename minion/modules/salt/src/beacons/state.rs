@@ -85,7 +85,7 @@ fn current(context: &StateContext) -> Result<Map, CallError> {
     Ok(listed.as_map().cloned().unwrap_or_default())
 }
 
-/// Return of a state with a comment of several lines.
+/// The result of a state, with a comment of several lines.
 struct Report(StateReturn);
 
 impl Report {

@@ -6,7 +6,7 @@ use brine_system::files;
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
-/// Held while the file is read and rewritten: jobs run in parallel.
+/// Serialises changes of the file, since jobs run in parallel.
 static CHANGING: Mutex<()> = Mutex::new(());
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };

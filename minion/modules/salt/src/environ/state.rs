@@ -53,7 +53,7 @@ pub fn setenv(
     Ok(StateReturn::ok(&name, comment).with_changes(report).into())
 }
 
-/// Returns the variables of the state, `None` for those to unset.
+/// Returns the desired variables of the state; `None` unsets a variable.
 fn desired_variables(
     name: &str,
     value: &Value,

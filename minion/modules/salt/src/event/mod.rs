@@ -14,7 +14,7 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[s
 /// Execution functions of `event`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
 
-/// The arguments about the content of an event.
+/// The arguments that describe the content of an event.
 #[derive(Args)]
 pub struct ContentArgs {
     /// Body of the event.
@@ -151,7 +151,7 @@ fn has_master(context: &Context) -> bool {
     context.minion.upstream.has_master() && context.config().file_client != "local"
 }
 
-/// Seconds until an event times out.
+/// Default timeout for the acceptance of an event, in seconds.
 const DEFAULT_TIMEOUT: u64 = 60;
 
 /// Returns the whole mapping, or its entries with the names of a list.
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::testing::{self, Alone};
 
-    /// Calls a function and returns its result, and what reached the master.
+    /// Calls a function, and returns its result and the events that reached the master.
     fn fired(masterless: bool, fun: &str, args: Args) -> (Result<Value, CallError>, Vec<MasterEvent>) {
         let master = Arc::new(Alone { masterless, ..Alone::default() });
         let context = testing::context_of(testing::minion_with(&[], Arc::clone(&master) as _));
@@ -211,7 +211,7 @@ mod tests {
         for (preload, request) in [
             (
                 Value::Nil,
-                // As from salt-call: the minion of these tests has no bus.
+                // Sent as by salt-call: the minion of these tests has no bus of its own.
                 map! {"id" => "m", "tag" => "t", "data" => "text", "cmd" => "_minion_event"},
             ),
             (

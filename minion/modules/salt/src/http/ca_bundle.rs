@@ -10,9 +10,10 @@ use brine_value::{Map, Value, map};
 
 use super::ask;
 
-/// The bundle that curl's project extracts from Mozilla's browser. Salt's default has no TLS.
+/// The URL of the bundle that the curl project extracts from Mozilla's certificate store. Salt's default URL does not
+/// use TLS.
 const SOURCE: &str = "https://curl.se/ca/cacert.pem";
-/// The bundles of distributions, in the order of their lookup.
+/// The paths of distributions' bundles, in the order of lookup.
 const LOCATIONS: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -23,8 +23,8 @@ pub fn finger(context: &Context, hash_type: Option<String>) -> CallResult {
     fingerprint(context, "minion.pub", hash_type)
 }
 
-/// Return the fingerprint of the master's public key as the minion knows it, by `hash_type` or the option of that
-/// name. `master_finger` takes that of sha256.
+/// Return the fingerprint of the master's public key that this minion has stored, by `hash_type` or the option of that
+/// name. `master_finger` expects the fingerprint by sha256.
 ///
 /// CLI Example:
 ///

@@ -1,7 +1,7 @@
 //! `loop`: states that call execution functions until they return an expected value.
 //!
-//! Conditions are Python, as in Salt: the Python host evaluates them. Without Python they are taken for Jinja, which has
-//! the same comparisons.
+//! Conditions are Python expressions, as in Salt, and are evaluated by the Python host. Without Python they are
+//! evaluated as Jinja expressions, which have the same comparisons.
 
 use std::cmp::Ordering;
 use std::time::{Duration, Instant};
@@ -67,9 +67,9 @@ fn is_met(context: &StateContext, condition: &str, variables: Map) -> Result<boo
     rendered.map(|text| text == "met").map_err(|error| invalid(&format!("{error} ({missing})")))
 }
 
-/// Call the execution function `name` until its return compares to the expected value, by one of `eq`, `ne`, `lt`,
-/// `le`, `gt`, `ge` and `contains` or any other of Python's module `operator`, by `data.subdict_match`, or by an execution
-/// function or one of `_utils` with two arguments.
+/// Call the execution function `name` until the comparison of its return with the expected value is true. The
+/// comparison is `eq`, `ne`, `lt`, `le`, `gt`, `ge`, `contains` or another function of Python's module `operator`,
+/// `data.subdict_match`, or a function of two arguments: an execution function, or one of `_utils`.
 #[function]
 pub fn until_no_eval(
     context: &StateContext,
@@ -170,7 +170,7 @@ enum Operator {
     Python(String),
 }
 
-/// The facts of a target that is compared with a returned value.
+/// A returned value as the grains that a target is matched against.
 struct Returned(Map);
 
 impl Facts for Returned {

@@ -137,8 +137,8 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
     Ok(matches(context, TargetKind::IpCidr, tgt, DEFAULT_DELIMITER).into())
 }
 
-/// Return whether a stored value (see `data.get`) matches: a string or an item of a list a glob, a mapping the name of a
-/// key.
+/// Return whether a stored value (see `data.get`) matches: a string, or an item of a list, by a glob; a mapping by the
+/// name of a key.
 ///
 /// CLI Example:
 ///
@@ -225,7 +225,7 @@ pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] t
     Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
 }
 
-/// Matches a target, by a matcher of people's own if there is one for its type. An invalid one matches no minion, as in Salt.
+/// Matches a target, by a custom matcher if there is one for its type. An invalid target matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
     let facts = OwnFacts::of(context);
     if let Some(matched) = facts.own_match(kind.name(), &target, delimiter) {

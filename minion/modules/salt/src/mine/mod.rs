@@ -52,7 +52,7 @@ pub fn update(context: &Context, #[default(false)] clear: bool, #[default] mine_
     if data.is_empty() && !clear { Ok(Value::Bool(true)) } else { publish(context, data, clear) }
 }
 
-/// Whose data `salt-ssh` returns.
+/// The arguments of `mine.get` that select the sources of `salt-ssh`.
 #[derive(Args)]
 pub struct SshArgs {
     /// Accepted for compatibility with Salt: the roster is that of `salt-ssh`.
@@ -170,14 +170,15 @@ fn definitions(functions: Value) -> Vec<(String, Value)> {
     }
 }
 
-/// Returns the result of a function that the roster (`given`), the configuration or the pillar has among `mine_functions`, for
-/// `mine.get` of `salt-ssh`; `None` if none has it, or if it fails. Other functions are not called: the request is that of
-/// another host.
+/// Returns the result of a mine function for `mine.get` of `salt-ssh`; `None` if it is not defined, or fails.
+///
+/// Only functions in `mine_functions` of the roster (`given`), the configuration or the pillar are called, because the
+/// request comes from another host.
 pub fn mine_result(context: &Context, name: &str, given: Value) -> Option<Value> {
     let own = configured(context).unwrap_or_default();
     let (_, arguments_given) = definitions(given).into_iter().chain(own).find(|(defined, _)| defined == name)?;
     let (args, mut kwargs) = arguments(arguments_given);
-    // Lists of those who may read it concern minions of a master.
+    // Access lists only apply to minions of a master.
     kwargs.retain(|name, _| !matches!(name.as_str(), Some("allow_tgt" | "allow_tgt_type")));
     entry(context, name, args, kwargs)
 }

@@ -1,4 +1,4 @@
-//! `minion`: keys of minions on the host of their master, and the end and restart of this minion.
+//! `minion`: lists the minion keys of a master on this host; terminates and restarts this minion.
 
 mod process;
 
@@ -16,7 +16,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("minion", [list, process:
 /// The directories of keys in the `pki_dir` of a master.
 const DIRECTORIES: [&str; 4] = ["minions", "minions_pre", "minions_rejected", "minions_denied"];
 
-/// Return the minions whose keys the master on this host has: accepted, pending, rejected and denied ones.
+/// Return the ids of the minion keys of the master on this host: accepted, pending, rejected and denied ones.
 ///
 /// CLI Example:
 ///
@@ -26,7 +26,7 @@ pub fn list(context: &Context) -> CallResult {
     Ok(keys(&of_master(&context.config().pki_dir)).into())
 }
 
-/// Returns the `pki_dir` of the master that belongs to a minion's.
+/// Returns the `pki_dir` of the master on this host, derived from that of the minion.
 fn of_master(pki_dir: &Path) -> PathBuf {
     pki_dir.to_string_lossy().replace("minion", "master").into()
 }

@@ -1,4 +1,4 @@
-//! `minion`: the end and the restart of this minion.
+//! `minion`: terminates and restarts this minion.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,14 +12,15 @@ use nix::unistd::Pid;
 
 /// The service of the minion.
 const SERVICE: &str = "salt-minion";
-/// The directory that exists if systemd has started the host.
+/// The directory that exists if systemd is the init system.
 const SYSTEMD: &str = "/run/systemd/system";
-/// The time that the return of this job has before the minion ends; what it does not reach is sent after a restart.
+/// The grace period for the return of this job before the minion is terminated. A return that is not sent in time is
+/// sent after a restart.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// End the minion. An init system that restarts it makes this a restart.
+/// Terminate the minion. An init system may start it again.
 ///
-/// timeout: accepted as in Salt; nothing is waited for.
+/// timeout: accepted for compatibility with Salt, without effect.
 ///
 /// CLI Example:
 ///
@@ -28,7 +29,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub fn kill(context: &Context, #[default(15)] timeout: u64) -> CallResult {
     let _ = timeout;
     Ok(killed(daemon(context), |pid| {
-        // The handler of the signal ends the daemon in order.
+        // The daemon shuts down gracefully on SIGTERM.
         std::thread::spawn(move || {
             std::thread::sleep(GRACE);
             _ = send_signal(pid, Signal::SIGTERM);
@@ -37,7 +38,7 @@ pub fn kill(context: &Context, #[default(15)] timeout: u64) -> CallResult {
     .into())
 }
 
-/// Returns the process of the daemon: this one in a job of the master, that of the PID file in a `salt-call`.
+/// Returns the PID of the daemon: this process in a job of the master, the process of the PID file in `salt-call`.
 fn daemon(context: &Context) -> Option<Pid> {
     if context.job.load.contains_key("tgt_type") {
         return Some(Pid::this());
@@ -55,11 +56,11 @@ fn killed(pid: Option<Pid>, end: impl FnOnce(Pid)) -> Map {
     map! {"killed" => pid.as_raw(), "retcode" => 0}
 }
 
-/// Restart the minion: by the option `minion_restart_command`, by systemd, or else end it for an init system to start it
-/// again.
+/// Restart the minion: by the option `minion_restart_command`, by systemd, or else terminate it for an init system to
+/// start it again.
 ///
 /// systemd: whether systemd restarts it (True). schedule_retry: whether systemd starts it `retry_delay` seconds (180) later
-/// if it did not come back. win_service: accepted as in Salt.
+/// if it did not come back. win_service: accepted for compatibility with Salt, without effect.
 ///
 /// CLI Example:
 ///

@@ -170,7 +170,7 @@ fn named(done: StateReturn, names: Vec<String>) -> Value {
     done
 }
 
-/// Returns the name of a function's parameter in the legacy form: those that states use themselves begin with `m_`.
+/// Returns the name of a function's parameter in the legacy form: names that states reserve get the prefix `m_`.
 fn written(param: &'static str) -> &'static str {
     match param {
         "name" => "m_name",

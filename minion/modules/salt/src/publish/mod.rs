@@ -80,7 +80,7 @@ pub fn runner(context: &Context, fun: String, #[default] arg: Value, #[default(5
     context.minion.upstream.ask(load).map_err(CallError::execution)
 }
 
-/// Returns one argument or several as a list.
+/// Returns an argument as a list.
 fn listed(arg: Value) -> Value {
     match arg {
         Value::Nil => Value::List(Vec::new()),

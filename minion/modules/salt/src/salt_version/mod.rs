@@ -1,4 +1,4 @@
-//! `salt_version`: the code names of Salt's releases, compared with the one whose functions this minion has.
+//! `salt_version`: the code names of Salt's releases, compared with the release in the grain `saltversion`.
 
 use std::cmp::Ordering;
 
@@ -26,7 +26,7 @@ const DATES: &[(&str, [i64; 2])] = &[
 ];
 /// The number of the first release of [`ELEMENTS`].
 const FIRST: i64 = 3000;
-/// The code names of the releases since then, in the order of the periodic table.
+/// The code names of the releases since 3000, in the order of the periodic table.
 const ELEMENTS: &[&str] = &[
     "neon",
     "sodium",
@@ -86,7 +86,7 @@ pub fn get_release_number(_context: &Context, name: String) -> CallResult {
     Ok(number(&name).map_or(Value::Nil, |number| joined(number).into()))
 }
 
-/// Return whether this minion has the functions of the release with a code name.
+/// Return whether the Salt release of this minion (grain `saltversion`) is the one with a code name.
 ///
 /// CLI Example:
 ///
@@ -96,7 +96,7 @@ pub fn equal(context: &Context, name: String) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Equal)).into())
 }
 
-/// Return whether this minion has the functions of a later release than the one with a code name.
+/// Return whether the Salt release of this minion (grain `saltversion`) is later than the one with a code name.
 ///
 /// CLI Example:
 ///
@@ -106,7 +106,7 @@ pub fn greater_than(context: &Context, name: String) -> CallResult {
     Ok((compared(context, &name) == Some(Ordering::Greater)).into())
 }
 
-/// Return whether this minion has the functions of an earlier release than the one with a code name.
+/// Return whether the Salt release of this minion (grain `saltversion`) is earlier than the one with a code name.
 ///
 /// CLI Example:
 ///

@@ -1,9 +1,9 @@
-//! One assertion about a result. Statuses and texts are Salt's.
+//! One assertion about a result. Statuses and messages are Salt's.
 
 use brine_value::{FromValue, Map, Value};
 use brine_yaml::traverse;
 
-/// How a result is compared.
+/// The comparison of a result with the expected value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Equal,
@@ -43,7 +43,7 @@ impl Kind {
         !matches!(self, Kind::True | Kind::False | Kind::Empty | Kind::NotEmpty)
     }
 
-    /// Whether the expected value takes the type of the result.
+    /// Whether the expected value is converted to the type of the result.
     fn casts(self) -> bool {
         self.needs_expected() && !matches!(self, Kind::In | Kind::NotIn)
     }
@@ -76,7 +76,7 @@ pub(super) struct Assertion {
 }
 
 impl Assertion {
-    /// Reads an assertion. That of a test which applies states is that the result is not empty. The error says what is wrong.
+    /// Parses an assertion. A test that applies states asserts a non-empty result. The error is a message.
     pub(super) fn read(group: &Map, is_state_apply: bool) -> Result<Self, String> {
         let name = group.get("assertion").map(ToString::to_string).unwrap_or_default();
         let kind = if is_state_apply { Some(Kind::NotEmpty) } else { Kind::named(&name) };
@@ -90,7 +90,7 @@ impl Assertion {
         Ok(Assertion { kind, expected, section: text("assertion_section").map(|path| (path, delimiter)) })
     }
 
-    /// Returns the part of a result that is compared; False if it is not there.
+    /// Returns the part of a result that is compared; False if the path is missing.
     pub(super) fn section(&self, result: &Value) -> Value {
         match &self.section {
             None => result.clone(),
@@ -98,7 +98,7 @@ impl Assertion {
         }
     }
 
-    /// Returns the status of a result.
+    /// Returns the status of a result: `Pass`, or `Fail:` with the reason.
     pub(super) fn check(&self, result: &Value, shows_result: bool) -> String {
         let expected = self.expected_for(result);
         let failure = match self.kind {
@@ -114,7 +114,7 @@ impl Assertion {
             }),
             Kind::True => (*result != Value::Bool(true)).then(|| format!("{result} not True")),
             Kind::False => {
-                // An empty string is false.
+                // As in Salt, an empty string counts as False.
                 let is_false = *result == Value::Bool(false) || result.as_str() == Some("");
                 let shown = if result.as_str().is_some() { Value::Bool(result.is_truthy()) } else { result.clone() };
                 (!is_false).then(|| format!("{shown} not False"))
@@ -143,7 +143,7 @@ impl Assertion {
         format!("{expected}{} {result}", self.kind.symbol())
     }
 
-    /// Returns the expected value with the type of the result, if it has a value of that type.
+    /// Returns the expected value, converted to the type of the result if possible.
     fn expected_for(&self, result: &Value) -> Value {
         let expected = &self.expected;
         if !self.kind.casts() {
@@ -169,7 +169,7 @@ impl Assertion {
     }
 }
 
-/// Whether a result has a value: as an item, a key or a part of a string.
+/// Whether a result contains a value: as an item, a key or a substring.
 fn contains(result: &Value, value: &Value) -> bool {
     match result {
         Value::List(items) => items.contains(value),
@@ -179,7 +179,8 @@ fn contains(result: &Value, value: &Value) -> bool {
     }
 }
 
-/// Returns why an expected value is not greater or less than a result. Salt's text is the same for all four.
+/// Returns the failure message unless the order of the expected value and the result satisfies `holds`. Salt's message
+/// is the same for all four comparisons.
 fn failed_order(expected: &Value, result: &Value, holds: impl Fn(std::cmp::Ordering) -> bool) -> Option<String> {
     let order = match (expected, result) {
         (Value::Str(one), Value::Str(other)) => Some(one.cmp(other)),

@@ -1,4 +1,4 @@
-//! `saltcheck`: tests of states (`saltcheck-tests/*.tst`): functions that are called, and what their results must be.
+//! `saltcheck`: tests of states (`saltcheck-tests/*.tst`): function calls, and assertions about their results.
 //!
 //! `suite.rs` finds and renders the files with tests, `assertion.rs` compares results.
 
@@ -56,7 +56,7 @@ pub fn state_apply(context: &Context, state_name: Value, #[keywords] kwargs: Map
     context.call("state.apply", Args { positional: vec![state_name], keyword: kwargs })
 }
 
-/// Return which states of the highstate have tests. The retcode is the number of those without.
+/// Return the states of the highstate with and without tests. The retcode is the number of states without tests.
 ///
 /// CLI Example:
 ///
@@ -176,7 +176,7 @@ fn status(result: &Map) -> &str {
     result.get("status").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns the results by state, sorted, and the counts behind them.
+/// Returns the results by state, sorted, followed by the counts.
 fn summary(context: &Context, results: Results, only_fails: bool) -> Value {
     let count = |word: &str| {
         let all = results.values().flat_map(IndexMap::values);
@@ -193,7 +193,7 @@ fn summary(context: &Context, results: Results, only_fails: bool) -> Value {
     for (state, tests) in results {
         let wanted = tests.into_iter().filter(|(_, result)| !only_fails || status(result).starts_with("Fail"));
         let wanted: Map = wanted.map(|(name, result)| (name.into(), result.into())).collect();
-        // A state without failures has an empty mapping, and stands first.
+        // A state without failures is an empty mapping, which sorts first.
         let is_hidden = only_fails && wanted.is_empty();
         shown.push(if is_hidden { (String::new(), Map::new()) } else { (state.clone(), map! {state => wanted}) });
     }
@@ -213,7 +213,7 @@ fn invalid() -> Map {
     map! {"status" => "Fail - invalid test", "duration" => 0.0}
 }
 
-/// Returns a field under its name, or with a dash for its underscore.
+/// Returns a field by its name, with underscores or with dashes.
 fn field<'a>(test: &'a Map, name: &str) -> Option<&'a Value> {
     test.get(name).or_else(|| test.get(name.replace('_', "-").as_str()))
 }

@@ -1,15 +1,16 @@
-//! The files with tests of states, below `saltcheck-tests` (`saltcheck_test_location`) beside or below a state's file.
+//! The test files of states: `.tst` files in the directory `saltcheck-tests` (`saltcheck_test_location`) next to or
+//! below the file of a state.
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
 use brine_value::{Value, map};
 use indexmap::{IndexMap, IndexSet};
 
-/// The files with tests that are to be run.
+/// The test files of an environment, and the selection to run.
 pub(super) struct Suite<'a> {
     context: &'a Context,
     saltenv: String,
-    /// The directory with the tests, below that of a state.
+    /// The directory of test files, relative to that of a state.
     location: String,
     /// All files with tests in the environment.
     files: Vec<String>,
@@ -19,7 +20,7 @@ pub(super) struct Suite<'a> {
 }
 
 impl<'a> Suite<'a> {
-    /// Reads which tests there are in an environment.
+    /// Lists the test files of an environment.
     pub(super) fn open(context: &'a Context, saltenv: &str) -> Result<Self, CallError> {
         let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
         let files =
@@ -30,8 +31,8 @@ impl<'a> Suite<'a> {
         Ok(Suite { context, saltenv: saltenv.to_owned(), location, files, chosen, found })
     }
 
-    /// Chooses the tests of a state and of those that it includes; with `all`, whatever their names. A name without a state is
-    /// that of a file with tests.
+    /// Selects the tests of a state and of the states that it includes: files with the name of a state, or with `all`,
+    /// every file in their directories. A name that is no state is that of a test file.
     pub(super) fn add(&mut self, state: &str, all: bool) {
         for name in self.states(state) {
             let parts: Vec<&str> = name.split('.').collect();
@@ -63,7 +64,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Returns a state with those that it includes, in order; without such a state, the name alone.
+    /// Returns a state with the states that it includes, in order; the name alone if there is no such state.
     fn states(&self, state: &str) -> IndexSet<String> {
         let base = state.replace('.', "/");
         let [one, other] = [format!("{base}.sls"), format!("{base}/init.sls")];
@@ -88,7 +89,7 @@ impl<'a> Suite<'a> {
         }
     }
 
-    /// Renders the chosen files, and returns their tests by name. The next state begins with none.
+    /// Renders the selected files, and returns their tests by name. The selection is cleared.
     pub(super) fn load(&mut self, context: &Context) -> Result<IndexMap<String, Value>, CallError> {
         let mut tests = IndexMap::new();
         for file in std::mem::take(&mut self.chosen) {

@@ -1,4 +1,4 @@
-//! Tests that are read and run.
+//! Parsing and running of tests.
 
 use brine_value::list;
 

@@ -1,5 +1,5 @@
-//! `saltutil`: running jobs. `refresh.rs` refreshes pillar, grains and caches, `sync.rs` copies people's own modules
-//! from the file server.
+//! `saltutil`: running jobs. `refresh.rs` refreshes pillar, grains and caches, `sync.rs` copies custom modules from the
+//! file server.
 
 pub(crate) mod orchestration;
 pub mod refresh;
@@ -136,8 +136,8 @@ pub fn kill_all_jobs(context: &Context) -> CallResult {
     signal_all(context, Signal::SIGKILL)
 }
 
-/// Call an execution function with people's own modules as they are; the environment decides nothing, because modules
-/// of all environments are synchronised together.
+/// Call an execution function with the synced custom modules. The environment has no effect, because the modules of all
+/// environments are synced together.
 ///
 /// CLI Example:
 ///
@@ -156,15 +156,15 @@ pub fn mmodule(
     context.call(&fun, Args { positional: args, keyword })
 }
 
-/// Remove this minion's key pair and the stored key of its master. The next start makes a new pair, which the master must
-/// accept: delete the old key there.
+/// Remove this minion's key pair and the stored key of its master. The next start generates a new pair, which must be
+/// accepted on the master: delete the old key there.
 ///
 /// CLI Example:
 ///
 ///     salt '*' saltutil.regen_keys
 #[function]
 pub fn regen_keys(context: &Context) -> CallResult {
-    // By name: in an orchestration, the directory is the master's.
+    // Remove only these files: in an orchestration, the directory is the master's.
     for name in ["minion.pem", "minion.pub", "minion_master.pub"] {
         let path = context.config().pki_dir.join(name);
         match std::fs::remove_file(&path) {

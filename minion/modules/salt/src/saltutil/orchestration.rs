@@ -167,12 +167,12 @@ pub fn cmd_iter(context: &Context, #[args] args: CmdArgs) -> CallResult {
     Ok(all.into_iter().map(|(id, reported)| Value::from(Map::from_iter([(id, reported)]))).collect())
 }
 
-/// Returns keyword arguments without those on the publication of the call.
+/// Returns keyword arguments without those that publishing adds, whose names begin with `__`.
 fn public(kwargs: Map) -> Map {
     kwargs.into_iter().filter(|(key, _)| !key.as_str().is_some_and(|key| key.starts_with("__"))).collect()
 }
 
-/// Returns the arguments of a function of the master, which are given in `arg`, in `kwarg` and by name.
+/// Returns the arguments of a function of the master, merged from `arg`, `kwarg` and the arguments by name.
 pub(crate) fn arguments(arg: Value, kwarg: Option<Map>, kwargs: Map) -> Args {
     let positional = match arg {
         Value::Nil => Vec::new(),

@@ -92,7 +92,7 @@ pub fn refresh_grains(
     Ok(Value::Bool(true))
 }
 
-/// Load people's own modules anew with the next call of one of their functions.
+/// Reload custom modules with the next call of one of their functions.
 ///
 /// CLI Example:
 ///
@@ -205,7 +205,7 @@ pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResu
     Ok(Value::Bool(true))
 }
 
-/// Makes a running daemon refresh, too, after a refresh by `salt-call`.
+/// Notifies a running daemon after a refresh by `salt-call`, so that it also refreshes.
 pub(super) fn notify_daemon(context: &Context, tag: &str) {
     if let LocalBus::Sockets { .. } = context.minion.local
         && let Err(error) = context.minion.local.fire(tag, &Map::new())

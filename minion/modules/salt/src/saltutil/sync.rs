@@ -1,5 +1,4 @@
-//! `saltutil.sync_*`: copies people's own modules from `_modules`, `_states`, ... of the file server to
-//! `extension_modules`.
+//! `saltutil.sync_*`: copies custom modules from `_modules`, `_states`, ... of the file server to `extension_modules`.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -37,9 +36,9 @@ const KINDS: &[&str] = &[
 ];
 /// The extensions of files that are copied.
 const EXTENSIONS: [&str; 4] = ["py", "pyx", "so", "zip"];
-/// How the programs begin that are copied, which have no extension: scripts, and binaries.
+/// The first bytes of files without an extension that are copied: scripts, and ELF binaries.
 const PROGRAMS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
-/// The most files of one type, and the most bytes of one file.
+/// The maximum number of files of one type, and the maximum size of one file in bytes.
 const MOST_FILES: usize = 10_000;
 const MOST_BYTES: usize = 64 << 20;
 
@@ -49,7 +48,8 @@ pub struct SyncArgs {
     /// The environments, as a list or separated by commas; by default those of the top file.
     #[default]
     saltenv: Value,
-    /// Whether the modules are loaded anew, and for grains collected again; the pillar is refreshed for `sync_all`.
+    /// Whether grains are collected again after syncing grains modules, and `sync_all` refreshes the pillar. Changed
+    /// modules are always reloaded.
     #[default(true)]
     refresh: bool,
     /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
@@ -210,7 +210,7 @@ sync_functions! {
     sync_wrapper "wrapper";
 }
 
-/// Sync all types of people's own modules from the file server. Returns the new and changed modules by type.
+/// Sync all types of custom modules from the file server. Returns the new and changed modules by type.
 ///
 /// CLI Example:
 ///
@@ -233,7 +233,7 @@ pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
     Ok(Value::Map(all))
 }
 
-/// Syncs modules of these types, as `sync_all` does: for the master, which has types of its own. Returns the new and changed
+/// Syncs modules of these types as `sync_all` does, for the master, whose types differ. Returns the new and changed
 /// modules by type.
 ///
 /// # Errors
@@ -290,7 +290,7 @@ impl<'a> Source<'a> {
                 let message = format!("'_{kind}' of the file server has more than {MOST_FILES} files");
                 return Err(CallError::Execution(message));
             }
-            // As in Salt, one file does not keep the others from being copied.
+            // As in Salt, a failure does not stop the other files from being copied.
             let is_copied = self.copy(saltenv, path, &directory.join(&below)).unwrap_or_else(|error| {
                 tracing::error!("syncing 'salt://{path}' failed: {error}");
                 false
@@ -311,7 +311,7 @@ impl<'a> Source<'a> {
         Ok(synced.into())
     }
 
-    /// Copies a file unless it is the same already; returns whether it was copied.
+    /// Copies a file unless it is unchanged; returns whether it was copied.
     fn copy(&self, saltenv: &str, path: &str, to: &Path) -> Result<bool, String> {
         let client = &self.context.minion.files;
         let hash = client.hash(path, saltenv)?.unwrap_or_default();
@@ -340,7 +340,7 @@ impl<'a> Source<'a> {
         Ok(true)
     }
 
-    /// Whether a module may be synced by the lists of the call, or else of the configuration.
+    /// Whether the whitelist and blacklist of the call, or else of the configuration, allow a module to be synced.
     fn is_asked(&self, kind: &str, module: &str) -> bool {
         let opts = &self.context.config().opts;
         let list = |given: &Value, of_opts: Map| match if given.is_nil() { of_opts.into() } else { given.clone() } {
@@ -353,7 +353,7 @@ impl<'a> Source<'a> {
         only.is_none_or(has) && !list(&self.args.extmod_blacklist, modules::extmod_blacklist(opts)).is_some_and(has)
     }
 
-    /// Loads the modules anew if a file has changed.
+    /// Reloads the modules if a file has changed; with `grains`, collects the grains again.
     fn finish(self, grains: bool) {
         if self.is_changed {
             self.context.minion.custom.refresh();
@@ -381,7 +381,8 @@ fn environments(context: &Context, given: &Value) -> Result<Vec<String>, CallErr
     Ok(if of_top.is_empty() { vec!["base".into()] } else { of_top })
 }
 
-/// Whether a path below the directory of a type is a file to copy. The names are the master's: none leads elsewhere.
+/// Whether a path below the directory of a type is a file to copy. The path comes from the master, so `..` and other
+/// special components are rejected.
 fn is_module(below: &Path) -> bool {
     let is_plain = below.components().all(|component| matches!(component, Component::Normal(_)));
     let is_program = || below.components().count() == 1 && below.extension().is_none();
@@ -408,7 +409,7 @@ fn clean(directory: &Path, below: &Path, wanted: &BTreeSet<PathBuf>) -> bool {
     is_changed
 }
 
-/// The content of a file, up to the most bytes.
+/// The content of a file of at most [`MOST_BYTES`]; larger ones are an error.
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {

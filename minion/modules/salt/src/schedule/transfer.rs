@@ -21,8 +21,8 @@ pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: 
         .map(|sent| sent.report(format!("Copied Job {name} from schedule to minion(s).")).into())
 }
 
-/// Move a job to the schedule of other minions, which the master has to allow (`peer`, `schedule.add`). It stays here if
-/// one of them does not take it.
+/// Move a job to the schedule of other minions, which the master has to allow (`peer`, `schedule.add`). It is kept here
+/// if one of them does not add it.
 ///
 /// CLI Example:
 ///
@@ -39,15 +39,15 @@ pub fn move_(context: &Context, name: String, target: Value, #[keywords] kwargs:
     Ok(sent.report(format!("Moved Job {name} from schedule.")).into())
 }
 
-/// What became of a job that was sent to others.
+/// The outcome of adding a job to the schedules of other minions.
 enum Sent {
-    /// There is no such job here.
+    /// This minion has no job of this name.
     Missing(String),
     /// No minion has answered.
     Unanswered,
-    /// These minions have refused it.
+    /// These minions failed to add it.
     Refused(Vec<Value>),
-    /// These minions have it.
+    /// All minions that answered have added it.
     Taken(Vec<Value>),
 }
 

@@ -1,7 +1,7 @@
 //! `sdb`: values addressed by `sdb://<profile>/<key>`, in the database of a profile in the configuration or pillar.
 //!
 //! Drivers are Salt's: `env` (the minion's environment), `yaml` (files of this host), `sqlite3`, `rest` and `etcd`; and
-//! people's own modules (`_sdb`), which take precedence.
+//! custom modules (`_sdb`), which take precedence.
 //! Minions, and the master for its own configuration, runner functions and templates, share this module.
 
 mod drivers;
@@ -146,7 +146,7 @@ impl Entry {
         }
     }
 
-    /// Calls a function of the driver's own module; `None` if a built-in driver serves it, or no module has it.
+    /// Calls a function of a custom driver module; `None` if the driver is built in, or no module has the function.
     fn custom(&self, context: &Context, what: &str, value: Option<&Value>) -> Option<CallResult> {
         let modules = &context.minion.custom;
         if BUILT_IN.contains(&self.driver.as_str()) && !modules.has_file("sdb", &self.driver) {

@@ -1,4 +1,4 @@
-//! `seed`: minions in directories, disks and images before these start.
+//! `seed`: installs and configures minions in directories, disks and images before their first boot.
 
 #[cfg(test)]
 mod tests;
@@ -39,10 +39,11 @@ pub struct KeyArgs {
 }
 
 /// Seed a directory, block device, or image of one file system with a minion's configuration and keys, and install the
-/// minion if it is not there. Returns whether a minion is there, or what failed.
+/// minion if it is missing. Returns whether a minion is installed, or an error message.
 ///
 /// `config` is the configuration, by default with the master of this minion. The minion is installed by the script of
-/// `config.gather_bootstrap_script`, which runs in the directory with the option `-c` and the directory of the files.
+/// `config.gather_bootstrap_script`, which runs in a chroot with the option `-c` and the directory of configuration and
+/// keys.
 ///
 /// CLI Example:
 ///
@@ -71,7 +72,7 @@ pub fn apply(
     };
     let seeded = private_directory(context, mounted.root()).and_then(|prepared| {
         let seeded = seed(context, (mounted.root(), &prepared), id_, config, install, &keys);
-        // It has the private key.
+        // Also removed after a failure, because it contains the private key.
         fs::remove_dir_all(&prepared).map_err(failed("remove", &prepared))?;
         seeded
     });
@@ -79,7 +80,7 @@ pub fn apply(
     Ok(seeded?.into())
 }
 
-/// Seeds a root directory from files in a directory below it. Returns whether a minion is there.
+/// Seeds a root directory from files in a directory below it. Returns whether a minion is installed.
 fn seed(
     context: &Context,
     (root, prepared): (&Path, &Path),
@@ -99,7 +100,7 @@ fn seed(
         for (name, directory) in [("minion.pem", pki_dir.as_str()), ("minion.pub", &pki_dir), ("minion", "/etc/salt")] {
             let directory = below(root, directory)?;
             fs::create_dir_all(&directory).map_err(failed("create", &directory))?;
-            // A file there may be a link that leads out of the root.
+            // The file is replaced, not written to: it may be a link that leads out of the root.
             files::write_atomic(directory.join(name), &read(&prepared.join(name))?, 0o600)
                 .map_err(CallError::execution)?;
         }
@@ -184,8 +185,8 @@ fn write(
     Ok(())
 }
 
-/// Asks the master to accept a key in advance, as Salt does: by the external pillar `virtkey`, a module of the master's
-/// own.
+/// Asks the master to accept a key in advance, as Salt does: by the external pillar `virtkey`, a custom module of the
+/// master.
 fn approve(context: &Context, id: Option<&str>, public: &str, fingerprint: &str) {
     let asked = context.minion.upstream.pillar_with(&map! {"virtkey" => list![id, public]}, &Map::new());
     let refused = match asked {
@@ -213,7 +214,7 @@ fn content(file_or_text: &str) -> Result<String, CallError> {
     Ok(found.unwrap_or_else(|| file_or_text.to_owned()))
 }
 
-/// Whether the root directory has a minion in its path.
+/// Whether `salt-minion` is a command in a chroot of the root directory.
 fn is_installed(context: &Context, root: &Path) -> Result<bool, CallError> {
     let shell = if root.join("bin/bash").is_file() { "/bin/bash" } else { "/bin/sh" };
     let words = ["chroot", &argument(&root.to_string_lossy())?, shell, "-c", "type salt-minion"].map(str::to_owned);
@@ -235,7 +236,8 @@ fn run_bootstrap(context: &Context, root: &Path, prepared: &Path) -> Result<bool
     Ok(is_done)
 }
 
-/// Gives the root directory this host's `/etc/resolv.conf` unless its own names a server.
+/// Copies this host's `/etc/resolv.conf` into the root directory, unless the file there names a server other than
+/// `127.0.0.1`.
 fn prepare_resolver(root: &Path) -> Result<(), CallError> {
     let path = below(root, "/etc/resolv.conf")?;
     let own = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
@@ -265,7 +267,8 @@ fn private_directory(context: &Context, root: &Path) -> Result<PathBuf, CallErro
     Ok(context.call("temp.dir", Args { keyword, ..Args::default() })?.to_string().into())
 }
 
-/// Returns a path below a root directory, which may be the image of somebody else: a link that leads out of it is an error.
+/// Returns a path below a root directory. Images are not trusted: a link that leads out of the root directory is an
+/// error.
 fn below(root: &Path, path: &str) -> Result<PathBuf, CallError> {
     let leads_out =
         || CallError::Execution(format!("{path} in {} leads out of that directory: remove the link", root.display()));
@@ -293,7 +296,7 @@ enum Mounted {
 }
 
 impl Mounted {
-    /// Mounts a device or an image; a directory stays as it is.
+    /// Mounts a device or an image; a directory is used as it is.
     fn mount(context: &Context, path: &Path, partition: Option<&str>) -> Result<Self, String> {
         if path.is_dir() {
             return Ok(Mounted::Directory(path.to_owned()));
@@ -314,7 +317,7 @@ impl Mounted {
         match context.call("mount.mount", Args { positional, keyword }) {
             Ok(Value::Bool(true)) => Ok(Mounted::FileSystem(directory.into())),
             other => {
-                // It is empty: nothing is mounted there.
+                // Nothing is mounted there, so the directory is empty.
                 _ = fs::remove_dir(&directory);
                 Err(text(other)?)
             }

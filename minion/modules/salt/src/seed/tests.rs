@@ -35,7 +35,7 @@ fn configuration_and_keys_are_written_for_their_owner() {
     for name in ["config", "pubkey", "privkey"] {
         assert_eq!(path(name).metadata().unwrap().permissions().mode() & 0o777, 0o600, "{name}");
     }
-    // Keys that are given are taken, as text or as files.
+    // Given keys are used, as text or as files.
     let public = directory.path().join("given.pub");
     fs::write(&public, "public\n").unwrap();
     let keyword =
@@ -81,7 +81,7 @@ fn links_of_an_image_do_not_lead_to_files_of_the_host() {
         assert!(refused.contains("leads out of that directory"), "{link}: {refused}");
         assert_eq!(fs::read_dir(host.path()).unwrap().count(), 0, "{link}");
     }
-    // The file itself is replaced.
+    // A link in place of the file itself is replaced.
     let root = tempfile::tempdir().unwrap();
     fs::create_dir_all(root.path().join("etc/salt")).unwrap();
     fs::write(host.path().join("minion"), "of the host").unwrap();

@@ -104,7 +104,7 @@ pub fn update(
     Ok(dest.into())
 }
 
-/// Serialize data as json, yaml, python or by a serializer of people's own.
+/// Serialize data as json, yaml, python or by a custom serializer.
 ///
 /// CLI Example:
 ///
@@ -136,7 +136,7 @@ pub fn serialize(context: &Context, serializer: String, obj: Value, #[keywords] 
     }
 }
 
-/// Deserialize json, yaml or what a serializer of people's own reads.
+/// Deserialize json, yaml or the format of a custom serializer.
 ///
 /// CLI Example:
 ///

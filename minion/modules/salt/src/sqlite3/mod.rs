@@ -14,9 +14,9 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("sqlite3", [version, sqlite_version, modify, fetch, tables, indices, indexes]);
 
-/// How long a query waits for a lock of another process.
+/// The timeout for a lock of another process.
 const BUSY: Duration = Duration::from_secs(5);
-/// The most rows that a query returns: the result is one message to the master.
+/// The maximum number of rows of a result, which is a single message to the master.
 const MOST_ROWS: usize = 1_000_000;
 
 /// Return the version of the interface to SQLite.

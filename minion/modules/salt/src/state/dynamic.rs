@@ -1,11 +1,12 @@
-//! Syncs people's own modules before a run.
+//! Syncs custom modules before a run.
 
 use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{Args, CallError};
 use brine_value::{Value, map};
 
-/// Syncs all types at the start of a highstate (`autoload_dynamic_modules`). The run goes on if that fails, as in Salt.
+/// Syncs all types at the start of a highstate (`autoload_dynamic_modules`). As in Salt, a failure does not stop the
+/// run.
 pub(super) fn autoload(context: &Context) {
     if !context.config().autoload_dynamic_modules {
         return;
@@ -19,7 +20,7 @@ pub(super) fn autoload(context: &Context) {
     }
 }
 
-/// Syncs what the argument `sync_mods` names: types, as a list or separated by commas, or `all`.
+/// Syncs the types in the argument `sync_mods`: a list, a comma-separated string, or `all`.
 ///
 /// # Errors
 /// A type is unknown, or a sync fails.

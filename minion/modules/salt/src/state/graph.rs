@@ -37,8 +37,8 @@ pub fn graph_highstate(context: &Context, #[keywords] kwargs: Map) -> CallResult
     shown(context, kwargs, |run| Ok(dot(&low_of_top(run)?).into()))
 }
 
-/// Draws the states as nodes, and their requisites as arrows from the required state. The dry run of a `prereq` is a node
-/// of its own.
+/// Draws the states as nodes, and their requisites as arrows from the required state. The dry run of a `prereq` is a
+/// separate node.
 fn dot(low: &Low) -> String {
     let mut nodes = low.in_order().map(|chunk| node(chunk, false)).collect::<Vec<_>>();
     let checked = low.steps.iter().filter(|step| step.check).map(|step| node(&low.chunks[step.chunk], true));
@@ -51,7 +51,7 @@ fn dot(low: &Low) -> String {
         for need in &step.needs {
             let (source, _) = node(&low.chunks[need.chunk], need.kind == RequisiteKind::Prereq);
             let kind = match need.kind {
-                // The state behind a `prereq` waits for the one that has it.
+                // The state that a `prereq` names runs after the state that declares it.
                 RequisiteKind::Prerequired => RequisiteKind::Require,
                 kind => kind,
             };

@@ -38,8 +38,8 @@ pub fn show_sls(context: &Context, mods: Value, #[default] test: Value, #[keywor
     })
 }
 
-/// Return the low chunks of SLS files in the order of execution, without those requisites that are written at the
-/// other state: `extend`, `require_in`, ...
+/// Return the low chunks of SLS files in the order of execution, without the requisites that are declared by another
+/// state: `extend`, `require_in`, ...
 ///
 /// CLI Example:
 ///

@@ -39,7 +39,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Load people's own modules anew with the next call of one of their functions.
+/// Reload custom modules with the next call of one of their functions.
 ///
 /// CLI Example:
 ///
@@ -295,12 +295,12 @@ pub fn renderer_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
     Ok(Value::Map(asked.map(|(name, _, doc)| ((*name).into(), (*doc).into())).collect()))
 }
 
-/// Whether a name is one of those asked for, each a name or a pattern; all are without any.
+/// Whether a name matches one of the patterns. Without patterns, every name matches.
 fn is_asked(name: &str, patterns: &[Value]) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| fnmatch(&pattern.to_string(), name))
 }
 
-/// Returns what a returner stores, and its options, a line each.
+/// Returns the description of a returner, followed by its options, a line each.
 fn description(backend: &Backend) -> String {
     let option = |option: &BackendOption| {
         let default = option.default.map(|default| format!(" (default: {default})")).unwrap_or_default();

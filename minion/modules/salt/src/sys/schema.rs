@@ -26,7 +26,7 @@ pub fn state_schema(context: &Context, #[default] module: String) -> CallResult 
 fn schema(name: &Value, spec: &Value) -> Map {
     let list_of = |field: &str| spec.get(field).and_then(Value::as_list).map(<[Value]>::to_vec).unwrap_or_default();
     let (args, defaults) = (list_of("args"), list_of("defaults"));
-    // The last arguments have the defaults.
+    // The defaults belong to the last arguments.
     let required = args.len().saturating_sub(defaults.len());
     let default_of = |place: usize| place.checked_sub(required).and_then(|place| defaults.get(place));
     let properties: Map = args
@@ -44,7 +44,7 @@ fn schema(name: &Value, spec: &Value) -> Map {
     schema
 }
 
-/// Returns the types of an argument. As in Salt, a default that is no value is left out.
+/// Returns the types of an argument. As in Salt, a null default is left out.
 fn one_of(arg: &Value, default: Option<&Value>) -> Value {
     let item = |kind: &&str| {
         let mut item = map! {"type" => *kind, "title" => arg.clone(), "description" => arg.clone()};

@@ -1,4 +1,4 @@
-//! `test`: what the minion has, and functions that only say something.
+//! `test`: reports on options and modules, and functions that only log or return a message.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub fn deprecation_warning(context: &Context) -> CallResult {
     Ok(true.into())
 }
 
-/// Return that `cmd.tty` has taken the place of this function.
+/// Return a message that this function has been replaced by `cmd.tty`.
 ///
 /// CLI Example:
 ///

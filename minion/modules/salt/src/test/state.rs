@@ -5,7 +5,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, list, map};
 use brine_yaml::traverse;
 
-/// Reads an argument of `configurable_test_state`: True, False, or the string `random`.
+/// Parses an argument of `configurable_test_state`: True, False, or the string `random`.
 fn yes_or_random(name: &str, value: &Value) -> Result<bool, CallError> {
     match value {
         Value::Bool(yes) => Ok(*yes),
@@ -112,7 +112,7 @@ pub fn configurable_test_state(
         _ => return Err(CallError::execution("option 'warnings' must be a string or a list of strings")),
     }
     if context.test {
-        // Only a state that is configured to fails in test mode.
+        // In test mode, a failure is only reported with `allow_test_mode_failure`.
         done.result = match done.result {
             Some(false) if allow_test_mode_failure => Some(false),
             _ => (!changes).then_some(true),

@@ -11,7 +11,7 @@ use brine_value::{Value, map};
 use super::keyring::{HomeArgs, Keyring, Outcome};
 use super::{checked_names, names, passphrase};
 
-/// Execution functions of `gpg` about data.
+/// Execution functions of `gpg` that sign, verify, encrypt and decrypt.
 pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [sign, verify, encrypt, decrypt]);
 
 /// The arguments of `gpg.sign`.
@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [sign, verify, enc
 pub struct SignArgs {
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
     pub user: Option<String>,
-    /// Key that signs, by default the first secret one.
+    /// Id of the signing key, by default the first secret key.
     pub keyid: Option<String>,
     /// Text to sign.
     pub text: Option<String>,
@@ -109,7 +109,7 @@ pub fn verify(context: &Context, #[args] args: VerifyArgs) -> CallResult {
         words.extend(["--trust-model".to_owned(), model.clone()]);
     }
     if !any.is_empty() || !all.is_empty() {
-        // Otherwise the first invalid signature ends it.
+        // In batch mode, gpg stops at the first invalid signature; here all signatures are evaluated.
         words.push("--no-batch".to_owned());
     }
     words.push("--verify".to_owned());
@@ -153,12 +153,12 @@ pub fn verify(context: &Context, #[args] args: VerifyArgs) -> CallResult {
     Ok(map! {"res" => is_done, "message" => message, "signatures" => signatures}.into())
 }
 
-/// A signature, as the lines of status describe it.
+/// A signature, as reported by gpg's status lines.
 #[derive(Debug, Default, PartialEq)]
 struct Signature {
     username: String,
     keyid: String,
-    /// The fingerprint of the primary key; set for a valid signature alone.
+    /// The fingerprint of the primary key; empty unless gpg has reported `VALIDSIG`.
     fingerprint: String,
     trust: Option<&'static str>,
     status: &'static str,
@@ -200,7 +200,7 @@ fn signatures(done: &Outcome) -> Vec<Signature> {
         match name.as_str() {
             "VALIDSIG" => {
                 rest.rsplit(' ').next().unwrap_or_default().clone_into(&mut one.fingerprint);
-                // A valid signature of an expired or revoked key stays what it is.
+                // `VALIDSIG` also follows `EXPSIG`, `EXPKEYSIG` and `REVKEYSIG`, whose status takes precedence.
                 if one.status == "signature good" {
                     one.status = status;
                 }
@@ -228,7 +228,7 @@ fn signatures(done: &Outcome) -> Vec<Signature> {
 pub struct EncryptArgs {
     /// User whose keychain is used; `salt` is `gpgkeys` in the configuration directory.
     pub user: Option<String>,
-    /// Keys of those who can decrypt it.
+    /// Keys of the recipients, who can decrypt the data.
     #[default]
     pub recipients: Value,
     /// Text to encrypt.
@@ -237,10 +237,10 @@ pub struct EncryptArgs {
     pub filename: Option<String>,
     /// File to which the encrypted data is written.
     pub output: Option<String>,
-    /// Whether it is signed, too, or the key that signs.
+    /// Whether the data is also signed, or the id of the signing key.
     #[default]
     pub sign: Value,
-    /// Whether the key that signs needs the passphrase `gpg_passphrase` of the pillar.
+    /// Whether the signing key needs the passphrase `gpg_passphrase` of the pillar.
     #[default(false)]
     pub use_passphrase: bool,
     /// Whether keys of unknown trust are used.
@@ -350,7 +350,8 @@ fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
     map! {"res" => false, "comment" => format!("{what}.\nPlease check the salt-minion log.")}.into()
 }
 
-/// Returns the data that was made, or where it was written. Only the owner can read that file.
+/// Returns the text as the result of an operation, or writes it to `output` with mode 0600 and returns a message with
+/// that path. With `bare`, the result is the text alone instead of a mapping.
 pub(super) fn finished(text: String, output: Option<&str>, bare: bool, what: &str) -> CallResult {
     if let Some(path) = output {
         files::write_atomic(Path::new(path), text.as_bytes(), 0o600).map_err(CallError::execution)?;
@@ -362,7 +363,7 @@ pub(super) fn finished(text: String, output: Option<&str>, bare: bool, what: &st
     })
 }
 
-/// Returns the text, or that of the file.
+/// Returns the text, or else the content of the file.
 fn content(text: Option<String>, file: Option<&str>) -> Result<String, CallError> {
     match (text, file) {
         (Some(text), _) => Ok(text),

@@ -1,4 +1,4 @@
-//! The program `gpg` on one keyring, and what it says in its machine-readable forms.
+//! Runs `gpg` on one keyring, and parses its machine-readable output.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use brine_host::programs::program;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
-/// The user whose keys are those of the master's pillar.
+/// The user name that selects the keychain `gpgkeys` in the configuration directory, as used for encrypted pillar data.
 const SALT: &str = "salt";
 
 /// The user of a keychain, and its directory.
@@ -31,19 +31,19 @@ pub(super) struct Keyring<'a> {
     user: Option<String>,
 }
 
-/// The result of a run: its output, and the lines of status that it wrote.
+/// The result of a run: its output, and its status lines (`[GNUPG:]`), each as keyword and arguments.
 pub(super) struct Outcome {
     pub output: Output,
     pub status: Vec<(String, String)>,
 }
 
 impl Outcome {
-    /// Returns the rest of the first line of status with a name.
+    /// Returns the arguments of the first status line with this keyword.
     pub fn status(&self, name: &str) -> Option<&str> {
         self.status.iter().find(|(known, _)| known == name).map(|(_, rest)| rest.as_str())
     }
 
-    /// Returns the error output without lines of status.
+    /// Returns the error output without status lines.
     pub fn errors(&self) -> String {
         let lines = self.output.stderr.lines().filter(|line| !line.starts_with("[GNUPG:]"));
         lines.collect::<Vec<_>>().join("\n")
@@ -51,7 +51,7 @@ impl Outcome {
 }
 
 impl<'a> Keyring<'a> {
-    /// Returns the keyring of these arguments. Its directory is created if it does not exist.
+    /// Opens the keyring that the arguments select. Its directory is created if it does not exist.
     ///
     /// # Errors
     /// The user does not exist, or the directory cannot be created.
@@ -75,14 +75,14 @@ impl<'a> Keyring<'a> {
         Ok(Keyring { context, home: directory, keyring, user })
     }
 
-    /// Runs `gpg` with these arguments and this input, and without questions.
+    /// Runs `gpg` in batch mode with these arguments and this input.
     pub fn run(&self, words: &[&str], passphrase: Option<&str>, input: Option<&str>) -> Result<Outcome, CallError> {
         let home = self.home.display().to_string();
         let mut all = vec!["gpg", "--homedir", &home, "--batch", "--no-tty", "--status-fd", "2"];
         if let Some(keyring) = &self.keyring {
             all.extend(["--no-default-keyring", "--keyring", keyring]);
         }
-        // The passphrase is the first line of the input, so that no other user sees it.
+        // The passphrase is passed as the first line of the input: arguments are visible to other users.
         let mut stdin = String::new();
         if let Some(passphrase) = passphrase {
             all.extend(["--pinentry-mode", "loopback", "--passphrase-fd", "0"]);
@@ -113,7 +113,7 @@ impl<'a> Keyring<'a> {
         Ok(parse(&done.output.stdout, Timestamp::now().as_second()))
     }
 
-    /// Returns the key with this id, of 16 digits or its last 8, or this fingerprint.
+    /// Returns the key with this fingerprint, or with this id: 16 hexadecimal digits, or the last 8 of them.
     pub fn key(&self, keyid: Option<&str>, fingerprint: Option<&str>, secret: bool) -> Result<Option<Map>, CallError> {
         let text = |key: &Map, name: &str| key.get(name).map(ToString::to_string).unwrap_or_default();
         Ok(self.keys(secret)?.into_iter().find(|key| {
@@ -124,7 +124,7 @@ impl<'a> Keyring<'a> {
     }
 }
 
-/// Returns what a letter says about the trust in a key.
+/// Returns Salt's name of a trust level, by its letter in gpg's colon-separated lists.
 fn trust(letter: &str) -> &'static str {
     match letter {
         "e" => "Expired",
@@ -137,10 +137,10 @@ fn trust(letter: &str) -> &'static str {
     }
 }
 
-/// Parses the output of `--with-colons`. `now` are the seconds since 1970.
+/// Parses the output of `--with-colons`. `now` is the time in Unix seconds.
 fn parse(text: &str, now: i64) -> Vec<Map> {
     let mut keys: Vec<Map> = Vec::new();
-    // Whether a fingerprint is that of the last subkey.
+    // Whether the next fingerprint belongs to a subkey.
     let mut is_subkey = false;
     for line in text.lines() {
         let fields: Vec<&str> = line.split(':').collect();
@@ -185,7 +185,7 @@ fn parse(text: &str, now: i64) -> Vec<Map> {
 }
 
 /// Parses the output of `--search-keys`: `pub:KEYID:ALGORITHM:LENGTH:CREATED:EXPIRES:FLAGS`, and `uid:NAME:...` with the
-/// name percent-encoded. `now` are the seconds since 1970.
+/// name percent-encoded. `now` is the time in Unix seconds.
 pub(super) fn found(text: &str, now: i64) -> Vec<Map> {
     let mut keys: Vec<Map> = Vec::new();
     for line in text.lines() {
@@ -230,7 +230,7 @@ fn described(fields: &[&str], now: i64) -> Map {
     key
 }
 
-/// Replaces `\x3a` and its like.
+/// Decodes escapes such as `\x3a`.
 fn unescaped(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

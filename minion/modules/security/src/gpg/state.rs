@@ -30,10 +30,10 @@ pub struct PresentArgs {
     /// Files with the keys, or URLs, for keys that the server does not have.
     #[default]
     pub source: Value,
-    /// Whether no server is asked.
+    /// Whether no key server is queried.
     #[default(false)]
     pub skip_keyserver: bool,
-    /// The keys as text, instead of a server.
+    /// The keys as text, instead of from a server.
     pub text: Option<String>,
     #[keywords]
     _kwargs: Map,
@@ -142,7 +142,7 @@ impl<'a> Keychain<'a> {
         Ok(found.as_map().cloned())
     }
 
-    /// Ensures that one key is there and trusted.
+    /// Ensures that one key is present, not expired, and trusted as requested.
     fn ensure(
         &self,
         key: &str,
@@ -184,7 +184,7 @@ impl<'a> Keychain<'a> {
         let Some(trust) = &args.trust else { return Ok(()) };
         let wanted = TRUST.iter().find(|(name, ..)| name == trust).map(|(_, _, words)| *words);
         let trusted = |name: &str| found.as_ref().and_then(|found| found.get(name)?.as_str());
-        // The trust in the owner is what this sets; the trust in the key follows from it.
+        // `trust` sets the trust in the owner, from which gpg derives the trust in the key.
         if trusted("ownerTrust").is_some()
             && trusted("ownerTrust").map(|text| text.replace("Marginally Trusted", "Marginally")).as_deref() == wanted
         {

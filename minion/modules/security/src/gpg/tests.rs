@@ -6,7 +6,7 @@ use brine_value::{Map, Value, list, map};
 
 use crate::testing::context;
 
-/// A keychain in a directory of its own.
+/// A keychain in a temporary directory.
 struct Chain {
     directory: tempfile::TempDir,
     context: Context,

@@ -1,4 +1,4 @@
-//! `gpg`: keys into and out of a keychain.
+//! `gpg`: import and export of keys, and key servers.
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
@@ -10,14 +10,14 @@ use jiff::Timestamp;
 use super::keyring::{self, HomeArgs, Keyring, Outcome};
 use super::{checked_names, data, passphrase};
 
-/// Execution functions of `gpg` that move keys.
+/// Execution functions of `gpg` that import, export, search and receive keys.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("gpg", [import_key, export_key, search_keys, receive_keys, read_key]);
 
-/// Where keys are received from.
+/// The default key server.
 const KEY_SERVER: &str = "keys.openpgp.org";
 
-/// Import keys from a text or a file, or with `select` those of them that are named.
+/// Import keys from a text or a file; `select` limits the import to these keys.
 ///
 /// CLI Example:
 ///
@@ -54,7 +54,7 @@ pub fn import_key(
     Ok(imported(&ring.run(&words, None, input.as_deref())?).into())
 }
 
-/// Imports into a keyring of its own first: GnuPG has no import of some keys alone.
+/// Imports the selected keys, through a temporary keyring: GnuPG can only import all keys of a file.
 fn selected(
     ring: &Keyring<'_>,
     words: &[String],
@@ -86,7 +86,7 @@ fn selected(
     result
 }
 
-/// Reads the result of an import.
+/// Returns Salt's result of an import: `res`, `message` and `fingerprints`.
 fn imported(done: &Outcome) -> Map {
     let fingerprints: Vec<Value> = done
         .status
@@ -94,7 +94,7 @@ fn imported(done: &Outcome) -> Map {
         .filter(|(name, _)| name == "IMPORT_OK")
         .filter_map(|(_, rest)| Some(rest.split(' ').nth(1)?.into()))
         .collect();
-    // count, no user id, imported, 0, unchanged, ...
+    // The fields of `IMPORT_RES`: count, no user id, imported, 0, unchanged, ...
     let counts: Vec<u64> = done
         .status("IMPORT_RES")
         .map(|rest| rest.split(' ').map(|number| number.parse().unwrap_or_default()).collect())

@@ -13,7 +13,7 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 pub static FUNCTIONS: &[Function<Context>] = registry!("pam", [read_file]);
 
 /// Return the rules of a file: `interface`, `control_flag`, `module` and `arguments` of each; `False` if there is no
-/// such file. Of an `@include` the interface is that word, and the control flag is the included file.
+/// such file. The interface of an `@include` line is that word, and its control flag is the included file.
 ///
 /// CLI Example:
 ///

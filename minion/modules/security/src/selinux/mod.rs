@@ -114,7 +114,7 @@ pub fn remove_semod(context: &Context, module: String) -> CallResult {
     succeeds(context, &words(&["semodule", "--remove", &argument(&module)?]))
 }
 
-/// Return all modules, each with whether it is enabled. Their versions are not known to SELinux any more.
+/// Return all modules, each with whether it is enabled. SELinux does not record versions of modules any more.
 ///
 /// CLI Example:
 ///
@@ -128,7 +128,7 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Runs a program that lists something.
+/// Runs a program and returns its output; fails unless its exit status is 0.
 fn listed(context: &Context, command: &[&str]) -> Result<String, CallError> {
     let output = run(context, &words(command), &[("LC_ALL", "C")])?;
     if output.retcode != 0 {

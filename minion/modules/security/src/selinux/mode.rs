@@ -13,7 +13,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("selinux", [selinux_fs_pa
 const CONFIG: &str = "/etc/selinux/config";
 const KEY: &str = "SELINUX=";
 
-/// Return where the file system of SELinux is mounted, or nothing.
+/// Return the mount point of the SELinux file system, or nothing.
 ///
 /// CLI Example:
 ///
@@ -44,7 +44,7 @@ pub fn getconfig(_context: &Context) -> CallResult {
     Ok(text.and_then(|text| at_boot(&text)).map_or(Value::Nil, Value::from))
 }
 
-/// Set the mode, now and at boot, and return the current one. SELinux is disabled at the next boot.
+/// Set the mode, now and at boot, and return the current one. `disabled` takes effect at the next boot.
 ///
 /// CLI Example:
 ///
@@ -72,14 +72,14 @@ fn current(root: &Path) -> &'static str {
     }
 }
 
-/// Returns the mode in the text of the configuration, with a capital letter.
+/// Returns the capitalised mode in the text of the configuration, such as `Enforcing`.
 fn at_boot(text: &str) -> Option<String> {
     let value = text.lines().find_map(|line| line.trim().strip_prefix(KEY))?.trim().to_lowercase();
     let mut letters = value.chars();
     Some(letters.next()?.to_uppercase().chain(letters).collect())
 }
 
-/// Sets the mode, in this directory.
+/// Sets the current mode and the mode at boot, below a root directory.
 fn change(root: &Path, wanted: &str) -> Result<(), CallError> {
     if let Some(path) = file_system(root) {
         let number = if wanted == "enforcing" { "1" } else { "0" };

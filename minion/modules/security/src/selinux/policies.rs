@@ -25,7 +25,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The types of files, by their letters.
+/// The types of files: their letters, and their names in semanage's output.
 const FILE_TYPES: &[(&str, &str)] = &[
     ("a", "all files"),
     ("f", "regular file"),
@@ -47,7 +47,7 @@ pub fn filetype_id_to_string(_context: &Context, #[default("a".into())] filetype
     Ok(described(&filetype)?.into())
 }
 
-/// The arguments about the context of files.
+/// The arguments that describe the context of files.
 #[derive(Args)]
 pub struct FileContextArgs {
     /// File specification: a regular expression of paths.
@@ -76,7 +76,8 @@ impl FileContextArgs {
     }
 }
 
-/// Return the context that a file specification gives to files, or nothing; with the other arguments, one that has them.
+/// Return the context that a file specification gives to files, or nothing. The other arguments must match, too, if
+/// they are given.
 ///
 /// CLI Example:
 ///
@@ -107,7 +108,7 @@ pub fn fcontext_get_policy(context: &Context, #[args] args: FileContextArgs) -> 
 ///     salt '*' selinux.fcontext_add_policy '/srv/web(/.*)?' filetype=a sel_type=httpd_sys_content_t
 #[function]
 pub fn fcontext_add_policy(context: &Context, #[args] args: FileContextArgs) -> CallResult {
-    // What is there can only be modified.
+    // semanage can only modify an existing entry, not add it again.
     let output = listed(context, &["semanage", "fcontext", "--list"])?;
     let is_there =
         output.lines().filter_map(file_entry).any(|entry| entry.get("filespec") == Some(&args.name.as_str().into()));
@@ -125,7 +126,7 @@ pub fn fcontext_delete_policy(context: &Context, #[args] args: FileContextArgs) 
     args.change(context, "--delete")
 }
 
-/// Return what would be changed for files to have the contexts of the policy; an empty string if they have.
+/// Return the changes that would give files the contexts of the policy; an empty string if they have them.
 ///
 /// CLI Example:
 ///
@@ -184,7 +185,7 @@ pub fn port_get_policy(
     Ok(output.lines().find_map(row).map_or(Value::Nil, Value::from))
 }
 
-/// The arguments about the type of a port.
+/// The arguments that describe the type of a port.
 #[derive(Args)]
 pub struct PortArgs {
     /// Protocol and port, such as `tcp/8080`.
@@ -252,7 +253,7 @@ pub(super) fn described(code: &str) -> Result<&'static str, CallError> {
     found.ok_or_else(|| CallError::Execution(format!("Invalid file type code '{code}'; expected one of: {}", known())))
 }
 
-/// Returns the result of a program.
+/// Runs a program, and returns `pid`, `retcode`, `stdout` and `stderr`.
 fn all(context: &Context, words: &[String]) -> Result<Map, CallError> {
     let output = run(context, words, &[("LC_ALL", "C")])?;
     Ok(map! {
@@ -327,7 +328,7 @@ fn relabelled(line: &str) -> Option<(Value, Value)> {
     Some((path.into(), map! {"old" => old, "new" => new}.into()))
 }
 
-/// Parses `tcp/8080` or `udp/100-200`, or else the protocol and the port.
+/// Returns protocol and port of a name such as `tcp/8080` or `udp/100-200`, or of the separate arguments.
 fn protocol_and_port(name: &str, protocol: Option<&str>, port: Option<&Value>) -> Result<(String, String), CallError> {
     let parsed = |text: &str| {
         let (protocol, port) = text.split_once('/')?;

@@ -15,11 +15,11 @@ use regex::Regex;
 use super::own;
 use brine_modules_files::file::hex_digest;
 
-/// Matches the options, and everything from the type of the key on.
+/// Matches a line: the options, then the key with its type and comment.
 #[allow(clippy::unwrap_used)] // A pattern that is written here.
 static LINE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"^(.*?)\s?((?:sk-)?(?:ssh-|ecds)[\w@.-]+\s.+)$").unwrap());
 
-/// The arguments about a key in a file of authorized keys.
+/// The arguments that describe a key in a file of authorized keys.
 #[derive(Args)]
 pub struct FileArgs {
     /// Options of the key, such as `no-pty`.
@@ -88,7 +88,7 @@ pub enum Outcome {
     Unchanged,
     /// There is no such user, or no home directory.
     Failed,
-    /// The key contains blanks.
+    /// The key contains whitespace.
     Invalid,
     /// The key is not base64.
     NoKey,
@@ -96,7 +96,7 @@ pub enum Outcome {
     Removed,
     /// It was absent already.
     Absent,
-    /// The file cannot be written.
+    /// It was not removed, because the file cannot be written.
     Kept,
 }
 
@@ -281,7 +281,7 @@ impl File {
     }
 }
 
-/// Returns the text with the line of a key replaced. Blanks around lines and empty lines are removed.
+/// Returns the text with the line of a key replaced. Surrounding whitespace and empty lines are removed.
 fn edited(text: &str, key: &str, line: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let put = |have: &str| {

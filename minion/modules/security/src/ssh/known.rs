@@ -14,7 +14,7 @@ use super::{authorized, own};
 /// Maximum number of attempts for a host that does not answer.
 const ATTEMPTS: usize = 5;
 
-/// The arguments about a host and a file of known hosts.
+/// The arguments that describe a host and a file of known hosts.
 #[derive(Args)]
 pub struct HostArgs {
     /// Fingerprint that the key of the host must have.
@@ -53,7 +53,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Returns the entry in Salt's form.
+    /// Returns the entry as in `ssh.get_known_host_entries`.
     pub fn describe(&self) -> Map {
         let mut report = map! {"hostname" => &self.hostname, "enc" => &self.enc, "key" => &self.key};
         report.extend(self.fingerprint.iter().map(|fingerprint| ("fingerprint".into(), fingerprint.into())));
@@ -85,7 +85,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Returns the name as written in a file.
+    /// Returns the name as in known hosts files: `[name]:port` unless the port is 22.
     fn written(&self) -> Result<String, CallError> {
         let name = argument(&self.name)?;
         Ok(match self.port.filter(|port| *port != 22) {
@@ -206,7 +206,7 @@ impl File {
         parse(&self.keygen(context, "-F", Some(host))?, host.hash.as_deref())
     }
 
-    /// Whether a host is known by the expected key; `None` if it is unknown.
+    /// Whether a host is known by the expected key; `None` if the file does not contain the host.
     pub fn knows(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
         let entries = self.entries(context, host)?;
         let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
@@ -262,7 +262,7 @@ impl File {
             _ if old.is_empty() => false,
             (Some(wanted), _) if old.iter().all(|entry| entry.fingerprint.as_ref() != Some(wanted)) => false,
             (_, Some(key)) if !stored.contains(key) => false,
-            // The host may present another key by now.
+            // Without an expected key, the host's current key may differ from the stored one.
             (None, None) => false,
             _ => true,
         };
@@ -344,7 +344,7 @@ impl File {
     }
 }
 
-/// Returns the line numbers in the output of `ssh-keygen -F`, each above its line.
+/// Returns the line numbers in the output of `ssh-keygen -F`: each precedes the entry it refers to.
 fn line_numbers(text: &str, enc: Option<&str>) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let number = |pair: &[&str]| {

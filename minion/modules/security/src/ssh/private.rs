@@ -6,7 +6,7 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_system::files;
 
-/// What the keys of OpenSSH's own form begin with; the name of their cipher follows.
+/// The magic bytes of OpenSSH's private key format; the name of the cipher follows.
 const MAGIC: &[u8] = b"openssh-key-v1\0";
 
 /// Return whether a private key, or the key in a file, is protected by a passphrase.

@@ -84,7 +84,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
     let passphrase = |name: &str| text(args, name);
     let signing_key = match get(args, "signing_private_key") {
         _ if remote => None,
-        // The key of the authority is always one of this host.
+        // The signing key may be a file even for requests of other minions: they cannot set this argument.
         Some(key) => {
             let password = passphrase("signing_private_key_passphrase");
             Some(source::private_key(key, password.as_deref())?)
@@ -136,7 +136,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
     let mut extensions = Vec::new();
     for one in known().iter().filter(|one| one.place.is_of_certificates()) {
         match args.get(&Value::from(one.name)) {
-            // A signing policy forbids an extension by the value null, also one of the request.
+            // Null in a signing policy forbids an extension, even if the signing request has it.
             None | Some(Value::Nil) => {}
             Some(value) => extensions.push(Extension::build(one.name, value, &issuer).map_err(failed)?),
         }
@@ -160,7 +160,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
     Ok(Built { plan, signing_key, private_key, signing_cert, digest: hash(args)? })
 }
 
-/// Builds a signing request, and loads its key.
+/// Builds a signing request. Returns it with its private key and the hash function of the signature.
 pub fn request(args: &Map) -> Result<(RequestPlan, PrivateKey, brine_x509::Digest), CallError> {
     let key = get(args, "private_key").ok_or_else(|| execution("private_key is missing"))?;
     let key = source::private_key(key, text(args, "private_key_passphrase").as_deref())?;
@@ -175,7 +175,7 @@ pub fn request(args: &Map) -> Result<(RequestPlan, PrivateKey, brine_x509::Diges
     Ok((RequestPlan { subject: subject(args)?, extensions }, key, hash(args)?))
 }
 
-/// What a revocation list is built from.
+/// The inputs of a revocation list.
 pub struct ListArgs<'a> {
     /// The key that signs it.
     pub signing_private_key: &'a Value,
@@ -185,7 +185,7 @@ pub struct ListArgs<'a> {
     pub signing_cert: &'a Value,
     /// The revoked certificates.
     pub revoked: &'a [Value],
-    /// Whether those that have expired are listed.
+    /// Whether expired certificates are listed.
     pub include_expired: bool,
     /// The days until the next list is due.
     pub days_valid: i64,
@@ -223,8 +223,8 @@ pub fn revocation_list(args: &ListArgs<'_>) -> Result<(RevocationPlan, PrivateKe
     Ok((RevocationPlan { issuer, last_update, next_update, entries, extensions }, key))
 }
 
-/// Returns the description of a revoked certificate; old files have a list of mappings under its name, and the reason
-/// beside the extensions.
+/// Returns the description of a revoked certificate. The old form is converted: a list of mappings under the name of
+/// the certificate, with `reason` next to the extensions.
 fn revoked(value: &Value) -> Map {
     let Some(map) = value.as_map() else { return Map::new() };
     let mut map = match map.values().next() {
@@ -266,7 +266,7 @@ fn entry(one: &Map, issuer: &Issuer<'_>, include_expired: bool) -> Result<Option
     Ok(Some(Entry { serial, date, extensions }))
 }
 
-/// Whether arguments contain an attribute of a name.
+/// Whether arguments contain attributes of a distinguished name, such as `CN`.
 pub fn has_attributes(args: &Map) -> bool {
     attribute_names().any(|name| args.contains_key(&Value::from(name)))
 }

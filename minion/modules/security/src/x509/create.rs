@@ -13,13 +13,13 @@ use super::encode::{self, Encoded, Pkcs12};
 use super::source::{self, SourceAccess, execution, failed};
 use super::{no_others, policy};
 
-/// Execution functions of `x509` that create.
+/// Execution functions of `x509` that create certificates, requests, revocation lists and keys.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("x509", [create_certificate, create_crl, create_csr, create_private_key]);
 
-/// The days that a certificate is valid by default, until Salt 3009.
+/// The default validity of a certificate in days, as in Salt before 3009.
 pub const CERTIFICATE_DAYS: i64 = 365;
-/// The days that a revocation list is valid by default, until Salt 3009.
+/// The default validity of a revocation list in days, as in Salt before 3009.
 pub const LIST_DAYS: i64 = 100;
 /// Arguments of old releases that have no effect.
 const IGNORED: [&str; 6] = ["text", "version", "serial_bits", "cipher", "verbose", "asObj"];
@@ -44,7 +44,7 @@ pub struct CertificateArgs {
     pub pkcs12_encryption_compat: bool,
     /// Name of the certificate in a `pkcs12` container.
     pub pkcs12_friendlyname: Option<String>,
-    /// File that gets the certificate, instead of returning it.
+    /// File to which the certificate is written, instead of being returned.
     pub path: Option<String>,
     /// Whether an existing file is replaced.
     #[default(true)]
@@ -83,12 +83,13 @@ pub fn create_certificate(context: &Context, #[args] args: CertificateArgs) -> C
     };
     let others = encode::chain(&args.append_certs)?;
     let encoded = encode::certificate(&certificate.0, encoding, &others, certificate.1, &pkcs12)?;
-    // A container has the private key.
+    // A PKCS#12 container includes the private key.
     let mode = if encoding == Encoding::Pkcs12 { 0o600 } else { 0o644 };
     write(encoded, args.path.as_deref(), args.raw, mode, "Certificate")
 }
 
-/// Issues a certificate, here or by another minion. Returns it and its private key, if that was given.
+/// Issues a certificate on this minion, or requests it from `ca_server`. Returns it with its private key, if one was
+/// given.
 pub fn new_certificate(
     context: &Context,
     ca_server: Option<&str>,
@@ -127,10 +128,10 @@ fn without_ignored(mut kwargs: Map) -> Map {
     kwargs
 }
 
-/// Returns what was encoded, or writes it to a file.
+/// Returns the encoded structure, or writes it to a file.
 fn write(encoded: Encoded, path: Option<&str>, raw: bool, mode: u32, what: &str) -> CallResult {
     let Some(path) = path else { return Ok(encoded.returned(raw)) };
-    // Files in PEM are private, as those of `write_pem`.
+    // PEM files get mode 0600, as with `write_pem`.
     let mode = if encoded.is_text { 0o600 } else { mode };
     files::rewrite(path, &encoded.bytes, mode).map_err(CallError::execution)?;
     Ok(if encoded.is_text { format!("PEM written to {path}") } else { format!("{what} written to {path}") }.into())
@@ -164,7 +165,7 @@ pub struct CrlArgs {
     /// Extensions: `authorityKeyIdentifier`, `authorityInfoAccess`, `cRLNumber`, `deltaCRLIndicator`, `freshestCRL`,
     /// `issuerAltName` and `issuingDistributionPoint`.
     pub extensions: Option<Map>,
-    /// File that gets the list, instead of returning it.
+    /// File to which the list is written, instead of being returned.
     pub path: Option<String>,
     /// Whether bytes are returned instead of text.
     #[default(false)]

@@ -9,31 +9,31 @@ use brine_x509::{Certificate, Container, Encoding, PrivateKey};
 
 use super::source::{self, SourceAccess, execution, failed};
 
-/// Execution functions of `x509` that encode.
+/// Execution functions of `x509` that convert to other encodings.
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("x509", [encode_certificate, encode_crl, encode_csr, encode_private_key]);
 
-/// How a certificate is put into a PKCS#12 container.
+/// The options of a PKCS#12 container.
 #[derive(Debug, Default)]
 pub struct Pkcs12<'a> {
     /// The password; without one nothing is encrypted.
     pub passphrase: Option<&'a str>,
-    /// Whether old programs must be able to read it.
+    /// Whether it is encrypted with algorithms that old programs support.
     pub compatible: bool,
     /// The friendly name.
     pub name: Option<&'a str>,
 }
 
-/// Encoded bytes, which a function returns as text.
+/// An encoded structure: text in PEM, or binary.
 pub struct Encoded {
     /// The bytes.
     pub bytes: Vec<u8>,
-    /// Whether they are text.
+    /// Whether the bytes are text in PEM.
     pub is_text: bool,
 }
 
 impl Encoded {
-    /// Returns text as it is and other bytes in Base64, or the bytes themselves.
+    /// Returns PEM as a string and binary encodings in Base64; with `raw`, the bytes themselves.
     pub fn returned(self, raw: bool) -> Value {
         match (raw, self.is_text) {
             (true, _) => Value::Bytes(self.bytes),
@@ -43,7 +43,7 @@ impl Encoded {
     }
 }
 
-/// Return a certificate in another encoding, with others behind it, or with its private key in a PKCS#12 container.
+/// Return a certificate in another encoding, with others appended, or with its private key in a PKCS#12 container.
 ///
 /// encoding: `pem` (default), `der`, `pkcs7_pem`, `pkcs7_der` or `pkcs12`. append_certs: certificates that are appended.
 /// private_key, private_key_passphrase: the key for `pkcs12`. pkcs12_passphrase, pkcs12_friendlyname: password and name of
@@ -84,7 +84,7 @@ pub fn encode_certificate(
     Ok(self::certificate(&certificate, encoding, &chain(&append_certs)?, key, &pkcs12)?.returned(raw))
 }
 
-/// Refuses certificates behind one in DER.
+/// Rejects appended certificates in DER, which holds a single certificate.
 pub fn check_chain(encoding: Encoding, append_certs: &Value) -> Result<(), CallError> {
     if encoding == Encoding::Der && append_certs.is_truthy() {
         return Err(execution("Cannot encode a certificate chain in DER"));
@@ -101,7 +101,7 @@ pub fn chain(append_certs: &Value) -> Result<Vec<Certificate>, CallError> {
     }
 }
 
-/// Encodes a certificate and those behind it.
+/// Encodes a certificate and the appended ones.
 pub fn certificate(
     certificate: &Certificate,
     encoding: Encoding,
@@ -122,7 +122,7 @@ pub fn certificate(
     Ok(Encoded { bytes: container.to_der(how.passphrase, how.compatible).map_err(failed)?, is_text: false })
 }
 
-/// Whether an encoding of requests and lists is PEM.
+/// Whether an encoding of a request or a revocation list is PEM. Others than `pem` and `der` are an error.
 pub fn is_pem(encoding: &str) -> Result<bool, CallError> {
     match encoding {
         "pem" => Ok(true),
@@ -191,7 +191,7 @@ pub fn encode_private_key(
     Ok(self::private_key(key, &encoding, passphrase.as_deref(), pkcs12_encryption_compat)?.returned(raw))
 }
 
-/// Refuses encodings that private keys do not have.
+/// Rejects encodings that private keys do not support.
 pub fn check_key_encoding(encoding: &str) -> Result<(), CallError> {
     if ["der", "pem", "pkcs12"].contains(&encoding) {
         return Ok(());

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `mod.rs` | functions that read and verify |
 //! | `create.rs`, `encode.rs` | functions that create and encode |
-//! | `pems.rs` | functions about text in PEM |
+//! | `pems.rs` | functions on text in PEM |
 //! | `build.rs` | certificates, requests and lists from arguments, for functions and states |
 //! | `policy.rs` | signing policies, and certificates that another minion signs |
-//! | `source.rs` | what arguments refer to |
+//! | `source.rs` | loads the keys and certificates that arguments refer to |
 //! | `state/` | the states |
 //!
 //! The formats are those of the crate `brine-x509`.
@@ -58,7 +58,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 
 const DAY: i64 = 86_400;
 
-/// Returns a time some days from now.
+/// Returns the time in this many days, in Unix seconds.
 fn in_days(days: i64) -> i64 {
     now().saturating_add(days.saturating_mul(DAY))
 }
@@ -221,7 +221,7 @@ pub fn verify_signature(
     Ok(source::certificate(&certificate)?.is_signed_by(&key).into())
 }
 
-/// Refuses arguments that a function does not have.
+/// Rejects unknown keyword arguments.
 fn no_others(kwargs: &Map) -> Result<(), brine_function::CallError> {
     let unknown = kwargs.keys().map(ToString::to_string).filter(|name| !name.starts_with('_'));
     let unknown = unknown.map(|name| format!("'{name}'")).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! `x509`: functions about text in PEM.
+//! `x509`: functions on text in PEM.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use fancy_regex::Regex;
 
 use super::source::{SourceAccess, bytes, execution, read_file};
 
-/// Execution functions of `x509` about text in PEM.
+/// Execution functions of `x509` on text in PEM.
 pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_pem_entries, get_pem_entry, write_pem]);
 
 /// The most files that one glob reads.
@@ -54,7 +54,8 @@ pub fn write_pem(
     write(&entry(&text, pem_type.as_deref())?, &path, overwrite, pem_type.as_deref())
 }
 
-/// Writes a corrected entry.
+/// Writes a PEM entry to a file with mode 0600. Without `overwrite`, a certificate keeps the private key and the
+/// Diffie-Hellman parameters that the file contains.
 pub fn write(text: &str, path: &str, overwrite: bool, pem_type: Option<&str>) -> CallResult {
     let (mut key, mut parameters) = (String::new(), String::new());
     if pem_type == Some("CERTIFICATE") && !overwrite && Path::new(path).is_file() {
@@ -71,7 +72,7 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
     let text = String::from_utf8(bytes(source, SourceAccess::Files)?).map_err(|_| execution("PEM text not valid"))?;
     let mut text = text.replace("\\n", "\n");
     if text.lines().count() == 1 && text.starts_with("-----") && text.ends_with("-----") {
-        // The mine returns an entry on one line.
+        // Entries from the mine are on a single line.
         text =
             text.replace("-----BEGIN", "\n-----BEGIN").replace("-----END", "\n-----END").replace("----- ", "-----\n");
         text = broken(text.trim_start());
@@ -107,7 +108,7 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
     Ok(out + part("footer") + "\n")
 }
 
-/// Breaks an entry that has no line break behind its header.
+/// Inserts the line break after a header that lacks it.
 fn broken(text: &str) -> String {
     let break_header = |line: &str| match line.strip_prefix("-----BEGIN").and_then(|rest| rest.split_once("-----")) {
         Some((label, body)) if !body.trim().is_empty() => format!("-----BEGIN{label}-----\n{body}"),
@@ -116,7 +117,7 @@ fn broken(text: &str) -> String {
     text.lines().map(break_header).collect::<Vec<_>>().join("\n")
 }
 
-/// Calls a function for each file that matches a glob, and returns what it returns by path.
+/// Calls a function for each file that matches a glob, and returns its results by path.
 pub fn each(pattern: &str, read: impl Fn(&Path) -> Option<Value>) -> Result<Map, CallError> {
     let mut found = vec![PathBuf::from(if pattern.starts_with('/') { "/" } else { "" })];
     for part in pattern.split('/').filter(|part| !part.is_empty()) {

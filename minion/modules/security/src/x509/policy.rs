@@ -1,7 +1,7 @@
-//! `x509`: signing policies, and certificates that another minion signs by one of its own.
+//! `x509`: signing policies, and certificates that another minion signs by one of its policies.
 //!
-//! A minion that asks for a certificate is not trusted: of its arguments none makes this one read or write a file, or
-//! use a key that the policy does not name.
+//! A minion that requests a certificate is not trusted: none of its arguments makes this minion read or write a file,
+//! or use a key that the policy does not name.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use brine_x509::{Certificate, pretty_hex};
 use super::build::{self, get, has_attributes, with_short_names};
 use super::source::{self, SourceAccess, execution, failed};
 
-/// Execution functions of `x509` about signing policies.
+/// Execution functions of `x509` on signing policies.
 pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_signing_policy, sign_remote_certificate]);
 
 const POLICIES: &str = "x509_signing_policies";
@@ -69,11 +69,11 @@ pub fn sign_remote_certificate(
     Ok(map! {"data" => data, "errors" => errors}.into())
 }
 
-/// Why a certificate is not signed.
+/// The reason for not signing a certificate.
 enum Refused {
-    /// The other minion learns it.
+    /// Returned to the requesting minion.
     Told(String),
-    /// Only the log of this one has it.
+    /// Only logged on this minion.
     Logged(String),
 }
 
@@ -84,7 +84,7 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
         return Err(reported("signing_policy must be specified and defined on signing minion"));
     }
     if let Some(minions) = policy.shift_remove(&Value::from("minions")) {
-        // The master sets the id of the minion that publishes a job; what the request says about it is not read.
+        // The master sets the id of the minion that publishes a job; ids in the request itself are ignored.
         let id = context.job.load.get("id").and_then(Value::as_str);
         let id = id.ok_or_else(|| reported("minion sending this request could not be identified"))?;
         if !matches(context, &minions.to_string(), id).map_err(|error| Refused::Logged(error.message()))? {
@@ -112,7 +112,7 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
     signed().map_err(|error: CallError| Refused::Told(error.message()))
 }
 
-/// Whether a minion may use a policy: its id matches a glob, or the master says that a compound target matches it.
+/// Whether a minion may use a policy: its id matches a glob, or the master confirms that a compound target matches it.
 fn matches(context: &Context, pattern: &str, id: &str) -> Result<bool, CallError> {
     if !pattern.contains('@') {
         return Ok(fnmatch(pattern, id));
@@ -164,8 +164,8 @@ pub fn resolved(context: &Context, name: Option<&str>, ca_server: Option<&str>) 
     Ok(with_short_names(policy))
 }
 
-/// Returns arguments with a policy, whose values take precedence. The subject of arguments counts only as far as the policy
-/// leaves it open.
+/// Merges a policy into arguments; values of the policy take precedence. The subject of the arguments is only used as
+/// far as the policy leaves it open.
 pub fn merged(policy: Map, args: Map) -> Map {
     let (mut policy, mut args) = (with_short_names(policy), with_short_names(args));
     let subject = Value::from("subject");
@@ -190,7 +190,7 @@ pub fn merged(policy: Map, args: Map) -> Map {
     args
 }
 
-/// Stores a copy of a certificate if its arguments say where.
+/// Stores a copy of a certificate in the directory `copypath`, if that argument is set.
 pub fn copy(certificate: &Certificate, args: &Map) -> Result<(), CallError> {
     let Some(directory) = build::text(args, "copypath") else { return Ok(()) };
     let serial = pretty_hex(&certificate.serial).replace(':', "").to_lowercase();
@@ -208,7 +208,7 @@ pub fn copy(certificate: &Certificate, args: &Map) -> Result<(), CallError> {
     super::pems::write(&certificate.to_pem(), &path.display().to_string(), true, Some("CERTIFICATE")).map(|_| ())
 }
 
-/// Asks another minion for a certificate by one of its policies.
+/// Requests a certificate from another minion, by one of its policies.
 pub fn request(context: &Context, server: &str, policy: &str, mut args: Map) -> Result<Certificate, CallError> {
     // Keys and requests are sent as data; the private key stays here.
     let key = match get(&args, "private_key") {

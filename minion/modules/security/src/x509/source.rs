@@ -16,18 +16,18 @@ const MAX_FILE: u64 = 16 << 20;
 /// What an argument may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceAccess {
-    /// Files of this host, too.
+    /// The data itself, or a file of this host.
     Files,
     /// Only the data itself: for requests of other minions, which must not make this one read its files.
     Data,
 }
 
-/// Converts an error.
+/// Converts an error of `brine-x509` to an execution error.
 pub fn failed(error: X509Error) -> CallError {
     CallError::Execution(error.to_string())
 }
 
-/// Creates an error.
+/// Creates an execution error.
 pub fn execution(message: impl Into<String>) -> CallError {
     CallError::Execution(message.into())
 }
@@ -37,7 +37,7 @@ pub fn is_file(value: &Value) -> bool {
     value.as_str().is_some_and(|text| text.len() < 4096 && !text.contains('\n') && Path::new(text).is_file())
 }
 
-/// Reads a file within bounds.
+/// Reads a file of at most 16 MiB.
 pub fn read_file(path: &Path) -> Result<Vec<u8>, CallError> {
     let failed = |error: std::io::Error| execution(format!("reading {} failed: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -86,7 +86,7 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
 }
 
-/// Loads a certificate with what is stored beside it.
+/// Loads a certificate with its encoding and the other contents of its file, such as appended certificates.
 pub fn stored_certificate(value: &Value, password: Option<&str>, reach: SourceAccess) -> Result<Loaded, CallError> {
     Certificate::load(&bytes(value, reach)?, password).map_err(failed)
 }
@@ -101,7 +101,7 @@ pub fn private_key(value: &Value, password: Option<&str>) -> Result<PrivateKey, 
     Ok(stored_key(value, password)?.key)
 }
 
-/// Loads a private key with the form in which it was stored.
+/// Loads a private key with the encoding in which it was stored.
 pub fn stored_key(value: &Value, password: Option<&str>) -> Result<LoadedKey, CallError> {
     PrivateKey::load(&bytes(value, SourceAccess::Files)?, password).map_err(failed)
 }
@@ -138,7 +138,7 @@ pub fn public_key(value: &Value, password: Option<&str>) -> Result<PublicKey, Ca
     Err(execution("Could not load key as certificate, public key, private key or CSR"))
 }
 
-/// Loads a public key, of no other structure.
+/// Loads a public key; certificates, private keys and requests are rejected.
 pub fn public_key_only(value: &Value) -> Result<PublicKey, CallError> {
     PublicKey::load(&bytes(value, SourceAccess::Files)?).map_err(failed)
 }

@@ -319,7 +319,7 @@ fn states_create_keep_and_renew() {
         ),
     ] {
         let args = with(args, more);
-        // A container that cannot be opened counts as none, as in Salt.
+        // A container that cannot be opened counts as missing, as in Salt.
         let verb = if changes.contains_key(&Value::from("pkcs12_passphrase")) { "created" } else { "recreated" };
         let would = (Value::Nil, format!("The {what} would have been {verb}"), changes.clone());
         assert_eq!(applied(true, function, args.clone()), would);
@@ -382,7 +382,7 @@ fn other_minions_get_certificates_by_signing_policies() {
         (Some("db1"), "www", asked.clone(), "['minion not permitted to use specified signing policy']"),
         (None, "www", asked.clone(), "['minion sending this request could not be identified']"),
         (Some("web1"), "none", asked, "['signing_policy must be specified and defined on signing minion']"),
-        // The path of a file of the authority is no key.
+        // The path of a file on the signing minion is rejected.
         (
             Some("web1"),
             "www",

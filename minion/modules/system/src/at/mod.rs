@@ -16,13 +16,13 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[s
 /// Execution functions of `at`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("at", [atq, atrm, at, atc, jobcheck]);
 
-/// How the line of a job that has its tag begins: Salt's own, so that both find each other's jobs.
+/// Prefix of the line with the tag in a job's script. It is Salt's, so that each finds the other's jobs.
 const TAG: &str = "### SALT: ";
 
 /// A queued or running job.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Queued {
-    /// Its number.
+    /// Number of the job.
     pub job: i64,
     date: String,
     time: String,
@@ -53,7 +53,7 @@ pub fn atq(context: &Context, tag: Option<Value>) -> CallResult {
     Ok(listed(queued(context, tag.as_ref())?))
 }
 
-/// Remove jobs by their numbers; `all` removes all jobs, or with a tag or number those that have it.
+/// Remove jobs by their numbers. `all` removes all jobs or, followed by a tag or number, those with it.
 ///
 /// CLI Example:
 ///
@@ -78,7 +78,7 @@ pub fn atrm(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     Ok(map! {"jobs" => map! {"removed" => removed, "tag" => tag}}.into())
 }
 
-/// Add a job, and return it. The arguments after `timespec`, a time as `at` reads it, are the command.
+/// Add a job, and return it. The arguments after `timespec`, a time in the syntax of `at`, are the command.
 ///
 /// tag
 ///     A name for the job.
@@ -179,7 +179,7 @@ fn parsed(line: &str) -> Option<Queued> {
     let (job, rest) = line.split_once('\t')?;
     let words: Vec<&str> = rest.split_whitespace().collect();
     let (time, [queue, user]) = match words[..] {
-        // Older releases: `2026-11-25 06:05 a root`.
+        // The format of older releases: `2026-11-25 06:05 a root`.
         [date, time, queue, user] => (format!("{date}T{time}").parse::<DateTime>().ok()?, [queue, user]),
         [_, month, day, time, year, queue, user] => {
             let text = format!("{month} {day} {time} {year}");

@@ -9,12 +9,12 @@ use super::{matching, queued, remove};
 /// State functions of `at`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("at", [present, absent, watch, mod_watch]);
 
-/// A job.
+/// The arguments of `at.present` and `at.watch`.
 #[derive(Debug, brine_function::Args)]
 pub struct PresentArgs {
     /// The command, unless `job` is set.
     name: String,
-    /// The time, as `at` reads it.
+    /// The time, in the syntax of `at`.
     timespec: String,
     /// A name for the job.
     tag: Option<String>,

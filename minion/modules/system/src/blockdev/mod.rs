@@ -16,8 +16,8 @@ pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPT
 /// State functions of `blockdev`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("blockdev", [tuned, formatted]);
 
-/// Ensure that a block device has these attributes: `read-ahead`, `filesystem-read-ahead`, `read-only`, `read-write`, as
-/// for `disk.tune`.
+/// Ensure that a block device has these attributes: `read-ahead`, `filesystem-read-ahead`, `read-only`, `read-write`,
+/// as for `disk.tune`.
 #[function]
 pub fn tuned(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
     if !std::fs::metadata(&name).is_ok_and(|metadata| metadata.file_type().is_block_device()) {
@@ -50,7 +50,7 @@ fn tuned_device(context: &StateContext, name: &str, kwargs: Map) -> Result<State
         if old == new {
             continue;
         }
-        // `getro` is 1 for a device that is read only.
+        // `getro` is 1 for a read-only device.
         let shown = |now: &Value| match value {
             Value::Bool(_) => ((now.to_string() == "1") != (key.as_str() == Some("read-write"))).into(),
             _ => now.clone(),
@@ -65,8 +65,8 @@ fn tuned_device(context: &StateContext, name: &str, kwargs: Map) -> Result<State
     Ok(StateReturn::ok(name, comment).with_changes(changes))
 }
 
-/// Ensure that a block device has a file system of this type. One of another type is replaced; the arguments are those of
-/// `disk.format`.
+/// Ensure that a block device has a file system of this type. One of another type is replaced; the arguments are those
+/// of `disk.format`.
 #[function]
 pub fn formatted(
     context: &StateContext,

@@ -166,7 +166,7 @@ pub fn env_absent(context: &StateContext, name: String, #[default("root".into())
     Ok(report(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
 }
 
-/// Returns the identifier: by default the job's command, unless it is explicitly none.
+/// Returns the identifier of a job: its command by default, none if it is explicitly null.
 fn known_by(identifier: &Value, command: &str) -> Option<String> {
     match identifier {
         Value::Bool(false) => Some(command.to_owned()),
@@ -192,7 +192,7 @@ fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
     }
 }
 
-/// Puts an error of the program on a line of its own, as Salt does when it sets an item.
+/// Starts the error message of the program on a new line, as Salt does for added and changed items.
 fn set(done: Outcome) -> Outcome {
     if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
 }
@@ -211,7 +211,7 @@ fn report(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
     StateReturn::ok(name, comment).with_changes(map! {user => name})
 }
 
-/// Installs this content as a user's crontab.
+/// Ensures that a user's crontab has the content of a source.
 fn whole(
     context: &StateContext,
     name: &str,

@@ -1,4 +1,4 @@
-//! The format of a crontab: unmanaged lines, and below a mark those that Salt and Brine manage.
+//! The format of a crontab: unmanaged lines, a mark, and below it the lines that Salt and Brine manage.
 
 use brine_value::{Map, Value, map};
 
@@ -29,11 +29,11 @@ pub struct Job {
     pub when: CronTime,
     /// Command.
     pub command: String,
-    /// Identifier, by which it is managed.
+    /// Identifier, by which later runs find the job.
     pub identifier: Option<String>,
-    /// The comment above it.
+    /// The comment above the job.
     pub comment: Option<String>,
-    /// Whether it is commented out.
+    /// Whether the job is commented out.
     pub commented: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct Desired<'w> {
     pub when: CronTime,
     /// Command.
     pub command: &'w str,
-    /// Identifier, by which it is managed.
+    /// Identifier, by which later runs find the job.
     pub identifier: Option<&'w str>,
-    /// The comment above it.
+    /// The comment above the job.
     pub comment: Option<&'w str>,
-    /// Whether it is commented out.
+    /// Whether the job is commented out.
     pub commented: bool,
 }
 
@@ -66,7 +66,7 @@ pub struct Tab {
 }
 
 impl CronTime {
-    /// Returns the times in lower case.
+    /// Creates a time from the five fields, in lower case.
     pub fn times(fields: [&Value; 5]) -> Self {
         CronTime::Times(fields.map(|field| field.to_string().to_lowercase()))
     }
@@ -80,7 +80,8 @@ impl CronTime {
         }
     }
 
-    /// Returns these times, with those of the old job where they satisfy them, and with random ones chosen.
+    /// Returns the time to write: fields of the old job are kept where they satisfy the desired ones, and values are
+    /// chosen for `random` and for ranges such as `5:10`.
     fn chosen(&self, old: Option<&CronTime>) -> Self {
         let CronTime::Times(wanted) = self else { return self.clone() };
         let mut fields = wanted.clone();
@@ -114,7 +115,7 @@ fn field_differs(have: &str, wanted: &str) -> bool {
 }
 
 impl Job {
-    /// Whether this is the job with this identifier or, if that is unset, this command.
+    /// Whether this is the job with this identifier or, if the job has none, with this command.
     pub fn is_meant(&self, command: &str, identifier: Option<&str>) -> bool {
         let own = self.identifier.as_deref().filter(|own| !own.is_empty() && *own != NO_IDENTIFIER);
         match own {
@@ -132,7 +133,7 @@ impl Job {
             || wanted.identifier.is_some_and(|identifier| self.identifier.as_deref() != Some(identifier))
     }
 
-    /// Whether it runs at these times; unset ones match.
+    /// Whether the job runs at these times; unset fields match any value.
     pub fn runs_at(&self, times: [Option<&str>; 5]) -> bool {
         let CronTime::Times(have) = &self.when else { return false };
         have.iter().zip(times).all(|(have, wanted)| match wanted {
@@ -142,7 +143,7 @@ impl Job {
         })
     }
 
-    /// Returns the job as in `cron.list_tab`.
+    /// Returns the job as `cron.list_tab` reports it.
     pub fn describe(&self) -> Map {
         let mut report = match &self.when {
             CronTime::Times(times) => {
@@ -218,7 +219,7 @@ impl Tab {
         text
     }
 
-    /// Returns the crontab as in `cron.list_tab`.
+    /// Returns the crontab as `cron.list_tab` reports it.
     pub fn describe(&self) -> Value {
         let jobs = |jobs: &[Job]| jobs.iter().map(Job::describe).collect::<Value>();
         let env = self.env.iter().map(|(name, value)| map! {"name" => name, "value" => value});
@@ -231,7 +232,7 @@ impl Tab {
         .into()
     }
 
-    /// Sets a job and returns whether it existed in another form; `None` if it is present as desired.
+    /// Sets a job. Returns true if it was changed, false if it was added, `None` if it is present as desired.
     pub fn set(&mut self, wanted: &Desired) -> Option<bool> {
         let mut old = None::<Job>;
         loop {

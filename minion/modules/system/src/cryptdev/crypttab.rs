@@ -1,9 +1,9 @@
-//! The file crypttab: its entries, and the lines around them.
+//! The file crypttab: its entries, and the other lines, which are preserved.
 
 use brine_function::CallError;
 use brine_system::files;
 
-/// An entry: a name, a device, a key file or `none`, and options with commas.
+/// An entry: name, device, key file or `none`, and options separated by commas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub name: String,
@@ -12,7 +12,7 @@ pub struct Entry {
     pub options: String,
 }
 
-/// The difference that an entry makes.
+/// The outcome of setting an entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
     New,
@@ -31,7 +31,11 @@ impl Change {
 }
 
 impl Entry {
-    /// Creates an entry. Its fields are separated by blanks, so they have none.
+    /// Creates an entry.
+    ///
+    /// # Errors
+    /// A field is empty or contains blanks, which separate the fields of a line, or starts with `#`. Options may be
+    /// empty.
     pub fn new(name: String, device: String, password: String, options: String) -> Result<Self, CallError> {
         let entry = Entry { name, device, password, options };
         for (field, value) in entry.fields() {
@@ -71,7 +75,7 @@ impl Entry {
 pub struct Table(Vec<String>);
 
 impl Table {
-    /// Reads a file.
+    /// Reads a crypttab; a missing file is an error.
     pub fn read(path: &str) -> Result<Self, CallError> {
         let missing = || CallError::Execution(format!("Bad config file \"{path}\""));
         Self::read_if_exists(path)?.ok_or_else(missing)
@@ -82,7 +86,7 @@ impl Table {
         Ok(text.map(|text| Table(text.lines().map(str::to_owned).collect())))
     }
 
-    /// Writes the file, which keeps its mode and owner.
+    /// Writes the file. Its mode and owner are preserved.
     pub fn write(&self, path: &str) -> Result<(), CallError> {
         let text = self.0.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
         files::rewrite(path, text.as_bytes(), 0o600).map_err(CallError::execution)

@@ -41,7 +41,7 @@ pub fn crypttab(_context: &Context, #[default(CRYPTTAB.into())] config: String) 
     let mut found = Map::new();
     for entry in table.entries() {
         let mut name = entry.name.clone();
-        // As in Salt, several entries of one name are distinguished.
+        // As in Salt, further entries with the same name get the suffix `_`.
         while found.contains_key(&Value::from(name.as_str())) {
             name.push('_');
         }
@@ -124,7 +124,7 @@ fn cryptsetup(context: &Context, words: &[&str]) -> CallResult {
     brine_context::programs::succeeds(context, &words)
 }
 
-/// Returns whether there is a key file.
+/// Whether this is the path of a key file, not a placeholder for none.
 pub(crate) fn has_key(keyfile: Option<&str>) -> bool {
     !matches!(keyfile, None | Some("" | "none" | "-"))
 }
@@ -148,7 +148,7 @@ pub(crate) fn entry(name: String, device: String, password: &Value, options: &Va
     Entry::new(name, device, password, options)
 }
 
-/// Sets an entry of a file, unless `test`.
+/// Sets an entry of a crypttab, and returns the outcome. With `test`, nothing is written.
 pub(crate) fn set(config: &str, entry: &Entry, match_on: &Value, test: bool) -> Result<Change, CallError> {
     let fields: Vec<String> = match match_on {
         Value::List(fields) => fields.iter().map(ToString::to_string).collect(),

@@ -10,25 +10,25 @@ use super::{CRYPTTAB, entry, has_key, set};
 /// State functions of `cryptdev`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("cryptdev", [mapped, unmapped]);
 
-/// An encrypted device.
+/// The arguments of `cryptdev.mapped`.
 #[derive(Debug, brine_function::Args)]
 pub struct Device {
-    /// The name that it is mapped to.
+    /// Name of the mapping.
     name: String,
-    /// The device, a path or such as `UUID=066e0200-...`.
+    /// Device: a path, or an identifier such as `UUID=066e0200-...`.
     device: String,
-    /// The key file; without one the password is asked for at boot.
+    /// Key file; without one, the password is asked for at boot.
     keyfile: Option<String>,
-    /// A list of options, or a string with commas.
+    /// Options, as a list or separated by commas.
     #[default]
     opts: Value,
-    /// The crypttab.
+    /// Path of the crypttab.
     #[default(CRYPTTAB.into())]
     config: String,
-    /// Whether the crypttab has it.
+    /// Whether the device is entered into the crypttab.
     #[default(true)]
     persist: bool,
-    /// Whether it is mapped now. Options are not used then.
+    /// Whether the device is mapped now; `opts` does not apply to that.
     #[default(false)]
     immediate: bool,
     /// The fields of the entry that is replaced, as for `cryptdev.set_crypttab`.
@@ -124,7 +124,7 @@ fn change_now(
     Ok(())
 }
 
-/// Reports a change of the crypttab: what was done, or would be done.
+/// Adds a change of the crypttab to the report: the outcome or, in test mode, the prediction.
 fn persisted(context: &StateContext, report: &mut StateReturn, change: Option<(String, String)>) {
     let Some((done, planned)) = change else { return };
     if context.test {

@@ -16,7 +16,7 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 /// Execution functions of `devinfo`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("devinfo", [filter, hwinfo]);
 
-/// Return the disks whose properties are among the given ones, sorted. A key such as `e.id_bus` is a place in the result of
+/// Return the disks that have the given properties, sorted. A key such as `e.id_bus` is a path into the result of
 /// `udev.info`, in lower case.
 ///
 /// udev_in
@@ -40,7 +40,7 @@ pub fn filter(context: &Context, #[default] udev_in: Map, #[default] udev_ex: Ma
     Ok(found.into_iter().collect())
 }
 
-/// Whether a device has one of the values of each property.
+/// Whether a device has, for each property, one of the given values.
 fn matches(about: &Value, wanted: &Map) -> bool {
     let list = |value: &Value| match value {
         Value::List(items) => items.clone(),
@@ -59,7 +59,7 @@ fn matches(about: &Value, wanted: &Map) -> bool {
     })
 }
 
-/// Return a description of the hardware, by the program `hwinfo`.
+/// Return a description of the hardware, as reported by `hwinfo`.
 ///
 /// items
 ///     Parts of the hardware; by default `bios`, `cpu`, `disk`, `memory`, `network` and `partition`.

@@ -2,7 +2,7 @@
 
 use brine_value::{Map, Value, list, map};
 
-/// Parses a summary: devices by class, each with its description by its file, or by a number.
+/// Parses a summary: by class, the descriptions of devices by device file, or by index for devices without one.
 pub(super) fn short(text: &str) -> Value {
     let mut result = Map::new();
     let mut current = Map::new();
@@ -30,7 +30,7 @@ pub(super) fn short(text: &str) -> Value {
     result.into()
 }
 
-/// Parses a full description: nested by the indentation.
+/// Parses a full description into mappings, nested by indentation.
 pub(super) fn full(text: &str) -> Value {
     let mut result = Map::new();
     // The path of the innermost mapping at each level.
@@ -77,7 +77,7 @@ pub(super) fn full(text: &str) -> Value {
     result.into()
 }
 
-/// Adds a value; one that is there becomes a list.
+/// Adds a value. If the key exists, its values become a list.
 fn add(target: &mut Map, key: &str, value: &str) {
     let pieces = |text: &str, separator: &str| -> Value { text.split(separator).map(str::trim).collect() };
     let key = if key == "I/O Port" { "I/O Ports" } else { key };
@@ -150,7 +150,7 @@ network:
     Boot Catalog: at sector 0x00fa
 "#;
 
-    /// As Salt 3008.5 parses these.
+    /// The expected results are those of Salt 3008.5.
     #[test]
     fn descriptions_are_parsed_as_salt_parses_them() {
         assert_eq!(to_json(&short(SHORT)), include_str!("short.json").trim());

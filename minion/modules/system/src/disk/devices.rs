@@ -1,4 +1,4 @@
-//! `disk`: functions that describe and change block devices.
+//! `disk`: functions that query and change block devices.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -22,7 +22,7 @@ const ATTRIBUTES: &[&str] = &[
     "getfra",
 ];
 
-/// The options of `disk.tune`: the flags of `blockdev` that set and return them, and whether it takes a value.
+/// The options of `disk.tune`: name, the flags of `blockdev` that set and query it, and whether it takes a value.
 const OPTIONS: &[(&str, &str, &str, bool)] = &[
     ("read-ahead", "--setra", "getra", true),
     ("filesystem-read-ahead", "--setfra", "getfra", true),
@@ -30,8 +30,8 @@ const OPTIONS: &[(&str, &str, &str, bool)] = &[
     ("read-write", "--setrw", "getro", false),
 ];
 
-/// Return the attributes of a block device, as reported by `blockdev`; of a list in `args` those. False if it cannot be
-/// read.
+/// Return the attributes of a block device, as reported by `blockdev`: all, or those listed in `args`. False if it
+/// cannot be read.
 ///
 /// CLI Example:
 ///
@@ -45,8 +45,8 @@ pub fn dump(context: &Context, device: String, args: Option<Vec<String>>) -> Cal
 
 /// Set attributes of a block device, and return those that were set.
 ///
-/// Options are `read-ahead` and `filesystem-read-ahead`, in sectors of 512 bytes, and `read-only` and `read-write`, which
-/// are True.
+/// Options are `read-ahead` and `filesystem-read-ahead`, in sectors of 512 bytes, and `read-only` and `read-write`,
+/// which are True.
 ///
 /// CLI Example:
 ///
@@ -179,7 +179,7 @@ pub fn fstype(context: &Context, device: String) -> CallResult {
     Ok(row.split_whitespace().nth(1).unwrap_or_default().into())
 }
 
-/// Return the type of the file system that has a path.
+/// Return the type of the file system that contains a path.
 ///
 /// CLI Example:
 ///

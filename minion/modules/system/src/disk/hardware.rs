@@ -1,4 +1,4 @@
-//! `disk`: functions that ask disks about themselves, by the programs `hdparm`, `smartctl` and `iostat`.
+//! `disk`: functions that query the hardware of disks, with the programs `hdparm`, `smartctl` and `iostat`.
 
 use brine_context::Context;
 use brine_context::programs::run;
@@ -8,12 +8,12 @@ use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-/// The flags of `hdparm` that only read.
+/// The read-only flags of `hdparm`.
 const FLAGS: &str = "aAbBcCdgHiJkMmNnQrRuW";
-/// The most seconds that one `iostat` measures.
+/// The maximum time of one `iostat` measurement, in seconds.
 const MAX_SECONDS: u64 = 3600;
 
-/// Return parameters of disks, as reported by `hdparm`. `args` are its flags, of which only those that read are accepted.
+/// Return parameters of disks, as reported by `hdparm`. `args` are its flags; only the read-only ones are accepted.
 ///
 /// CLI Example:
 ///
@@ -28,7 +28,8 @@ pub fn hdparms(context: &Context, disks: Value, #[default(FLAGS.into())] args: V
         .into())
 }
 
-/// Return the total sectors of disks and those hidden in their Host Protected Area; or hide as many sectors, or percent.
+/// Return the numbers of total sectors of disks, and of those hidden in their Host Protected Area. With `size`, hide
+/// this number of sectors, or this percentage.
 ///
 /// CLI Example:
 ///
@@ -66,7 +67,7 @@ pub fn hpa(context: &Context, disks: Value, #[default] size: Value) -> CallResul
     Ok(Value::Nil)
 }
 
-/// Returns the sectors that stay visible if so many, or so many percent, are hidden.
+/// Returns the number of sectors that remain visible if `size` sectors, or `size` percent of them, are hidden.
 fn visible(total: i64, size: &Value) -> Result<i64, CallError> {
     let text = size.to_string();
     let hidden = match text.strip_suffix('%').map(str::parse::<i64>) {
@@ -80,13 +81,13 @@ fn visible(total: i64, size: &Value) -> Result<i64, CallError> {
     Ok(if hidden >= total { total } else { total - hidden })
 }
 
-/// Returns the path of a disk.
+/// Returns the device file of a disk, named with or without `/dev`.
 fn device(name: &str) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(if name.starts_with("/dev") { name } else { format!("/dev/{name}") })
 }
 
-/// Runs a program, and returns its output.
+/// Runs a program, and returns its output; a failure is an error with the program's message.
 fn run_checked(context: &Context, words: Vec<String>) -> Result<String, CallError> {
     let output = run(context, &words, &[("LC_ALL", "C")])?;
     if output.retcode != 0 {
@@ -103,7 +104,7 @@ fn parameters(context: &Context, disks: &Value, flags: &str) -> Result<IndexMap<
     let mut all = IndexMap::new();
     for disk in names(disks) {
         let disk = device(&disk)?;
-        // Of several flags a disk supports some, and hdparm then fails.
+        // hdparm also fails if the disk supports only some of the flags, so the exit status is ignored.
         let output = run(context, &["hdparm".into(), format!("-{flags}"), disk.clone()], &[("LC_ALL", "C")])?;
         let head = format!("{disk}:");
         let lines = output.stdout.lines().map(str::trim).filter(|line| *line != head);
@@ -148,8 +149,8 @@ fn parameter(line: &str) -> Option<(Value, Value)> {
     }
 }
 
-/// Return the SMART attributes of a disk by their numbers, as reported by `smartctl`; of lists in `attributes` and `values`
-/// only those.
+/// Return the SMART attributes of a disk by their numbers, as reported by `smartctl`: all, or those listed in
+/// `attributes`, with all columns or those listed in `values`.
 ///
 /// CLI Example:
 ///
@@ -179,7 +180,7 @@ pub fn smart_attributes(
             if values.as_ref().is_some_and(|wanted| !wanted.contains(field)) {
                 continue;
             }
-            // The last value may have several words.
+            // The last column may contain blanks.
             let last = place + 1 == fields.len();
             let word = if last {
                 words.get(place..).unwrap_or_default().join(" ")
@@ -202,8 +203,8 @@ pub fn smart_attributes(
     Ok(found.into())
 }
 
-/// Return input and output of disks and the use of the processors (`sys`), measured by `iostat` and averaged: `count` times
-/// for `interval` seconds.
+/// Return the I/O statistics of disks and the processor usage (`sys`), as reported by `iostat`: the averages of `count`
+/// measurements of `interval` seconds each.
 ///
 /// CLI Example:
 ///
@@ -227,7 +228,7 @@ pub fn iostat(
     Ok(averages(&run_checked(context, words)?).into())
 }
 
-/// The sums of a row of numbers, and how many were added.
+/// Sums of rows with the same header, and the number of rows, for averages.
 #[derive(Default)]
 struct Sums {
     header: Vec<String>,

@@ -130,12 +130,12 @@ fn table(context: &Context, function: &str, flags: &str, more: Option<&str>) -> 
         }
         words.push(format!("-{more}"));
     }
-    // One unreadable file system makes `df` fail, while the others are reported.
+    // One unreadable file system makes `df` fail, although it reports the others, so the exit status is ignored.
     let output = run(context, &words, &[("LC_ALL", "C")])?;
     Ok(output.stdout.lines().skip(1).filter_map(row).collect())
 }
 
-/// Parses a line. The names of a file system and of its mount point may contain blanks.
+/// Parses a line of `df`. The names of a file system and of its mount point may contain blanks.
 fn row(line: &str) -> Option<Row> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let is_share = |word: &&str| *word == "-" || word.strip_suffix('%').is_some_and(|n| n.parse::<u64>().is_ok());

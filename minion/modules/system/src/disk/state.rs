@@ -93,7 +93,7 @@ pub fn status(
     report(result, comment, data)
 }
 
-/// Converts a limit to an integer, also with a unit.
+/// Converts a limit to an integer. A string may have a unit: `%`, or with `absolute` `KB`.
 fn whole(value: &Value, absolute: bool) -> Option<i64> {
     match value {
         Value::Float(number) if number.is_finite() => Some(*number as i64),

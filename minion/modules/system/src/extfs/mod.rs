@@ -64,7 +64,7 @@ const TUNE: &[(&str, &str)] = &[
     ("user", "-u"),
     ("uuid", "-U"),
 ];
-/// How the lines of `mke2fs` begin that only report progress.
+/// Prefixes of the lines of `mke2fs` that only report progress.
 const PROGRESS: &[&str] = &[
     "mke2fs",
     "Discarding device blocks",
@@ -79,8 +79,8 @@ const PROGRESS: &[&str] = &[
 ///
 /// Further arguments are options of `mke2fs`: `block_size`, `check`, `direct`, `ext_opts`, `fragment_size`, `force`,
 /// `blocks_per_group`, `number_of_groups`, `bytes_per_inode`, `inode_size`, `journal`, `journal_opts`, `blocks_file`,
-/// `label`, `reserved`, `last_dir`, `test`, `number_of_inodes`, `creator_os`, `opts`, `revision`, `super`, `usage_type`,
-/// `uuid`, `cluster_size`, `root_directory` and `errors_behavior`. True sets an option without a value.
+/// `label`, `reserved`, `last_dir`, `test`, `number_of_inodes`, `creator_os`, `opts`, `revision`, `super`,
+/// `usage_type`, `uuid`, `cluster_size`, `root_directory` and `errors_behavior`. True sets an option without a value.
 ///
 /// CLI Example:
 ///
@@ -154,7 +154,7 @@ pub fn dump(context: &Context, device: String, args: Option<String>) -> CallResu
     Ok(map! {"attributes" => attributes, "blocks" => blocks}.into())
 }
 
-/// Returns the flags of these arguments, each with its value unless that is True.
+/// Returns the command line flags for these arguments, each followed by its value unless that is True.
 fn options(known: &[(&str, &str)], kwargs: &Map) -> Vec<String> {
     let mut words = Vec::new();
     for (key, value) in kwargs {
@@ -168,7 +168,7 @@ fn options(known: &[(&str, &str)], kwargs: &Map) -> Vec<String> {
     words
 }
 
-/// Runs a program that changes a file system, and returns the lines of its output that are shown.
+/// Runs a program that changes a file system, and returns the lines of its output that `is_shown` selects.
 fn changed(context: &Context, words: &[String], full_return: bool, is_shown: impl Fn(&str) -> bool) -> CallResult {
     let output = run(context, words, &[("LC_ALL", "C")])?;
     let text = format!("{}\n{}", output.stdout, output.stderr);

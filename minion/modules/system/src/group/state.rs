@@ -19,7 +19,7 @@ pub struct PresentArgs {
     /// Group id; the next free one by default.
     #[default]
     gid: Value,
-    /// Whether a new group gets an id of the system's range.
+    /// Whether a new group gets an id in the range of system groups.
     #[default(false)]
     system: bool,
     /// Users that are members.

@@ -18,9 +18,9 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [raw_system_incron, raw_incron, list_tab, ls, set_job, rm_job, rm, write_incron_file, write_incron_file_verbose]
 );
 
-/// The name of the table of the system, in the place of a user.
+/// The user name that stands for the system's table.
 const SYSTEM: &str = "system";
-/// The kinds of events.
+/// The events and options of a mask.
 const MASKS: [&str; 19] = [
     "IN_ACCESS",
     "IN_ATTRIB",
@@ -43,7 +43,7 @@ const MASKS: [&str; 19] = [
     "IN_NO_LOOP",
 ];
 
-/// A watched path, the kinds of events, and the command.
+/// A watch: the path, the mask of events, and the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Watch {
     path: String,
@@ -51,7 +51,7 @@ struct Watch {
     command: String,
 }
 
-/// A table: lines that are no watches, and watches.
+/// A table: the lines that are not watches, and the watches.
 #[derive(Debug, Default)]
 struct Table {
     lines: Vec<String>,
@@ -64,7 +64,7 @@ impl Table {
         for line in text.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words[..] {
-                // A command of one word is no watch to Salt either.
+                // As in Salt, a line whose command is a single word is not recognized as a watch.
                 [path, mask, _, _, ..] => table.watches.push(Watch {
                     path: path.to_owned(),
                     mask: mask.to_owned(),
@@ -102,8 +102,8 @@ pub fn raw_incron(context: &Context, user: String) -> CallResult {
     Ok(incrontab(context, &user, &["-l".to_owned(), argument(&user)?])?.stdout.into())
 }
 
-/// Return the parts of a user's table: `crons`, each with `path`, `mask` and `cmd`, and the other lines, `pre`. The user
-/// `system` means the table of the system.
+/// Return the parts of a user's table: `crons`, each with `path`, `mask` and `cmd`, and the other lines, `pre`. The
+/// user `system` means the table of the system.
 ///
 /// CLI Example:
 ///
@@ -127,8 +127,8 @@ pub fn ls(context: &Context, user: String) -> CallResult {
     list_tab(context, user)
 }
 
-/// Run a command when a path changes. `mask` has the kinds of events, with commas. A watch of the same path and command is
-/// replaced if it has one of them. Returns `new`, `updated` or `present`.
+/// Run a command when a path changes. `mask` is a list of events, separated by commas. A watch of the same path and
+/// command is replaced if it has one of them. Returns `new`, `updated` or `present`.
 ///
 /// CLI Example:
 ///
@@ -208,13 +208,13 @@ pub fn write_incron_file_verbose(context: &Context, user: String, path: String) 
     Ok(map! {"pid" => pid, "retcode" => retcode, "stdout" => stdout, "stderr" => stderr}.into())
 }
 
-/// Returns a watch, or the message about its mask.
+/// Creates a watch. The inner error is the message for an invalid mask.
 fn watch(path: &str, mask: &str, command: &str) -> Result<Result<Watch, String>, CallError> {
     let mask = mask.to_uppercase();
     if let Some(wrong) = mask.split(',').find(|kind| !MASKS.contains(kind)) {
         return Ok(Err(format!("Invalid mask type: {wrong}")));
     }
-    // A further line would be a watch of its own.
+    // A line break would add another watch.
     for (what, text) in [("path", path), ("command", command)] {
         if text.chars().any(char::is_control) || (what == "path" && text.contains(' ')) {
             let rule = if what == "path" { "no blanks and one line" } else { "one line" };
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn watches_are_set_and_removed() {
-        // Tables that are written are temporary files.
+        // Tables are passed to `incrontab` as temporary files.
         let accepted = format!("$ incrontab {} ...", std::env::temp_dir().display());
         let programs = Scripted::new(&format!("{TRANSCRIPT}\n{accepted}"));
         let context = context_with(map! {"os_family" => "Debian"}, programs);

@@ -87,12 +87,12 @@ fn console(context: &Context) -> Result<String, CallError> {
     Ok(value.unwrap_or_default().trim().replace('"', ""))
 }
 
-/// Returns what follows these words in a line of the output.
+/// Returns the rest of the first line that starts with these words.
 fn after(text: &str, words: &str) -> Option<String> {
     text.lines().find_map(|line| line.trim_start().strip_prefix(words)).map(|value| value.trim().to_owned())
 }
 
-/// Returns the file with the layout, and how its line begins.
+/// Returns the file with the layout, and the prefix of its line.
 fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
     match context.os_family().as_str() {
         "RedHat" => Ok(("/etc/sysconfig/keyboard", "LAYOUT=")),

@@ -121,7 +121,7 @@ pub fn remove(
     Ok(gone.into_iter().collect())
 }
 
-/// Runs a program with a module and its options, and returns the error output if it fails.
+/// Runs a program with a module and its options. Returns the error output if the program fails.
 fn refused(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
     let mut words = vec![program.to_owned(), argument(module.trim())?];
     if let Some(given) = words.pop() {
@@ -181,7 +181,7 @@ fn text(context: &Context) -> Result<String, CallError> {
     Ok(files::read_if_exists(file(context)).map_err(CallError::execution)?.unwrap_or_default())
 }
 
-/// Returns the modules in the file.
+/// Returns the modules in the file of modules that are loaded at boot.
 pub fn kept(context: &Context) -> Result<BTreeSet<String>, CallError> {
     Ok(names_in(&text(context)?))
 }
@@ -215,7 +215,7 @@ fn unkeep(context: &Context, module: &str, comment: bool) -> Result<bool, CallEr
     Ok(true)
 }
 
-/// Returns the text with a module, uncommented or appended.
+/// Returns the text with the line of a module uncommented, or else appended.
 fn with_module(text: &str, module: &str) -> String {
     let is_it = |line: &str| line.strip_prefix('#').is_some_and(|rest| rest.trim() == module);
     let found = text.lines().any(is_it);
@@ -223,7 +223,7 @@ fn with_module(text: &str, module: &str) -> String {
     lines.chain((!found).then_some(module)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// Returns the text without a module.
+/// Returns the text with the lines of a module deleted or, with `comment`, commented out.
 fn without_module(text: &str, module: &str, comment: bool) -> String {
     let is_it = |line: &str| name_of(line) == name_of(module);
     let lines = text.lines().filter(|line| comment || !is_it(line));

@@ -80,7 +80,7 @@ fn modules(name: &str, mods: &Value) -> Vec<String> {
     }
 }
 
-/// Returns a sentence on one module or several.
+/// Returns the sentence on these modules, in the singular or plural; `None` for no modules.
 fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
     match modules {
         [] => None,
@@ -89,11 +89,11 @@ fn listed(modules: &[String], one: &str, several: &str) -> Option<String> {
     }
 }
 
-/// Changes and failures of the modules.
+/// Results of changing modules.
 struct Progress {
     changes: Map,
     done: Vec<String>,
-    /// With the error output, if there is any.
+    /// The failed modules, each with the error output if there is any.
     failed: Vec<(String, Option<String>)>,
 }
 

@@ -230,7 +230,7 @@ fn parse_localectl(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Returns a list of locales with this one uncommented; `None` if it is already.
+/// Returns the text of a list of locales with this one uncommented or appended; `None` if it is listed already.
 fn with_locale(text: &str, locale: &str) -> Option<String> {
     if text.lines().any(|line| line.trim() == locale) {
         return None;

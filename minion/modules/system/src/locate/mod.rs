@@ -104,7 +104,7 @@ pub fn locate(
     Ok(lines(&output(context, &words)?))
 }
 
-/// Runs a program, and returns its output with its error messages.
+/// Runs a program, and returns its standard output and error, merged.
 fn output(context: &Context, words: &[&str]) -> Result<String, CallError> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let program = brine_host::process::Program { merge: true, ..program(&words, &[]) };

@@ -55,7 +55,7 @@ const LOGICAL: &[&str] = &[
     "virtualsize",
     "zero",
 ];
-/// The options of `lvcreate` that take none.
+/// The options of `lvcreate` that take no value.
 const LOGICAL_FLAGS: &[&str] = &["nosync", "noudevsync", "ignoremonitoring", "thin"];
 
 /// Create physical volumes on devices. The result is True, or a message.
@@ -151,7 +151,7 @@ pub struct NewVolume {
     pub extents: Option<Value>,
     /// The volume that this one is a snapshot of.
     pub snapshot: Option<String>,
-    /// The physical volume that it is on.
+    /// The physical volume to create it on.
     pub pv: Option<String>,
     /// Whether it is a thin volume.
     #[default(false)]
@@ -214,7 +214,8 @@ pub fn lvcreate(context: &Context, #[args] new: NewVolume) -> CallResult {
     Ok(report.into())
 }
 
-/// Returns the options of a program in these arguments: those that take a value, and flags. Others are ignored.
+/// Returns the arguments that are options of a program as command line words: options with a value, and flags. Other
+/// arguments are ignored.
 fn options(kwargs: &Map, valued: &[&str], flags: &[&str]) -> Result<Vec<String>, CallError> {
     let mut words = Vec::new();
     for (key, value) in kwargs {

@@ -38,7 +38,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The fields of `pvdisplay -c` after the device.
+/// The fields of a line of `pvdisplay -c` after the device.
 const PHYSICAL: &[&str] = &[
     "Volume Group Name",
     "Physical Volume Size (kB)",
@@ -51,7 +51,7 @@ const PHYSICAL: &[&str] = &[
     "Free Physical Extents",
     "Allocated Physical Extents",
 ];
-/// The fields of `vgdisplay -c`.
+/// The fields of a line of `vgdisplay -c`.
 const GROUP: &[&str] = &[
     "Volume Group Name",
     "Volume Group Access",
@@ -71,7 +71,7 @@ const GROUP: &[&str] = &[
     "Free Physical Extents",
     "UUID",
 ];
-/// The fields of `lvdisplay -c`.
+/// The fields of a line of `lvdisplay -c`.
 const LOGICAL: &[&str] = &[
     "Logical Volume Name",
     "Volume Group Name",
@@ -119,7 +119,7 @@ pub fn fullversion(context: &Context) -> CallResult {
 ///     Whether they are named by their devices without symbolic links.
 ///
 /// quiet
-///     Without effect: a missing volume is no failure.
+///     Accepted and ignored: a missing volume is not a failure.
 ///
 /// CLI Example:
 ///
@@ -136,7 +136,8 @@ pub fn pvdisplay(
     Ok(physical(context, &pvname, real)?.into())
 }
 
-/// Return the volume groups, or the one with this name. `quiet` is without effect: a missing group is no failure.
+/// Return the volume groups, or the one with this name. `quiet` is accepted and ignored: a missing group is not a
+/// failure.
 ///
 /// CLI Example:
 ///
@@ -148,7 +149,8 @@ pub fn vgdisplay(context: &Context, #[default] vgname: String, #[default(false)]
     Ok(groups(context, &vgname)?.into())
 }
 
-/// Return the logical volumes, or the one with this path. `quiet` is without effect: a missing volume is no failure.
+/// Return the logical volumes, or the one with this path. `quiet` is accepted and ignored: a missing volume is not a
+/// failure.
 ///
 /// CLI Example:
 ///
@@ -163,9 +165,9 @@ pub fn lvdisplay(context: &Context, #[default] lvname: String, #[default(false)]
 /// The arguments that name physical volumes.
 #[derive(brine_function::Args)]
 pub struct DeviceArgs {
-    /// Devices, as a list or with commas.
+    /// Devices, as a list or separated by commas.
     devices: Value,
-    /// Whether devices that are no physical volumes are skipped.
+    /// Whether devices that are not physical volumes are skipped.
     #[default(true)]
     r#override: bool,
     /// Whether the program does not ask.
@@ -174,8 +176,8 @@ pub struct DeviceArgs {
 }
 
 impl DeviceArgs {
-    /// Runs a program on the physical volumes, and returns them and its output; without any, or if a device is none,
-    /// the result of the function.
+    /// Runs a program on the physical volumes, and returns them and its output. The inner error is the result of the
+    /// function if there is nothing to do or a device is not a physical volume.
     fn run(&self, context: &Context, program: &str) -> Result<Result<(Vec<String>, Output), Value>, CallError> {
         let devices = match present(context, &self.devices, self.r#override)? {
             Ok(devices) => devices,
@@ -192,7 +194,7 @@ impl DeviceArgs {
 /// Remove the label of physical volumes. The result is True, or a message.
 ///
 /// override
-///     Whether devices that are no physical volumes are skipped.
+///     Whether devices that are not physical volumes are skipped.
 ///
 /// CLI Example:
 ///
@@ -217,7 +219,7 @@ pub fn pvremove(context: &Context, #[args] args: DeviceArgs) -> CallResult {
 /// Resize physical volumes to the size of their devices. The result is True, or a message.
 ///
 /// override
-///     Whether devices that are no physical volumes are skipped.
+///     Whether devices that are not physical volumes are skipped.
 ///
 /// CLI Example:
 ///
@@ -269,7 +271,7 @@ pub fn lvremove(context: &Context, lvname: String, vgname: String, #[default(tru
     Ok(message_of(&output, format!("Logical volume \"{lvname}\" successfully removed")).into())
 }
 
-/// The arguments about the size of a logical volume.
+/// The arguments for the size of a logical volume.
 #[derive(brine_function::Args)]
 pub struct SizeArgs {
     /// Size, in bytes with a unit.
@@ -288,7 +290,7 @@ pub struct SizeArgs {
 }
 
 impl SizeArgs {
-    /// Runs a program that sets the size; the verb is that of its success.
+    /// Runs a program that sets the size; `verb` is used in the message of success.
     fn run(self, context: &Context, [program, how]: [&str; 2], verb: &str) -> CallResult {
         let given = |value: Option<Value>| value.filter(Value::is_truthy).map(|value| value.to_string());
         let (flag, amount) = match (given(self.size), given(self.extents)) {
@@ -299,7 +301,7 @@ impl SizeArgs {
         };
         let mut words = vec![program, how];
         words.extend(self.resizefs.then_some("--resizefs"));
-        // A decrease begins with a minus.
+        // The amount is not checked for a leading minus, because a decrease starts with one.
         let lvpath = argument(&self.lvpath)?;
         words.extend([flag, &amount, &lvpath]);
         let output = lvm(context, &words)?;
@@ -334,7 +336,7 @@ pub fn lvextend(context: &Context, #[args] args: SizeArgs) -> CallResult {
     args.run(context, ["lvextend", how], "extended")
 }
 
-/// Logs a message and returns an empty mapping, which is how Salt reports this.
+/// Logs an error and returns an empty mapping, as Salt does.
 fn failure(context: &Context, message: &str) -> CallResult {
     tracing::error!(jid = context.job.jid, "{message}");
     Ok(Map::new().into())
@@ -351,17 +353,17 @@ fn run_on(context: &Context, words: &[&str], devices: &[String]) -> Result<Outpu
     lvm(context, &all)
 }
 
-/// Returns the flag that answers questions, or that suppresses messages.
+/// Returns the flag that answers questions with yes, or else the one that suppresses messages.
 fn confirmation(force: bool) -> &'static str {
     if force { "--yes" } else { "-qq" }
 }
 
-/// Returns the messages of a program that failed, or of its success.
+/// Returns the error output of a failed program, otherwise the message of success.
 fn message_of(output: &Output, success: String) -> String {
     if output.retcode == 0 { success } else { output.stderr.trim().to_owned() }
 }
 
-/// Returns the devices of a list, or of names with commas.
+/// Parses devices: a list, or a string separated by commas.
 fn names(devices: &Value) -> Result<Vec<String>, CallError> {
     let names: Vec<String> = match devices {
         Value::Nil => Vec::new(),
@@ -371,7 +373,8 @@ fn names(devices: &Value) -> Result<Vec<String>, CallError> {
     names.iter().map(|name| argument(name)).collect()
 }
 
-/// Returns those of the devices that are physical volumes, or without `skips` a message about one that is none.
+/// Returns the devices that are physical volumes. Without `skips`, a device that is not one is an inner error with the
+/// message.
 fn present(context: &Context, devices: &Value, skips: bool) -> Result<Result<Vec<String>, String>, CallError> {
     let mut found = Vec::new();
     for device in names(devices)? {
@@ -384,7 +387,8 @@ fn present(context: &Context, devices: &Value, skips: bool) -> Result<Result<Vec
     Ok(Ok(found))
 }
 
-/// Runs a program that writes fields with colons, and returns its rows.
+/// Runs a program with `-c`, and returns the fields of its lines, which are separated by colons. A failure counts as no
+/// lines.
 fn rows(context: &Context, program: &str, name: &str) -> Result<Vec<Vec<String>>, CallError> {
     let mut words = vec![program, "-c"];
     let name = if name.is_empty() { None } else { Some(argument(name)?) };
@@ -401,7 +405,7 @@ fn mapping(names: &[&str], row: &[String]) -> Map {
     names.iter().zip(row).map(|(name, value)| ((*name).into(), value.as_str().into())).collect()
 }
 
-/// Returns the physical volumes by their devices; with `real` without symbolic links.
+/// Returns the physical volumes by device; with `real`, with symbolic links resolved.
 fn physical(context: &Context, name: &str, real: bool) -> Result<Map, CallError> {
     let mut found = Map::new();
     for row in rows(context, "pvdisplay", name)? {
@@ -430,7 +434,7 @@ fn logical(context: &Context, name: &str) -> Result<Map, CallError> {
     Ok(rows.iter().filter_map(named).collect())
 }
 
-/// Returns a path without symbolic links, or as it is if there is none.
+/// Resolves the symbolic links of a path; a missing path is returned unchanged.
 fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

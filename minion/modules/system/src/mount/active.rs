@@ -28,7 +28,7 @@ pub struct Mount {
 }
 
 impl Mount {
-    /// Returns the mount as in `mount.active`.
+    /// Returns the mount as `mount.active` reports it.
     pub fn describe(&self, extended: bool) -> Map {
         let mut report = map! {
             "device" => &self.device,
@@ -61,10 +61,10 @@ impl Mount {
     }
 }
 
-/// Returns all mounts by mount point. Blanks there are `\040`.
+/// Returns all mounts by mount point. Blanks in mount points are written as `\040`.
 pub fn read(context: &Context) -> Result<IndexMap<String, Mount>, CallError> {
     let text = files::read_to_string("/proc/self/mountinfo").map_err(CallError::execution)?;
-    // Without the program, there are no alternative device names.
+    // Without the program `mount`, there are no alternative device names.
     let listed = run(context, &["mount".into(), "-l".into()], &[]).map(|output| output.stdout).unwrap_or_default();
     Ok(parse(&text, &listed, &Accounts::read()))
 }
@@ -112,7 +112,7 @@ pub fn numbered(opt: &str, accounts: &Accounts) -> String {
     }
 }
 
-/// Returns the UUID, label or the like of a device, by the links of udev.
+/// Returns the UUID, label or other identifier (`kind`) of a device, by the links of udev in `/dev/disk`.
 pub fn by(kind: &str, device: &str) -> Option<String> {
     let device = std::fs::canonicalize(device).ok()?;
     let mut links = std::fs::read_dir(format!("/dev/disk/by-{kind}")).ok()?.flatten();
@@ -120,14 +120,14 @@ pub fn by(kind: &str, device: &str) -> Option<String> {
     Some(link.file_name().to_string_lossy().replace("\\x20", " "))
 }
 
-/// Returns the device of a UUID, label or the like such as `UUID=..`.
+/// Resolves a UUID, label or other identifier, such as `UUID=..`, to its device.
 pub fn named(token: &str) -> Option<String> {
     let (kind, value) = token.split_once('=')?;
     let link = format!("/dev/disk/by-{}/{}", kind.to_lowercase(), value.trim_matches('"').replace(' ', "\\x20"));
     Some(std::fs::canonicalize(link).ok()?.display().to_string())
 }
 
-/// Returns mounts as in `mount.active`.
+/// Returns mounts as `mount.active` reports them.
 pub fn describe(mounts: &IndexMap<String, Mount>, extended: bool) -> Value {
     let report = mounts.iter().map(|(name, mount)| (name.as_str().into(), mount.describe(extended).into()));
     Value::Map(report.collect())

@@ -6,7 +6,7 @@ use brine_function::{Args, CallError};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-/// The arguments about an entry of the table.
+/// The arguments for an entry of the table.
 #[derive(Args)]
 pub struct EntryArgs {
     /// Mount options, as a list or separated by commas.
@@ -23,7 +23,7 @@ pub struct EntryArgs {
     pub(crate) config: String,
 }
 
-/// File systems without a device: they are identified by their mount point.
+/// Types of file systems that `match_on: auto` identifies by their mount point instead of their device.
 const WITHOUT_DEVICE: [&str; 14] = [
     "none",
     "tmpfs",
@@ -58,7 +58,7 @@ pub struct Entry {
     pub pass: String,
 }
 
-/// Outcome for an entry.
+/// Outcome of setting an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was added.
@@ -70,7 +70,7 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome as in Salt.
+    /// Returns the outcome as Salt names it.
     pub fn as_str(self) -> &'static str {
         match self {
             Outcome::New => "new",
@@ -83,7 +83,7 @@ impl Outcome {
 /// How an entry is written to the table.
 #[derive(Debug, Default)]
 pub struct WriteOptions {
-    /// Fields that identify an entry; `auto` is the device if the file system has one.
+    /// Fields that identify an entry; `auto` is the device, or the mount point for types such as `tmpfs` or `nfs`.
     pub match_on: Vec<String>,
     /// Whether an existing entry is left unchanged.
     pub not_change: bool,
@@ -124,7 +124,8 @@ impl Entry {
         format!("{device}\t\t{name}\t{fstype}\t{opts}\t{dump} {pass}\n")
     }
 
-    /// Whether a field is equal, options in any order. `None` if there is no such field.
+    /// Whether a field is equal in both entries; the order of options does not matter. `None` if there is no such
+    /// field.
     fn same(&self, other: &Self, field: &str) -> Option<bool> {
         let sorted = |opts: &str| {
             let mut opts: Vec<String> = opts.split(',').map(str::to_owned).collect();
@@ -167,7 +168,7 @@ pub fn read(config: &str) -> Result<Vec<(String, Entry)>, CallError> {
     Ok(found)
 }
 
-/// Returns entries as in `mount.fstab`.
+/// Returns entries as `mount.fstab` reports them.
 pub fn describe(entries: &[(String, Entry)]) -> Map {
     entries.iter().map(|(name, entry)| (name.as_str().into(), entry.describe().into())).collect()
 }
@@ -196,7 +197,7 @@ pub fn remove(config: &str, name: &str, device: Option<&str>) -> Result<(), Call
     Ok(())
 }
 
-/// Returns the text with an entry.
+/// Returns the text with an entry added or changed, and the outcome.
 fn with(text: &str, entry: &Entry, how: &WriteOptions) -> Result<(String, Outcome), CallError> {
     const ALL: [&str; 6] = ["device", "name", "fstype", "opts", "dump", "pass_num"];
     let by = match &how.match_on[..] {

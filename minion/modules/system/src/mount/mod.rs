@@ -86,7 +86,7 @@ pub struct SetFstabArgs {
     /// Whether the table is left unchanged.
     #[default(false)]
     test: bool,
-    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    /// Columns that identify an entry; `auto` is the device, or the mount point for types such as `tmpfs` or `nfs`.
     #[default(vec!["auto".into()])]
     match_on: Vec<String>,
     /// Whether an existing entry that differs is left unchanged.
@@ -327,7 +327,7 @@ pub fn is_fuse_exec(context: &Context, cmd: String) -> CallResult {
     Ok(output.stdout.contains("libfuse").into())
 }
 
-/// Returns options as a list: they are given as a list, or separated by commas.
+/// Parses options: a list, or a string separated by commas.
 pub fn options(opts: &Value) -> Vec<String> {
     match opts {
         Value::Nil => Vec::new(),
@@ -387,7 +387,7 @@ fn cache_file(context: &Context) -> PathBuf {
 fn read_cache(context: &Context) -> Result<Map, CallError> {
     let path = cache_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
-    // An unreadable cache is replaced: the next state writes it again.
+    // An unreadable cache counts as empty: the next state writes it again.
     let cache = brine_yaml::load(&text).ok().and_then(|cache| cache.get("mounts").and_then(Value::as_map).cloned());
     Ok(cache.unwrap_or_default())
 }

@@ -20,8 +20,8 @@ pub static FUNCTIONS: &[Function<Context>] =
 const TIMES: [&str; 10] =
     ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice"];
 
-/// Counters of a block device: the name, the column in `/proc/diskstats`, and by what it is multiplied. The kernel counts
-/// sectors of 512 bytes.
+/// Counters of a block device: the name, the column in `/proc/diskstats`, and a factor: the kernel counts sectors of
+/// 512 bytes.
 const DISK: [(&str, usize, u64); 9] = [
     ("read_count", 3, 1),
     ("write_count", 7, 1),
@@ -34,7 +34,7 @@ const DISK: [(&str, usize, u64); 9] = [
     ("busy_time", 12, 1),
 ];
 
-/// Counters of a network interface: the name, and the column in `/proc/net/dev`.
+/// Counters of a network interface: the name, the column in `/proc/net/dev`, and a factor.
 const NETWORK: [(&str, usize, u64); 8] = [
     ("bytes_sent", 8, 1),
     ("bytes_recv", 0, 1),
@@ -46,7 +46,7 @@ const NETWORK: [(&str, usize, u64); 8] = [
     ("dropout", 11, 1),
 ];
 
-/// The longest interval of `cpu_percent`, in seconds.
+/// The maximum interval of `cpu_percent`, in seconds.
 const LONGEST: f64 = 3600.0;
 
 /// Return the share of time in percent that the processors were busy during an interval in seconds: of all together, or
@@ -67,8 +67,7 @@ pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(f
     Ok(if per_cpu { busy.collect() } else { busy.next().unwrap_or_default() })
 }
 
-/// Return the seconds that the processors spent in each state since the start: of all together, or with `per_cpu` of
-/// each.
+/// Return the seconds that the processors spent in each state since boot: of all together, or with `per_cpu` of each.
 ///
 /// CLI Example:
 ///
@@ -84,7 +83,7 @@ pub fn cpu_times(_context: &Context, #[default(false)] per_cpu: bool) -> CallRes
     Ok(if per_cpu { counted.iter().map(seconds).collect() } else { counted.first().map(seconds).unwrap_or_default() })
 }
 
-/// Return what was read from and written to all disks since the start, or to one device; False if it does not exist.
+/// Return the I/O counters of all disks since boot, or of one device; False if it does not exist.
 ///
 /// CLI Example:
 ///
@@ -99,7 +98,7 @@ pub fn disk_io_counters(_context: &Context, device: Option<String>) -> CallResul
     Ok(report(rows, device.as_deref(), &DISK, is_disk))
 }
 
-/// Return what was sent and received by all network interfaces since the start, or by one; False if it does not exist.
+/// Return the I/O counters of all network interfaces since boot, or of one; False if it does not exist.
 ///
 /// CLI Example:
 ///
@@ -112,12 +111,12 @@ pub fn network_io_counters(_context: &Context, interface: Option<String>) -> Cal
     Ok(report(rows, interface.as_deref(), &NETWORK, |_| true))
 }
 
-/// Returns the numbers of a line; words count as zero.
+/// Returns the columns of a line as integers; other columns are zero.
 fn columns(line: &str) -> Vec<u64> {
     line.split_whitespace().map(|word| word.parse().unwrap_or_default()).collect()
 }
 
-/// Returns the ticks in each state: of all processors together, or of each.
+/// Returns the ticks in each state: a row for all processors together, or with `each` one for each processor.
 fn processors(text: &str, each: bool) -> Vec<Vec<u64>> {
     let rows = text.lines().filter_map(|line| line.strip_prefix("cpu"));
     let meant = rows.filter(|rest| rest.starts_with(' ') != each);
@@ -127,13 +126,14 @@ fn processors(text: &str, each: bool) -> Vec<Vec<u64>> {
 /// Returns the share of time between two readings that was not idle, in percent with one decimal.
 fn busy(before: &[u64], after: &[u64]) -> f64 {
     let passed: Vec<u64> = before.iter().zip(after).map(|(before, after)| after.saturating_sub(*before)).collect();
-    // Time of guests is part of `user` and `nice`.
+    // The time of guests is included in `user` and `nice`.
     let total: u64 = passed.iter().take(8).sum();
     let idle: u64 = passed.iter().skip(3).take(2).sum();
     if total == 0 { 0.0 } else { ((total - idle) as f64 / total as f64 * 1000.0).round() / 10.0 }
 }
 
-/// Returns the counters of one row, or the sums of the rows that count; False if the named row is not there.
+/// Returns the counters of the named row, or the sums over the rows that `counts` selects; False if there is no such
+/// row.
 fn report<'a>(
     rows: impl Iterator<Item = (&'a str, Vec<u64>)>,
     wanted: Option<&str>,

@@ -77,7 +77,7 @@ pub fn disk_usage(_context: &Context, path: String) -> CallResult {
     Ok(usage_of(&path)?.into())
 }
 
-/// Returns the size of a path's file system and what of it is used, in bytes.
+/// Returns the size and usage of a path's file system: `total`, `used` and `free` in bytes, and `percent`.
 pub(super) fn usage_of(path: &str) -> Result<Map, CallError> {
     let status = statvfs(path)
         .map_err(|error| CallError::Execution(format!("reading the file system of '{path}' failed: {error}")))?;

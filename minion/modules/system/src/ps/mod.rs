@@ -112,11 +112,11 @@ fn signal_of(number: i32) -> Result<Signal, CallError> {
 }
 
 fn send(pid: u32, signal: Signal) -> bool {
-    // Zero and negative numbers would address process groups.
+    // Zero and negative PIDs would address process groups.
     i32::try_from(pid).is_ok_and(|pid| pid > 0 && kill(Pid::from_raw(pid), signal).is_ok())
 }
 
-/// Returns the processes of a user, or of all, whose name or command line matches.
+/// Returns the PIDs of processes whose name, or with `full` command line, matches: those of a user, or of all users.
 fn matching(user: Option<&str>, full: bool, fits: impl Fn(&str) -> bool) -> Vec<u32> {
     let owner = user.map(|name| Accounts::read().user(name).map(|account| account.uid));
     let is_meant = |pid: &u32| {
@@ -136,7 +136,8 @@ fn command_line(pid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).trim_end_matches('\0').replace('\0', " "))
 }
 
-/// Returns a process's name. The kernel stores its first fifteen bytes; the command line may have all of it.
+/// Returns the name of a process. The kernel stores only its first 15 bytes, so a longer name is taken from the command
+/// line.
 fn name_of(pid: u32) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end().to_owned();
     if name.len() < 15 {
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// Starts a process with this word in its command line, which waits for a line of input.
+    /// Starts a process with this word in its command line. It runs until it reads a line from standard input.
     fn waiting(word: &str) -> Child {
         Command::new("sh").args(["-c", "read line", word]).stdin(Stdio::piped()).spawn().unwrap()
     }

@@ -43,7 +43,7 @@ fn partitions(all: bool) -> Result<Vec<Map>, brine_function::CallError> {
     Ok(parse(&read("/proc/self/mounts")?, &types, all))
 }
 
-/// Parses the lines of `/proc/self/mounts`: file systems of disks are those whose type needs a device.
+/// Parses the lines of `/proc/self/mounts`. Without `all`, only file systems whose type needs a device are returned.
 fn parse(mounts: &str, types: &str, all: bool) -> Vec<Map> {
     let is_of_disks = |fstype: &str| fstype == "zfs" || types.lines().any(|line| line.trim_start() == fstype);
     let line = |line: &str| {
@@ -59,7 +59,7 @@ fn parse(mounts: &str, types: &str, all: bool) -> Vec<Map> {
     mounts.lines().filter_map(line).collect()
 }
 
-/// The kernel writes blanks, tabs, line ends, backslashes and number signs as `\ooo`.
+/// Decodes the octal escapes of the kernel (`\ooo`) for blanks, tabs, newlines, backslashes and number signs.
 fn unescaped(word: &str) -> String {
     let mut text = word.to_owned();
     for (code, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\043", "#"), ("\\134", "\\")] {

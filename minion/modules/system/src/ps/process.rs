@@ -1,4 +1,4 @@
-//! `ps`: what is known about one process, processes by state, and logged-in users.
+//! `ps`: the attributes of a process, processes by state, and logged-in users.
 
 use std::fs;
 
@@ -14,8 +14,8 @@ use crate::status::read;
 /// Execution functions of `ps`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [proc_info, status, get_users]);
 
-/// Attributes of `proc_info`, which are those of the Python package `psutil` except for what needs a look at all sockets
-/// or pages of memory.
+/// Attributes of `proc_info`: those of the Python package `psutil`, except for the ones that require a scan of all
+/// sockets or memory pages.
 const ATTRIBUTES: [&str; 23] = [
     "pid",
     "ppid",
@@ -42,7 +42,7 @@ const ATTRIBUTES: [&str; 23] = [
     "threads",
 ];
 
-/// Return what is known about a process: all attributes, or the named ones of `pid`, `ppid`, `name`, `status`,
+/// Return the attributes of a process: all, or the ones named in `attrs` of `pid`, `ppid`, `name`, `status`,
 /// `username`, `uids`, `gids`, `terminal`, `create_time`, `cmdline`, `exe`, `cwd`, `nice`, `num_threads`, `num_fds`,
 /// `num_ctx_switches`, `cpu_times`, `cpu_num`, `memory_info`, `memory_percent`, `io_counters`, `environ` and `threads`.
 ///
@@ -95,10 +95,10 @@ pub fn get_users(_context: &Context) -> CallResult {
     Ok(sessions(&fs::read("/var/run/utmp").unwrap_or_default()).into_iter().map(Value::from).collect())
 }
 
-/// A process and the units of its numbers.
+/// A process, and the units of procfs.
 struct About {
     process: Process,
-    /// `/proc/PID/status`.
+    /// Content of `/proc/PID/status`.
     status: String,
     units: Units,
 }
@@ -141,7 +141,7 @@ impl About {
         }
     }
 
-    /// Returns the numbers of a line of `/proc/PID/status`.
+    /// Returns the integers of a line of `/proc/PID/status`.
     fn ids(&self, name: &str) -> Vec<u64> {
         let line = self.status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         line.unwrap_or_default().split_whitespace().filter_map(|word| word.parse().ok()).collect()
@@ -167,13 +167,13 @@ impl About {
     }
 }
 
-/// Returns the start of a file of a process; empty if it may not be read. Arguments and variables have a limit of the
-/// kernel, but a process can set it high.
+/// Returns the first MiB of a file in `/proc/PID`; empty if it cannot be read. The kernel limits arguments and
+/// environment variables, but a process can raise that limit.
 fn bytes_of(pid: u32, file: &str) -> Vec<u8> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
     let opened = fs::File::open(format!("/proc/{pid}/{file}"));
-    // A process that has ended meanwhile has no contents.
+    // The process may have ended in the meantime.
     let _ = opened.and_then(|opened| opened.take(1 << 20).read_to_end(&mut bytes));
     bytes
 }
@@ -194,13 +194,13 @@ fn words(bytes: &[u8]) -> Value {
     }
 }
 
-/// Returns the niceness, which is the 19th number of `/proc/PID/stat` and may be negative.
+/// Returns the niceness, field 19 of `/proc/PID/stat`, which may be negative.
 fn nice(stat: &str) -> Value {
     let rest = stat.rsplit_once(") ").map(|(_, rest)| rest).unwrap_or_default();
     rest.split_whitespace().nth(16).and_then(|word| word.parse::<i64>().ok()).into()
 }
 
-/// Returns the counters in psutil's order.
+/// Returns the I/O counters of `/proc/PID/io` in psutil's order.
 fn io(text: &str) -> Value {
     let number = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))?;
@@ -215,7 +215,7 @@ fn environment(bytes: &[u8]) -> Map {
     text.split('\0').filter_map(|line| line.split_once('=')).map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// Returns the device file of a terminal's number: pseudo-terminals, virtual consoles and serial lines.
+/// Returns the device file for the device number of a terminal: a pseudo-terminal, virtual console or serial line.
 fn terminal(number: u64) -> Option<String> {
     let (major, minor) = ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xfff00));
     match major {
@@ -226,13 +226,13 @@ fn terminal(number: u64) -> Option<String> {
     }
 }
 
-/// Where the fields of a record of utmp(5) are: its size, and the offset and width of the time's seconds.
+/// Layout of a record of utmp(5), in bytes: its size, and the offset and width of the seconds of its time.
 #[cfg(target_arch = "aarch64")]
 const RECORD: (usize, usize, usize) = (400, 344, 8);
 #[cfg(not(target_arch = "aarch64"))]
 const RECORD: (usize, usize, usize) = (384, 340, 4);
 
-/// The type of records of sessions, `USER_PROCESS`.
+/// The record type of sessions, `USER_PROCESS`.
 const SESSION: u8 = 7;
 
 /// Parses the records of utmp(5).

@@ -18,7 +18,7 @@ use crate::status::read;
 /// Execution functions of `ps`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [top, psaux, lsof, netstat, ss]);
 
-/// How often a wait looks whether its job is cancelled.
+/// The interval at which `wait` checks whether the job is cancelled.
 const STEP: Duration = Duration::from_millis(100);
 
 /// Return the processes that use the most processor time during an interval in seconds.
@@ -48,7 +48,7 @@ pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)
 #[function]
 pub fn psaux(context: &Context, name: String) -> CallResult {
     let regex = Regex::new(&name).map_err(CallError::execution)?;
-    // The command that called this function.
+    // Excludes the command line that called this function, as in Salt.
     let own = Regex::new("salt.+ps.psaux.+").map_err(CallError::execution)?;
     let is = |regex: &Regex, line: &str| regex.is_match(line).unwrap_or(false);
     let output = run(context, &["ps".into(), "aux".into()], &[])?;
@@ -105,9 +105,9 @@ pub(super) fn wait(context: &Context, interval: Duration) {
 
 /// The units of procfs.
 pub(super) struct Units {
-    /// Ticks a second.
+    /// Clock ticks per second.
     ticks: f64,
-    /// Bytes a page.
+    /// Bytes per page.
     pub(super) page: u64,
     /// The boot time, in seconds since 1970.
     boot: f64,
@@ -126,7 +126,7 @@ impl Units {
     }
 }
 
-/// A process, with the numbers in `/proc/PID/stat` from the state on.
+/// A process, with the integers in `/proc/PID/stat` after the state.
 pub(super) struct Process {
     pub(super) pid: u32,
     pub(super) state: char,
@@ -143,22 +143,23 @@ impl Process {
         let (_, rest) = text.rsplit_once(") ")?;
         let mut words = rest.split_whitespace();
         let state = words.next()?.chars().next()?;
-        // Negative ones are of no interest.
+        // Negative integers become 0: none of them is used.
         let numbers: Vec<u64> = words.map(|word| word.parse().unwrap_or_default()).collect();
         (numbers.len() >= 19).then_some(Process { pid, state, numbers })
     }
 
-    /// Returns what no other process has, also later: the PID and the start time.
+    /// Returns a key that stays unique when PIDs are reused: the PID and the start time.
     fn key(&self) -> (u32, u64) {
         (self.pid, self.numbers[18])
     }
 
-    /// Returns one of the times in seconds: 10 user, 11 system, 12 and 13 those of children, 38 I/O.
+    /// Returns a time in seconds, by its index after the state: 10 is user, 11 system, 12 and 13 are those of children,
+    /// 38 is I/O.
     pub(super) fn seconds(&self, place: usize, units: &Units) -> f64 {
         self.numbers.get(place).copied().unwrap_or_default() as f64 / units.ticks
     }
 
-    /// Returns one of the numbers after the state, where 0 is the parent.
+    /// Returns an integer by its index after the state; index 0 is the PID of the parent.
     pub(super) fn number(&self, place: usize) -> u64 {
         self.numbers.get(place).copied().unwrap_or_default()
     }
@@ -203,7 +204,7 @@ fn command(pid: u32) -> Value {
     }
 }
 
-/// Returns the name of a state, as the Python package `psutil` has it.
+/// Returns the name of a process state as in the Python package `psutil`.
 pub(super) fn status(state: char) -> &'static str {
     match state {
         'R' => "running",

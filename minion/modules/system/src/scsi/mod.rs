@@ -38,7 +38,7 @@ pub fn ls(context: &Context, #[default(true)] get_size: bool) -> CallResult {
     Ok(devices(&output.stdout, get_size).into())
 }
 
-/// Look for new devices on a SCSI host, by its number.
+/// Rescan a SCSI host, by its number, for new devices.
 ///
 /// CLI Example:
 ///

@@ -17,7 +17,7 @@ use super::sysv::Scripts;
 /// Options of an action on a service; only systemd supports them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Args)]
 pub struct ServiceOptions {
-    /// Whether not to wait for its completion.
+    /// Whether the call returns without waiting for the action to complete.
     pub no_block: Option<bool>,
     /// Whether the service is unmasked first.
     #[default(false)]
@@ -41,7 +41,7 @@ pub trait Services: Sync {
         false
     }
 
-    /// Returns the functions that only a running systemd has.
+    /// Returns the interface that only a running systemd provides.
     fn units(&self) -> Option<&dyn Units> {
         None
     }
@@ -52,7 +52,8 @@ pub trait Services: Sync {
     /// Whether the service exists.
     fn is_available(&self, context: &Context, name: &str) -> Result<bool, CallError>;
 
-    /// Whether the service is running; without systemd, with `sig`, whether a process has that in its command line.
+    /// Whether the service is running. Without systemd, `sig` replaces this check: whether a process has that string in
+    /// its command line.
     fn is_running(&self, context: &Context, name: &str, sig: Option<&str>) -> Result<bool, CallError>;
 
     /// Whether the service is enabled at boot.
@@ -67,7 +68,8 @@ pub trait Services: Sync {
     /// Masks or unmasks the service, permanently or until the next boot.
     fn set_mask(&self, context: &Context, name: &str, masked: bool, runtime: bool) -> Result<(), CallError>;
 
-    /// Performs an action on a service, and returns whether it succeeded. Errors of systemd are errors.
+    /// Performs an action on a service, and returns whether it succeeded. Some failures of systemd are errors with its
+    /// message.
     fn act(&self, context: &Context, action: &str, name: &str, how: ServiceOptions) -> Result<bool, CallError>;
 
     /// Returns the names of all services.

@@ -18,7 +18,7 @@ use manager::{ServiceOptions, services, units};
 pub(super) static MODULE: Module =
     Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
-/// Only services of Linux are supported.
+/// Returns the reason why the module is not available: only services of Linux are supported.
 fn unavailable(context: &Context) -> Option<String> {
     let grain = |name: &str| context.grains().get(name).map(Value::to_string).unwrap_or_default();
     (!matches!(grain("kernel").as_str(), "Linux" | "")).then(|| {

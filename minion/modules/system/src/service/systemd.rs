@@ -109,7 +109,7 @@ fn is_known(status: &Output) -> bool {
     (0..4).contains(&status.retcode)
 }
 
-/// Reloads the unit files, if that of the service is new or has changed.
+/// Reloads the unit files if the unit file of the service is new or has changed.
 fn check_for_changes(context: &Context, name: &str) -> Result<(), CallError> {
     let status = status(context, name)?;
     let is_new = !is_known(&status) && std::fs::File::open(Path::new("/etc/systemd/system").join(unit(name))).is_ok();
@@ -130,7 +130,7 @@ fn reload(context: &Context) -> Result<(), CallError> {
     Err(CallError::Execution(format!("Problem performing systemctl daemon-reload: {message}")))
 }
 
-/// Whether systemd knows the service.
+/// Whether systemd has a unit for the service.
 fn is_available(context: &Context, name: &str) -> Result<bool, CallError> {
     check_for_changes(context, name)?;
     Ok(is_known(&status(context, name)?))
@@ -151,7 +151,7 @@ fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
             Ok(systemctl(context, &["is-enabled", &unit(shown.stdout.trim())])?.retcode == 0)
         }
         (_, 0) => Ok(true),
-        // For a script, systemd's own answer depends on its links.
+        // For a System V script, the links of the current runlevel decide.
         _ if !name.contains('@') && scripts().iter().any(|script| script == name) => is_script_enabled(context, name),
         _ => Ok(false),
     }
@@ -199,7 +199,7 @@ fn act(context: &Context, action: &str, name: &str, how: ServiceOptions) -> Resu
         let words: Vec<String> = scope(context).iter().chain(&words).map(|word| (*word).to_owned()).collect();
         return Ok(run(context, &words, &[])?.retcode == 0);
     }
-    // A minion that restarts itself does not see the result.
+    // A minion that stops or restarts itself cannot wait for the result.
     let itself = matches!(action, "stop" | "restart") && unit(name) == "salt-minion.service";
     let mut words = Vec::new();
     words.extend(how.no_block.unwrap_or(itself || action == "force-reload").then_some("--no-block"));
@@ -211,13 +211,13 @@ fn act(context: &Context, action: &str, name: &str, how: ServiceOptions) -> Resu
         }
         return Ok(output.retcode == 0);
     }
-    // Skip lines on the scope that it ran in.
+    // Skips messages about the scope of the command.
     let report: Vec<&str> = output.stderr.lines().filter(|line| line.strip_suffix(".scope").is_none()).collect();
     Err(CallError::Execution(report.join("\n").trim().to_owned()))
 }
 
-/// Returns the prefix that runs a program in its own scope, so that it does not end with the service that started
-/// it.
+/// Returns the command prefix that runs a program in its own scope, so that it is not stopped together with the service
+/// of the minion.
 fn scope(context: &Context) -> &'static [&'static str] {
     let wanted = brine_config::opts::modules::systemd_scope(&context.config().opts).is_truthy();
     if wanted && has_systemd() && which("systemd-run").is_some() { &["systemd-run", "--scope"] } else { &[] }
@@ -230,7 +230,7 @@ fn in_scope(context: &Context, words: &[&str], name: &str) -> Result<Output, Cal
     run(context, &words, &[])
 }
 
-/// Returns the names of all units with files, and of scripts.
+/// Returns the names of all units that have a unit file, and of scripts.
 fn all() -> Vec<String> {
     let mut names = with_units();
     names.extend(scripts());
@@ -258,7 +258,7 @@ fn is_script_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
     Ok(links.iter().any(|link| sysv::started(link) == Some(name)))
 }
 
-/// Returns the names of the units whose files are in a state, and of scripts that are.
+/// Returns the names of the units whose unit files are in a state such as `enabled`, and of the scripts in that state.
 fn in_state(context: &Context, state: &str) -> Result<Vec<String>, CallError> {
     let output = systemctl(context, &["--full", "--no-legend", "--no-pager", "list-unit-files"])?;
     let mut names = units_in_state(&output.stdout, state);

@@ -8,7 +8,7 @@ use brine_host::programs::{argument, which};
 use super::manager::{ServiceOptions, Services};
 use super::{names_in, systemd};
 
-/// Scripts, also where systemd is installed but does not run.
+/// Services of System V scripts, also on hosts where systemd is installed but not running.
 pub struct Scripts {
     /// Whether systemd is installed.
     pub is_offline: bool,
@@ -65,7 +65,7 @@ impl Services for Scripts {
     }
 }
 
-/// Returns the current runlevel; in a container it is unknown, and Debian's default is returned.
+/// Returns the current runlevel, or Debian's default if it is unknown, as in containers.
 pub fn level(context: &Context) -> Result<String, CallError> {
     let words = [which("runlevel").map_or_else(|| "true".into(), |_| "runlevel".to_owned())];
     let said = run(context, &words, &[])?.stdout;
@@ -91,7 +91,7 @@ fn enabled(context: &Context) -> Result<Vec<String>, CallError> {
     Ok(names)
 }
 
-/// Whether a process has this in its command line. The calls of this program itself are ignored.
+/// Whether a process has this string in its command line. Calls of `salt-call` are ignored.
 fn has_process(sig: &str) -> bool {
     let commands = names_in("/proc").into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
     let mut commands = commands.filter_map(|number| std::fs::read(format!("/proc/{number}/cmdline")).ok());

@@ -241,7 +241,7 @@ impl Shadow {
         }
     }
 
-    /// Returns Salt's entry of a missing user.
+    /// Returns the entry that Salt reports for a missing user.
     pub fn none() -> Map {
         ["name", "passwd", "lstchg", "min", "max", "warn", "inact", "expire"]
             .map(|key| (key.into(), "".into()))
@@ -260,8 +260,8 @@ fn entries() -> Vec<Shadow> {
     String::from_utf8_lossy(&text).lines().filter_map(Shadow::parse).collect()
 }
 
-/// Sets the password of a user, by its hash. The hash is passed by a pipe, because arguments of programs are
-/// public.
+/// Sets the password of a user, by its hash. The hash is passed on standard input, because arguments of programs are
+/// visible to all users.
 pub fn set(context: &Context, name: &str, hash: &str) -> Result<bool, CallError> {
     if name.contains([':', '\n']) || hash.contains([':', '\n']) {
         return Err(CallError::Execution(format!(
@@ -282,7 +282,7 @@ fn lock(context: &Context, name: &str, locked: bool) -> Result<bool, CallError> 
     Ok(Shadow::of(name).is_some_and(|shadow| shadow.is_locked() == locked))
 }
 
-/// Sets a number of days, and returns whether it is set then.
+/// Sets a number of days, and returns whether the entry has it afterwards.
 fn age(context: &Context, name: &str, flag: &str, days: &Value, of: fn(&Shadow) -> i64) -> Result<Value, CallError> {
     chage(context, name, flag, days, of)?;
     Ok(Shadow::of(name).is_some_and(|shadow| Value::from(of(&shadow)) == *days).into())

@@ -4,8 +4,9 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
-/// Return values of functions of `status` that the configuration of the minion or the master (`pillar_opts`) names: `status.FUNCTION.custom` is a list
-/// of keys of the function's result. A key that is not there is `UNKNOWN`.
+/// Return the values of functions of `status` that are selected in the configuration of the minion or of the master
+/// (`pillar_opts`): `status.FUNCTION.custom` is a list of keys of the function's result. A missing key is reported as
+/// `UNKNOWN`.
 ///
 /// CLI Example:
 ///

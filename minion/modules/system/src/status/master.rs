@@ -55,7 +55,7 @@ pub fn ping_master(context: &Context, #[required] master: Option<String>) -> Cal
     Ok(answered.into())
 }
 
-/// Publishes an event on a master, with Salt's tags.
+/// Publishes an event about the state of a master, with Salt's tags, on the minion's bus.
 fn fire(context: &Context, master: &str, what: &str) {
     let tag = format!("__master_{what}");
     if let Err(error) = context.minion.local.fire(&tag, &map! {"master" => master}) {
@@ -68,7 +68,7 @@ fn resolved(host: &str) -> Vec<IpAddr> {
     (host, 0).to_socket_addrs().map(|found| found.map(|found| found.ip()).collect()).unwrap_or_default()
 }
 
-/// Returns the peers of connections to a port, in a table of the kernel.
+/// Returns the peers of established connections to a remote port, in a table such as `/proc/net/tcp`.
 fn peers(table: &str, port: u16) -> impl Iterator<Item = IpAddr> {
     table.lines().skip(1).filter_map(move |line| {
         let mut fields = line.split_whitespace().skip(2);

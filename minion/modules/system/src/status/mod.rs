@@ -175,7 +175,7 @@ pub fn version(_context: &Context) -> CallResult {
     Ok(read("/proc/version")?.trim().into())
 }
 
-/// Reads a file of the kernel.
+/// Reads a file of procfs.
 pub(super) fn read(path: &str) -> Result<String, CallError> {
     std::fs::read_to_string(path).map_err(|error| CallError::Execution(format!("reading {path} failed: {error}")))
 }

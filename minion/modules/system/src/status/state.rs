@@ -1,4 +1,4 @@
-//! `status`: states that look at the host and change nothing.
+//! `status`: states that check the host and change nothing.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Function, function, registry};
@@ -37,7 +37,7 @@ fn with_data(mut report: StateReturn, data: Value) -> Value {
 }
 
 fn within(name: &str, load: f64, minimum: Option<f64>, maximum: Option<f64>) -> StateReturn {
-    // As in Salt, a limit of 0 is none.
+    // As in Salt, a limit of 0 counts as unset.
     let (minimum, maximum) = (minimum.filter(|limit| *limit != 0.0), maximum.filter(|limit| *limit != 0.0));
     let shown = |number: f64| Value::from(number).to_string();
     match (minimum, maximum) {

@@ -158,7 +158,7 @@ fn device(line: &str) -> Option<(Value, Value)> {
     let name = words().nth(2)?;
     let mut report: Map =
         NAMES.into_iter().zip(words()).map(|(name, counted)| (name.into(), number(counted))).collect();
-    // A device name is a string even if it looks like an integer.
+    // The name of a device remains a string even if it is all digits.
     report.insert("device".into(), name.into());
     Some((name.into(), report.into()))
 }

@@ -19,14 +19,14 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     [start, restart, stop, add, remove, reread, update, status, status_raw, status_bool, custom, options]
 );
 
-/// How `supervisorctl` is called.
+/// The arguments for calling `supervisorctl`.
 #[derive(Args, Debug, Clone)]
 pub struct Control {
     /// User that runs it.
     pub user: Option<String>,
     /// Configuration file of supervisord.
     pub conf_file: Option<String>,
-    /// Program, or the virtual environment that has it.
+    /// Path of `supervisorctl`, or of the virtual environment that contains it.
     pub bin_env: Option<String>,
 }
 
@@ -61,7 +61,7 @@ pub fn stop(context: &Context, #[default("all".into())] name: String, #[args] co
     Ok(control.run(context, &["stop", without_star(&name)])?.into())
 }
 
-/// Activate what the configuration says about a process or group.
+/// Activate the configuration of a process or group.
 ///
 /// CLI Example:
 ///
@@ -81,7 +81,7 @@ pub fn remove(context: &Context, name: String, #[args] control: Control) -> Call
     Ok(control.run(context, &["remove", group(&name)])?.into())
 }
 
-/// Read the configuration files of the daemon again.
+/// Reload the configuration files of the daemon, without adding or removing processes.
 ///
 /// CLI Example:
 ///
@@ -91,7 +91,7 @@ pub fn reread(context: &Context, #[args] control: Control) -> CallResult {
     Ok(control.run(context, &["reread"])?.into())
 }
 
-/// Read the configuration again, and add, remove and restart what has changed, or only the group `name`.
+/// Reload the configuration, and add, remove or restart the changed processes, or only those of the group `name`.
 ///
 /// CLI Example:
 ///
@@ -102,7 +102,7 @@ pub fn update(context: &Context, #[args] control: Control, name: Option<String>)
     Ok(control.run(context, &words)?.into())
 }
 
-/// Return the processes with their states and what supervisord says about them.
+/// Return the processes, each with its state and the reason that supervisord reports for it.
 ///
 /// CLI Example:
 ///
@@ -173,7 +173,7 @@ pub fn options(_context: &Context, name: String, conf_file: Option<String>) -> C
 }
 
 impl Control {
-    /// Runs a command and returns its output, with `ERROR: ` in front if it fails.
+    /// Runs a command of `supervisorctl` and returns its output, with the prefix `ERROR: ` if it fails.
     pub fn run(&self, context: &Context, words: &[&str]) -> Result<String, CallError> {
         let mut all = vec![self.program()?];
         if let Some(file) = &self.conf_file {
@@ -182,7 +182,7 @@ impl Control {
         all.extend(words.iter().map(|word| (*word).to_owned()));
         let program = Program { runas: self.user.clone(), ..program(&all, &[]) };
         let output = context.run_program(&program).map_err(CallError::execution)?;
-        // `status` ends with 3 where a process does not run, which is no error.
+        // `status` exits with 3 if a process is not running, which is not an error.
         let is_status = words.first() == Some(&"status");
         let is_answer = output.retcode == 0 || is_status || output.stdout.contains("ERROR");
         Ok(if is_answer { output.stdout } else { format!("ERROR: {}", output.stdout) })
@@ -217,7 +217,7 @@ fn process(line: &str) -> Option<(Value, Value)> {
     Some((name.into(), map! {"state" => state, "reason" => reason.trim_start()}.into()))
 }
 
-/// Groups are named without the star that the output of `supervisorctl` may have.
+/// Returns the name of a group without the star that the output of `supervisorctl` may contain.
 pub(crate) fn without_star(name: &str) -> &str {
     if name.ends_with(":*") { &name[..name.len() - 1] } else { name }
 }
@@ -226,7 +226,7 @@ fn group(name: &str) -> &str {
     name.strip_suffix(":*").or_else(|| name.strip_suffix(':')).unwrap_or(name)
 }
 
-/// Returns the options of a section, with numbers and truth values read.
+/// Returns the options of a section, with numbers and booleans parsed.
 fn section(text: &str, name: &str) -> Option<Map> {
     let mut found: Option<Map> = None;
     let mut is_inside = false;

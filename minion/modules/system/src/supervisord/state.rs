@@ -11,8 +11,8 @@ use super::{Control, without_star};
 /// State functions of `supervisord`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("supervisord", [running, dead, mod_watch]);
 
-/// Ensure that a process or group (`group:`) runs; with `restart` it is restarted, with `update` the configuration is read
-/// again.
+/// Ensure that a process or group (`group:`) is running. With `restart`, it is restarted; with `update`, the
+/// configuration is reloaded.
 #[function]
 pub fn running(
     context: &StateContext,
@@ -25,7 +25,7 @@ pub fn running(
     Ok(started(context, &control, without_star(&name), restart, update)?.into())
 }
 
-/// Ensure that a process or group (`group:`) does not run.
+/// Ensure that a process or group (`group:`) is not running.
 #[function]
 pub fn dead(context: &StateContext, name: String, #[args] control: Control, #[keywords] _kwargs: Map) -> CallResult {
     if context.test {
@@ -68,7 +68,7 @@ impl Processes {
         Ok(Processes(all.into_iter().map(|(name, about)| (name.to_string(), state(&about))).collect()))
     }
 
-    /// Returns the process with a name, or those of a group.
+    /// Returns the process with this name, or the processes of a group (`group:`).
     fn matching(&self, name: &str) -> Vec<&(String, String)> {
         let exact: Vec<_> = self.0.iter().filter(|(process, _)| process == name).collect();
         let groups: BTreeSet<&str> =
@@ -129,7 +129,7 @@ fn started(
     Ok(report)
 }
 
-/// Returns what would be done.
+/// Returns the prediction of `supervisord.running` in test mode.
 fn planned(name: &str, found: &[&(String, String)]) -> StateReturn {
     let is_group = name.ends_with(':');
     let waiting: Vec<&str> =
@@ -149,7 +149,8 @@ fn planned(name: &str, found: &[&(String, String)]) -> StateReturn {
     }
 }
 
-/// Reads the output of a command: an error fails the state, unless it says that there is nothing to do.
+/// Returns the result for the output of a command: an error fails the state, unless it means that there was nothing to
+/// do.
 fn checked(name: &str, output: &str, success: &str) -> StateReturn {
     let is_harmless = ["already started", "already active", "not running"].iter().any(|words| output.contains(words));
     if output.contains("ERROR") && !is_harmless {

@@ -80,7 +80,7 @@ pub fn persist(context: &Context, name: String, value: String, config: Option<St
     Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }
 
-/// Returns the parameter file that is read last.
+/// Returns the default file for parameters that are set at boot.
 pub fn default_file() -> &'static str {
     if has_systemd() { "/etc/sysctl.d/99-salt.conf" } else { "/etc/sysctl.conf" }
 }
@@ -91,7 +91,7 @@ pub fn configured(text: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.filter_map(|line| line.split_once('=')).map(|(name, value)| (name.trim_end(), value.trim_start()))
 }
 
-/// Returns the current value of a parameter, or the message of `sysctl` on an unknown one.
+/// Returns the current value of a parameter; for an unknown one, the message of `sysctl`.
 pub fn current(context: &Context, name: &str) -> Result<String, CallError> {
     let mut program = program(&["sysctl".into(), "-n".into(), argument(name)?], &[]);
     program.merge = true;
@@ -120,7 +120,7 @@ fn set(context: &Context, name: &str, value: &str) -> Result<(String, String), C
     Err(CallError::Execution(format!("sysctl -w failed: {error}")))
 }
 
-/// Whether two values are equal except for blanks.
+/// Whether two values are equal, apart from whitespace.
 fn same(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }

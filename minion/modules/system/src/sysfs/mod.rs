@@ -16,9 +16,9 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[s
 pub static FUNCTIONS: &[Function<Context>] = registry!("sysfs", [attr, write, read, target, interfaces]);
 
 const ROOT: &str = "/sys";
-/// The longest attribute, in bytes: sysfs gives a page at most, some binary ones more.
+/// Maximum size of an attribute, in bytes. Attributes are at most one page, except for some binary ones.
 const MOST_READ: u64 = 1 << 20;
-/// The most entries of a directory that is read.
+/// Maximum number of entries read below a directory.
 const MOST_ENTRIES: usize = 10_000;
 
 /// Return the value of an attribute, or with `value` write it and return whether that succeeded. The result for a
@@ -72,7 +72,7 @@ pub fn target(_context: &Context, key: String, #[default(true)] full: bool) -> C
     Ok(if full { path.into() } else { path.file_name().map(|name| name.to_string_lossy().into_owned()).into() })
 }
 
-/// Return the attributes below a directory by what can be done with them: `r`, `w` or `rw`.
+/// Return the attributes below a directory by access: `r`, `w` or `rw`.
 ///
 /// CLI Example:
 ///
@@ -103,7 +103,7 @@ pub(crate) fn value_of(root: &str, key: &str) -> Value {
     tree.into()
 }
 
-/// Writes an attribute.
+/// Writes an attribute, and returns whether that succeeded.
 pub(crate) fn set(path: &Path, value: &Value) -> bool {
     let file = std::fs::File::options().write(true).truncate(true).open(path);
     let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
@@ -117,7 +117,7 @@ pub(crate) fn set(path: &Path, value: &Value) -> bool {
 pub(crate) fn find(root: &str, key: &str) -> Option<PathBuf> {
     let path =
         if key.starts_with(root) { PathBuf::from(key) } else { Path::new(root).join(key.trim_start_matches('/')) };
-    // Other parts of the host are none of its business.
+    // A path that leads out of the root is rejected.
     path.canonicalize().ok().filter(|path| path.starts_with(root))
 }
 
@@ -173,7 +173,7 @@ fn attributes(root: &Path) -> Attributes {
     found
 }
 
-/// Sets a value below the directories in its name.
+/// Inserts a value into nested mappings, one for each directory in its name.
 fn insert(tree: &mut Map, name: &str, value: Value) {
     match name.split_once('/') {
         None => _ = tree.insert(name.into(), value),

@@ -12,7 +12,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysfs", [present]);
 /// Ensure that an attribute has this value.
 #[function]
 pub fn present(context: &StateContext, name: String, value: Value, #[default] config: Value) -> CallResult {
-    // Without a meaning in Salt, too.
+    // Salt ignores this argument, too.
     _ = config;
     let current = value_of(ROOT, &name);
     let report = match &current {
@@ -31,7 +31,7 @@ pub fn present(context: &StateContext, name: String, value: Value, #[default] co
     Ok(report.into())
 }
 
-/// Returns the chosen one of the values that an attribute lists, such as `b` of `a [b] c`.
+/// Returns the selected value of an attribute that lists its possible values, such as `b` of `a [b] c`.
 pub(super) fn selected(current: &Value) -> Value {
     let chosen = current.as_str().and_then(|text| {
         let (_, rest) = text.rsplit_once('[')?;

@@ -1,4 +1,4 @@
-//! The daemon: start, end, and let it read its configuration again.
+//! The daemon: start, stop, and reload of its configuration.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use super::{BINARY_PATH, config_file, nothing, report};
 /// Execution functions of `syslog_ng` for the daemon.
 pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start, reload]);
 
-/// End the processes of syslog-ng. Where there is a service, `service.stop` is better.
+/// Kill the processes of syslog-ng. If there is a service, prefer `service.stop`.
 ///
 /// CLI Example:
 ///
@@ -28,37 +28,37 @@ pub struct StartArgs {
     /// Name of the state.
     #[default]
     pub name: Value,
-    /// User that it runs as.
+    /// User that the daemon runs as.
     pub user: Option<String>,
-    /// Group that it runs as.
+    /// Group that the daemon runs as.
     pub group: Option<String>,
     /// Root directory.
     pub chroot: Option<String>,
-    /// Capabilities that it keeps.
+    /// Capabilities that the daemon keeps.
     pub caps: Option<String>,
     /// Whether capabilities are not managed.
     #[default(false)]
     pub no_caps: bool,
     /// PID file.
     pub pidfile: Option<String>,
-    /// Whether it may dump core.
+    /// Whether the daemon may dump core.
     #[default(false)]
     pub enable_core: bool,
     /// Maximum number of open files.
     pub fd_limit: Option<Value>,
-    /// Whether it logs more.
+    /// Whether the daemon logs verbosely.
     #[default(false)]
     pub verbose: bool,
-    /// Whether it logs for debugging.
+    /// Whether the daemon logs debug messages.
     #[default(false)]
     pub debug: bool,
-    /// Whether it logs even more.
+    /// Whether the daemon logs trace messages.
     #[default(false)]
     pub trace: bool,
-    /// Whether the parser of its configuration logs.
+    /// Whether the parser of the configuration logs debug messages.
     #[default(false)]
     pub yydebug: bool,
-    /// File of its state between runs.
+    /// Path of the file that stores the state of the daemon between runs.
     pub persist_file: Option<String>,
     /// Socket of `syslog-ng-ctl`.
     pub control: Option<String>,
@@ -66,7 +66,7 @@ pub struct StartArgs {
     pub worker_threads: Option<Value>,
 }
 
-/// Start syslog-ng with these options. Where there is a service, `service.start` is better.
+/// Start syslog-ng with these options. If there is a service, prefer `service.start`.
 ///
 /// CLI Example:
 ///
@@ -76,7 +76,7 @@ pub fn start(context: &Context, #[args] args: StartArgs) -> CallResult {
     started(context, &args, context.is_test())
 }
 
-/// Let syslog-ng read its configuration again.
+/// Reload the configuration of syslog-ng.
 ///
 /// CLI Example:
 ///
@@ -135,7 +135,7 @@ pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallRe
         ("trace", args.trace),
         ("yydebug", args.yydebug),
     ];
-    // In Salt's order: it is shown.
+    // In Salt's order, because the command line is reported.
     for name in [
         "user",
         "group",
@@ -164,7 +164,7 @@ pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallRe
         return Ok(report(args.name.clone(), None, nothing(), &comment));
     }
     context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
-    // Salt, too, reports that the program was run, not that it runs on.
+    // As in Salt, the result only means that the program was run: its exit status is not checked.
     Ok(report(args.name.clone(), Some(true), map! {"new" => words.join(" "), "old" => ""}, ""))
 }
 

@@ -1,7 +1,8 @@
-//! `syslog_ng`: the daemon syslog-ng and its configuration. `render` writes statements, `daemon` starts and ends the daemon.
+//! `syslog_ng`: the daemon syslog-ng and its configuration. `render` renders statements, `daemon` starts and stops the
+//! daemon.
 //!
-//! The paths that `set_binary_path` and `set_config_file` set are those of the functions that follow in the same job, as in
-//! Salt.
+//! As in Salt, the paths set by `set_binary_path` and `set_config_file` apply to the functions that follow in the same
+//! job.
 
 mod daemon;
 mod render;
@@ -37,15 +38,15 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// The names of the settings of a job.
+/// The keys of the job settings that store the paths.
 const BINARY_PATH: &str = "syslog_ng.binary_path";
 const CONFIG_FILE: &str = "syslog_ng.config_file";
 const DEFAULT_CONFIG_FILE: &str = "/etc/syslog-ng.conf";
 
 /// Build a statement of the configuration, and append it to the configuration file.
 ///
-/// `name` is the name of the statement, and `config` a mapping of its type to a list of options; or `name` has type and name
-/// with a dot between them, and `config` is the list. With `write=False` the text is only returned.
+/// `name` is the name of the statement, and `config` a mapping of its type to a list of options; or `name` has type and
+/// name with a dot between them, and `config` is the list. With `write=False` the text is only returned.
 ///
 /// CLI Example:
 ///
@@ -55,7 +56,7 @@ pub fn config(context: &Context, name: String, config: Value, #[default(true)] w
     configured(context, &name, &config, write, context.is_test())
 }
 
-/// Set the directory that has the programs `syslog-ng` and `syslog-ng-ctl`, for the functions that follow in this job.
+/// Set the directory of the programs `syslog-ng` and `syslog-ng-ctl`, for the functions that follow in this job.
 ///
 /// CLI Example:
 ///
@@ -86,8 +87,8 @@ pub fn get_config_file(context: &Context) -> CallResult {
     Ok(config_file(context).into())
 }
 
-/// Set the paths of `set_binary_path` and `set_config_file`; with `version`, begin a new configuration file with the version
-/// of the installed syslog-ng.
+/// Set the paths of `set_binary_path` and `set_config_file`; with `version`, begin a new configuration file with the
+/// version of the installed syslog-ng.
 ///
 /// CLI Example:
 ///
@@ -116,7 +117,7 @@ pub fn set_parameters(
     Ok(map! {"retcode" => 0}.into())
 }
 
-/// Check the syntax of a configuration file with `syslog-ng --syntax-only`; the programs are also looked for in
+/// Check the syntax of a configuration file with `syslog-ng --syntax-only`; the program is searched in PATH, then in
 /// `syslog_ng_sbin_dir`.
 ///
 /// CLI Example:
@@ -178,7 +179,7 @@ pub fn stats(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResul
     })
 }
 
-/// Append a text to the configuration file, and line ends.
+/// Append a text to the configuration file, followed by newlines.
 ///
 /// CLI Example:
 ///
@@ -208,7 +209,7 @@ fn config_file(context: &Context) -> String {
     context.job.setting(CONFIG_FILE).unwrap_or_else(|| DEFAULT_CONFIG_FILE.to_owned())
 }
 
-/// Returns the result of a state, in Salt's order.
+/// Returns a result with the keys of a state's result, in Salt's order.
 fn report(name: Value, result: Option<bool>, changes: Map, comment: &str) -> Value {
     let result = result.map_or(Value::Nil, Value::from);
     map! {"name" => name, "result" => result, "changes" => changes, "comment" => comment}.into()
@@ -232,7 +233,7 @@ fn configured(context: &Context, name: &str, config: &Value, write: bool, test: 
     Ok(report(name.into(), Some(is_written), map! {"new" => text, "old" => ""}, ""))
 }
 
-/// The result of a program.
+/// The output of a program.
 struct Outcome {
     retcode: i64,
     stdout: String,
@@ -245,11 +246,12 @@ impl Outcome {
     }
 }
 
-/// Runs a program of syslog-ng, which may be in a directory outside of PATH. The error is the answer of the function.
+/// Runs a program of syslog-ng, which may be in a directory outside of PATH. The error is the result that the function
+/// returns.
 fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -> Result<Outcome, Value> {
     let directory = directory.filter(|directory| !directory.is_empty());
     let own = directory.map(|directory| Path::new(directory).join(name)).filter(|path| path.is_file());
-    // PATH comes first.
+    // A program in PATH takes precedence.
     let own = own.filter(|_| which(name).is_none());
     let first = own.map_or_else(|| name.to_owned(), |path| path.display().to_string());
     let words: Vec<String> = std::iter::once(first).chain(words.iter().map(|word| (*word).to_owned())).collect();
@@ -259,7 +261,8 @@ fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -
     }
 }
 
-/// Returns the second word of the first line of `syslog-ng -V`. The error is the answer of the function.
+/// Returns the installed version: the second word of the first line of `syslog-ng -V`. The error is the result that the
+/// function returns.
 fn installed_version(context: &Context, directory: Option<&str>) -> Result<String, Value> {
     let done = ran(context, directory, "syslog-ng", &["-V"])?;
     let version = done.stdout.lines().next().and_then(|line| line.split_whitespace().nth(1));
@@ -269,7 +272,7 @@ fn installed_version(context: &Context, directory: Option<&str>) -> Result<Strin
     }
 }
 
-/// Returns a version as configuration files have it: `3.38` of `3.38.1`.
+/// Returns a version in the form of configuration files: `3.38` for `3.38.1`.
 fn short_version(version: &str) -> String {
     match version.match_indices('.').nth(1) {
         Some((at, _)) => version[..at].to_owned(),
@@ -277,7 +280,8 @@ fn short_version(version: &str) -> String {
     }
 }
 
-/// Begins a new configuration file. Returns whether that succeeded; an error is logged.
+/// Replaces the configuration file by a new one with only this version. Returns whether that succeeded; an error is
+/// logged.
 fn begun(context: &Context, version: &str) -> bool {
     let path = config_file(context);
     match std::fs::remove_file(&path) {

@@ -1,19 +1,19 @@
-//! The text of a statement of syslog-ng's configuration, from its form in YAML.
+//! Renders statements of syslog-ng's configuration from data.
 //!
 //! Statements hold options, options parameters, parameters values, and values arguments: each level is a mapping of one
 //! key, the type. The statement `log` holds references to other statements, definitions, and junctions of channels.
 
 use brine_value::Value;
 
-/// The spaces of a level.
+/// Spaces per level of indentation.
 const STEP: usize = 4;
-/// The statements without a name.
+/// The types of statements without a name.
 const UNNAMED: [&str; 4] = ["log", "channel", "junction", "options"];
 
 /// Returns the text of a statement. `name` is its name, or its type and name with a dot between them.
 ///
 /// # Errors
-/// The configuration has another form.
+/// The configuration is not of this structure.
 pub(super) fn statement(name: &str, config: &Value) -> Result<String, String> {
     let (kind, id, options) = if let Some((kind, id)) = name.split_once('.') {
         (kind.to_owned(), id, config)
@@ -47,12 +47,12 @@ fn is_simple(value: &Value) -> bool {
     !matches!(value, Value::Nil | Value::Bytes(_) | Value::List(_) | Value::Map(_))
 }
 
-/// Returns the type and name of a reference.
+/// Parses a reference to another statement: a mapping from its type to its name.
 fn reference(value: &Value) -> Option<(&Value, &Value)> {
     value.as_map().filter(|map| map.len() == 1)?.first().filter(|(_, value)| value.as_str().is_some())
 }
 
-/// Returns the type and content of a statement that is defined where it is used.
+/// Parses an inline definition of a statement: a mapping from its type to a list of its content.
 fn definition(value: &Value) -> Option<(String, &[Value])> {
     let (kind, content) = value.as_map().filter(|map| map.len() == 1)?.first()?;
     Some((kind.to_string(), content.as_list()?))
@@ -85,7 +85,7 @@ impl Text {
         Ok(())
     }
 
-    /// Adds items with `between` them, and a line end behind the last one.
+    /// Adds items separated by `between`, and a newline after the last one.
     fn joined<T>(
         &mut self,
         items: &[T],
@@ -151,7 +151,7 @@ impl Text {
         })
     }
 
-    /// Adds what a log path or a channel holds; anything else is left out.
+    /// Adds an item of a log path or a channel: a reference or a definition. Other items are omitted.
     fn path(&mut self, item: &Value) -> Result<(), String> {
         if let Some((kind, name)) = reference(item) {
             self.option(&kind.to_string(), std::slice::from_ref(name))

@@ -10,14 +10,14 @@ use super::daemon::{self, StartArgs};
 /// State functions of `syslog_ng`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("syslog_ng", [config, stopped, started, reloaded]);
 
-/// Append a statement to the configuration file of syslog-ng: see `syslog_ng.config`. It is appended by every run: begin the
-/// file with `syslog_ng.write_version`.
+/// Append a statement to the configuration file of syslog-ng: see `syslog_ng.config`. It is appended by every run:
+/// begin the file with `syslog_ng.write_version`.
 #[function]
 pub fn config(context: &StateContext, name: String, config: Value, #[default(true)] write: bool) -> CallResult {
     configured(&context.call, &name, &config, write, context.test)
 }
 
-/// Ensure that no process of syslog-ng runs.
+/// Ensure that no process of syslog-ng is running.
 #[function]
 pub fn stopped(context: &StateContext, #[default] name: Value) -> CallResult {
     daemon::stopped(&context.call, name, context.test)
@@ -29,7 +29,7 @@ pub fn started(context: &StateContext, #[args] args: StartArgs, #[keywords] _kwa
     daemon::started(&context.call, &args, context.test)
 }
 
-/// Let syslog-ng read its configuration again.
+/// Reload the configuration of syslog-ng.
 #[function]
 pub fn reloaded(context: &StateContext, name: Value) -> CallResult {
     daemon::reload(&context.call, name)

@@ -57,7 +57,7 @@ fn a_configuration_is_built_up_and_passes_syslog_ng() {
         ("destination.d_file", list![map! {"file" => list!["'/dev/null'"]}]),
         ("log.", list![map! {"source" => "s_local"}, map! {"destination" => "d_file"}]),
     ] {
-        // Parameters of sources are separated by commas in Salt's form, which syslog-ng takes.
+        // As in Salt, parameters of sources are separated by commas, which syslog-ng accepts.
         let done = ask("syslog_ng.config", list![name, config], map! {});
         assert!(done.contains(r#""result": true"#), "{done}");
     }

@@ -63,7 +63,7 @@ pub fn set_zone(context: &Context, timezone: String) -> CallResult {
         return Ok(format!("Zone does not exist: {ZONES}/{timezone}").into());
     };
     if which("timedatectl").is_some() {
-        // Without D-Bus it fails; the files below have the same effect.
+        // timedatectl fails without D-Bus; the files written below have the same effect.
         run(context, &["timedatectl".into(), "set-timezone".into(), timezone.clone()], &[])?;
     }
     link(&path)?;

@@ -1,4 +1,4 @@
-//! `udev`: what udev knows of devices.
+//! `udev`: the records of devices in the database of udev.
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
@@ -10,7 +10,8 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 /// Execution functions of `udev`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("udev", [info, env, name, path, links, exportdb]);
 
-/// Return all that udev knows of a device: `E` has its properties, `N` its name, `P` its path and `S` its links.
+/// Return the record of a device in the database of udev: its properties (`E`), name (`N`), path (`P`) and symbolic
+/// links (`S`).
 ///
 /// CLI Example:
 ///
@@ -51,7 +52,7 @@ pub fn path(context: &Context, dev: String) -> CallResult {
     part(context, &dev, "P")
 }
 
-/// Return the links to a device that udev has made, below `/dev`.
+/// Return the symbolic links to a device that udev created below `/dev`.
 ///
 /// CLI Example:
 ///
@@ -61,7 +62,7 @@ pub fn links(context: &Context, dev: String) -> CallResult {
     part(context, &dev, "S")
 }
 
-/// Return what udev knows of all devices, or of those of some subsystems.
+/// Return the records of all devices in the database of udev, or of those of some subsystems.
 ///
 /// CLI Example:
 ///
@@ -130,7 +131,7 @@ fn devices(text: &str) -> Vec<Map> {
     found
 }
 
-/// Replaces lists of one item by the item.
+/// Unwraps lists with a single item.
 fn normalized(device: Map) -> Map {
     let item = |value: Value| match value {
         Value::List(mut items) if items.len() == 1 => items.remove(0),
@@ -144,7 +145,7 @@ fn number(text: &str) -> Value {
     let trimmed = text.trim();
     let whole = trimmed.parse::<i64>().map(Value::from).or_else(|_| trimmed.parse::<u64>().map(Value::from));
     let is_whole = trimmed.bytes().all(|byte| byte.is_ascii_digit());
-    // Too large for an integer here: its digits stay.
+    // An integer beyond 64 bits remains a string.
     let fraction = || if is_whole { None } else { trimmed.parse::<f64>().ok().map(Value::from) };
     whole.ok().or_else(fraction).unwrap_or_else(|| text.into())
 }

@@ -117,7 +117,7 @@ pub fn chother(context: &Context, name: String, other: String) -> CallResult {
     change_gecos(context, &name, 4, &other)
 }
 
-/// Changes a field of a user, and returns whether it has the value then.
+/// Changes a field of a user, and returns whether it has the value afterwards.
 fn change_field(
     context: &Context,
     name: &str,

@@ -98,7 +98,7 @@ pub fn primary_group(_context: &Context, name: String) -> CallResult {
     Ok(gid.and_then(|gid| accounts.groups.iter().find(|group| group.gid == gid)).map_or("", |group| &group.name).into())
 }
 
-/// The shell of a user, and how the user id is chosen.
+/// The arguments for the shell of a user, and for the choice of the user id.
 #[derive(Args)]
 pub struct AccountArgs {
     /// Login shell.
@@ -106,7 +106,7 @@ pub struct AccountArgs {
     /// Whether no other user may have the user id.
     #[default(true)]
     pub(super) unique: bool,
-    /// Whether a new account gets a user id of the system's range.
+    /// Whether a new account gets a user id in the range of system accounts.
     #[default(false)]
     pub(super) system: bool,
 }
@@ -139,7 +139,7 @@ pub struct AddArgs {
     /// Full name.
     #[default]
     fullname: String,
-    /// Module number.
+    /// Room number.
     #[default]
     roomnumber: String,
     /// Telephone number at work.
@@ -253,7 +253,7 @@ pub struct NewUser {
     pub shell: Option<String>,
     /// Whether the UID must be unused.
     pub unique: bool,
-    /// Whether the UID is of the system's range.
+    /// Whether the UID is chosen from the range of system accounts.
     pub system: bool,
     /// GECOS field: full name and more, separated by commas.
     pub gecos: String,
@@ -309,12 +309,12 @@ impl NewUser {
     }
 }
 
-/// Joins the fields of GECOS.
+/// Joins the subfields of the GECOS field with commas.
 fn gecos(fields: &[&str]) -> String {
     fields.join(",").trim_end_matches(',').to_owned()
 }
 
-/// Returns a program of libuser, if it is installed.
+/// Returns a program of libuser; an error if it is not installed.
 pub(super) fn local_program(name: &str) -> Result<&str, CallError> {
     which(name).map(|_| name).ok_or_else(|| CallError::Execution(format!("Command '{name}' cannot be found")))
 }

@@ -1,4 +1,4 @@
-//! `xfs`: dumps of file systems, and the inventory of them.
+//! `xfs`: dumps of file systems, and their inventory.
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
@@ -54,7 +54,7 @@ pub fn inventory(context: &Context) -> CallResult {
     Ok(parse::inventory(&run(context, &["xfsrestore", "-I"])?.stdout).into())
 }
 
-/// Remove a dump from the inventory, and return what it had.
+/// Remove a dump from the inventory, and return its former entry.
 ///
 /// CLI Example:
 ///

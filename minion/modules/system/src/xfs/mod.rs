@@ -176,7 +176,7 @@ pub fn defragment(context: &Context, device: String) -> CallResult {
     Ok(map! {"log" => run(context, &["xfs_fsr", &argument(&device)?])?.stdout}.into())
 }
 
-/// Runs a program that must succeed.
+/// Runs a program. A failure with error output is an error.
 fn run(context: &Context, words: &[&str]) -> Result<Output, CallError> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let output = run_words(context, &words, &[("LC_ALL", "C")])?;

@@ -1,4 +1,4 @@
-//! `xfs`: the output of the programs of xfsprogs, xfsdump and blkid.
+//! `xfs`: parsers for the output of the programs of xfsprogs, xfsdump and blkid.
 
 use brine_value::{Map, Value};
 
@@ -11,7 +11,7 @@ pub(super) fn geometry(output: &str) -> Map {
         let Some((section, rest)) = plain.split_once('=') else { continue };
         let rest = rest.trim_start();
         let section = section.trim();
-        // The name of a section is followed by the device or its kind, which may have blanks.
+        // The name of a section is followed by its device or type, which may contain blanks.
         let parameters = if section.is_empty() {
             pairs(rest)
         } else {
@@ -30,7 +30,7 @@ pub(super) fn geometry(output: &str) -> Map {
     sections
 }
 
-/// Parses `agcount=4 agsize=25600 blks`: values may have blanks.
+/// Parses pairs such as `agcount=4 agsize=25600 blks`; values may contain blanks.
 fn pairs(text: &str) -> Map {
     let mut found: Vec<(String, String)> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
@@ -46,7 +46,7 @@ fn pairs(text: &str) -> Map {
     found.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// Parses the output of `blkid -o export`, and adds where the devices are mounted.
+/// Parses the output of `blkid -o export`, and adds the mounts of the devices.
 pub(super) fn devices(output: &str, mounts: &Map) -> Map {
     let device = |block: &str| {
         let pairs = block.lines().filter_map(|line| line.split_once('='));
@@ -105,7 +105,7 @@ pub(super) fn summary(output: &str) -> Map {
     found
 }
 
-/// Parses the output of `xfsrestore -I`: mappings, whose depth is that of the tabs before their names.
+/// Parses the output of `xfsrestore -I` into mappings, nested by the number of leading tabs.
 pub(super) fn inventory(output: &str) -> Map {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let (status, lines) = match lines.split_last() {
@@ -138,7 +138,7 @@ fn nested(lines: &mut &[&str], depth: usize) -> Map {
     found
 }
 
-/// Parses the entry that `xfsinvutil` has removed, which is between two lines of dashes.
+/// Parses the entry that `xfsinvutil` removed: its output has it between two lines of dashes.
 pub(super) fn pruned(output: &str) -> Map {
     let entry = output.lines().map(str::trim).skip_while(|line| !line.starts_with('-')).skip(1);
     let pairs = entry.take_while(|line| !line.starts_with('-')).skip(1).filter_map(|line| line.split_once(':'));
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
 
-    // The expected mapping is what Salt 3008.5 makes of the output of xfsprogs 6.1.
+    // The expected mapping is the result of Salt 3008.5 for the output of xfsprogs 6.1.
     #[test]
     fn the_geometry_has_the_sections_of_salt() {
         let output = "meta-data=/tmp/x.img             isize=512    agcount=4, agsize=25600 blks

@@ -12,8 +12,9 @@ use crate::mysql::session::Session;
 /// State functions of `mysql_grants`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_grants", [present, absent]);
 
-/// Ensure that a user has privileges on an object. `revoke_first` revokes other privileges of the user on the object, for
-/// a short time also those that stay. `ssl_option` is a list of requirements for logins of the user.
+/// Ensure that a user has privileges on an object. With `revoke_first`, other privileges are removed: unless the user
+/// has exactly these, all privileges on the object are revoked first, so that for a short time the desired ones are
+/// missing, too. `ssl_option` is a list of requirements for logins of the user.
 #[function]
 pub fn present(
     context: &StateContext,

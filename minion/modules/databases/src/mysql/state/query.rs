@@ -1,4 +1,4 @@
-//! `mysql_query`: queries and scripts, whose results go to a file, to a grain or to the comment.
+//! `mysql_query`: queries and scripts, whose results are stored in a file, in a grain or in the comment.
 
 use std::path::Path;
 
@@ -14,16 +14,16 @@ use crate::mysql::query;
 /// State functions of `mysql_query`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_query", [run, run_file]);
 
-/// The arguments about the result.
+/// The arguments for the destination of the result.
 #[derive(Args, Debug, Clone)]
 pub struct OutputArgs {
-    /// Where the result goes: `grain`, or the path of a file; default: the comment.
+    /// Destination of the result: `grain`, or the path of a file; default: the comment.
     output: Option<String>,
-    /// Grain of the result.
+    /// Name of the grain for the result.
     grain: Option<String>,
     /// Key of the result in the grain, which is then a mapping.
     key: Option<String>,
-    /// Whether the query runs although there is a result.
+    /// Whether the query runs even if there is a result already.
     #[default(true)]
     overwrite: bool,
 }
@@ -79,7 +79,7 @@ pub fn run_file(
     or_failed(&name, ensure())
 }
 
-/// Returns the result of a state that cannot run.
+/// Returns the result of a state that cannot run: the arguments are invalid, or the database does not exist.
 fn refusal(
     context: &StateContext,
     name: &str,
@@ -96,7 +96,7 @@ fn refusal(
     Ok(None)
 }
 
-/// Where a result goes.
+/// The destination of a result.
 enum Target<'a> {
     Comment,
     File(&'a str),
@@ -198,7 +198,7 @@ fn grain_value(context: &StateContext, grain: &str) -> Result<Value, CallError> 
     Ok(all.as_map().and_then(|grains| grains.get(grain)).cloned().unwrap_or_default())
 }
 
-/// Returns a result with rows as mappings. Those of a script are one sequence.
+/// Returns a result with its rows as mappings. The rows of all queries of a script are one list.
 fn mapped(mut result: Map) -> Map {
     let list = |key: &str, result: &Map| result.get(key).and_then(Value::as_list).map(<[Value]>::to_vec);
     let (Some(columns), Some(rows)) = (list("columns", &result), list("results", &result)) else { return result };

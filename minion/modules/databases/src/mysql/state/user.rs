@@ -31,7 +31,7 @@ pub struct PresentArgs {
     /// Whether a user without a password logs in by the socket, as the account of the operating system.
     #[default(false)]
     unix_socket: bool,
-    /// Column of `mysql.user` that has the hash; default: as the server has it.
+    /// Column of `mysql.user` with the hash; the default depends on the version of the server.
     password_column: Option<String>,
     /// Authentication plugin of a new user.
     #[default(NATIVE.into())]

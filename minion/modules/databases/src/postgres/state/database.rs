@@ -16,20 +16,20 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_database",
 pub struct PresentArgs {
     /// Name of the database.
     name: String,
-    /// Its tablespace.
+    /// Tablespace of the database.
     tablespace: Option<String>,
-    /// Its encoding, which cannot be changed later.
+    /// Encoding, which cannot be changed later.
     encoding: Option<String>,
-    /// Its order of texts, which cannot be changed later.
+    /// Collation order (`LC_COLLATE`), which cannot be changed later.
     lc_collate: Option<String>,
-    /// Its kinds of characters, which cannot be changed later.
+    /// Character classification (`LC_CTYPE`), which cannot be changed later.
     lc_ctype: Option<String>,
-    /// The role that owns it.
+    /// Role that owns the database.
     owner: Option<String>,
-    /// Whether a change of the owner is one of all objects in the database.
+    /// Whether a change of the owner also applies to all objects in the database.
     #[default(false)]
     owner_recurse: bool,
-    /// Database that a new one is a copy of.
+    /// Database to copy for a new one.
     template: Option<String>,
     #[args]
     at: StateServerArgs,

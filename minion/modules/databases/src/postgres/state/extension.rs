@@ -41,7 +41,7 @@ pub fn present(
     Ok(outcome(&name, result, success, change, &format!("Failed to {verb} extension {name}")).into())
 }
 
-/// Ensure that an extension is not installed; what depends on it is removed, too, unless `restrict` is set or `cascade`
+/// Ensure that an extension is not installed; dependent objects are removed, too, unless `restrict` is set or `cascade`
 /// is false.
 #[function]
 pub fn absent(

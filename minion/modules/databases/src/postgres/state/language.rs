@@ -16,7 +16,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_language",
 pub struct LanguageArgs {
     /// Name of the language.
     name: String,
-    /// Database that has it.
+    /// Database of the language.
     maintenance_db: String,
     /// Account that runs `psql`.
     user: Option<String>,

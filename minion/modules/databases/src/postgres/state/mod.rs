@@ -28,7 +28,7 @@ pub static FUNCTIONS: &[&[Function<StateContext>]] = &[
     role::FUNCTIONS,
 ];
 
-/// How a state reaches the server; `user` is the account that runs `psql`.
+/// The arguments of states for the connection to a server; `user` is the account that runs `psql`.
 #[derive(Args, Debug, Clone)]
 pub struct StateServerArgs {
     /// Account that runs `psql`.
@@ -51,10 +51,10 @@ impl StateServerArgs {
     }
 }
 
-/// The arguments of states that remove something by its name.
+/// The arguments of states that remove an item by its name.
 #[derive(Args, Debug, Clone)]
 pub struct AbsentArgs {
-    /// Name of what is removed.
+    /// Name of the item to remove.
     pub name: String,
     #[args]
     pub at: StateServerArgs,
@@ -62,7 +62,7 @@ pub struct AbsentArgs {
     _kwargs: Map,
 }
 
-/// Returns what a change has come to: `success` with the change, or `failure` with what the server said.
+/// Returns the result of a change: `success` with the change, or `failure` with the error of the server.
 pub(super) fn outcome(
     name: &str,
     result: Result<(), CallError>,
@@ -77,7 +77,7 @@ pub(super) fn outcome(
     }
 }
 
-/// Removes something that exists: `what` is its kind and name, such as `Database shop`.
+/// Ensures that an item is absent. `what` is its kind and name for comments, such as `Database shop`.
 pub(super) fn removed(
     context: &StateContext,
     name: &str,

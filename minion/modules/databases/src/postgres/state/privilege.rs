@@ -10,7 +10,7 @@ use crate::postgres::privilege::Object;
 /// State functions of `postgres_privileges`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_privileges", [present, absent]);
 
-/// The arguments of both functions, but for `grant_option`.
+/// The arguments of both functions, except `grant_option`.
 #[derive(Args)]
 pub struct PrivilegeArgs {
     /// Name of the role.
@@ -77,7 +77,7 @@ pub fn absent(context: &StateContext, #[args] args: PrivilegeArgs, #[keywords] _
 }
 
 impl PrivilegeArgs {
-    /// Returns the privileges with commas between them: given as a list, or as such a text.
+    /// Returns the privileges as a string separated by commas. They are given as a list, or in that form.
     fn text(&self) -> Option<String> {
         match self.privileges.as_list() {
             Some(list) => Some(list.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")),

@@ -21,7 +21,7 @@ pub static GROUP_FUNCTIONS: &[Function<StateContext>] = registry!("postgres_grou
 pub struct RoleArgs {
     #[args]
     creates: CreationArgs,
-    /// How the password is stored: `md5` (the default), `scram-sha-256`, or `false` for as it is.
+    /// Stored form of the password: `md5` (the default), `scram-sha-256`, or `false` for plain text.
     #[default]
     encrypted: Value,
     #[args]
@@ -34,7 +34,7 @@ pub struct RoleArgs {
     password: Option<String>,
     /// Whether the password is set each time, for servers that do not show its stored form.
     refresh_password: Option<bool>,
-    /// Groups of the role, as a list or with commas.
+    /// Groups of the role, as a list or separated by commas.
     #[default]
     groups: Value,
 }
@@ -106,7 +106,7 @@ fn title(kind: Kind) -> &'static str {
 struct Desired {
     kind: Kind,
     role: RoleArgs,
-    /// Password of a new role.
+    /// Password of a new role, if `password` is unset.
     default_password: Option<String>,
     valid_until: Option<String>,
 }
@@ -140,7 +140,7 @@ impl Desired {
         Ok(outcome(name, result, success, changes, &format!("Failed to update {kind} {name}")))
     }
 
-    /// Returns the password, unless the server has it.
+    /// Returns the desired password, unless the server has it stored already.
     fn new_password(&self, found: &Role) -> Result<Option<&String>, CallError> {
         let storage = Storage::read(&self.role.encrypted)?;
         let is_stored = |password: &&String| match &found.password {

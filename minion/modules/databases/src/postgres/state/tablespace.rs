@@ -40,7 +40,7 @@ pub fn present(
         );
         return Ok(StateReturn::failed(&name, comment).into());
     }
-    // Such as {seq_page_cost=1.1,random_page_cost=3.9}.
+    // The column is an array such as `{seq_page_cost=1.1,random_page_cost=3.9}`.
     let set: Vec<&str> = column(found, "Opts").trim_matches(['{', '}']).split(',').collect();
     let missing: Map = options.into_iter().filter(|(key, value)| !set.contains(&&*format!("{key}={value}"))).collect();
     let owner = owner.filter(|owner| column(found, "Owner") != owner);

@@ -1,4 +1,4 @@
-//! States of `apache`: one file a state module.
+//! States of `apache`: one file per state module.
 
 pub(crate) mod conf;
 pub(crate) mod module;

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    /// The result depends on the host, so only names that no host has are tested.
+    /// The result depends on the host, so the test uses names that exist on no host.
     #[test]
     fn missing_items_are_disabled_and_cannot_be_enabled() {
         for (word, state) in [("module", "apache_module"), ("site", "apache_site"), ("conf", "apache_conf")] {

@@ -24,7 +24,7 @@ pub struct ExtractedArgs {
     /// Whether the archive is extracted by its checksum alone, without listing its content.
     #[default(false)]
     skip_files_list_verify: bool,
-    /// Whether a source from elsewhere is taken without a checksum.
+    /// Whether a remote source is accepted without a checksum.
     #[default(false)]
     skip_verify: bool,
     /// Password of a ZIP archive.
@@ -32,9 +32,9 @@ pub struct ExtractedArgs {
     password: Value,
     /// Further options of `tar` or `unzip`.
     options: Option<String>,
-    /// Further options of `tar` for listing the content.
+    /// Command that decompresses a `tar` archive to standard output, for listing its content.
     list_options: Option<String>,
-    /// Whether a file in the place of a directory of the archive is removed, and the reverse.
+    /// Whether a file at the path of a directory of the archive is removed, and the reverse.
     #[default(false)]
     force: bool,
     /// Whether the archive is extracted in any case.
@@ -57,7 +57,7 @@ pub struct ExtractedArgs {
     trim_output: Value,
     /// Whether a ZIP archive is extracted by the program `unzip`.
     use_cmd_unzip: Option<bool>,
-    /// Whether files of a ZIP archive get their permissions.
+    /// Whether files of a ZIP archive get the permissions stored in it.
     #[default(true)]
     extract_perms: bool,
     /// Whether an archive with several paths at its top is a failure.

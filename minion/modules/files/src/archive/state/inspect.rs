@@ -11,7 +11,8 @@ use crate::archive::Contents;
 
 type Fits = fn(&fs::Metadata) -> bool;
 
-/// Existing and missing paths of an archive.
+/// The comparison of the target directory with an archive: whether the extraction is needed, whether paths are missing,
+/// and the paths of another type.
 #[derive(Default)]
 pub(super) struct Inspection {
     pub needed: bool,
@@ -20,7 +21,7 @@ pub(super) struct Inspection {
 }
 
 impl Extracted {
-    /// Checks which paths of the archive exist.
+    /// Compares the target directory with the content of the archive.
     pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Inspection, String> {
         let mut found = Inspection { needed: self.overwrite, ..Inspection::default() };
         let kinds: [(&[String], Fits); 3] = [
@@ -44,7 +45,7 @@ impl Extracted {
         Ok(found)
     }
 
-    /// Removes paths of another type than in the archive, with `force`.
+    /// Removes the paths of another type than in the archive, if `force` is set.
     pub(super) fn remove_obstacle(
         &self,
         context: &StateContext,

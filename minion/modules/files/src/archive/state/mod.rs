@@ -50,7 +50,7 @@ struct Extracted {
     keep: bool,
 }
 
-/// A result that ends the state early.
+/// The result of a state that ends early.
 type Early = Box<StateReturn>;
 
 impl Extracted {
@@ -206,7 +206,7 @@ impl Extracted {
         Ok(done)
     }
 
-    /// Checks the arguments on their own.
+    /// Validates the arguments.
     fn check(&self, name: &str) -> Result<(), Early> {
         let failed = |comment: String| Err(Box::new(StateReturn::failed(name, comment)));
         if self.skip_list && self.verify.skip {
@@ -279,7 +279,7 @@ impl Extracted {
         }
     }
 
-    /// Returns whether `unzip` is used, with notes for the comment.
+    /// Returns whether the program `unzip` is used, and warnings for the comment.
     fn program(&self, format: Format) -> Result<(bool, Vec<String>), String> {
         let mut warnings = Vec::new();
         if format != Format::Zip {

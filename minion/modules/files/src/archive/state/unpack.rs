@@ -11,7 +11,7 @@ use crate::archive::{Contents, Format, split_options};
 use crate::cmd::{self, CommandArgs};
 
 impl Extracted {
-    /// Returns how many leading components `tar` strips from each path.
+    /// Returns the number of leading components that `tar` strips from each path.
     pub(super) fn strip(&self, format: Format) -> Option<u32> {
         let options = self.options.as_ref().filter(|_| format == Format::Tar)?;
         let rest = &options[options.find("--strip-components")? + "--strip-components".len()..];
@@ -34,7 +34,7 @@ impl Extracted {
         }
     }
 
-    /// Returns the error with a hint.
+    /// Returns the error with Salt's advice on arguments that make the listing unnecessary.
     pub(super) fn cannot_list(&self, error: String, format: Format) -> String {
         let mut ways = Vec::new();
         if self.if_missing.is_none() {

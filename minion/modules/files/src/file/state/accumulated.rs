@@ -7,7 +7,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
-/// Maximum number of runs in memory: those that run in parallel.
+/// Maximum number of runs in memory; concurrent runs each have their own texts.
 const RUNS: usize = 32;
 
 /// Accumulated texts of a run: for each file, by the name of the accumulator.
@@ -18,7 +18,7 @@ struct Run {
 
 static RUNS_GOING_ON: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
 
-/// Adds texts for a file, deduplicated; they may be data that the file's template reads.
+/// Adds texts for a file, deduplicated. A text may be any value: the file's template reads it as data.
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
     let wanted_by = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
         let single = [targets.clone()];

@@ -30,7 +30,7 @@ pub(crate) struct Attributes {
 }
 
 impl Attributes {
-    /// Reads a state's arguments. The error is Salt's message.
+    /// Parses a state's arguments. The error is Salt's message.
     pub fn new(mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         let attributes = Self::with_unknown(mode, user, group)?;
         if let Some((name, None)) = &attributes.user {
@@ -42,8 +42,8 @@ impl Attributes {
         Ok(attributes)
     }
 
-    /// Reads a state's arguments as [`Attributes::new`]. In test mode, a missing owner is accepted: an earlier state
-    /// may create it.
+    /// Parses a state's arguments as [`Attributes::new`] does. In test mode, a missing owner is accepted: an earlier
+    /// state may create it.
     pub fn of_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         if context.test { Self::with_unknown(mode, user, group) } else { Self::new(mode, user, group) }
     }
@@ -100,7 +100,7 @@ impl Attributes {
         changes
     }
 
-    /// Returns the reported changes of a new file: Salt starts from a file owned by root with mode 0600, and always
+    /// Returns the changes to report for a new file: Salt compares with a file owned by root with mode 0600, and always
     /// sets the mode of a file with a source.
     pub fn on_new_file(&self, from_source: bool) -> Map {
         let mut changes = Map::new();
@@ -157,7 +157,7 @@ impl Attributes {
             let chown = if is_link { std::os::unix::fs::lchown } else { std::os::unix::fs::chown };
             chown(path, uid, gid).map_err(failed)?;
         }
-        // After the owner: changing the owner clears bits.
+        // The mode comes after the owner: changing the owner clears the setuid and setgid bits.
         if let Some(mode) = self.mode.filter(|_| !is_link) {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
         }
@@ -165,7 +165,7 @@ impl Attributes {
     }
 }
 
-/// Returns the mode of a directory for files of this mode: readers may also search it.
+/// Returns the mode of a directory for files of this mode: everyone who may read gets the search permission (`x`), too.
 pub(super) fn directory_mode(mode: u32) -> u32 {
     mode | ((mode & 0o444) >> 2)
 }

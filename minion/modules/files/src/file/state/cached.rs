@@ -31,7 +31,7 @@ pub struct CachedArgs {
 /// Ensure that a file of the file server or a web server is in the cache.
 #[function]
 pub fn cached(context: &StateContext, #[args] args: CachedArgs) -> CallResult {
-    // There is one backend.
+    // GPG is the only backend.
     _ = args.sig_backend;
     let verify = args.signers.added_to(Verify { use_etag: args.use_etag, ..args.expected.verify() });
     let context = StateContext { saltenv: args.saltenv.unwrap_or_else(|| context.saltenv.clone()), ..context.clone() };
@@ -119,7 +119,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     }
 }
 
-/// `file.not_cached`: removes the cached copy of a file.
+/// Applies `file.not_cached`: removes the cached copy of a file.
 pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> StateReturn {
     let local = name.strip_prefix("file://").unwrap_or(name);
     if !local.contains("://") {

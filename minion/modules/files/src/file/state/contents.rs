@@ -51,14 +51,15 @@ pub fn content(
     Ok(contents.get(context, source).map_err(report)?.unwrap_or_default())
 }
 
-/// Returns the arguments that a state does not know, as variables of its template: those written beside `context`
-/// or `defaults` instead of below them.
+/// Returns the arguments that the state does not declare, as variables of its template: Salt accepts variables next to
+/// `context` and `defaults`, not only below them.
 pub(super) fn variables(mut kwargs: Map) -> Map {
     kwargs.shift_remove("context");
     kwargs
 }
 
-/// Returns the lines of a block: those in the state, or files of the file server.
+/// Returns the content of a block: the files of the file server if there are sources, otherwise the content in the
+/// state.
 pub(super) fn block_content(
     context: &StateContext,
     name: &str,
@@ -76,7 +77,7 @@ pub(super) fn block_content(
 }
 
 impl Contents {
-    /// Content that is given inline.
+    /// Creates contents from inline text.
     pub fn inline_text(text: String) -> Self {
         Contents {
             source: Value::Nil,
@@ -157,7 +158,7 @@ impl Contents {
                 let errors = said("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
                 let text = self.inline(&text);
                 let encoded = encoding::encode(&text, &encoding, &errors)?;
-                // Salt predicts a change on every run if a character is lost by the encoding.
+                // If the encoding loses a character, Salt predicts a change in every run.
                 Some(if context.test && encoding::decode(&encoded) != text { text } else { encoded })
             }
             Some(text) => Some(self.inline(&text)),
@@ -174,7 +175,7 @@ impl Contents {
         }
     }
 
-    /// Takes over the mode of the first existing source, if `keep` is set.
+    /// Returns the attributes with the mode of the first existing source, if the mode is `keep`.
     pub fn with_source_mode(&self, context: &StateContext, mut attributes: Attributes) -> Result<Attributes, String> {
         if !attributes.keep_mode {
             return Ok(attributes);

@@ -115,9 +115,9 @@ pub(super) struct DesiredDirectory {
     pub exclude: Vec<Pattern>,
     pub makedirs: bool,
     pub force: bool,
-    /// Whether only its content gets modes and owners.
+    /// Whether modes and owners are set only on the content of the directory.
     pub children_only: bool,
-    /// Name to which a file in its place is renamed.
+    /// Name to which a file at the directory's path is renamed.
     pub backup: Option<String>,
 }
 
@@ -173,7 +173,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         changes.insert(name.into(), map! {"directory" => "new"}.into());
     }
     match apply(path, wanted) {
-        // For a new directory, its creation is the whole report.
+        // For a new directory, only its creation is reported.
         Ok(_) if !is_folder => {}
         Ok((own, inside)) => {
             let inside: Vec<_> = inside.into_iter().collect();
@@ -271,7 +271,7 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirect
     StateReturn::would(name, comment).with_changes(changes)
 }
 
-/// Renames a file in the directory's place.
+/// Renames the file at the directory's path to the backup name. With `force`, an existing backup is removed.
 fn back_up(name: &str, backup: &str, force: bool) -> Result<(), String> {
     if let Ok(status) = std::fs::symlink_metadata(backup) {
         if !force {
@@ -300,8 +300,8 @@ fn apply(path: &Path, wanted: &DesiredDirectory) -> Result<(Map, Map), String> {
     Ok((own, changes))
 }
 
-/// Returns the content of the directory with its desired attributes. Links are not followed: their targets may be
-/// anywhere.
+/// Returns the paths below the directory that `recurse` selects, with their desired attributes. Symbolic links are not
+/// followed: their targets may be anywhere.
 fn inside<'f>(path: &Path, wanted: &'f DesiredDirectory) -> Vec<(PathBuf, &'f Attributes)> {
     let mut found = Vec::new();
     let Some(recurse) = &wanted.recurse else { return found };
@@ -353,7 +353,8 @@ pub(super) fn clean(
     clean_except(path, &kept, exclude, remove)
 }
 
-/// Cleans as [`clean`], with the paths to keep: with each, its parent directories and its content.
+/// Removes content as [`clean`] does, except the paths to keep, with their parent directories and everything below
+/// them.
 pub(super) fn clean_except(
     path: &Path,
     kept: &[PathBuf],
@@ -365,7 +366,7 @@ pub(super) fn clean_except(
         for (entry, status) in entries(&directory) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
             let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
-            // Keeping the directory itself does not keep its content.
+            // A state of the directory itself does not protect its content.
             let is_kept = kept.iter().any(|kept| kept != path && entry.starts_with(kept) && kept.starts_with(path));
             if is_kept || exclude.iter().any(|pattern| pattern.is_match(&relative)) {
                 continue;
@@ -384,7 +385,7 @@ pub(super) fn clean_except(
     Ok(removed)
 }
 
-/// Returns the reported paths of a clean-up: each one, with everything below it.
+/// Returns the changes of a clean-up: each removed path, and everything below it.
 fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
     let mut report = Map::new();
     for path in paths {

@@ -99,7 +99,7 @@ pub(super) fn read(name: &str) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
-/// `file.append` and `file.prepend`.
+/// Applies `file.append` and `file.prepend`.
 pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArgs) -> StateReturn {
     let TextArgs { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
     let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
@@ -207,7 +207,7 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
     missing
 }
 
-/// `file.replace`.
+/// Applies `file.replace`.
 pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> StateReturn {
     let nothing = "No changes needed to be made";
     let before = match read(name) {
@@ -235,7 +235,7 @@ pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> S
     done
 }
 
-/// `file.blockreplace`.
+/// Applies `file.blockreplace`.
 pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) -> StateReturn {
     let before = match read(name) {
         Ok(before) => before,

@@ -399,5 +399,5 @@ pub fn uncomment(
     Ok(comment::comment(context, &name, &regex, &char, &backup, false, false).into())
 }
 
-/// Marks arguments as used: the code that fetches and renders sources reads them from the state itself.
+/// Consumes arguments that the code for sources reads from the state's low chunk instead.
 fn read_elsewhere(_arguments: [Value; 3]) {}

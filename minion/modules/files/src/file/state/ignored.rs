@@ -13,7 +13,7 @@ pub(super) struct Ignored {
 }
 
 impl Ignored {
-    /// Reads a state's arguments. Ignoring anything also ignores the order of lines.
+    /// Parses a state's arguments. Ignoring anything also ignores the order of lines.
     pub fn new(ordering: bool, whitespace: bool, comments: &Value) -> Self {
         let comments = match comments {
             Value::Str(sign) => vec![sign.clone()],

@@ -83,7 +83,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     }
 }
 
-/// A text after an edit, and its report.
+/// The edited text, and the diff to report.
 struct Edit {
     text: String,
     diff: Vec<String>,
@@ -155,7 +155,7 @@ fn edited(text: &str, pairs: &Map, wanted: &Desired) -> Edit {
         edit.changed += missing.len();
     }
     edit.deleted = pruned.len();
-    // They are reported after the first line, in reverse order, as in Salt.
+    // Pruned lines are reported after the first line, in reverse order, as in Salt.
     let index = edit.diff.len().min(1);
     edit.diff.splice(index..index, pruned.into_iter().rev());
     edit

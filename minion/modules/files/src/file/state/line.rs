@@ -34,7 +34,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     {
         return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
     }
-    // Setting a mode or an owner is not reported.
+    // Changes of the mode or owner are not reported.
     if !context.test
         && path.is_file()
         && let Err(error) = wanted.attributes.clone().and_then(|attributes| attributes.apply(path))
@@ -56,7 +56,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     };
     let changed = match edited(&text, mode, &wanted.line) {
         Ok(changed) => changed,
-        // The state fails nevertheless.
+        // With `quiet`, only the comment changes: the state still fails.
         Err(_) if wanted.quiet => return StateReturn::failed(name, "No changes needed to be made"),
         Err(error) => return StateReturn::failed(name, error),
     };

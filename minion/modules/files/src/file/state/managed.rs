@@ -33,7 +33,7 @@ impl PlaceArgs {
     }
 }
 
-/// The arguments about writing a file and reporting it.
+/// The arguments for writing a file and for reporting the change.
 #[derive(Args)]
 pub struct WritingArgs {
     /// Whether a missing file is created.
@@ -207,7 +207,7 @@ pub(super) struct CheckCommand {
 }
 
 impl ManagedOptions {
-    /// Returns the pending change of attributes, as Salt reports it.
+    /// Returns the pending change of `attrs`.
     fn flags(&self, context: &StateContext, path: &Path) -> Result<Option<Change>, String> {
         let Some(wanted) = &self.attrs else { return Ok(None) };
         flags::change(&context.call, path, wanted).map_err(CallError::message)
@@ -238,7 +238,7 @@ pub(super) fn state(
     }
     let wanted = match contents.get(context, name) {
         Ok(wanted) => wanted.filter(|_| how.replace || !exists),
-        // In test mode the existence of a source is checked first, and reported without the reason for the check.
+        // In test mode, Salt checks the source first, and reports its error without the usual prefix.
         Err(error)
             if context.test
                 && ["ource ", "file: Unable to", "Failed to cache", "template format"]
@@ -410,7 +410,7 @@ fn write(
     attributes.apply(path).map(|_| ())
 }
 
-/// Returns the target of a chain of links, which need not exist.
+/// Follows a chain of symbolic links, and returns the last target, which need not exist.
 fn behind(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     // A longer chain is a loop.
@@ -421,12 +421,12 @@ fn behind(path: &Path) -> PathBuf {
     path
 }
 
-/// Returns the `umask` of a state, or the process default.
+/// Returns the `umask` of a state; 022 by default.
 pub(super) fn umask(context: &StateContext) -> u32 {
     context.chunk.get("umask").and_then(parse_mode).unwrap_or(0o022)
 }
 
-/// Returns the reported difference of a content.
+/// Returns the change of the content, as `{diff}`; without `show`, a placeholder instead of the diff.
 pub fn difference(have: Option<&[u8]>, wanted: &[u8], show: bool) -> Map {
     let Some(have) = have else { return map! {"diff" => "New file"} };
     if !show {

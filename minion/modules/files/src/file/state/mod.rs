@@ -196,7 +196,7 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
     let done = operations::copy(context, &inside, source, args.force, directories, attributes);
-    // Salt reports the subdirectory after it has copied.
+    // The comment names the directory, not the copy in it, as in Salt.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
     Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
 }

@@ -18,7 +18,7 @@ pub(super) struct ParentDirectories {
 }
 
 impl ParentDirectories {
-    /// Reads a state's arguments.
+    /// Parses a state's arguments.
     pub fn new(make: bool, mode: &Value) -> Self {
         ParentDirectories { make, mode: parse_mode(mode) }
     }
@@ -161,7 +161,7 @@ pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
     std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
 }
 
-/// `file.hardlink`: another name of the same file.
+/// Applies `file.hardlink`: ensures that a path is another name of the same file.
 pub(super) fn hardlink(
     context: &StateContext,
     name: &str,

@@ -19,7 +19,7 @@ impl Pattern {
     }
 }
 
-/// Reads one pattern or a list of them. An invalid regular expression matches nothing.
+/// Parses one pattern or a list of them. An invalid regular expression matches nothing.
 pub(crate) fn patterns(value: &Value) -> Vec<Pattern> {
     let single = [value.clone()];
     let texts = value.as_list().unwrap_or(&single).iter().filter(|value| value.is_truthy()).map(ToString::to_string);
@@ -38,7 +38,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// Reads `include_pat` and `exclude_pat`.
+    /// Parses `include_pat` and `exclude_pat`.
     pub fn new(include: &Value, exclude: &Value) -> Self {
         Choice { include: patterns(include), exclude: patterns(exclude) }
     }

@@ -17,7 +17,7 @@ struct Backup {
     time: DateTime,
 }
 
-/// Key that is equal for files of the same hour, day, ...
+/// The key of a period; files of the same hour, day and so on have the same key.
 type Period = Vec<i64>;
 
 impl Backup {
@@ -62,7 +62,7 @@ fn time_of(path: &Path, zone: &TimeZone) -> Option<DateTime> {
     Some(Timestamp::try_from(changed).ok()?.to_zoned(zone.clone()).datetime())
 }
 
-/// Returns the names that a rule keeps: the first of each of the last periods.
+/// Returns the names that a rule keeps: the first file of each of the last `count` periods.
 fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a str>, String> {
     let count = match count.as_str() {
         Some("all") => usize::MAX,

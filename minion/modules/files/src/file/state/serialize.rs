@@ -22,12 +22,12 @@ pub struct SerializeArgs {
     dataset_pillar: Option<String>,
     /// Format; `serializer` takes precedence.
     formatter: Option<String>,
-    /// Format: `yaml` by default, `json`, `python`, `configparser`, or the name of an own serializer.
+    /// Format: `yaml` by default, `json`, `python`, `configparser`, or the name of a custom serializer module.
     serializer: Option<String>,
     /// Options of the serializer, such as `indent`.
     #[default]
     serializer_opts: Value,
-    /// Options of the deserializer of people's own that reads existing data.
+    /// Options of the custom deserializer module that reads existing data.
     #[default]
     deserializer_opts: Value,
     /// Whether the data is merged into the existing data of the file.
@@ -165,7 +165,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     Ok((Serialized { content: text.into(), is_binary: false }, merged))
 }
 
-/// Returns options that are one mapping or a list of mappings as one mapping.
+/// Merges options, a mapping or a list of mappings, into one mapping.
 fn repacked(options: &Value) -> Map {
     let of_list = options.as_list().into_iter().flatten().filter_map(Value::as_map);
     of_list.chain(options.as_map()).flatten().map(|(name, value)| (name.clone(), value.clone())).collect()

@@ -18,7 +18,7 @@ pub(crate) struct Signers {
 }
 
 impl Signers {
-    /// Reads a state's arguments.
+    /// Parses a state's arguments.
     pub fn new(any: &Value, all: &Value, keyring: Option<String>, home: Option<String>) -> Self {
         let list = |value: &Value| match value {
             Value::List(_) => Vec::from_value(value).unwrap_or_default(),
@@ -54,7 +54,7 @@ impl Signers {
         report.map_err(|reason| format!("The file's signature could not be verified: {reason}"))
     }
 
-    /// Judges the status lines of `gpg`.
+    /// Checks the status lines of `gpg` against the required signers.
     fn judge(&self, status: &str) -> Result<(), String> {
         let valid = signers_of(status);
         let has_signed = |signer: &String| valid.iter().any(|key| key.eq_ignore_ascii_case(signer));

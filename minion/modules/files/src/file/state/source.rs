@@ -88,7 +88,7 @@ impl SignerArgs {
     }
 }
 
-/// The arguments of states that accept a source by its own signature, too.
+/// The arguments of states that also accept a source by its own signature.
 #[derive(Args)]
 pub struct SignatureArgs {
     /// Whether a copy of a web file is reused as long as the server's ETag is the same.
@@ -107,7 +107,7 @@ impl SignatureArgs {
     }
 }
 
-/// The arguments about rendering a source.
+/// The arguments for rendering a source.
 #[derive(Args)]
 pub struct TemplateArgs {
     /// Template engine that renders the source, such as `jinja`.
@@ -142,7 +142,7 @@ impl Hash {
     }
 }
 
-/// Reason for a missing content.
+/// The error of reading a source.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
     /// The source does not exist; another source may.
@@ -151,7 +151,7 @@ pub(crate) enum Problem {
     Wrong(String),
     /// The expected hash is not available.
     Unverifiable(String),
-    /// The hash differs. The message is reported without a prefix.
+    /// The content has another hash than expected. The message is reported without a prefix.
     Differs(String),
 }
 
@@ -274,7 +274,7 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
     find_hash(&text, &names).ok_or_else(|| no_hash(written))
 }
 
-/// Returns the message on a `source_hash` that is not a hash and names no hash.
+/// Returns the message for a `source_hash` that is neither a hash nor a file of hashes.
 pub(crate) fn no_hash(written: &str) -> String {
     format!(
         "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
@@ -323,7 +323,7 @@ pub(crate) fn find_hash(text: &str, names: &[&str]) -> Option<Hash> {
     first
 }
 
-/// Returns a source of a list: a name, or a name with its own hash.
+/// Parses an item of a list of sources: a name, or a mapping from a name to its own hash.
 pub(crate) fn entry(item: &Value, verify: &Verify) -> (String, Verify) {
     match item {
         Value::Map(map) => match map.first() {

@@ -1,4 +1,4 @@
-//! States of files, on real files.
+//! Tests of the states of `file` on real files.
 
 use brine_value::{Map, Value, list, map};
 
@@ -93,8 +93,8 @@ fn directories_are_created_and_removed() {
     assert_eq!(run("file.absent", map! {"name" => "/"}, false).1, "Refusing to make \"/\" absent");
 }
 
-/// Runs states in sequence in a temporary directory, written `F`, and returns each result as `result: comment |
-/// changes`.
+/// Runs states in sequence in a temporary directory, which `F` stands for, and returns each result as `result: comment
+/// | changes`.
 fn story(states: &[(&str, Map)], test: bool) -> String {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display().to_string();

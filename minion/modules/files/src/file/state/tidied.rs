@@ -136,7 +136,7 @@ pub(super) enum Combination {
 }
 
 impl Combination {
-    /// Reads `age_size_only` and `age_size_logical_operator`.
+    /// Parses `age_size_only` and `age_size_logical_operator`.
     pub fn new(only: Option<&str>, operator: &str) -> Self {
         match only.map(str::to_lowercase).as_deref() {
             Some("age") => Combination::Age,

@@ -82,7 +82,7 @@ fn is_below(path: &str, root: &str) -> bool {
     root.is_empty() || path.strip_prefix(root).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// One source, and the content of the file server.
+/// One source, and the paths that the file server lists for its environment.
 struct Layer<'a> {
     wanted: &'a Sources,
     root: &'a str,
@@ -92,7 +92,7 @@ struct Layer<'a> {
 }
 
 impl Layer<'_> {
-    /// Returns the path of a server's file in the tree, if it is selected.
+    /// Returns the path in the tree of a file of the file server, if it is selected.
     fn path_of(&self, path: &str) -> Option<PathBuf> {
         let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
         let is_wanted = is_below(path, self.root)
@@ -123,8 +123,8 @@ impl Layer<'_> {
         }
     }
 
-    /// Adds links as links: entries that the server lists behind them are not files of their own. Returns the links
-    /// omitted because a higher source has a file where they point to a directory.
+    /// Adds symbolic links, and drops the files that the server lists below them: they belong to the targets. Returns
+    /// the links omitted because a higher source has a file where they point to a directory.
     fn put_links(&mut self, plan: &mut Plan, links: Vec<(String, String)>) -> BTreeSet<PathBuf> {
         let mut dropped = BTreeSet::new();
         for (path, target) in links.into_iter().filter(|(path, _)| is_below(path, self.root)) {

@@ -16,7 +16,7 @@ use nix::net::if_::InterfaceFlags;
 /// State functions of `network`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("network", [managed, routes, system]);
 
-/// Returns why this host has no states of `network`, if so.
+/// Returns the reason why the states of `network` are unavailable on this host; `None` if they are available.
 pub(super) fn unavailable(context: &Context) -> Option<String> {
     (context.os_family() != "Debian").then(|| "ip module could not be loaded".into())
 }
@@ -50,7 +50,7 @@ pub fn managed(
     let result = configure(context, &name, &r#type, enabled, &settings, &mut report);
     Ok(match result {
         Ok(()) => report,
-        // Changes that were made before are reported, too.
+        // Changes made before the failure are reported, too.
         Err(error) => StateReturn { result: Some(false), comment: error.message(), ..report },
     }
     .into())
@@ -72,7 +72,7 @@ fn configure(
     let new = call("ip.build_interface", Args { positional, keyword: settings.clone() })?;
     let what = ("Interface", "interface", "Added network interface.".to_owned());
     compare(report, is_test, name, what, &old, &new);
-    // Files that others include are neither started nor stopped.
+    // Entries that include other files are neither started nor stopped.
     if kind == "source" {
         return Ok(());
     }
@@ -112,13 +112,13 @@ fn configure(
         enslave(context, name, settings.get("slaves"), report)?;
     }
     if !(enabled && was_up) {
-        // Grains with addresses follow the change. Without a daemon there is none to tell.
+        // Grains contain the addresses. A failure to refresh them is ignored.
         _ = call("saltutil.refresh_grains", Args::default());
     }
     Ok(())
 }
 
-/// Adds the slaves to a bond that it lacks.
+/// Adds the missing slaves to a bond.
 fn enslave(
     context: &StateContext,
     name: &str,
@@ -227,7 +227,7 @@ fn finished(result: Result<(), CallError>, report: StateReturn) -> Value {
     }
 }
 
-/// Reports an interface or a bond: what is added, or how it differs.
+/// Reports the addition of an interface or a bond, or its differences.
 fn compare(
     report: &mut StateReturn,
     is_test: bool,

@@ -20,7 +20,7 @@ pub struct LatestArgs {
     branch: Option<String>,
     #[args]
     run_as: RunAsArgs,
-    /// Whether the checkout is moved; otherwise it is only fetched.
+    /// Whether HEAD is moved to the fetched commit; otherwise the checkout is only fetched.
     #[default(true)]
     update_head: bool,
     /// Whether uncommitted changes are discarded by a checkout.
@@ -32,7 +32,7 @@ pub struct LatestArgs {
     /// Whether a fetch overwrites references that are not fast-forward.
     #[default(false)]
     force_fetch: bool,
-    /// Whether a hard reset replaces history that diverged; `remote-changes` only for such of the remote.
+    /// Whether a hard reset replaces diverged history; with `remote-changes`, only if the remote has changed.
     #[default(false.into())]
     force_reset: Value,
     /// Whether submodules are updated.

@@ -16,7 +16,7 @@ impl ConfigScope {
         ConfigScope { repo, user, global: kwargs.get("global").is_some_and(Value::is_truthy) }
     }
 
-    /// Returns the failure if none is selected.
+    /// Returns the failed state if no configuration is selected.
     fn check(&self, name: &str) -> Result<(), Box<StateReturn>> {
         if !self.global && self.repo.as_ref().is_none_or(String::is_empty) {
             let comment = "Non-global config options require the 'repo' argument to be set";

@@ -22,7 +22,7 @@ use crate::git::{Git, GitError, strings, with_login};
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("git", [checkouts::latest, present, checkouts::detached, checkouts::cloned, config_set, config_unset]);
 
-/// Returns why this host cannot run the states, if so.
+/// Returns the reason why the states are unavailable on this host; `None` if git is installed.
 pub(super) fn unavailable(_context: &Context) -> Option<String> {
     which("git").is_none().then(|| "git module could not be loaded".into())
 }
@@ -46,12 +46,12 @@ pub struct EncodingArgs {
     output_encoding: Value,
 }
 
-/// The last arguments of states that refuse unknown ones.
+/// The remaining arguments of states that reject unknown ones.
 #[derive(Args)]
 pub struct RestArgs {
     #[args]
     _encoding: EncodingArgs,
-    /// Arguments of every state; other ones are an error.
+    /// Arguments of every state; others are an error.
     #[keywords]
     kwargs: Map,
 }
@@ -65,7 +65,7 @@ pub struct ConfigPlaceArgs {
     run_as: RunAsArgs,
     #[args]
     _encoding: EncodingArgs,
-    /// `global` is for the user's configuration.
+    /// `global` selects the user's configuration.
     #[keywords]
     kwargs: Map,
 }
@@ -182,12 +182,12 @@ impl Source {
         Source { name, target, user: run_as.user, access, remote }
     }
 
-    /// Returns git in the target.
+    /// Returns a handle for git in the target directory.
     fn git<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, Some(&self.target), &self.arguments(context))
     }
 
-    /// Returns git without a directory.
+    /// Returns a handle for git without a working directory.
     fn anywhere<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, None, &self.arguments(context))
     }
@@ -230,7 +230,8 @@ impl Source {
         Path::new(&self.target).join(inside).is_dir() || self.git(context).is_worktree()
     }
 
-    /// Clears the target. Returns whether anything was removed.
+    /// Empties the target directory with `force`; otherwise, a directory with content is a failure. Returns whether
+    /// the content was removed.
     fn make_room(&self, context: &StateContext, force: bool, test_changes: Map) -> Result<bool, Early> {
         let target = &self.target;
         let Ok(entries) = std::fs::read_dir(target) else { return Ok(false) };
@@ -273,7 +274,7 @@ impl Source {
         self.git(context).plain(&["submodule", "update", "--init", "--recursive"]).map(|_| ())
     }
 
-    /// `git.cloned`.
+    /// Runs `git.cloned`.
     fn copied(&self, context: &StateContext, branch: Option<&str>) -> Result<StateReturn, Early> {
         let (name, target) = (&self.name, &self.target);
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
@@ -308,7 +309,7 @@ impl Source {
     }
 }
 
-/// `git.present`.
+/// Runs `git.present`.
 fn initialized(context: &StateContext, name: &str, force: bool, args: Map) -> Result<StateReturn, CallError> {
     let path = Path::new(name);
     let is_bare = args.get("bare").is_some_and(Value::is_truthy);

@@ -1,8 +1,8 @@
 //! apt: Debian's package manager.
 //!
-//! The outputs of programs are parsed by separate functions, so that they are tested without changes to the
-//! machine. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds;
-//! `upkeep.rs` has the functions that apt alone has.
+//! The output of programs is parsed by separate functions, so that it can be tested without changing the
+//! host. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds;
+//! `upkeep.rs` contains the functions that are specific to apt.
 
 pub(super) mod keys;
 mod repositories;
@@ -32,12 +32,12 @@ pub use selections::selections;
 /// Debian's package manager.
 pub struct Apt;
 
-/// Fails on systems without apt: `function` is one that apt alone has.
+/// Fails on systems without apt; `function` is the name in the error.
 pub fn debian(context: &Context, function: &str) -> Result<(), CallError> {
     if context.os_family() == "Debian" { Ok(()) } else { Err(CallError::NotAvailable(format!("pkg.{function}"))) }
 }
 
-/// Returns the error output of apt, as one item.
+/// Returns the error output of apt as one item; none on success.
 fn complaints(output: &Output) -> Vec<String> {
     if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }
 }
@@ -196,7 +196,7 @@ impl Packages for Apt {
         Ok(complaints(&run(context, &command, QUIET)?))
     }
 
-    /// By repository: true for new, null for unchanged, false for failed.
+    /// Returns the result by repository: true for updated, null for unchanged, false for failed.
     fn refresh(&self, context: &Context, _options: &Options) -> Result<Value, CallError> {
         let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
         if output.retcode != 0 {

@@ -84,7 +84,7 @@ fn sources() -> Result<Sources, CallError> {
     Sources::read().map_err(CallError::execution)
 }
 
-/// PPAs of Ubuntu would have to be looked up at Launchpad.
+/// Rejects PPAs of Ubuntu, whose URIs only Launchpad can resolve.
 fn refuse_ppa(repo: &str) -> Result<(), CallError> {
     if repo.starts_with("ppa:") {
         return Err(CallError::Execution(format!("cannot parse \"ppa:\" style repo definitions: {repo}")));

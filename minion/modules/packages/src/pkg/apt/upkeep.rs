@@ -1,5 +1,5 @@
-//! `pkg` functions of apt alone: packages that nobody needs, downloaded packages, keys, and what apt and dpkg
-//! know about packages and files.
+//! `pkg` functions that are specific to apt: unneeded packages, downloaded packages, keys, and queries about packages
+//! and files.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -21,14 +21,14 @@ use crate::pkg::options::{Options, is_true};
 pub static FUNCTIONS: &[Function<Context>] =
     registry!("pkg", [autoremove, get_repo_keys, list_downloaded, parse_arch, services_need_restart, show, which]);
 
-/// Where apt keeps downloaded packages.
+/// The directory of downloaded packages, relative to the root directory.
 const CACHE: &str = "var/cache/apt";
 
-/// How deep packages are searched for below that directory.
+/// The maximum depth of the search for packages below [`CACHE`].
 const DEPTH: usize = 8;
 
-/// Remove packages that were installed for others and that no package needs any more, with `purge` with their
-/// configuration, and return the changes. With `list_only`, return their names and remove nothing.
+/// Remove packages that were installed as dependencies and are no longer needed, and return the changes. `purge` also
+/// removes their configuration. With `list_only`, return their names and remove nothing.
 ///
 /// CLI Example:
 ///
@@ -164,7 +164,7 @@ pub fn services_need_restart(context: &Context, #[keywords] _kwargs: Map) -> Cal
     Ok(output.stdout.lines().filter_map(service).collect::<BTreeSet<String>>().into_iter().collect())
 }
 
-/// Return what the repositories know about packages, by name and version. `filter` names the fields to return; with
+/// Return the metadata of packages in the repositories, by name and version. `filter` names the fields to return; with
 /// `refresh` the lists of packages are fetched first.
 ///
 /// CLI Example:
@@ -265,7 +265,7 @@ fn packages_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
     found
 }
 
-/// Parses `apt-cache show`. A line that goes on with the previous field has no name and is left out.
+/// Parses `apt-cache show`. Continuation lines are left out.
 fn shown(text: &str, fields: &[String]) -> Map {
     let is_wanted = |name: &str| fields.is_empty() || fields.iter().any(|field| *field == name.to_lowercase());
     let mut found = Map::new();

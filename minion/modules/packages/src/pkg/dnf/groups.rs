@@ -14,7 +14,7 @@ use crate::pkg::{Options, packages};
 /// Execution functions of `pkg` about groups.
 pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [group_list, group_info, group_diff, group_install]);
 
-/// How members belong to a group, in the order of results.
+/// The kinds of members of a group, in the order of results.
 pub const KINDS: [&str; 4] = ["mandatory", "optional", "default", "conditional"];
 /// The headings of `dnf grouplist hidden` with the keys of the result.
 const SECTIONS: [(&str, &str); 5] = [
@@ -119,8 +119,8 @@ fn listed_as_table(text: &str) -> Map {
     found
 }
 
-/// Return what a group or environment has: `mandatory`, `optional`, `default` and `conditional` packages, or groups. With
-/// dnf and yum. Accepts fromrepo, enablerepo and disablerepo.
+/// Return the members of a group or environment: `mandatory`, `optional`, `default` and `conditional` packages, or
+/// groups. With dnf and yum. Accepts fromrepo, enablerepo and disablerepo.
 ///
 /// expand
 ///     Whether the packages of an environment's groups are returned instead of the groups.
@@ -140,7 +140,7 @@ pub fn group_info(
     let group = info(context, &name, expand, &Options::read(&kwargs), &mut done)?;
     let kind = if group.is_environment { "environment group" } else { "package group" };
     let mut about: Map = members(&group).collect();
-    // As in Salt, what dnf does not name is null.
+    // As in Salt, a missing name or id is null.
     let [name, id] = [group.name, group.id].map(|text| if text.is_empty() { Value::Nil } else { text.into() });
     about.extend(map! {"type" => kind, "group" => name, "id" => id, "description" => group.description});
     Ok(about.into())
@@ -151,8 +151,8 @@ fn members(group: &Group) -> impl Iterator<Item = (Value, Value)> + '_ {
     KINDS.into_iter().map(|kind| (kind.into(), group.members.get(kind).into_iter().flatten().cloned().collect()))
 }
 
-/// Returns a group; with `expand`, an environment with the packages of its groups. `done` are groups that are not
-/// expanded again.
+/// Returns a group; with `expand`, an environment with the packages of its groups. `done` collects the expanded groups,
+/// which are not expanded again.
 fn info(
     context: &Context,
     name: &str,
@@ -179,7 +179,7 @@ fn info(
         if !done.insert(member.clone()) {
             continue;
         }
-        // The sign distinguishes ids from names; a name of several words is found without it.
+        // `@` distinguishes ids from names; names of several words are only found without it.
         let expanded = info(context, &format!("@{member}"), true, options, done)
             .or_else(|_| info(context, &member, true, options, done))?;
         for (kind, packages) in expanded.members {
@@ -189,7 +189,7 @@ fn info(
     Ok(group)
 }
 
-/// Parses `groupinfo`: fields, and headings with a member in each line after them; dnf5 has the first one in the line of
+/// Parses `groupinfo`: fields, and headings followed by a member per line. dnf5 prints the first member in the line of
 /// the heading.
 fn parse(text: &str) -> Group {
     let (mut group, mut kind) = (Group::default(), None);

@@ -13,7 +13,7 @@ use crate::pkg::holds::HoldResult;
 use crate::pkg::manager::{Desired, Locks, Packages};
 use crate::pkg::options::Options;
 
-/// Path of dnf5's locks, because the output of its command is meant for people.
+/// Path of dnf5's locks. The file is read because the output of its command is not machine-readable.
 const LOCKS_OF_DNF5: &str = "etc/dnf/versionlock.toml";
 
 /// A lock: the package, and its epoch, version and release.

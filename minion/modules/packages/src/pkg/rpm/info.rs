@@ -1,4 +1,4 @@
-//! What the database of rpm knows about installed packages.
+//! Attributes of installed packages from the rpm database.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -37,11 +37,11 @@ const FIELDS: [(&str, &str); 20] = [
     ("signature", SIGNATURE),
 ];
 const SIGNATURE: &str = "%|DSAHEADER?{%{DSAHEADER:pgpsig}}:{%|RSAHEADER?{%{RSAHEADER:pgpsig}}:{(none)}|}|";
-/// The attribute of several lines, which comes last.
+/// The only attribute with several lines; it is queried last.
 const DESCRIPTION: &str = "description";
-/// The attribute that has the version with epoch and release.
+/// The attribute for the full version, with epoch and release.
 const EDITION: (&str, &str) = ("edition", "%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}");
-/// What follows a field, and a package: characters that no field has.
+/// The separators after a field and after a package, which no field contains.
 const FIELD_END: char = '\x1f';
 const PACKAGE_END: char = '\x1e';
 
@@ -57,7 +57,7 @@ pub struct InfoQuery {
 }
 
 impl InfoQuery {
-    /// Reads the arguments of `pkg.info_installed` and `lowpkg.info`.
+    /// Parses the arguments of `pkg.info_installed` and `lowpkg.info`.
     pub fn read(args: &[Value], kwargs: &Map) -> Self {
         InfoQuery {
             names: args.iter().map(ToString::to_string).collect(),
@@ -78,7 +78,7 @@ impl InfoQuery {
     }
 }
 
-/// Returns what rpm knows about packages, by name. Unknown packages are left out.
+/// Returns the attributes of packages from rpm, by name. Unknown packages are left out.
 ///
 /// # Errors
 /// None of the attributes is known, or rpm cannot be run.
@@ -94,7 +94,7 @@ pub fn described(context: &Context, asked: &InfoQuery) -> Result<Map, CallError>
     for name in &asked.names {
         words.push(argument(name)?);
     }
-    // The exit status says that one of the packages is unknown.
+    // The exit status is ignored: it is a failure if one of the packages is unknown.
     let output = run(context, &words, &[("LC_ALL", "C"), ("TZ", "UTC")])?;
     let attributes: Vec<&str> = fields.iter().map(|(name, _)| *name).collect();
     let packages = output.stdout.split(PACKAGE_END).filter_map(|text| package(text, &attributes));
@@ -111,7 +111,7 @@ fn package(text: &str, attributes: &[&str]) -> Option<(String, String, Map)> {
     let (mut name, mut edition) = (String::new(), String::new());
     for (attribute, value) in attributes.iter().zip(values) {
         match *attribute {
-            // Lines about unknown packages may stand before it.
+            // Messages on unknown packages may precede the name.
             "name" => value.lines().last().unwrap_or_default().clone_into(&mut name),
             "edition" => value.clone_into(&mut edition),
             "build_date" | "install_date" => {

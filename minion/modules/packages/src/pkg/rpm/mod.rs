@@ -48,7 +48,7 @@ const OTHERS: [&str; 24] = [
     "sh3",
 ];
 
-/// Package managers whose packages are those of rpm.
+/// Package managers that are based on rpm.
 pub trait Based {}
 
 impl<M: Based> Database for M {

@@ -1,4 +1,4 @@
-//! States of downloaded packages, and those of patches, which no supported package manager has.
+//! States of downloaded packages, and of patches, which no supported package manager has.
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};

@@ -161,7 +161,7 @@ pub(super) fn install(
     Ok(StateReturn { result, ..StateReturn::ok(name, comment) }.with_changes(changes))
 }
 
-/// A state that does not install anything: packages are there, or it is a test.
+/// A state run that installs nothing: all packages are installed, or in test mode.
 struct Run<'a> {
     context: &'a StateContext,
     packages: &'a dyn Packages,
@@ -184,7 +184,7 @@ impl Run<'_> {
         Ok(StateReturn { result: held.result, ..StateReturn::ok(name, comment) }.with_changes(changes))
     }
 
-    /// Returns the prediction.
+    /// Returns the result of test mode.
     fn expected(&self, plan: &Plan) -> Result<StateReturn, CallError> {
         let Run { context, packages, name, how } = *self;
         let (mut comments, mut changes) = (Vec::new(), Map::new());
@@ -260,7 +260,7 @@ impl Outcome {
         self.failed.is_empty() && self.not_reinstalled.is_empty()
     }
 
-    /// Returns the comments, with those on holding the packages in between.
+    /// Returns all comments in Salt's order, including those on holding the packages.
     fn comments(self, held: Held) -> Vec<String> {
         let mut comments = Vec::new();
         if !self.failed.is_empty() {

@@ -140,7 +140,7 @@ pub fn uptodate(
 /// The arguments of `pkg.removed` and `pkg.purged`.
 #[derive(Args)]
 pub struct RemoveArgs {
-    /// Version that is not installed; any by default.
+    /// Version that must not be installed; any by default.
     #[default]
     version: Value,
     /// Packages, or mappings of packages to versions.
@@ -238,7 +238,7 @@ pub(crate) fn aggregate(chunk: &mut Chunk, other: &Chunk) -> bool {
     together
 }
 
-/// Returns a version, if one is given: `version: False` is none.
+/// Returns the given version; `None` without one, or with `version: False`.
 fn given(version: &Value) -> Option<String> {
     version.is_truthy().then(|| version.to_string())
 }

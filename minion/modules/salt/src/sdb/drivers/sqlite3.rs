@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 
 /// The table without the option `table`.
 const TABLE: &str = "sdb";
-/// How long a call waits for a lock of another process.
+/// The timeout for a lock of another process.
 const BUSY: Duration = Duration::from_secs(5);
 
 pub fn get(profile: &Map, key: &str) -> Result<Value, CallError> {

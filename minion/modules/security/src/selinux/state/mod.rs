@@ -37,7 +37,7 @@ pub fn mode(context: &StateContext, name: String) -> CallResult {
     };
     let configured = || call(context, "getconfig", [], map! {});
     let (mut current, at_boot) = (call(context, "getenforce", [], map! {})?, configured()?);
-    // One of them differs: the one at boot, if the current one does not.
+    // Report the mode that differs: the one at boot if the current mode is as desired.
     if current.as_str() == Some(wanted) && at_boot.as_str() != Some(wanted) {
         current = at_boot;
     }
@@ -369,7 +369,7 @@ fn failed(report: &Value) -> bool {
     report.get("retcode") != Some(&0.into())
 }
 
-/// Returns whether a value is one of those that switch on, or that switch off.
+/// Parses a switch: `true` for the values in `on`, `false` for those in `off`, `None` for others.
 fn switch(value: &Value, on: &[&str], off: &[&str]) -> Option<bool> {
     let text = value.to_string().to_lowercase();
     if on.contains(&text.as_str()) { Some(true) } else { off.contains(&text.as_str()).then_some(false) }

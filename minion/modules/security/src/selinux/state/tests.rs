@@ -1,4 +1,4 @@
-//! States by what the programs of SELinux list.
+//! States of SELinux, by transcripts of its programs.
 
 use brine_value::list;
 

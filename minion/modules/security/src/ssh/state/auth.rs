@@ -11,7 +11,7 @@ use crate::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_
 /// State functions of `ssh_auth`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
 
-/// The arguments of states about keys.
+/// The arguments that states of keys share.
 #[derive(Args)]
 pub struct KeyArgs {
     /// Type of the key, if the key does not name its own.

@@ -12,7 +12,7 @@ use crate::x509::encode::{self, Pkcs12};
 use crate::x509::source::{SourceAccess, execution, failed};
 use crate::x509::{in_days, policy};
 
-/// The days before the end at which a certificate is renewed by default, until Salt 3009.
+/// The default number of days before expiry at which a certificate is renewed, as in Salt before 3009.
 const DAYS_REMAINING: i64 = 90;
 /// Changes that need no new signature.
 const FORM: [&str; 3] = ["additional_certs", "encoding", "pkcs12_friendlyname"];
@@ -22,7 +22,7 @@ const FORM: [&str; 3] = ["additional_certs", "encoding", "pkcs12_friendlyname"];
 pub struct CertificateArgs {
     /// Path of the certificate.
     name: String,
-    /// Days before its end at which it is renewed.
+    /// Days before its expiry at which it is renewed.
     #[default(DAYS_REMAINING)]
     days_remaining: i64,
     /// Minion that signs the certificate, by one of its signing policies.

@@ -1,7 +1,7 @@
 //! `x509`: the states of certificates, requests, revocation lists and private keys.
 //!
-//! Each compares its file with what it would create, then creates it anew if something differs. The file itself is that
-//! of `file.managed`, whose result each returns too (`sub_state_run`).
+//! Each state compares its file with the structure it would create, and replaces the file if they differ. Owner, mode
+//! and path are managed by `file.managed`, whose result is returned as `sub_state_run`.
 
 mod certificate;
 mod private_key;
@@ -31,7 +31,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!(
     ]
 );
 
-/// The arguments of `file.managed` that the states of `x509` have.
+/// The arguments of `file.managed` that the states of `x509` accept.
 #[derive(Args)]
 pub struct FileArgs {
     /// Owner of the file.
@@ -108,23 +108,23 @@ struct Managed<'a> {
     context: &'a StateContext,
     name: &'a str,
     file: &'a FileArgs,
-    /// What the comments call it, such as `certificate`.
+    /// The noun for the file in comments, such as `certificate`.
     what: &'static str,
 }
 
-/// What a state creates.
+/// The new content of the file.
 struct Content {
     bytes: Vec<u8>,
     is_text: bool,
 }
 
-/// What is known before the content of the file is compared.
+/// The state of the file before its content is compared.
 struct Before {
     /// The result of `file.managed` in test mode.
     tried: Map,
-    /// The file, behind symbolic links.
+    /// The path of the file; with `follow_symlinks`, symbolic links are resolved.
     path: PathBuf,
-    /// Whether a link was in place of the file, which is removed.
+    /// Whether a symbolic link at the path is replaced by the file.
     replaces_link: bool,
 }
 
@@ -140,7 +140,7 @@ impl Managed<'_> {
         }
     }
 
-    /// Adds a result of `file.managed`.
+    /// Adds a result of `file.managed` as `sub_state_run`.
     fn with_file(&self, mut state: StateReturn, mut result: Map) -> StateReturn {
         let low = map! {"name" => self.name, "state" => "file", "__id__" => &self.context.id, "fun" => "managed"};
         result.insert("low".into(), low.into());
@@ -152,7 +152,7 @@ impl Managed<'_> {
         StateReturn::ok(self.name, format!("The {} is in the correct state", self.what))
     }
 
-    /// Looks at the file. `Err` is the result of a state that ends here.
+    /// Inspects the file. The inner `Err` is the result of a state that ends early.
     fn before(&self) -> Result<Result<Before, StateReturn>, CallError> {
         let tried = self.file(true, map! {"replace" => false})?;
         if tried.get("result") == Some(&Value::Bool(false)) {
@@ -169,7 +169,7 @@ impl Managed<'_> {
             if self.file.follow_symlinks {
                 path = path.canonicalize().unwrap_or(path);
             } else {
-                // A link is never written through; in test mode it stays.
+                // Never write through a link. Test mode leaves it in place.
                 if !self.context.test {
                     std::fs::remove_file(&path).map_err(CallError::execution)?;
                 }
@@ -179,7 +179,8 @@ impl Managed<'_> {
         Ok(Ok(Before { tried, path, replaces_link }))
     }
 
-    /// Compares the file with what the state describes: the changes, and what `compare` returns of a file that can be read.
+    /// Compares the file with the desired structure. Returns the changes, and the result of `compare` if the file could
+    /// be loaded.
     fn compared<L, T>(
         &self,
         before: &Before,
@@ -203,7 +204,8 @@ impl Managed<'_> {
         Ok((changes, current))
     }
 
-    /// Makes the changes, unless there are none or in test mode. `exists`: whether there is one that is created anew.
+    /// Makes the changes, unless there are none or in test mode. `exists` selects the wording of comments: created, or
+    /// recreated.
     fn finish(
         &self,
         before: Before,
@@ -235,7 +237,7 @@ impl Managed<'_> {
             let result = self.file(false, map! {"contents" => text, "replace" => true})?;
             return Ok(self.checked(state, result, exists));
         }
-        // The file gets its owner and mode first, and then the bytes.
+        // `file.managed` takes text only: it sets the owner and mode first, then the bytes are written.
         let result = self.file(false, map! {"replace" => false})?;
         let state = self.checked(state, result, exists);
         if state.result == Some(true) {
@@ -253,7 +255,7 @@ impl Managed<'_> {
         self.with_file(StateReturn::failed(self.name, comment), result)
     }
 
-    /// Returns the result of a state, whose errors are its comment.
+    /// Converts an error to a failed state with the error as its comment.
     fn result(&self, state: Result<StateReturn, CallError>) -> CallResult {
         Ok(state.unwrap_or_else(|error| StateReturn::failed(self.name, error.message())).into())
     }

@@ -104,7 +104,11 @@ fn state(managed: &Managed<'_>, args: &PrivateKeyArgs) -> Result<StateReturn, Ca
     })
 }
 
-/// Loads the key of the file; and the change if its password differs or it has none.
+/// Loads the key of the file. Returns it unless it is to be replaced, and the name of the change: `passphrase` if the
+/// password differs, `replaced` if the file is no private key.
+///
+/// # Errors
+/// The key would be replaced, but `overwrite` is not set.
 fn load(bytes: &[u8], args: &PrivateKeyArgs) -> Result<(Option<LoadedKey>, Option<&'static str>), CallError> {
     let refused = |what: &str| if args.overwrite { Ok(()) } else { Err(execution(what)) };
     match PrivateKey::load(bytes, args.passphrase.as_deref()) {

@@ -14,7 +14,7 @@ use crate::x509::encode::is_pem;
 use crate::x509::source::failed;
 use crate::x509::{in_days, no_others};
 
-/// The days before the next list is due at which a list is renewed by default, until Salt 3009.
+/// The default number of days before the next list is due at which a list is renewed, as in Salt before 3009.
 const DAYS_REMAINING: i64 = 30;
 const NUMBER: &str = "cRLNumber";
 
@@ -106,7 +106,7 @@ fn state(managed: &Managed<'_>, args: &CrlArgs) -> Result<StateReturn, CallError
         }
         let last = list.number();
         if counts {
-            // The number of the last list is no difference.
+            // With `auto`, the number of the current list is not compared.
             list.extensions.retain(|one| Some(&one.oid[..]) != named(NUMBER).map(|known| known.oid));
         }
         changes.extend(compared(&list, args, &extensions)?);

@@ -23,7 +23,7 @@ pub fn pv_present(context: &StateContext, name: String, #[keywords] kwargs: Map)
     changed(context, &name, "Physical Volume", Goal::Present, is_present, create)
 }
 
-/// Ensure that a device is no physical volume.
+/// Ensure that a device is not a physical volume.
 #[function]
 pub fn pv_absent(context: &StateContext, name: String) -> CallResult {
     let is_present = || Ok(!physical(&context.call, &name, false)?.is_empty());
@@ -55,7 +55,7 @@ pub fn vg_absent(context: &StateContext, name: String) -> CallResult {
     changed(context, &name, "Volume Group", Goal::Absent("already absent"), is_present, remove)
 }
 
-/// A logical volume.
+/// The arguments of `lvm.lv_present`.
 #[derive(Debug, brine_function::Args)]
 pub struct Volume {
     /// The name of the volume.
@@ -67,9 +67,9 @@ pub struct Volume {
     size: Option<Value>,
     /// The size in extents; a percentage such as `100%FREE` is used for a new volume only.
     extents: Option<Value>,
-    /// The name of a snapshot of this volume, which is what is ensured then.
+    /// The name of a snapshot of this volume; the state then ensures the snapshot.
     snapshot: Option<String>,
-    /// The physical volume that a new one is on.
+    /// The physical volume for a new volume.
     pv: Option<String>,
     /// Whether it is a thin volume.
     #[default(false)]
@@ -77,7 +77,7 @@ pub struct Volume {
     /// Whether it is a pool of thin volumes.
     #[default(false)]
     thinpool: bool,
-    /// Whether it may be reduced.
+    /// Whether the volume may be reduced.
     #[default(false)]
     force: bool,
     /// Whether its file system is resized, too.
@@ -148,11 +148,11 @@ fn find(context: &StateContext, path: &str) -> Result<Option<Map>, CallError> {
 #[derive(Clone, Copy)]
 enum Goal {
     Present,
-    /// With the comment on something that is already absent.
+    /// The field is the comment for an item that is already absent.
     Absent(&'static str),
 }
 
-/// Creates or removes something, and checks that this has worked.
+/// Creates or removes an item, and verifies that it is present or absent afterwards.
 fn changed(
     context: &StateContext,
     name: &str,
@@ -181,7 +181,7 @@ fn changed(
     Ok(StateReturn::ok(name, format!("{verb} {kind} {name}")).with_changes(map! {done => report}).into())
 }
 
-/// Adds physical volumes to a volume group that has not got them.
+/// Adds the physical volumes that a volume group lacks.
 fn extended(context: &StateContext, name: &str, devices: &[String]) -> Result<StateReturn, CallError> {
     let mut report = StateReturn::ok(name, format!("Volume Group {name} already present"));
     let group_of = |device: &str| -> Result<Option<String>, CallError> {
@@ -218,7 +218,7 @@ fn extended(context: &StateContext, name: &str, devices: &[String]) -> Result<St
     Ok(report)
 }
 
-/// Sets the size of a volume that is present.
+/// Sets the size of an existing volume.
 fn resized(
     context: &StateContext,
     volume: &Volume,
@@ -230,7 +230,7 @@ fn resized(
     let number = |about: &Map, field: &str| {
         about.get(field).and_then(|value| value.to_string().parse::<f64>().ok()).unwrap_or_default()
     };
-    // Sectors of 512 bytes.
+    // LVM reports the size in sectors of 512 bytes.
     let megabytes_of = |about: &Map| number(about, "Logical Volume Size") / 2048.0;
     let already = StateReturn::ok(name, format!("Logical Volume {name} already present"));
     let extents = volume.extents.as_ref().map(ToString::to_string);

@@ -1,4 +1,4 @@
-//! States of volumes by what LVM reports.
+//! Tests of states with the reports of LVM.
 
 use super::*;
 use crate::testing::applied;

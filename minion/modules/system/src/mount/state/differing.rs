@@ -36,7 +36,7 @@ const INVISIBLE: [&str; 23] = [
 const INVISIBLE_KEYS: [&str; 8] =
     ["actimeo", "comment", "credentials", "direct-io-mode", "password", "port", "retry", "secretfile"];
 
-/// Converts `size=2m` to kilobytes, as shown by the system.
+/// Converts the unit of an option such as `size=2m` to kilobytes, as the kernel shows it.
 fn in_kilobytes(opt: &str) -> Option<String> {
     let size = opt.strip_prefix("size=")?;
     let (digits, unit) = size.split_at_checked(size.len().checked_sub(1)?)?;
@@ -49,7 +49,7 @@ fn in_kilobytes(opt: &str) -> Option<String> {
     Some(format!("size={}k", digits.parse::<u64>().ok()?.checked_mul(factor)?))
 }
 
-/// Returns the options that the system would show but does not.
+/// Returns the desired options that the active mount does not have, except those that the system never shows.
 pub(super) fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
     let accounts = Accounts::read();
     let active: Vec<String> = mount.opts.iter().chain(&mount.superopts).cloned().collect();
@@ -76,7 +76,7 @@ pub(super) fn differing(wanted: &Desired, mount: &Mount) -> Vec<String> {
             differing.extend((!sizes.contains(&size)).then_some(size));
             continue;
         }
-        // File systems in memory show their other options in forms of their own.
+        // In-memory file systems show their other options in another form, so these are not compared.
         if !sizes.is_empty() {
             continue;
         }

@@ -37,7 +37,7 @@ pub struct MountedArgs {
     mount: bool,
     /// User that mounts the file system.
     user: Option<String>,
-    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    /// Columns that identify an entry; `auto` is the device, or the mount point for types such as `tmpfs` or `nfs`.
     #[default(vec!["auto".into()])]
     match_on: Vec<String>,
     /// Regular expressions of device names that count as the same.
@@ -204,7 +204,7 @@ pub struct FstabPresentArgs {
     /// Whether a new entry is mounted.
     #[default(true)]
     mount: bool,
-    /// Columns that identify an entry; `auto` is the mount point, or the device for swap and the like.
+    /// Columns that identify an entry; `auto` is the device, or the mount point for types such as `tmpfs` or `nfs`.
     #[default(vec!["auto".into()])]
     match_on: Vec<String>,
     /// Whether an existing entry that differs is left unchanged.
@@ -318,7 +318,7 @@ pub fn mod_watch(
     .into())
 }
 
-/// Returns the second part of the message on an entry, and the change.
+/// Returns the part of the comment about the entry, and the change to report.
 fn in_fstab(done: Outcome) -> (&'static str, Option<&'static str>) {
     match done {
         Outcome::Present => (". Entry already exists in the fstab.", None),
@@ -331,8 +331,8 @@ fn without_slash(place: &str) -> &str {
     if place == "/" { place } else { place.trim_end_matches('/') }
 }
 
-/// Returns the name of a device in the desired form: its path (`device`), or `UUID=..`, `LABEL=..` and the like.
-/// `None` if it has no such name.
+/// Returns the name of a device in the desired form: its path (`device`), `UUID=..`, `LABEL=..` and so on; `None` if it
+/// has no such name.
 fn called(device: &str, mount_by: Option<&str>) -> Option<String> {
     let Some(kind) = mount_by.filter(|kind| !kind.is_empty()) else { return Some(device.to_owned()) };
     let prefix = format!("{}=", kind.to_uppercase());

@@ -27,33 +27,33 @@ pub(super) struct Desired {
     pub mount: bool,
     pub user: Option<String>,
     pub match_on: Vec<String>,
-    /// Patterns of devices that count as the desired one.
+    /// Regular expressions of devices that count as the desired one.
     pub device_name_regex: Vec<String>,
     /// Additional options that the system does not show.
     pub invisible: Vec<String>,
     /// Additional options whose values the system does not show.
     pub invisible_keys: Vec<String>,
-    /// Additional options whose values it does not show for a type.
+    /// Additional options by type of file system whose values the system does not show.
     pub ignore_fs_keys: Map,
-    /// Additional options that it shows under another name.
+    /// Additional options that the system shows under another name, with that name.
     pub translate: Map,
-    /// Whether a bind mount keeps the options of its file system.
+    /// Whether a bind mount takes over the active options of its source.
     pub bind_copy: bool,
 }
 
-/// State of the run.
+/// The progress of a run of the state.
 struct Run<'w> {
     context: &'w StateContext,
     wanted: Desired,
     active: IndexMap<String, Mount>,
-    /// The mount point with links resolved, in the system's notation.
+    /// The mount point, with symbolic links resolved; `key` is its form in the list of mounts, with blanks as `\040`.
     path: PathBuf,
     key: String,
-    /// The device with names and links resolved.
+    /// The device, with identifiers and symbolic links resolved.
     device: String,
     changes: Map,
     comment: String,
-    /// Whether the mount is stored in the mount cache.
+    /// Whether the mount is written to the mount cache at the end.
     remember: bool,
 }
 
@@ -115,7 +115,7 @@ impl Run<'_> {
         self.context.call.call(function, Args::keyword(args))
     }
 
-    /// Returns the real device, and for a bind mount its options.
+    /// Resolves the device. For a bind mount, options are taken over from the source, if requested.
     fn real_device(&mut self) -> Result<String, String> {
         let device = self.wanted.device.clone();
         let upper = device.to_uppercase();
@@ -145,7 +145,7 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the device of the file system of a bind mount's source.
+    /// Returns the device of the file system that contains the source of a bind mount.
     fn bound(&mut self) -> String {
         let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
         let on_device = own.starts_with('/');
@@ -170,7 +170,8 @@ impl Run<'_> {
         below.filter(|_| on_device).map_or(own, |below| below.device)
     }
 
-    /// Remounts if options differ, or were removed since the last run. Returns the result if the state ends here.
+    /// Remounts the file system if options differ, or were removed since the last run. Returns the result if the state
+    /// ends here.
     fn with_these_options(&mut self) -> Result<Option<StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key).filter(|_| !self.wanted.opts.is_empty()) else { return Ok(None) };
         let mut differing = differing(&self.wanted, mount);
@@ -227,7 +228,8 @@ impl Run<'_> {
         Ok(if said == true.into() { None } else { Some(self.failed(said.to_string())) })
     }
 
-    /// Unmounts another device.
+    /// Unmounts the mount point if another device is mounted there. Returns the result so far, or as inner error the
+    /// final result of the state.
     fn of_this_device(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key) else { return Ok(Ok(Some(true))) };
         let mut devices = vec![mount.device.clone(), real_path(&mount.device)];
@@ -270,7 +272,8 @@ impl Run<'_> {
         Ok(Ok(Some(true)))
     }
 
-    /// Mounts the device if it is not mounted and should be.
+    /// Mounts the device, unless `mount` is false; with `mkmnt`, the mount point is created. Returns the same values as
+    /// `of_this_device`.
     fn now_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let (name, mkmnt, test) = (self.wanted.name.clone(), self.wanted.mkmnt, self.context.test);
         let exists = Path::new(&name).exists();
@@ -320,7 +323,7 @@ impl Run<'_> {
         Ok(Ok(Some(true)))
     }
 
-    /// Ensures the entry in the table.
+    /// Ensures that the table has the entry, and returns the result of the state.
     fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
         let Desired { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);

@@ -14,7 +14,7 @@ pub(super) struct BootOutcome {
     changes: Option<Map>,
 }
 
-/// Applies the outcome to a result.
+/// Returns the result of a state, updated by the outcome.
 pub(super) fn apply(mut state: StateReturn, toggled: BootOutcome) -> StateReturn {
     state.result = toggled.result;
     state.comment = toggled.comment;
@@ -24,8 +24,8 @@ pub(super) fn apply(mut state: StateReturn, toggled: BootOutcome) -> StateReturn
     state
 }
 
-/// Enables or disables a service. `runs` is whether it was started or stopped before; `result` is the outcome of
-/// that.
+/// Enables or disables a service. `runs` is the state that was ensured before, if any, and `result` whether that
+/// succeeded.
 pub(super) fn toggle(
     services: &dyn Services,
     context: &StateContext,

@@ -25,7 +25,7 @@ const BEACON: StateBeacon<'_> = StateBeacon { state: "service", functions: &["ru
 pub struct ControlArgs {
     /// Whether the service is enabled at boot; unchanged by default.
     enable: Option<bool>,
-    /// Text by which the process is found.
+    /// String in the command line by which the process is found.
     sig: Option<String>,
     /// Seconds to wait after the service was started or stopped.
     #[default]
@@ -109,7 +109,7 @@ fn how(kwargs: &Map) -> ServiceOptions {
     }
 }
 
-/// Rejects a common mistake in the arguments.
+/// Returns a failure if the argument `enabled` is used instead of `enable`.
 fn invalid_arguments(name: &str, kwargs: &Map) -> Option<StateReturn> {
     kwargs.get("enabled")?;
     let comment =
@@ -126,7 +126,7 @@ struct Desired {
     how: ServiceOptions,
 }
 
-/// Action on a watched change.
+/// The arguments of `service.mod_watch`.
 struct Watched {
     sfun: String,
     sig: Option<String>,
@@ -144,7 +144,8 @@ fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, Cal
     }
 }
 
-/// Waits for a service to settle. Returns whether the job was ended in the meantime.
+/// Waits for `delay` seconds, at most an hour, for a service to settle. Returns whether the job was cancelled in the
+/// meantime.
 fn wait(context: &StateContext, delay: &Value) -> bool {
     let delay = brine_runtime::seconds::within(0.0..=3600.0, delay.as_f64().unwrap_or_default());
     !delay.is_zero() && brine_host::process::cancelled_within(&context.call.job.cancel, delay)
@@ -250,7 +251,7 @@ fn watched(
         return Ok(StateReturn::would(name, format!("Service is set to be {done}")));
     }
     if action == "start" {
-        // Stops the remains of a failed service first.
+        // Stops remaining processes of a failed service first.
         services.act(&context.call, "stop", name, ServiceOptions::default())?;
     }
     let acted = services.act(&context.call, action, name, wanted.how)?;
@@ -265,7 +266,8 @@ fn watched(
     Ok(result.with_changes(map! {name => acted}))
 }
 
-/// Configure a beacon for a state with `beacon: True`, at the end of the run: events for starts and stops of the service.
+/// Configure a beacon for a state with `beacon: True`, at the end of the run: events for starts and stops of the
+/// service.
 #[function]
 pub fn mod_beacon(context: &StateContext, #[args] args: BeaconArgs, #[keywords] _kwargs: Map) -> CallResult {
     let watched = map! {

@@ -1,4 +1,4 @@
-//! Results of states for a service in memory.
+//! Tests of states with a service in memory.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 

@@ -1,4 +1,4 @@
-//! The desired properties of a user, and their differences to the current ones.
+//! The desired properties of a user, and their differences from the current ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub struct Desired {
     pub gid: Value,
     pub usergroup: Option<bool>,
     pub groups: Option<Vec<String>>,
-    /// Optional groups that exist.
+    /// The groups of `optional_groups` that exist.
     pub optional_groups: Vec<String>,
     pub remove_groups: bool,
     pub home: Option<String>,

@@ -134,7 +134,7 @@ fn update(
             call(context, &format!("user.ch{key}"), &[name.into(), value])?;
         }
     }
-    // Last, because the supplementary groups depend on the primary one.
+    // Supplementary groups come last, because they depend on the primary group.
     if let Some(groups) = take("groups") {
         call(context, "user.chgroups", &[name.into(), groups, (!wanted.remove_groups).into()])?;
     }

@@ -50,7 +50,7 @@ pub struct PresentArgs {
     account: AccountArgs,
     /// Full name.
     fullname: Option<String>,
-    /// Module number.
+    /// Room number.
     roomnumber: Option<String>,
     /// Telephone number at work.
     workphone: Option<String>,

@@ -393,7 +393,7 @@ impl Run<'_> {
         self.git.quietly().output(&words, false).is_ok_and(|output| output.retcode == 0)
     }
 
-    /// Returns the result if the head must not move.
+    /// Returns the result if HEAD must not be moved (`update_head=False`).
     fn stays(&self, wanted: &Desired, local: &Local) -> StateReturn {
         let mut place = wanted.place.clone();
         if self.wanted.rev == "HEAD" {
@@ -407,7 +407,7 @@ impl Run<'_> {
         ))
     }
 
-    /// Returns the failure of an update that would lose commits.
+    /// Returns the failure of an update that is not a fast-forward and would lose commits.
     fn not_forward(&self, wanted: &Desired, local: &Local, relation: &Relation) -> Early {
         let rev = &self.wanted.rev;
         let branch = local.branch.as_deref().unwrap_or("None");
