@@ -1,4 +1,5 @@
-//! Authenticates requests: sessions of `/login`, tokens of the master, and the events that users may see.
+//! Authenticates requests by sessions of `/login` and by tokens of the master, and determines the events that a user
+//! may see.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -24,33 +25,33 @@ pub(crate) const TOKEN_HEADER: &str = "x-auth-token";
 pub(crate) const COOKIE_NAME: &str = "session_id";
 /// The maximum number of sessions, and of cached valid tokens.
 const MOST: usize = 100_000;
-/// How long a token confirmed by the master is cached as valid.
+/// The time for which a token that the master has confirmed is cached as valid.
 const CONFIRMED: Duration = Duration::from_secs(10);
-/// The number of characters of a session and of a token.
+/// The length of a session id and of a token, in characters.
 const SESSION_LENGTH: usize = 40;
 const TOKEN_LENGTH: usize = 64;
 
-/// A session, from `/login` to `/logout`.
+/// A login session, which lasts from `/login` to `/logout`.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The token of the master that belongs to the session.
+    /// The master's token behind the session.
     pub token: Arc<str>,
-    /// Seconds since the epoch.
+    /// The expiry time, in seconds since the epoch.
     expire: f64,
     /// Cancelled by the logout.
     ended: CancellationToken,
 }
 
-/// A request that has been authenticated.
+/// The credentials of an authenticated request.
 #[derive(Debug, Clone)]
 pub(crate) struct Authenticated {
-    /// The token of the master that calls are made with.
+    /// The master's token that authorises calls.
     pub token: Arc<str>,
     /// The user.
     pub user: Arc<User>,
     /// Cancelled when the user logs out.
     pub ended: CancellationToken,
-    /// The key of the session, if it is one.
+    /// The digest of the session id; `None` for a request with a token.
     session: Option<String>,
 }
 
@@ -61,12 +62,12 @@ pub(crate) struct User {
     pub identity: Identity,
     /// The time at which the token expires, in seconds since the epoch.
     pub expire: f64,
-    /// The events that the user may see, which all streams share.
+    /// The events that the user may see, compiled once and shared by all streams.
     events: OnceLock<Arc<EventPermissions>>,
 }
 
 impl User {
-    /// Reads the fields of a token.
+    /// Reads the user from the fields of a token; `None` if one is missing.
     pub fn of_token(token: &Map) -> Option<Self> {
         let text = |name: &str| token.get(name).and_then(Value::as_str).map(str::to_owned);
         let groups = token.get("groups").and_then(Value::as_list).unwrap_or_default();
@@ -104,7 +105,7 @@ pub(crate) struct Auth {
     state: Mutex<State>,
 }
 
-/// Secrets are looked up by their digest, so that the time of a lookup reveals nothing about them.
+/// Returns the lookup key of a secret: its digest, so that the timing of a lookup reveals nothing about the secret.
 fn key(secret: &str) -> String {
     hex(Digest::Sha256.of(secret))
 }
@@ -122,12 +123,12 @@ fn credential(headers: &HeaderMap) -> Option<(String, bool)> {
     (!value.is_empty()).then(|| (value.to_owned(), true))
 }
 
-/// Whether a string is hexadecimal, as sessions and tokens are.
+/// Whether a string is hexadecimal, as session ids and tokens are.
 pub(crate) fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Refuses cross-site requests with the cookie. `allowed` are origins of `cors_origin`.
+/// Rejects cross-site requests that use the cookie. `allowed` are the origins in `cors_origin`.
 fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let text = |name| headers.get(name).and_then(|value: &axum::http::HeaderValue| value.to_str().ok());
     let is_foreign = match text(ORIGIN.as_str()) {
@@ -156,7 +157,7 @@ impl Auth {
         Auth { master, external: ExternalAuth::new(options), state: Mutex::default() }
     }
 
-    /// Begins a session for a token with these fields. Returns its id and user.
+    /// Starts a session for a token with these fields. Returns the session id and the user.
     pub fn begin(&self, fields: &Map) -> Option<(String, Arc<User>)> {
         let user = Arc::new(User::of_token(fields)?);
         let token: Arc<str> = fields.get("token").and_then(Value::as_str)?.into();
@@ -188,7 +189,7 @@ impl Auth {
         self.by_secret(&secret, peer).await
     }
 
-    /// Authenticates by a session or a token.
+    /// Authenticates by a session id or a token.
     pub async fn by_secret(&self, secret: &str, peer: IpAddr) -> Result<Authenticated, ApiError> {
         if !is_hex(secret) {
             return Err(refuse(peer, "the session or token is not hexadecimal"));
@@ -209,7 +210,7 @@ impl Auth {
         }
     }
 
-    /// Returns the user of a token, if it is valid. The master is asked again after [`CONFIRMED`].
+    /// Returns the user of a token, if it is valid. The master's confirmation is cached for [`CONFIRMED`].
     pub async fn user(&self, token: &str) -> Result<Option<Arc<User>>, MasterError> {
         let key = key(token);
         let known = self.state.lock().confirmed.get(&key).cloned();
@@ -229,7 +230,7 @@ impl Auth {
         Ok(user)
     }
 
-    /// Ends the session of a request, and the streams that were begun with it.
+    /// Ends the session of a request, and the streams that were opened with it.
     pub fn end(&self, authenticated: &Authenticated) {
         let mut state = self.state.lock();
         state.confirmed.remove(&key(&authenticated.token));
@@ -240,7 +241,7 @@ impl Auth {
         authenticated.ended.cancel();
     }
 
-    /// Returns the entries of a user: strings sorted, then mappings, as Salt's `perms`.
+    /// Returns the permissions of a user in the form of Salt's `perms`: sorted strings, then mappings.
     pub fn permissions(&self, user: &User) -> Vec<Value> {
         let all = self.external.entries(&user.identity).unwrap_or_default();
         let (mut texts, mut others): (Vec<Value>, Vec<Value>) = (Vec::new(), Vec::new());
@@ -271,8 +272,8 @@ fn refuse(peer: IpAddr, reason: &str) -> ApiError {
     ApiError::no_session()
 }
 
-/// Removes expired entries from a full table, and then those that expire first. `valid_until` returns `None` for an
-/// expired entry.
+/// Makes room in a full table: removes expired entries, then those that expire first. `valid_until` returns `None` for
+/// an expired entry.
 fn make_room<T>(table: &mut HashMap<String, T>, valid_until: impl Fn(&T) -> Option<f64>) {
     if table.len() < MOST {
         return;

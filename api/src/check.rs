@@ -9,7 +9,7 @@ use brine_config::{MasterConfig, RestConfig};
 use crate::lowstate::Client;
 use crate::{Api, routes, tls};
 
-/// Checks that the API with this configuration can start. Changes nothing.
+/// Checks whether the API can start with this configuration. Has no side effects.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
     let (options, without_effect) = match RestConfig::new(config) {
         Ok(read) => read,

@@ -11,7 +11,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// The policy of the console: scripts, styles and requests only of its own server, no frames, no inline code.
+/// The content security policy of the console: scripts, styles and requests only from its own server, no frames, no
+/// inline code.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
 const HTML: &str = "text/html; charset=utf-8";
@@ -60,11 +61,11 @@ static TAG: LazyLock<HeaderValue> = LazyLock::new(|| {
         all.extend_from_slice(asset.body);
     }
     let digest = hex(Digest::Sha256.of(&all));
-    // Weak: compressed and plain bodies have the same tag.
+    // A weak tag, since compressed and plain bodies share it.
     HeaderValue::try_from(format!("W/\"{}\"", &digest[..16])).unwrap_or(HeaderValue::from_static("W/\"console\""))
 });
 
-/// The files, compressed, in the order of [`ASSETS`].
+/// The gzip-compressed files, in the order of [`ASSETS`].
 static COMPRESSED: LazyLock<Vec<Bytes>> =
     LazyLock::new(|| ASSETS.iter().map(|asset| gzip(asset.body).unwrap_or_default().into()).collect());
 
@@ -74,7 +75,7 @@ fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Returns whether a client accepts compressed bodies.
+/// Whether a client accepts gzip-compressed bodies.
 fn accepts_gzip(request: &HeaderMap) -> bool {
     let lines = request.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|coding| {
@@ -84,7 +85,7 @@ fn accepts_gzip(request: &HeaderMap) -> bool {
     })
 }
 
-/// Returns the response with a file of the console: the page for an empty name, `None` for a file that does not exist.
+/// Returns the response with a file of the console, `index.html` for an empty name; `None` if the file does not exist.
 pub(crate) fn response(name: &str, request: &HeaderMap) -> Option<Response> {
     let name = if name.is_empty() { "index.html" } else { name };
     let (place, asset) = ASSETS.iter().enumerate().find(|(_, asset)| asset.name == name)?;
@@ -193,7 +194,7 @@ mod tests {
             for word in forbidden {
                 assert!(!text.contains(word), "{} has {word}", asset.name);
             }
-            // The names of XML namespaces are not addresses.
+            // XML namespace names look like addresses, but are never fetched.
             assert!(!text.replace("http://www.w3.org/2000/svg", "").contains("http://"), "{}", asset.name);
         }
     }

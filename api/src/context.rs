@@ -1,4 +1,4 @@
-//! A request with all data that its handler needs.
+//! The context of a request: all data that its handler needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,12 +18,13 @@ use crate::error::ApiError;
 use crate::format::{Format, Payload};
 use crate::listener::Client;
 
-/// A request.
+/// The context of a request.
 pub(crate) struct Context {
     pub api: Arc<Api>,
     pub client: Client,
     pub parts: Parts,
-    /// Never locked: the body is not `Sync`, which the futures of handlers need.
+    /// The mutex only makes the context `Sync`, as the futures of handlers require. It is never locked: `get_mut`
+    /// suffices.
     body: Mutex<Body>,
     /// The variable part of the path.
     pub param: Option<String>,
@@ -40,7 +41,7 @@ impl Context {
         &self.parts.headers
     }
 
-    /// Authenticates the request, by a token in the path if it has one.
+    /// Authenticates the request by its header or cookie.
     pub async fn authenticate(&mut self) -> Result<(), ApiError> {
         let is_upgrade = self.parts.headers.contains_key(header::UPGRADE);
         let allowed = &self.api.options.cors_origin;
@@ -117,14 +118,14 @@ impl Context {
     }
 }
 
-/// Returns a response with data.
+/// Returns a response with `value` in this format.
 pub(crate) fn written(format: Format, value: &Value) -> Response {
     let mut response = Response::new(Body::from(format.write(value)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     response
 }
 
-/// Returns the response of an error, in the format that the client accepts or else as JSON.
+/// Returns the response of an error in the format that the client accepts; JSON if it accepts none.
 pub(crate) fn failed(headers: &HeaderMap, error: &ApiError) -> Response {
     let format = Format::accepted(headers).unwrap_or(Format::Json);
     let body = brine_value::map! {"status" => error.status.as_u16(), "return" => &error.message};

@@ -50,13 +50,13 @@ pub enum MasterError {
     /// The user is unknown or not permitted. The message is the master's.
     #[error("{0}")]
     Denied(String),
-    /// The master refuses the request with this message.
+    /// The master rejects the request with this message.
     #[error("{0}")]
     Refused(String),
-    /// The reply does not decode.
+    /// The reply cannot be decoded.
     #[error("decoding the master's reply failed: {0}")]
     Reply(String),
-    /// The timeout of the result expired.
+    /// The call has timed out.
     #[error("waiting for the result of {0} timed out")]
     TimedOut(String),
     /// The key for the API's own calls cannot be read.

@@ -11,7 +11,7 @@ use crate::error::ApiError;
 
 /// The number of large or YAML bodies parsed concurrently.
 static PARSERS: Semaphore = Semaphore::const_new(2);
-/// The size from which bodies are parsed on another thread, in bytes.
+/// The size in bytes from which bodies are parsed on another thread.
 const LARGE: usize = 64 << 10;
 
 /// The format of a response.
@@ -22,7 +22,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the format that a client accepts, as Salt negotiates it.
+    /// Selects the format of a response by the header `Accept`, as Salt does.
     pub fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
         let lines: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok()).collect();
         if lines.is_empty() {
@@ -42,7 +42,7 @@ impl Format {
         })
     }
 
-    /// Returns the name of the format.
+    /// Returns the content type of the format.
     pub fn content_type(self) -> &'static str {
         match self {
             Format::Json => "application/json",
@@ -59,7 +59,7 @@ impl Format {
     }
 }
 
-/// Returns the quality and name of a media range; `None` for one that is not accepted.
+/// Parses a media range into quality and name; `None` if it is malformed or its quality is 0.
 fn media_range(text: &str) -> Option<(f32, &str)> {
     let mut parts = text.split(';').map(str::trim);
     let name = parts.next().filter(|name| !name.is_empty())?;
@@ -79,7 +79,7 @@ pub(crate) fn wants_page(headers: &HeaderMap) -> bool {
 pub(crate) struct Payload {
     /// The received bytes.
     pub raw: Bytes,
-    /// Its data; `None` if it is empty.
+    /// The parsed data; `None` if the body is empty.
     pub data: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ impl Payload {
             let data = read(kind, &raw)?;
             return Ok(Payload { raw, data: Some(data) });
         }
-        // Unauthenticated clients can send any body, and YAML aliases take memory.
+        // Unauthenticated clients can send any body, and YAML aliases expand in memory: limit concurrent parsing.
         let _turn = PARSERS.acquire().await.map_err(|_| ApiError::internal())?;
         let body = raw.clone();
         let parsed = tokio::task::spawn_blocking(move || read(kind, &body)).await;
@@ -186,7 +186,7 @@ fn form(text: &str) -> Map {
     fields
 }
 
-/// Whether an argument is `name=value`, which stays a string here.
+/// Whether an argument has the form `name=value`, which stays a string here.
 fn is_keyword(text: &str) -> bool {
     let parsed = brine_function::arguments::parse(&[text.to_owned()], &[]);
     !parsed.keyword.is_empty()

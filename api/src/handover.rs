@@ -1,7 +1,8 @@
-//! Server-sent events outside of hyper, whose buffers would cost each silent subscriber 16 kB.
+//! Server-sent events outside of hyper, whose buffers would cost each idle subscriber 16 kB.
 //!
 //! hyper writes the head of the response and the first chunk. When these are flushed, the body fails on purpose
-//! ([`Handover::body`]), hyper gives the connection back ([`HandoverConnection`]), and a small task sends events over it ([`run`]).
+//! ([`Handover::body`]), hyper drops the connection ([`HandoverConnection`]), and a small task takes it over and sends
+//! events ([`run`]).
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -24,42 +25,42 @@ use crate::peer::Peer;
 use crate::resources::events::{Next, Stream};
 use crate::slow_peers::Bounded;
 
-/// The first lines: the pause, in milliseconds, before a browser connects again.
+/// The first lines, which set the delay in milliseconds before a browser reconnects.
 const FIRST: &[u8] = b"retry: 400\n";
-/// The maximum number of events that are written at once, and of bytes after which no further event is added.
+/// The limits of one write: the number of events, and the size in bytes from which no further event is added.
 const BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
 
-/// The end of a body in chunks.
+/// The last chunk of a chunked body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
-/// The connection of a subscriber.
+/// The connection of an event stream subscriber.
 pub(crate) type Connection = Bounded<Peer>;
 
 /// A stream of events that takes over a connection.
 pub(crate) struct Follower {
     stream: Stream,
-    /// Whether the body is in chunks, as to all clients but those of HTTP/1.0.
+    /// Whether the body is chunked, which it is for all clients except those of HTTP/1.0.
     is_chunked: bool,
 }
 
-/// Where a connection and its new user meet.
+/// The meeting point of a connection that hyper releases and the stream that takes it over.
 #[derive(Default)]
 pub(crate) struct Handover {
     connection: Mutex<Option<Connection>>,
     follower: Mutex<Option<Follower>>,
-    /// Whether the next flush is the awaited one.
+    /// Whether the stream takes over after the next flush.
     is_awaited: AtomicBool,
     flushed: Notify,
 }
 
-/// The body has done its part: hyper is to let go of the connection.
+/// The intentional error of a body, which makes hyper release the connection.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection is handed over")]
 struct HandedOver;
 
 impl Handover {
-    /// Returns the body that begins a stream, and hands the connection over to it.
+    /// Returns the body that starts a stream and then initiates the handover of the connection.
     pub fn body(self: &Arc<Self>, stream: Stream, version: Version) -> Body {
         let follower = Follower { stream, is_chunked: version != Version::HTTP_10 };
         let handover = Arc::clone(self);
@@ -73,14 +74,14 @@ impl Handover {
         Body::from_stream(stream::StreamExt::chain(first, last))
     }
 
-    /// Returns the connection and its follower, after hyper has ended and if there is one.
+    /// Returns the connection and its follower, if the stream takes over. Call it after hyper has ended.
     pub fn take(&self) -> Option<(Connection, Follower)> {
         let follower = self.follower.lock().take()?;
         Some((self.connection.lock().take()?, follower))
     }
 }
 
-/// A connection that hyper uses, and that goes to the [`Handover`] when hyper drops it.
+/// The connection that hyper uses. It moves to the [`Handover`] when hyper drops it.
 pub(crate) struct HandoverConnection {
     /// `None` only while it is dropped.
     connection: Option<Connection>,
@@ -126,7 +127,7 @@ impl AsyncWrite for HandoverConnection {
         self.connection.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 
-    /// hyper flushes a connection when it has written all that it has.
+    /// Flushes the connection, which hyper does after it has written all pending data, and notifies a waiting handover.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = self.as_mut().connection()?.poll_flush(context);
         if matches!(flushed, Poll::Ready(Ok(()))) && self.handover.is_awaited.swap(false, Ordering::AcqRel) {
@@ -140,14 +141,14 @@ impl AsyncWrite for HandoverConnection {
     }
 }
 
-/// Sends events until the stream ends or the client is gone. `place` is that of the connection.
+/// Sends events until the stream ends or the client disconnects. `place` is the connection's slot, held until then.
 pub(crate) fn run(
     connection: Connection,
     follower: Follower,
     place: Arc<Slot>,
 ) -> impl Future<Output = ()> + Send + 'static {
     let mut parts = (connection, follower, place);
-    // By reference: what is moved within a future has room in it twice.
+    // By reference: a value that is moved within a future takes up its size twice.
     async move {
         let (connection, Follower { stream, is_chunked }, _) = &mut parts;
         let is_chunked = *is_chunked;
@@ -176,8 +177,8 @@ pub(crate) fn run(
     }
 }
 
-/// Returns what is to be sent: an event with those that can be sent with it, a sign of life, or the end of the body,
-/// which is an empty batch if it is not in chunks.
+/// Returns the bytes to send: an event together with those that are ready, a keep-alive comment, or the last chunk. At
+/// the end of a body that is not chunked the batch is empty.
 fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Bytes> {
     let mut batch = Vec::new();
     match next {
@@ -188,7 +189,7 @@ fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Bytes> {
     batch
 }
 
-/// Adds an event, and those that can be sent with it.
+/// Adds an event, and further ones that are ready, up to the limits of a batch.
 fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut Vec<Bytes>) {
     let (mut next, mut bytes) = (Some(first), 0);
     while let Some(item) = next {
@@ -199,7 +200,7 @@ fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut 
     }
 }
 
-/// Returns whether the client has closed the connection. What it sends is dropped.
+/// Whether the client has closed the connection. Data that it sends is discarded.
 fn is_closed(connection: &mut Connection, context: &mut Context<'_>) -> bool {
     loop {
         let mut bytes = [0; 256];
@@ -212,7 +213,7 @@ fn is_closed(connection: &mut Connection, context: &mut Context<'_>) -> bool {
     }
 }
 
-/// Writes a batch. A blocked write ends with the stream, unless the batch is its last one.
+/// Writes a batch. If the stream ends, a blocked write is aborted, unless the batch is the last one.
 async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Bytes>, is_last: bool) -> io::Result<()> {
     poll_fn(|context| {
         while !batch.is_empty() {
@@ -236,7 +237,7 @@ async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Byt
     .await
 }
 
-/// Removes written bytes from a batch.
+/// Removes the bytes that have been written from a batch.
 fn advance(batch: &mut Vec<Bytes>, mut written: usize) {
     let whole = batch.iter().take_while(|bytes| match written.checked_sub(bytes.len()) {
         Some(rest) => {
@@ -256,14 +257,14 @@ fn advance(batch: &mut Vec<Bytes>, mut written: usize) {
 mod tests {
     use super::*;
 
-    /// Returns the size of the futures that a function makes.
+    /// Returns the size of the futures that a function creates.
     fn size<F>(_: impl Fn(Connection, Follower, Arc<Slot>) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
     fn a_stream_that_waits_is_small() {
-        // With its header, which has less than 136 bytes, a task takes 512.
+        // A task has a header of under 136 bytes and is allocated in a size class of 512.
         assert!(size(run) <= 376, "{} {}", size(run), size_of::<Stream>());
     }
 

@@ -3,10 +3,10 @@
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
-/// The policy of data: nothing is loaded or framed.
+/// The content security policy of data responses: nothing is loaded or framed.
 const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
-/// The request headers and methods that pages of other servers may use, as Salt names them.
+/// The request headers and methods that pages of other origins may use, as in Salt.
 const ALLOWED_HEADERS: &str = "Content-Type, X-Auth-Token, X-Requested-With";
 const ALLOWED_METHODS: &str = "GET, POST";
 
@@ -15,7 +15,7 @@ fn set(headers: &mut HeaderMap, name: &'static str, value: &'static str) {
 }
 
 /// Adds the headers of all responses. Pages of any origin may read responses to requests with a token in the header;
-/// only `allowed` origins may use the cookie.
+/// only pages of `allowed` origins may use the cookie.
 pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, allowed: &[String]) {
     let headers = response.headers_mut();
     let is_allowed = |origin: &HeaderValue| allowed.iter().any(|one| one == "*" || one.as_bytes() == origin.as_bytes());
@@ -34,7 +34,7 @@ pub(crate) fn complete(response: &mut Response, origin: Option<&HeaderValue>, al
     set(headers, "content-security-policy", DATA_POLICY);
 }
 
-/// Returns the response to a preflight request of a browser.
+/// Returns the response to a browser's CORS preflight request; `None` for other requests.
 pub(crate) fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
     let wanted = headers.get(header::ACCESS_CONTROL_REQUEST_METHOD).filter(|_| *method == Method::OPTIONS)?;
     let mut response = Response::default();

@@ -1,12 +1,12 @@
 //! The REST API, compatible with Salt's rest_cherrypy and rest_tornado, as a client of the master.
 //!
-//! It holds no state of the master and opens none of its files: jobs, calls and tokens are requests to the master in
-//! the name of the user, and events come from the bus. In its own name, with the key that authorizes local tools, it
+//! It holds no state of the master and opens none of its files. Jobs, calls and tokens are requests to the master on
+//! behalf of the user; events come from the bus. On its own behalf, with the key that authorises local tools, the API
 //! only reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` are their
-//! handlers, `lowstate.rs` and `local.rs` run commands, `hub.rs` distributes events, `handover.rs` sends them, `auth.rs`
-//! knows sessions.
+//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` contains their
+//! handlers, `lowstate.rs` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `auth.rs`
+//! manages sessions.
 
 mod auth;
 mod check;
@@ -41,7 +41,7 @@ use brine_runtime::supervisor::Background;
 pub use check::check;
 pub use listener::Server;
 
-/// The error of starting the API.
+/// An error at the startup of the API.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration is invalid.
@@ -71,7 +71,7 @@ pub enum StartError {
     },
 }
 
-/// The shared parts of the API.
+/// The state shared by all requests.
 pub(crate) struct Api {
     pub options: RestConfig,
     pub master: Arc<master::Master>,
@@ -79,11 +79,11 @@ pub(crate) struct Api {
     pub hub: Arc<hub::Hub>,
     pub secrets: webhook::Secrets,
     pub throttle: Throttle,
-    /// The clients that `netapi_enable_clients` names.
+    /// The enabled clients (`netapi_enable_clients`).
     pub enabled: Vec<String>,
-    /// Whether the client `ssh` takes commands of the hosts' shell.
+    /// Whether the client `ssh` accepts raw shell commands (`netapi_allow_raw_shell`).
     pub allows_raw_shell: bool,
-    /// The timeouts of jobs.
+    /// The timeouts of a job: for its returns, and for the `saltutil.find_job` poll of silent minions.
     pub timeout: Duration,
     pub gather: Duration,
     /// The timeout of runner and wheel functions.

@@ -37,13 +37,13 @@ const STOP_TIME: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(crate) struct Client {
     pub address: IpAddr,
-    /// A web socket or event stream keeps the place of its connection for as long as it is open.
+    /// The slot of the connection. A web socket or event stream keeps it for as long as it is open.
     pub place: Arc<Slot>,
 }
 
 #[cfg(test)]
 impl Client {
-    /// A client without a connection.
+    /// Creates a client without a connection, for tests.
     pub fn testing() -> Self {
         let places = Arc::new(Slots { counts: Mutex::default(), most: 1, most_of_address: 1 });
         let address = IpAddr::from([10, 0, 0, 1]);
@@ -52,14 +52,14 @@ impl Client {
     }
 }
 
-/// The counts of open connections; those of an IPv6 network count together, as one host can use all of its addresses.
+/// The counts of open connections. The addresses of an IPv6 network count together, since one host can use all of them.
 #[derive(Default)]
 struct Counts {
     all: usize,
     by_network: HashMap<IpAddr, usize>,
 }
 
-/// The slots for connections.
+/// The pool of connection slots.
 struct Slots {
     counts: Mutex<Counts>,
     most: usize,
@@ -71,7 +71,7 @@ impl Slots {
     fn take(self: &Arc<Self>, address: IpAddr) -> Option<Slot> {
         let mut counts = self.counts.lock();
         let of_address = counts.by_network.get(&address).copied().unwrap_or(0);
-        // A proxy on this host has one address for all its clients.
+        // Loopback is exempt from the limit per address: a local proxy uses one address for all its clients.
         let is_full = counts.all >= self.most || (of_address >= self.most_of_address && !address.is_loopback());
         if is_full {
             return None;
@@ -112,7 +112,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the API for the master of this configuration. `key_file` has the key that authorizes local tools.
+    /// Starts the API for the master of this configuration. `key_file` contains the key that authorises local tools.
     pub fn start(config: &MasterConfig, key_file: PathBuf) -> BoxFuture<'_, Result<Self, StartError>> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
         Box::pin(Self::start_tasks(config, key_file))
@@ -206,11 +206,11 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Slots>) {
     }
 }
 
-/// Serves a connection until it ends, or until an event stream takes it over, which is returned.
+/// Serves a connection until it ends. Returns the connection if an event stream takes it over.
 async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option<(Connection, Follower)>, String> {
-    // Events are small, and each is awaited.
+    // Events are small and should be sent without delay.
     _ = stream.set_nodelay(true);
-    // A silent client costs no buffers.
+    // An idle client costs no buffers until it sends data.
     let timeout = Duration::from_secs(entry.api.options.head_timeout.max(1));
     let readable = tokio::time::timeout(timeout, stream.readable()).await;
     readable.map_err(|_| "the client is silent".to_owned())?.map_err(|error| error.to_string())?;

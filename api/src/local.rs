@@ -1,4 +1,4 @@
-//! Jobs for minions: published in the user's name, with results in the forms of Salt's local client.
+//! Jobs for minions: published on behalf of the user, with results in the forms of Salt's local client.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ pub(crate) struct LocalJob<'a> {
     pub api: &'a Api,
     pub request: PublishRequest,
     pub times: Times,
-    /// Whether results include retcode and job id.
+    /// Whether results include the retcode and the jid (`full_return`).
     pub is_full: bool,
 }
 
@@ -36,7 +36,7 @@ impl Link for JobLink<'_> {
     type Error = MasterError;
 
     async fn publish(&mut self, request: PublishRequest) -> Result<Published, MasterError> {
-        // Also the questions to silent minions are in the user's name.
+        // Polls of silent minions are also published on behalf of the user.
         self.api.master.publish(&PublishRequest { proof: self.proof.clone(), ..request }).await
     }
 
@@ -46,13 +46,13 @@ impl Link for JobLink<'_> {
 }
 
 impl LocalJob<'_> {
-    /// Subscribes to events, before a publish: no return is missed.
+    /// Subscribes to events; called before the publish, so that no return is missed.
     fn link(&self) -> JobLink<'_> {
         let events = self.api.hub.subscribe(Start::Now, WakePolicy::Immediate);
         JobLink { api: self.api, proof: self.request.proof.clone(), events }
     }
 
-    /// Publishes the job and returns its id and minions; an empty mapping if no minion matches.
+    /// Publishes the job. Returns its jid and minions, or an empty mapping if no minion matches.
     pub async fn publish_only(self) -> Result<Value, ApiError> {
         let published = self.api.master.publish(&self.request).await?;
         Ok(match published.jid {
@@ -101,7 +101,7 @@ impl LocalJob<'_> {
         (id.into(), if self.is_full { full(message) } else { message.into() })
     }
 
-    /// Runs the job on this many random minions of its target that have its function.
+    /// Runs the job on `count` random minions among those in its target that provide the function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
         let able = able(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
         if !able.matched {

@@ -16,12 +16,12 @@ use crate::auth::is_hex;
 use crate::error::ApiError;
 use crate::local::LocalJob;
 
-/// The master's retcode of an unknown runner function.
+/// The retcode that the master returns for an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
 /// The maximum timeout of a call, in seconds.
 const LONGEST: f64 = 86_400.0;
 
-/// The clients of a chunk.
+/// The client of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     Local,
@@ -36,7 +36,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// All clients with their names, in the order of Salt's response to `GET /`.
+    /// All clients with their names, in the order in which Salt lists them for `GET /`.
     pub const ALL: &[(&str, Client)] = &[
         ("local", Client::Local),
         ("local_async", Client::LocalAsync),
@@ -70,7 +70,7 @@ const OWN_FIELDS: &[&str] = &[
     "token_expire",
 ];
 
-/// Fields of a chunk for hosts that are reached by ssh, beside the general ones.
+/// Fields of an `ssh` chunk, in addition to the general ones.
 const SSH_FIELDS: &[&str] = &["tgt", "tgt_type", "expr_form", "raw_shell"];
 
 /// Fields of a minion chunk that are passed on with the job, under Salt's names.
@@ -86,7 +86,7 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// Validates a chunk. `token` is that of the session, which replaces credentials in the chunk.
+    /// Validates a chunk. `token` is the session's token, which replaces credentials in the chunk.
     pub fn new(mut fields: Map, token: Option<&str>, enabled: &[String]) -> Result<Self, ApiError> {
         if let Some(token) = token {
             fields.insert("token".into(), token.into());
@@ -138,7 +138,7 @@ impl Chunk {
         }
     }
 
-    /// Returns `timeout`; 0 means the default.
+    /// Returns `timeout`; `None` if it is 0 or missing, for the default.
     fn timeout(&self) -> Result<Option<Duration>, ApiError> {
         Ok(self.seconds("timeout")?.filter(|time| !time.is_zero()))
     }
@@ -147,7 +147,7 @@ impl Chunk {
         self.field("full_return").is_some_and(Value::is_truthy)
     }
 
-    /// Returns the job of a chunk for minions.
+    /// Returns the publish request of a minion chunk.
     fn request(&self) -> Result<PublishRequest, ApiError> {
         let tgt = self.field("tgt").ok_or_else(|| ApiError::bad_request("The chunk lacks 'tgt': name a target"))?;
         // The library `pepper` sends `expr_form`.
@@ -183,13 +183,13 @@ impl Chunk {
             jid: jid.map_err(|error| ApiError::bad_request(format!("'jid' is invalid: {error}")))?,
             key: None,
             proof: Some(self.proof.clone()),
-            // The master replaces it by the authenticated user.
+            // The master sets the authenticated user.
             user: String::new(),
             kwargs: options.collect(),
         })
     }
 
-    /// Returns the call of a chunk for the master.
+    /// Returns the master call of a runner or wheel chunk.
     fn call(&self, asynchronous: bool) -> Result<Call, ApiError> {
         let fun = self.fun()?.to_string();
         let mut args = Args::default();
@@ -214,8 +214,8 @@ impl Chunk {
         Ok(self.call_of(fun, args, asynchronous))
     }
 
-    /// Returns the call of a chunk for hosts of the roster. What reaches a host and how is configured by the master alone:
-    /// further fields are refused, because options of `ssh` can run programs here.
+    /// Returns the master call of an `ssh` chunk. Only the master's configuration determines how a host is reached:
+    /// further fields are rejected, because options of `ssh` can run programs on this machine.
     fn call_by_ssh(&self, allows_raw_shell: bool) -> Result<Call, ApiError> {
         let is_own = |name: &str| OWN_FIELDS.contains(&name) || SSH_FIELDS.contains(&name);
         if let Some(name) = self.fields.keys().find(|name| !name.as_str().is_some_and(is_own)) {
@@ -244,7 +244,7 @@ impl Chunk {
         Ok(self.call_of("ssh.cmd".to_owned(), Args::keyword(keyword), false))
     }
 
-    /// Returns a call in the name of the user of this chunk.
+    /// Returns a call on behalf of the user of this chunk.
     fn call_of(&self, fun: String, args: Args, asynchronous: bool) -> Call {
         Call {
             fun,
@@ -259,7 +259,7 @@ impl Chunk {
     }
 }
 
-/// Returns arguments in their wire format. Strings such as `name=value` are keyword arguments, as on Salt's minions.
+/// Converts arguments to their wire format. As on Salt's minions, `name=value` strings are keyword arguments.
 fn wire_args(arg: Vec<Value>, keyword: Map) -> Vec<Value> {
     let mut args = Args::from_wire(&[]);
     for value in arg {
@@ -360,7 +360,7 @@ impl Api {
         })
     }
 
-    /// Calls hosts by ssh, which the master does: it also checks the permissions.
+    /// Runs a function by `salt-ssh` through the master, which also checks the permissions.
     async fn by_ssh(&self, chunk: &Chunk) -> Result<Value, ApiError> {
         let call = chunk.call_by_ssh(self.allows_raw_shell)?;
         let time = chunk.timeout()?.unwrap_or(self.call_timeout);

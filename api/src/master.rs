@@ -25,7 +25,7 @@ pub(crate) struct Master {
 }
 
 impl Master {
-    /// Creates a client for the master of this configuration. The first request connects.
+    /// Creates a client for the master of this configuration. It connects at the first request.
     pub fn new(config: &MasterConfig, key_file: PathBuf) -> Self {
         Master { client: MasterClient::new(config), key_file }
     }
@@ -35,7 +35,7 @@ impl Master {
         Ok(self.client.publish(request).await?)
     }
 
-    /// Calls a runner or wheel function and returns the reply: `tag`, and `data` or, of an asynchronous call, `jid`.
+    /// Calls a runner or wheel function. Returns the reply: `tag`, and `data` or, for an asynchronous call, `jid`.
     pub async fn call(&self, registry: Registry, call: &Call, time: Duration) -> Result<Map, MasterError> {
         self.client.call(registry, call, time).await.map_err(|error| match error.into() {
             MasterError::Unreachable(TransportError::TimedOut { .. }) => {
@@ -48,7 +48,7 @@ impl Master {
     /// Calls a runner function in the API's own name and returns its result.
     pub async fn own_runner(&self, fun: &str, args: Args) -> Result<Value, MasterError> {
         let no_key = |error: &dyn std::fmt::Display| MasterError::NoKey(error.to_string());
-        // Read each time: the master may have been started or restarted since.
+        // The key is read for each call: the master may have been started or restarted in the meantime.
         let key = files::read_if_exists(&self.key_file).map_err(|error| no_key(&error))?;
         let key = key.ok_or_else(|| no_key(&self.key_file.display()))?;
         let call = Call {

@@ -27,7 +27,7 @@ use RoutePath::{App, Fixed, Static, Webhook};
 
 type Handler = fn(Context) -> BoxFuture<'static, Answer>;
 
-/// The authentication of a request.
+/// The authentication that a resource requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Authentication {
     Nothing,
@@ -112,7 +112,7 @@ const RESOURCES: &[Resource] = resources! {
     GET Fixed("/console/{*path}"), Nothing, "Returns a file of the console.", console::asset;
 };
 
-/// Resources that do not exist without sessions, as in Salt.
+/// Resources that exist only if sessions are available, as in Salt.
 const OF_SESSIONS: &[&str] = &["/login", "/logout", "/minions", "/minions/{id}", "/jobs", "/jobs/{jid}"];
 
 fn resources(options: &RestConfig) -> impl Iterator<Item = (&'static Resource, String)> {
@@ -163,7 +163,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
     Ok(router.fallback(not_found).method_not_allowed_fallback(not_allowed))
 }
 
-/// Handles a request to a resource.
+/// Handles a request to a resource, after authenticating it.
 async fn handle(api: Arc<Api>, handler: Handler, needs: Authentication, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let param = Path::<String>::from_request_parts(&mut parts, &()).await.ok().map(|Path(param)| param);
@@ -181,7 +181,7 @@ async fn handle(api: Arc<Api>, handler: Handler, needs: Authentication, request:
     answered.await.unwrap_or_else(|error| failed(&headers, &error))
 }
 
-/// Handles a request, with the checks and headers of all resources.
+/// Answers a request, with the checks and headers common to all resources.
 pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request) -> Response {
     metrics::REQUESTS.add(1);
     api.requests.fetch_add(1, Ordering::Relaxed);
@@ -195,7 +195,7 @@ pub(crate) async fn answer(api: &Arc<Api>, router: Router, mut request: Request)
         if is_for_application(api, &request) {
             *request.uri_mut() = api.options.app_path.parse().unwrap_or_default();
         }
-        // The errors of the router are responses.
+        // The router's errors are responses: its error type has no values.
         router.oneshot(request).await.unwrap_or_else(|never| match never {})
     };
     if response.status().is_client_error() || response.status().is_server_error() {
@@ -217,7 +217,7 @@ fn bad_address(api: &Api, request: &Request) -> Option<ApiError> {
     Some(ApiError::new(StatusCode::FORBIDDEN, "Bad IP"))
 }
 
-/// Removes trailing slashes of the path, which Salt accepts.
+/// Removes trailing slashes from the path, which Salt tolerates.
 fn without_trailing_slash(request: &mut Request) {
     let path = request.uri().path();
     let short = path.trim_end_matches('/');
@@ -231,7 +231,7 @@ fn without_trailing_slash(request: &mut Request) {
     }
 }
 
-/// Whether a client gets the page of the single-page application instead of a resource.
+/// Whether the client receives the page of the single-page application instead of the resource.
 fn is_for_application(api: &Api, request: &Request) -> bool {
     let path = request.uri().path();
     let own = [api.options.app_path.as_str(), &api.options.static_path, "/console", "/events", "/openapi.json"];

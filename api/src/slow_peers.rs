@@ -1,4 +1,4 @@
-//! A stream that ends when its peer does not read for too long, so that slow clients cannot occupy resources
+//! A stream wrapper that fails when its peer does not read for too long, so that slow clients cannot occupy resources
 //! indefinitely.
 
 use std::io;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// The timeout of a blocked write.
+/// The maximum time for which a write may be blocked.
 const WRITE_TIME: Duration = Duration::from_secs(60);
 
 /// A stream with a timeout of blocked writes.
 pub(crate) struct Bounded<S> {
     stream: S,
     limit: Duration,
-    /// Runs while a write is blocked.
+    /// The timeout, running while a write is blocked.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
@@ -25,7 +25,7 @@ impl<S> Bounded<S> {
         Bounded { stream, limit: WRITE_TIME, blocked: None }
     }
 
-    /// Returns the result of a write, or an error if it was blocked until the timeout.
+    /// Returns the result of a write, or an error once writes have been blocked for longer than the limit.
     fn limited<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.blocked = None;

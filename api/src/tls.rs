@@ -46,7 +46,7 @@ fn read(path: &Path) -> Result<String, StartError> {
         .map_err(|error| StartError::Certificate(format!("reading {} failed: {error}", path.display())))
 }
 
-/// Reads the self-signed certificate and its key, and generates missing ones.
+/// Reads the self-signed certificate and its key; generates them if they are missing.
 fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
     let (certificate, key) = (config.pki_dir.join(OWN_CERTIFICATE), config.pki_dir.join(OWN_KEY));
     if !(certificate.exists() && key.exists()) {
@@ -55,7 +55,7 @@ fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
         names.extend(host_name());
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;
         files::create_private_dir(&config.pki_dir).map_err(|error| failed(&error))?;
-        // The key comes first: a certificate without its key would be useless.
+        // The key is written first: a certificate without its key would be useless.
         files::write_atomic(&key, made.signing_key.serialize_pem().as_bytes(), 0o600)
             .map_err(|error| failed(&error))?;
         files::write_atomic(&certificate, made.cert.pem().as_bytes(), 0o644).map_err(|error| failed(&error))?;
@@ -89,7 +89,7 @@ mod tests {
         let first = std::fs::read(&key).unwrap();
         load(&config, &RestConfig::default()).unwrap();
         assert_eq!(std::fs::read(&key).unwrap(), first);
-        // The generated files are also valid as configured ones.
+        // The generated files can also be set as the configured certificate.
         let named = RestConfig {
             ssl_crt: Some(config.pki_dir.join(OWN_CERTIFICATE)),
             ssl_key: Some(key),

@@ -1,4 +1,4 @@
-//! Secrets of webhooks: the sender proves knowledge of the path's secret by an HMAC of the body.
+//! Secrets of webhooks: the sender authenticates by an HMAC of the body with the secret of the path.
 
 use axum::http::HeaderMap;
 use base64::Engine as _;
@@ -7,20 +7,20 @@ use brine_digest::{Digest, hex};
 use brine_text::glob::Glob;
 use brine_value::Map;
 
-/// The headers with a signature: GitHub's, common ones, and our own.
+/// The headers that may carry a signature, in order of precedence; the first one is GitHub's.
 const HEADERS: &[&str] = &["x-hub-signature-256", "x-signature-256", "x-signature"];
 
-/// Secrets by glob of the path.
+/// The secrets, each with a glob of paths.
 pub(crate) struct Secrets(Vec<(Glob, String)>);
 
-/// The result of checking a request.
+/// The result of a signature check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signature {
-    /// The path has no secret.
+    /// The path requires no signature.
     NotNeeded,
     /// The signature is valid.
     Valid,
-    /// It is missing or wrong.
+    /// The signature is missing or wrong.
     Invalid,
 }
 
@@ -38,7 +38,7 @@ impl Secrets {
         configured.iter().map(secret).collect::<Result<_, String>>().map(Secrets)
     }
 
-    /// Whether a path has a secret, which replaces a login.
+    /// Whether a path has a secret, in which case no login is required.
     pub fn has(&self, path: &str) -> bool {
         self.0.iter().any(|(glob, _)| glob.is_match(path))
     }

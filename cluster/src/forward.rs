@@ -1,4 +1,5 @@
-//! Publishes the events of the local bus in the cluster, in order: none is skipped, however long the servers are away.
+//! Publishes the events of the local bus to the cluster, in order. Events wait in the local journal during an outage of
+//! the NATS servers; none is skipped.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use crate::state::State;
 use crate::tables::Replicas;
 use crate::{Local, metrics};
 
-/// The name of the durable subscription.
+/// The name of the durable subscription to the local bus.
 const CURSOR: &str = "cluster";
-/// The cursor of the reactor.
+/// The name of the reactor's durable subscription, whose lag bounds the reported positions.
 const REACTOR: &str = "reactor";
 /// The interval at which the positions of the reactor are published.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -38,7 +39,7 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Creates the cursor: events from now on are published in the cluster.
+    /// Creates the durable cursor: events published from now on are forwarded to the cluster.
     ///
     /// # Errors
     /// The journal cannot be read.
@@ -46,7 +47,7 @@ impl Forwarder {
         bus.subscribe(Filter::All, Start::Durable(CURSOR.into()))
     }
 
-    /// Publishes events until `shutdown`.
+    /// Forwards events until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         tokio::select! {
             () = self.follow() => {}
@@ -77,7 +78,7 @@ impl Forwarder {
             }
             let leads = self.state.leads();
             if led && !leads {
-                // Once more, for the next leader: servers that have just failed may have lost the report before.
+                // Report again, for the next leader: a failed server may have lost the last report.
                 reported.clear();
             }
             if led || leads {
@@ -87,14 +88,14 @@ impl Forwarder {
         }
     }
 
-    /// Publishes the events of this master in a batch, and returns when the servers have stored them.
+    /// Forwards the events of a batch that originate from this master. Returns when the servers have stored them.
     async fn send(&self, batch: Vec<Event>) {
         let own: Vec<&Event> = batch.iter().filter(|event| event.origin().is_none()).collect();
         if own.is_empty() {
             return;
         }
         if own.iter().any(|event| matches!(event.tag(), "salt/auth" | "salt/key")) {
-            // A reaction to it elsewhere finds the key.
+            // Other members need the key before they react to its event.
             self.replicas.push_files().await;
         }
         for event in own.iter().filter(|event| is_large(event)) {
@@ -107,7 +108,7 @@ impl Forwarder {
         metrics::EVENTS_SENT.add(count);
     }
 
-    /// Stores the whole return of a trimmed event on the servers, before others get the event.
+    /// Stores the whole return of a trimmed event on the servers, before its event is forwarded.
     async fn send_large(&self, event: &Event) {
         let Some((jid, id)) = return_of(event) else { return };
         let Some(whole) = self.local.large_return(jid, id).await else { return };
@@ -134,12 +135,12 @@ impl Forwarder {
         Item { seq: event.seq(), frame: event.frame().clone(), cause }
     }
 
-    /// Publishes up to which events the reactor of this leader has carried out reactions, if there are new ones.
+    /// Publishes the positions up to which the reactor of this leader has completed reactions, if they have changed.
     async fn report(&self, sent: u64, reported: &mut Vec<Place>) {
         let own = self.state.member();
         let handled = {
             let lag = self.bus.lags().into_iter().find(|(name, _)| name == REACTOR).map_or(u64::MAX, |(_, lag)| lag);
-            // Events behind these may have led to others that are not published yet.
+            // Only events that are already forwarded count: later ones may have caused events that are not yet.
             let reached = self.bus.last_seq().saturating_sub(lag).min(sent);
             self.state.with_positions(|positions| {
                 positions.handled_here(own, reached);
@@ -176,7 +177,7 @@ impl Forwarder {
         }
     }
 
-    /// Adds the position of the reactions that ran while the servers were away, so that no other member repeats them.
+    /// Adds the position of reactions that ran during an outage of the servers, so that no other member repeats them.
     fn with_handled(&self, message: &Message) -> Message {
         let mut message = message.clone();
         let alone = self.state.handled_alone();

@@ -1,7 +1,8 @@
-//! The signs of life of members, and the minions that are connected to each.
+//! Heartbeats of the members, and the minions that are connected to each.
 //!
-//! A member puts a small value into the bucket of leases, where it ends by itself, and its minions into the bucket of work
-//! whenever they change. The others read the minions again when the digest in the sign of life has changed.
+//! A member puts a small value into the bucket of leases, where it expires by itself. It writes its connected minions
+//! into the bucket of work whenever they change. The other members read the minions again when the digest in the
+//! heartbeat has changed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,18 +18,18 @@ use crate::message::ROOM;
 use crate::shared::{Members, Shared, SharedError};
 use crate::{Local, metrics};
 
-/// The maximum number of parts of the minions of a member: some million.
+/// The maximum number of parts of a member's minion list, enough for about a million minions.
 const PARTS: u64 = 256;
 /// The prefixes of keys.
 const ALIVE: &str = "alive.";
 const PRESENT: &str = "present.";
 
-/// The sign of life of a member.
+/// The heartbeat of a member.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Sign {
-    /// The number of the parts of its minions.
+    /// The number of parts of its minion list.
     parts: u64,
-    /// The digest of its minions.
+    /// The SHA-256 digest of its minion list.
     digest: Vec<u8>,
 }
 
@@ -48,17 +49,17 @@ impl Sign {
     }
 }
 
-/// The task of the signs of life.
+/// The heartbeat task.
 pub(crate) struct Heartbeat {
     pub shared: Arc<Shared>,
     pub local: Arc<dyn Local>,
-    /// The sign whose minions are on the servers.
+    /// The heartbeat whose minion list is stored on the servers.
     announced: Option<Sign>,
-    /// The last sign of life of each other member, and its minions.
+    /// The last heartbeat of each other member, and its minion list.
     known: HashMap<String, (Sign, Vec<u8>)>,
-    /// When each other member was last alive.
+    /// The time of the last heartbeat of each other member.
     seen: BTreeMap<String, Instant>,
-    /// The first answer of the servers since they were away.
+    /// The time of the first response of the servers since the last outage.
     since: Option<Instant>,
 }
 
@@ -67,7 +68,7 @@ impl Heartbeat {
         Heartbeat { shared, local, announced: None, known: HashMap::new(), seen: BTreeMap::new(), since: None }
     }
 
-    /// Gives signs of life until `shutdown`.
+    /// Sends heartbeats until `shutdown`.
     pub async fn run(mut self, shutdown: CancellationToken) {
         let interval = (self.shared.lease() / 5).max(Duration::from_millis(100));
         loop {
@@ -79,7 +80,7 @@ impl Heartbeat {
             if let Err(error) = beat {
                 tracing::debug!(%error, "no sign of life in the cluster");
                 (self.announced, self.since) = (None, None);
-                // Nobody is declared dead on the word of servers that are away.
+                // Missing heartbeats prove nothing while the servers are away.
                 self.shared.members.send_if_modified(|members| std::mem::take(&mut members.is_known));
                 if self.shared.is_alone() {
                     self.known.clear();
@@ -93,11 +94,11 @@ impl Heartbeat {
         }
     }
 
-    /// Removes the sign of life: others need not wait for its end.
+    /// Removes the heartbeat, so that other members do not wait until it expires.
     async fn end(&self) {
         let key = format!("{ALIVE}{}", token(self.shared.member()));
         if let Ok(resources) = self.shared.link.resources().await {
-            // Only tried.
+            // Best effort.
             _ = tokio::time::timeout(Duration::from_secs(1), resources.lease.delete(key)).await;
         }
     }
@@ -122,7 +123,7 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// Returns the signs of life of the other members.
+    /// Returns the heartbeats of the other members.
     async fn signs(&self) -> Result<BTreeMap<String, Sign>, SharedError> {
         let resources = self.shared.link.resources().await?;
         let keys = self.shared.link.keys("lease", &resources.lease_stream, ALIVE).await?;
@@ -144,7 +145,7 @@ impl Heartbeat {
         Ok(signs)
     }
 
-    /// Takes note of the members that are alive, and reads their minions where these have changed.
+    /// Records the members that are alive, and reads the minion lists that have changed.
     async fn take(&mut self, signs: BTreeMap<String, Sign>) -> Result<(), SharedError> {
         let (now, lease) = (Instant::now(), self.shared.lease());
         let mut is_new = self.known.len() != signs.len();
@@ -154,7 +155,7 @@ impl Heartbeat {
             if self.known.get(&member).is_some_and(|(known, _)| *known == sign) {
                 continue;
             }
-            // The parts of a newer sign are read with that one.
+            // `None`: the parts already belong to a newer heartbeat, and are read with that one.
             if let Some(present) = self.present_of(&member, &sign).await? {
                 self.known.insert(member, (sign, present));
                 is_new = true;
@@ -168,7 +169,7 @@ impl Heartbeat {
         let since = *self.since.get_or_insert(now);
         let own = self.shared.member().to_owned();
         let alive: BTreeSet<String> = self.seen.keys().cloned().chain([own]).collect();
-        // After an outage every member has the time to give a sign.
+        // After an outage every member gets one lease to send a heartbeat.
         let members = Members { alive, is_known: since.elapsed() > lease };
         self.shared.members.send_if_modified(|known| {
             let is_changed = *known != members;
@@ -178,7 +179,7 @@ impl Heartbeat {
         Ok(())
     }
 
-    /// Returns the minions of a member; `None` if they do not belong to the sign.
+    /// Returns the minion list of a member; `None` if it does not match the digest of the heartbeat.
     async fn present_of(&self, member: &str, sign: &Sign) -> Result<Option<Vec<u8>>, SharedError> {
         let mut whole = Vec::new();
         for number in 0..sign.parts {

@@ -1,5 +1,5 @@
-//! What exceeds the size of a message, whole on the servers in parts: returns, so that every member's job cache has them, and
-//! the state of work that a successor goes on with.
+//! Large values, stored on the servers in parts: returns that exceed the size of a message, so that the job cache of
+//! every member has them, and the state of work that a successor resumes.
 
 use brine_digest::Digest;
 use brine_event::Event;
@@ -10,16 +10,16 @@ use crate::message::ROOM;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
 
-/// The maximum number of parts, which are 1 GiB.
+/// The maximum number of parts, which limits a value to 1 GiB.
 const PARTS: u64 = 2048;
 
-/// Returns the job and the minion of a return.
+/// Returns the jid and the minion id in the tag of a return.
 pub(crate) fn return_of(event: &Event) -> Option<(&str, &str)> {
     let (jid, id) = event.tag().strip_prefix("salt/job/")?.split_once("/ret/")?;
     (!jid.contains('/') && !id.contains('/')).then_some((jid, id))
 }
 
-/// Returns whether the job cache of its member has a return whole, and its event is trimmed.
+/// Whether the event is a trimmed return, stored whole in the job cache of its member.
 pub(crate) fn is_large(event: &Event) -> bool {
     let (name, value) = crate::NOT_CACHED;
     let mut is_large = false;
@@ -41,12 +41,12 @@ impl Shared {
         format!("{}.{}.{part}", self.subject_of(owner), token(name))
     }
 
-    /// Stores something large on the servers until `history` has passed or others need the room: the return of the minion
-    /// `name` in the job `owner`, or one of the states of some work. The first part, which describes the others, is the last
-    /// one to be written.
+    /// Stores a large value on the servers until `history` has passed or newer values need the space: the return of the
+    /// minion `name` in the job `owner`, or a state of some work. The first part describes the others and is written
+    /// last.
     ///
     /// # Errors
-    /// The servers do not answer, or it is too large.
+    /// The servers do not answer, or the value is too large.
     pub async fn put_large(&self, owner: &str, name: &str, whole: &[u8]) -> Result<(), SharedError> {
         let parts: Vec<&[u8]> = whole.chunks(ROOM).collect();
         let count = parts.len() as u64;
@@ -66,7 +66,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns something large; `None` if the servers do not have it, or not any more.
+    /// Returns a large value; `None` if the servers do not have it, or have already discarded it.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -83,7 +83,7 @@ impl Shared {
         Ok((Some(Digest::Sha256.of(&whole)) == expected).then_some(whole))
     }
 
-    /// Removes all that is stored for an owner.
+    /// Removes all values of an owner.
     ///
     /// # Errors
     /// The servers do not answer.

@@ -1,7 +1,7 @@
-//! The leader of a cluster: the member that holds a lease, which ends by itself when it is not renewed.
+//! Leader election: the leader is the member that holds a lease, which expires unless it is renewed.
 //!
-//! A member that has acquired the lease leads once it has all events of the time before, and with them the reports of which
-//! reactions have been carried out.
+//! A member that has acquired the lease leads only once it has received all earlier events, and with them the reports
+//! of completed reactions.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::state::State;
 /// The key of the lease.
 const LEADER: &str = "leader";
 
-/// Acquires and renews the lease until `shutdown`, and gives it up then.
+/// Acquires and renews the lease until `shutdown`, then releases it.
 pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: CancellationToken) {
     let mut held = None;
     tokio::select! {
@@ -31,12 +31,12 @@ pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: Cancellat
     }
 }
 
-/// Acquires and renews the lease. `held` is its revision while this member has it.
+/// Acquires and renews the lease. `held` is the lease's revision while this member holds it.
 async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
     let lease = link.settings.lease;
     let mut beginning = Activation::default();
     loop {
-        // A lease counts from before the request: it ends here before it does on the servers.
+        // The lease is counted from before the request, so that it expires here before it does on the servers.
         let began = Instant::now();
         let renewed = tokio::time::timeout(lease / 3, renew(link, state, *held)).await.unwrap_or(Renewed::NoAnswer);
         match renewed {
@@ -75,9 +75,9 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
 /// The time between the acquisition of the lease and the leadership.
 #[derive(Default)]
 struct Activation {
-    /// The time since when the servers store messages of this member.
+    /// The time at which the servers first stored a message of this member.
     stored: Option<Instant>,
-    /// The message up to which this member needs the stream.
+    /// The number of the message up to which this member must have read the stream.
     last: Option<u64>,
     is_over: bool,
 }
@@ -87,11 +87,12 @@ impl Activation {
         if self.is_over {
             return true;
         }
-        // What a server says of its stream may be old; what most servers have stored comes after all that they had.
+        // The last number that a server reports may be stale. A message that a majority has just stored comes after all
+        // earlier ones.
         if self.stored.is_none() {
             self.stored = mark(link, state).await.map(|_| Instant::now());
         }
-        // The leader before may have something to report that it could not while the servers were away.
+        // The previous leader may have reports that it could not publish while the servers were away.
         let may_report = link.settings.lease / 4;
         if self.last.is_none() && self.stored.is_some_and(|since| since.elapsed() >= may_report) {
             self.last = mark(link, state).await;
@@ -115,7 +116,7 @@ async fn mark(link: &Link, state: &State) -> Option<u64> {
 enum Renewed {
     /// This member has the lease, with this revision.
     Held(u64),
-    /// Another member has it.
+    /// Another member holds the lease.
     Other,
     NoAnswer,
 }

@@ -7,17 +7,17 @@
 //! |---|---|
 //! | `settings` | the option `cluster` |
 //! | `link`, `seal` | the connection, the streams and buckets; the encryption of everything in them |
-//! | `secrets` | the key pair and the publish keys, which all members share |
-//! | `forward` | events of the local bus, published in the cluster |
-//! | `receive` | events of other members, published on the local bus; their jobs, published to the minions here |
-//! | `tables`, `sync` | minions' keys and data, which all members have |
-//! | `shared`, `queues`, `large` | work that another member goes on with; queues; returns larger than an event |
-//! | `heartbeat` | which members are alive, and the minions of each |
-//! | `rule_state` | the state of rules over time, which a new leader goes on with |
-//! | `lease`, `state` | the leader, and the gate in front of the reactor: each event is reacted to by one member |
-//! | `positions`, `message` | which event of which member is where; the form of messages |
+//! | `secrets` | the key pair and the publish keys that all members share |
+//! | `forward` | events of the local bus, published to the cluster |
+//! | `receive` | events of other members, published on the local bus; their jobs, published to the local minions |
+//! | `tables`, `sync` | minions' keys and data, replicated to all members |
+//! | `shared`, `queues`, `large` | work that another member can resume; queues; returns larger than an event |
+//! | `heartbeat` | the members that are alive, and the minions of each |
+//! | `rule_state` | the state of rules over time, which a new leader resumes |
+//! | `lease`, `state` | leader election, and the gate in front of the reactor: one member reacts to each event |
+//! | `positions`, `message` | the progress of each member in the events of the others; the message format |
 //!
-//! This crate knows no master: its access to one is behind [`Local`] and [`Table`].
+//! This crate does not depend on the master: it accesses one through [`Local`] and [`Table`].
 
 #![warn(clippy::self_named_module_files)]
 
@@ -63,12 +63,13 @@ use rule_state::RuleGate;
 use state::State;
 use tables::{Replicas, Request, StoreTable};
 
-/// The number of requests that wait for the task of the tables.
+/// The capacity of the channel of requests to the table synchronisation.
 const REQUESTS: usize = 64;
-/// The time that the servers have to name the publish keys at the start.
+/// The time that the servers have to return the publish keys at startup.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The field of a return's event that the job cache does not store, and its value if the job cache has the return whole.
+/// The field of a return's event that excludes it from the job cache, and its value if the job cache already has the
+/// whole return.
 pub const NOT_CACHED: (&str, &str) = ("_nocache", "large");
 
 /// A future that a [`Local`] returns.
@@ -79,28 +80,29 @@ pub trait Local: Send + Sync {
     /// Publishes the load of another member's job to the minions of this one.
     fn publish(&self, load: Map) -> Pending<'_, Result<(), String>>;
 
-    /// Takes note of an event about a job with this sequence number.
+    /// Notifies the master of an event about a job with this sequence number.
     fn job_published(&self, number: u64);
 
-    /// Returns the texts of the publish keys, for Salt's cipher and for AES-256-GCM.
+    /// Returns the publish keys as text, for Salt's cipher and for AES-256-GCM.
     fn publish_keys(&self) -> [String; 3];
 
-    /// Changes when this master has rotated its publish keys.
+    /// Returns a receiver that changes when this master has rotated its publish keys.
     fn publish_keys_changed(&self) -> watch::Receiver<()>;
 
     /// Replaces the publish keys by those of the cluster, unless they are the same.
     fn adopt_publish_keys(&self, keys: [String; 3]) -> Pending<'_, ()>;
 
-    /// Returns the minions that are connected here, packed for [`Local::members_received`] of the others.
+    /// Returns the minions that are connected here, in the packed form that [`Local::members_received`] of other
+    /// members accepts.
     fn connected_minions(&self) -> Vec<u8>;
 
-    /// Replaces the minions of other members: the name of each member, and its packed minions.
+    /// Replaces the connected minions of other members: the name of each member, and its packed minions.
     fn members_received(&self, members: Vec<(String, Vec<u8>)>);
 
-    /// Returns a return that is stored whole, packed; `None` if it is not.
+    /// Returns the packed return that is stored whole here; `None` if there is none.
     fn large_return<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, Option<Vec<u8>>>;
 
-    /// Takes note that the servers have a return that is stored whole, or cannot take it.
+    /// Notifies the master that the servers have stored a whole return, or cannot store it.
     fn large_return_sent<'a>(&'a self, jid: &'a str, id: &'a str) -> Pending<'a, ()>;
 
     /// Stores the whole return of another member. Returns whether it is stored.
@@ -115,11 +117,11 @@ pub struct Parts {
     pub bus: Bus,
     /// Its store.
     pub store: BlockingStore,
-    /// The executor for its disk.
+    /// The executor for blocking disk access.
     pub disk: Executor,
-    /// The keys of minions.
+    /// The table of the minions' keys.
     pub keys: Arc<dyn Table>,
-    /// The tables of the store that all members have.
+    /// The names of the store's tables that are replicated to all members.
     pub tables: &'static [&'static str],
 }
 
@@ -136,7 +138,7 @@ pub struct Member {
 }
 
 impl Member {
-    /// Opens the membership: reads its state, begins its cursor, and adopts the publish keys of the cluster.
+    /// Opens the membership: reads its state, creates its cursor, and adopts the publish keys of the cluster.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -167,7 +169,7 @@ impl Member {
         Ok(Member { link, state, shared, gate, parts, sync, observer, requests: mpsc::channel(REQUESTS) })
     }
 
-    /// Returns the gate of the reactor.
+    /// Returns the gate of the reactor, which decides where the reactions to an event run.
     pub fn gate(&self) -> Arc<dyn Gate> {
         Arc::clone(&self.gate) as Arc<dyn Gate>
     }

@@ -17,7 +17,7 @@ use crate::state::State;
 
 /// The timeout of a request to a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The time in which a server recognises a message that is sent again.
+/// The window in which a server deduplicates messages.
 const DUPLICATES: Duration = Duration::from_secs(120);
 /// The maximum size of the stream of events, in bytes.
 const EVENTS_SIZE: i64 = 4 << 30;
@@ -29,16 +29,16 @@ const RETURNS_SIZE: i64 = 1 << 30;
 /// The error of a request to the NATS servers.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The servers do not answer, or refuse.
+    /// The servers do not answer, or reject the request.
     #[error("NATS: {0}")]
     Nats(String),
-    /// A file of the option `cluster` cannot be read.
+    /// A file named in the option `cluster` cannot be read.
     #[error("option 'cluster': {0}")]
     File(#[from] std::io::Error),
-    /// The option is invalid.
+    /// An address in `servers` is invalid.
     #[error("option 'cluster': 'servers' is invalid: {0}")]
     Servers(String),
-    /// Somebody without the secret has written a value.
+    /// A value cannot be decrypted: its writer did not have the secret.
     #[error("the value of {0} cannot be decrypted: the masters of a cluster need the same secret")]
     Sealed(String),
 }
@@ -47,7 +47,7 @@ pub(crate) fn nats(error: impl std::fmt::Display) -> LinkError {
     LinkError::Nats(error.to_string())
 }
 
-/// The connection of a member. It is kept and restored in the background.
+/// The connection of a member, restored in the background after a failure.
 pub struct Link {
     pub(crate) settings: Settings,
     client: Client,
@@ -59,15 +59,15 @@ pub struct Link {
 pub(crate) struct Resources {
     /// Events of all members.
     pub events: stream::Stream,
-    /// The tables, and what all members share.
+    /// The replicated tables, and the keys that all members share.
     pub values: kv::Store,
-    /// The lease of the leader, the signs of life of members and locks, which end by themselves.
+    /// The leader's lease, heartbeats and locks, which expire by themselves.
     pub lease: kv::Store,
-    /// The messages of `lease`.
+    /// The stream behind `lease`.
     pub lease_stream: stream::Stream,
-    /// The state of work that a successor goes on with, and the minions of each member.
+    /// The state of work that a successor resumes, and the connected minions of each member.
     pub work: kv::Store,
-    /// The messages of `work`, to remove a value without a trace.
+    /// The stream behind `work`, to delete a value without leaving a marker.
     pub work_stream: stream::Stream,
     /// The items of queues.
     pub queues: stream::Stream,
@@ -78,20 +78,20 @@ pub(crate) struct Resources {
 /// A value of a bucket.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
-    /// Rises with each change of the bucket.
+    /// The revision, which rises with each change of the bucket.
     pub revision: u64,
     /// The decrypted value; `None` if it has been removed.
     pub value: Option<Vec<u8>>,
 }
 
-/// A value as a watch brings it; an error ends the watch.
+/// A value delivered by a watch: key, revision and decrypted entry. An outer error ends the watch.
 pub(crate) type Watched = Result<(String, u64, Result<Entry, LinkError>), LinkError>;
 
 impl Link {
-    /// Connects to the servers in the background.
+    /// Connects to the servers. Keeps trying in the background if none answers.
     ///
     /// # Errors
-    /// Files or addresses that cannot be used.
+    /// A file cannot be read, or an address is invalid.
     pub async fn open(settings: Settings) -> Result<Self, LinkError> {
         let name = format!("brine {}", settings.member);
         let mut options = ConnectOptions::new()
@@ -134,16 +134,16 @@ impl Link {
         &self.context
     }
 
-    /// Waits until everything sent has left.
+    /// Waits until all buffered messages are sent.
     pub(crate) async fn flush(&self) {
-        // Only tried: the servers may be away.
+        // Best effort: the servers may be away.
         _ = tokio::time::timeout(TIMEOUT, self.client.flush()).await;
     }
 
     /// Returns the streams and buckets, and creates missing ones.
     ///
     /// # Errors
-    /// The servers do not answer, or refuse.
+    /// The servers do not answer, or reject the request.
     pub(crate) async fn resources(&self) -> Result<Arc<Resources>, LinkError> {
         if let Some(known) = self.resources.lock().clone() {
             return Ok(known);
@@ -154,7 +154,7 @@ impl Link {
         Ok(created)
     }
 
-    /// Forgets the streams and buckets after an error: they are created anew if they are gone.
+    /// Discards the cached streams and buckets after an error; the next use creates those that are missing.
     pub(crate) fn forget_resources(&self) {
         *self.resources.lock() = None;
     }
@@ -179,7 +179,7 @@ impl Link {
             name: format!("brine_{name}_queues"),
             subjects: vec![format!("brine.{name}.queues.>")],
             max_bytes: QUEUES_SIZE,
-            // A full queue refuses items; it drops none.
+            // A full queue rejects new items instead of dropping old ones.
             discard: DiscardPolicy::New,
             duplicate_window: DUPLICATES,
             num_replicas: *replicas,
@@ -201,8 +201,8 @@ impl Link {
         Ok(Resources { events, values, lease, lease_stream, work, work_stream, queues, returns })
     }
 
-    /// Returns a bucket, whose values end after `max_age`; zero is never. It is created as its stream: the client's own call
-    /// for it does not understand servers before 2.10.
+    /// Opens a bucket whose values expire after `max_age`; zero means never. The bucket is created as a stream, because
+    /// the client's own call does not support servers before 2.10.
     async fn bucket(&self, name: &str, max_age: Duration) -> Result<(kv::Store, stream::Stream), LinkError> {
         let config = stream::Config {
             max_age,
@@ -213,7 +213,7 @@ impl Link {
         self.create_bucket(name, config).await
     }
 
-    /// Returns a bucket whose values can be removed without a marker: their keys are never used again.
+    /// Opens a bucket whose values are deleted without a marker, since their keys are never reused.
     async fn removable_bucket(&self, name: &str) -> Result<(kv::Store, stream::Stream), LinkError> {
         let config = stream::Config { max_bytes: WORK_SIZE, duplicate_window: DUPLICATES, ..self.bucket_config(name) };
         self.create_bucket(name, config).await
@@ -241,10 +241,10 @@ impl Link {
         Ok((self.context.get_key_value(name).await.map_err(nats)?, stream))
     }
 
-    /// Returns a value that all members share.
+    /// Returns a value of the bucket that all members share.
     ///
     /// # Errors
-    /// The servers do not answer, or the value is not of this cluster.
+    /// The servers do not answer, or the value cannot be decrypted.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, LinkError> {
         let found = self.resources().await?.values.entry(key).await.map_err(nats)?;
         found.map(|entry| self.decrypt(entry)).transpose()
@@ -267,18 +267,18 @@ impl Link {
         self.settings.seal.seal(key, value).into()
     }
 
-    /// Sets a value, whatever it was.
+    /// Sets a value unconditionally.
     pub(crate) async fn put(&self, key: &str, value: &[u8]) -> Result<(), LinkError> {
         let sealed = self.encrypt(key, value);
         self.resources().await?.values.put(key, sealed).await.map(drop).map_err(nats)
     }
 
-    /// Removes a value, whatever it was.
+    /// Removes a value unconditionally.
     pub(crate) async fn delete(&self, key: &str) -> Result<(), LinkError> {
         self.resources().await?.values.delete(key).await.map_err(nats)
     }
 
-    /// Returns the number of the last message of the stream of events; 0 for none.
+    /// Returns the number of the last message in the stream of events; 0 if there is none.
     pub(crate) async fn last_event(&self) -> Result<u64, LinkError> {
         let mut stream = self.resources().await?.events.clone();
         Ok(stream.info().await.map_err(nats)?.state.last_sequence)
@@ -294,14 +294,15 @@ impl Link {
         Ok(stored.await.map_err(nats)?.sequence)
     }
 
-    /// Returns the revision of the newest value; 0 for none.
+    /// Returns the revision of the newest value; 0 if there is none.
     pub(crate) async fn last_revision(&self) -> Result<u64, LinkError> {
         self.resources().await?;
         let stream = self.context.get_stream(format!("KV_brine_{}_values", self.settings.name)).await.map_err(nats)?;
         Ok(stream.cached_info().state.last_sequence)
     }
 
-    /// Returns the keys of a bucket with a prefix that ends at a dot, sorted; also of removed values.
+    /// Returns the sorted keys of a bucket that begin with `prefix`, which ends in a dot. Includes keys of removed
+    /// values.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -320,8 +321,8 @@ impl Link {
         Ok(keys)
     }
 
-    /// Returns all values, the current ones first: key, revision, and the value unless it cannot be decrypted. Ends when the
-    /// server does.
+    /// Watches all values, the current ones first: key, revision, and the decrypted value or the error. The watch ends
+    /// when the server goes away.
     pub(crate) async fn watch(&self) -> Result<impl futures::Stream<Item = Watched> + Send + Unpin + '_, LinkError> {
         let watch = self.resources().await?.values.watch_with_history(">").await.map_err(nats)?;
         Ok(watch.map(|entry| {
@@ -332,13 +333,13 @@ impl Link {
     }
 }
 
-/// Returns a name in the alphabet of subjects and keys.
+/// Encodes a name for use in subjects and keys (URL-safe base64).
 pub(crate) fn token(name: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     base64::prelude::BASE64_URL_SAFE_NO_PAD.encode(name)
 }
 
-/// Decodes the name in a token.
+/// Decodes a name from its token.
 pub(crate) fn name_of(token: &str) -> Option<Vec<u8>> {
     use base64::Engine;
     base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token).ok()

@@ -1,9 +1,9 @@
-//! Messages of the stream of events: what a member publishes, and their split into parts that a server accepts.
+//! The format of messages in the stream of events, and their division into parts that a server accepts.
 
 use brine_value::{FromValue, Map, Value, list, map, msgpack};
 use bytes::Bytes;
 
-/// The size of events in one message, in bytes: half of what a NATS server accepts by default.
+/// The maximum size of the events in one message, in bytes: half of NATS's default message limit.
 pub(crate) const ROOM: usize = 512 << 10;
 /// The maximum number of parts of one event: events have 1 MiB by default, and never more than 128 MiB.
 const PARTS: u64 = 256;
@@ -11,26 +11,26 @@ const PARTS: u64 = 256;
 /// The position of an event: the member that published it first, and its sequence number there.
 pub(crate) type Place = (String, u64);
 
-/// An event as it travels.
+/// An event as it is sent to other members.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Item {
     /// The sequence number on the bus of its member.
     pub seq: u64,
-    /// The socket encoding.
+    /// The event in the encoding of the event socket.
     pub frame: Bytes,
-    /// The event that led to it, if its field `_cause` names one.
+    /// The event that caused it, if its field `_cause` names one.
     pub cause: Option<Place>,
 }
 
 /// A message of a member.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Message {
-    /// Differs after the member has lost its store: its sequence numbers begin anew.
+    /// An identifier that changes when the member has lost its store, and its sequence numbers start anew.
     pub incarnation: String,
     pub items: Vec<Item>,
-    /// The part of the only item, and the number of its parts.
+    /// For a part of a large event: the index of this part, and the number of parts.
     pub part: Option<(u64, u64)>,
-    /// The events up to which reactions have been carried out, by member.
+    /// The positions up to which reactions are completed, by member.
     pub handled: Vec<Place>,
 }
 
@@ -53,7 +53,7 @@ impl Message {
         msgpack::pack_map(&fields)
     }
 
-    /// Unpacks a message; `None` if it is not one.
+    /// Unpacks a message; `None` if it is malformed.
     pub fn unpack(packed: &[u8]) -> Option<Self> {
         let mut fields = msgpack::unpack_map(packed).ok()?;
         let items = take_list(&mut fields, "items")?.into_iter().map(item_of).collect::<Option<_>>()?;
@@ -93,7 +93,7 @@ fn item_of(value: Value) -> Option<Item> {
     Some(Item { seq: u64::from_value(&seq)?, frame: frame.into(), cause })
 }
 
-/// Divides items into messages of at most [`ROOM`] bytes; a larger event becomes several.
+/// Groups items into messages of at most [`ROOM`] bytes; a larger event is split into several.
 pub(crate) fn messages(incarnation: &str, items: Vec<Item>) -> Vec<Message> {
     let message = |items, part| Message { incarnation: incarnation.to_owned(), items, part, handled: Vec::new() };
     let (mut all, mut open, mut size) = (Vec::new(), Vec::new(), 0);
@@ -120,7 +120,7 @@ pub(crate) fn messages(incarnation: &str, items: Vec<Item>) -> Vec<Message> {
     all
 }
 
-/// Joins the parts of one event after another.
+/// Reassembles the parts of large events, one event at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Parts {
     seq: u64,
@@ -131,13 +131,13 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Returns the stream's number of the first part of an event that is not complete yet.
+    /// Returns the stream number of the first part of an incomplete event.
     pub fn incomplete(&self) -> Option<u64> {
         (self.next > 0).then_some(self.first)
     }
 
-    /// Returns the items of the message with this number in the stream once they are complete. A part out of order ends its
-    /// event.
+    /// Returns the items of the message with this stream number, once they are complete. A part that is out of order
+    /// discards its event.
     pub fn take(&mut self, number: u64, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
         let Some((part, of)) = part else {
             *self = Parts::default();
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(received, items);
         // After a restart the stream is read again from the first part.
         assert_eq!(incomplete, [None, Some(11), Some(11), None, None, None]);
-        // A lost part loses its event, and no other.
+        // A lost part loses its own event only.
         let received: Vec<u64> = [0, 1, 3, 4, 5]
             .iter()
             .flat_map(|at: &usize| parts.take(0, sent[*at].items.clone(), sent[*at].part))

@@ -1,23 +1,24 @@
-//! Which events of which member are where: received here, handled by the reactor, and their numbers on both buses.
+//! The progress of each member: the events received here, those the reactor has handled, and their sequence numbers on
+//! both buses.
 
 use std::collections::{HashMap, VecDeque};
 
 use crate::message::Place;
 
-/// The maximum number of received events whose numbers here are remembered.
+/// The maximum number of received events whose local sequence numbers are remembered.
 const REMEMBERED: usize = 65_536;
 
 /// The positions of one member, without time or locks.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
-    /// The last event of each other member that is on this bus, and the incarnation that it belongs to.
+    /// The last event of each other member that is on this bus, with the member's incarnation.
     received: HashMap<String, (String, u64)>,
     /// The last event of each member whose reactions have been carried out.
     handled: HashMap<String, u64>,
-    /// The newest received events by their numbers here, ascending.
+    /// The newest received events by local sequence number, ascending.
     by_number: VecDeque<(u64, Place)>,
     by_place: HashMap<Place, u64>,
-    /// The number here up to which `handled` follows the own reactor.
+    /// The local sequence number up to which `handled` includes the progress of the local reactor.
     followed: u64,
 }
 
@@ -38,7 +39,7 @@ impl Positions {
         (received.collect(), self.handled())
     }
 
-    /// Returns the events up to which reactions have been carried out, by member.
+    /// Returns the positions up to which reactions are completed, by member.
     pub fn handled(&self) -> Vec<Place> {
         let mut all: Vec<Place> = self.handled.iter().map(|(member, seq)| (member.clone(), *seq)).collect();
         all.sort();
@@ -50,7 +51,7 @@ impl Positions {
         self.handled.get(member).is_some_and(|handled| *handled >= seq)
     }
 
-    /// Takes note of a message of a member. Returns whether the member begins anew, without its earlier store.
+    /// Records the incarnation in a message of a member. Returns whether the member has lost its store and starts anew.
     pub fn note_incarnation(&mut self, member: &str, incarnation: &str) -> bool {
         let begins = self.received.get(member).is_some_and(|(known, _)| known != incarnation);
         if begins || !self.received.contains_key(member) {
@@ -90,7 +91,8 @@ impl Positions {
         }
     }
 
-    /// Records that the own reactor has handled all events of this bus up to a number. `own` is the name of this member.
+    /// Records that the local reactor has handled all events of this bus up to `number`. `own` is the name of this
+    /// member.
     pub fn handled_here(&mut self, own: &str, number: u64) {
         let from = self.by_number.partition_point(|(known, _)| *known <= self.followed);
         let to = self.by_number.partition_point(|(known, _)| *known <= number);
@@ -100,7 +102,7 @@ impl Positions {
         self.handled_elsewhere(&[(own.to_owned(), number)]);
     }
 
-    /// Returns the positions of the last events of each member up to a number of this bus, as far as they are remembered.
+    /// Returns the position of each member's last event up to a local sequence number, among the remembered ones.
     pub fn up_to(&self, own: &str, number: u64) -> Vec<Place> {
         let to = self.by_number.partition_point(|(known, _)| *known <= number);
         let mut last: HashMap<String, u64> = self.handled.clone();
@@ -112,7 +114,7 @@ impl Positions {
         last.into_iter().collect()
     }
 
-    /// Returns the position of an event of this bus; an event without an origin is the own one.
+    /// Returns the position of an event of this bus. An event without a remembered origin counts as this member's own.
     pub fn place(&self, own: &str, number: u64) -> Place {
         let at = self.by_number.partition_point(|(known, _)| *known < number);
         match self.by_number.get(at) {
@@ -121,7 +123,7 @@ impl Positions {
         }
     }
 
-    /// Returns the number of an event on this bus, if it is remembered.
+    /// Returns the local sequence number of an event, if it is remembered.
     pub fn number(&self, own: &str, place: &Place) -> Option<u64> {
         if place.0 == own { Some(place.1) } else { self.by_place.get(place).copied() }
     }
@@ -151,7 +153,7 @@ mod tests {
         positions.received("m2", 5, 100);
         assert!(!positions.is_new("m2", 5) && !positions.is_new("m2", 4) && positions.is_new("m2", 6));
         assert!(!positions.note_incarnation("m2", "a"));
-        // Its store is a new one: its numbers begin again.
+        // The member has a new store: its sequence numbers start anew.
         positions.handled_elsewhere(&[("m2".into(), 5)]);
         assert!(positions.note_incarnation("m2", "b"));
         assert!(positions.is_new("m2", 1) && !positions.is_handled("m2", 1));

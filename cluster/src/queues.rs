@@ -1,4 +1,4 @@
-//! The items of queues, which all members see: a stream with a subject for each queue, in the order of the stream.
+//! Queues shared by all members: one stream with a subject for each queue, items in the order of the stream.
 //!
 //! Changes are made under the lock of the queue ([`Shared::lock`]).
 
@@ -10,7 +10,7 @@ use crate::message::ROOM;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
 
-/// An item of a queue: its number in the stream, and the item unless it cannot be decrypted.
+/// An item of a queue: its stream number, and its content unless it cannot be decrypted.
 pub type QueueItem = (u64, Option<Vec<u8>>);
 
 impl Shared {
@@ -23,7 +23,7 @@ impl Shared {
         format!("brine.{}.queues.{}", self.link.settings.name, token(queue))
     }
 
-    /// Returns the names of the queues with items, each with the number of its items, sorted.
+    /// Returns the sorted names of non-empty queues, each with its number of items.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -70,7 +70,7 @@ impl Shared {
     /// Appends items to a queue.
     ///
     /// # Errors
-    /// The servers do not answer, or the space of all queues is full: some items may be in the queue.
+    /// The servers do not answer, or the space for all queues is full. Some of the items may have been appended.
     pub async fn queue_push(&self, queue: &str, items: Vec<Vec<u8>>) -> Result<(), SharedError> {
         let subject = self.queue_subject(queue);
         self.link.resources().await?;
@@ -88,7 +88,7 @@ impl Shared {
     /// Removes items from a queue.
     ///
     /// # Errors
-    /// The servers do not answer: some items may be in the queue.
+    /// The servers do not answer. Some of the items may still be in the queue.
     pub async fn queue_remove(&self, items: Vec<u64>) -> Result<(), SharedError> {
         let resources = self.link.resources().await?;
         for number in items {

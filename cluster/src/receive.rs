@@ -23,11 +23,11 @@ use crate::state::State;
 use crate::tables::Replicas;
 use crate::{Local, metrics};
 
-/// The pause before an event is published again on a bus that cannot take it now.
+/// The pause before a retry when the local bus cannot accept an event.
 const RETRY: Duration = Duration::from_millis(200);
-/// The time without a message after which the server is asked whether it has any.
+/// The time without a message after which the server is asked for its last message number.
 const STALL: Duration = Duration::from_secs(2);
-/// How often the server is asked again if it names fewer messages than were read.
+/// The number of retries if the server reports fewer messages than were already read.
 const QUESTIONS: usize = 3;
 
 /// The receiving side of a member.
@@ -84,8 +84,8 @@ impl Receiver {
         }
     }
 
-    /// Returns the number of the last message of the stream. A server that has just started may name an old one: it is
-    /// asked again, before all is read again.
+    /// Returns the number of the last message of the stream. A server that has just started may report a stale number,
+    /// so it is asked again before the whole stream is read anew.
     async fn last_event(&self, position: u64) -> Result<u64, LinkError> {
         let mut last = self.link.last_event().await?;
         for _ in 0..QUESTIONS {
@@ -98,7 +98,8 @@ impl Receiver {
         Ok(last)
     }
 
-    /// Publishes the events of the stream's messages here, and sends the number of each message.
+    /// Publishes the events of the stream's messages on the local bus, and sends the number of each message to
+    /// `reached`.
     async fn read(
         &self,
         mut messages: Ordered,
@@ -110,7 +111,7 @@ impl Receiver {
         let (mut seen, mut is_other) = (position, false);
         loop {
             let Ok(message) = tokio::time::timeout(STALL, messages.next()).await else {
-                // A consumer whose server has died says nothing for a long time.
+                // The consumer of a failed server stays silent for a long time.
                 let was_other = std::mem::replace(&mut is_other, self.link.last_event().await? != seen);
                 if was_other && is_other {
                     return Err(nats("the server sends nothing, though it has other events"));
@@ -124,19 +125,19 @@ impl Receiver {
             (seen, is_other) = (number, false);
             backoff.reset();
             self.take(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
-            // An event in parts is read again from its first one.
+            // An event in parts is read again from its first part after a restart.
             let incomplete = parts.values().filter_map(Parts::incomplete).min();
             reached.send_replace(incomplete.map_or(number, |first| first.saturating_sub(1)));
         }
     }
 
-    /// Stores the position in the stream whenever the journal has the events up to it. Messages that arrive in the meantime
-    /// share the next write: a message never waits for the disk.
+    /// Stores the position in the stream whenever the journal has persisted the events up to it. Messages that arrive
+    /// meanwhile share the next write, so that no message waits for the disk.
     async fn store_positions(&self, mut reached: watch::Receiver<u64>) {
         while reached.changed().await.is_ok() {
             let number = *reached.borrow_and_update();
             let row = self.state.reached(number);
-            // The row may tell of events that have arrived since.
+            // The stored row may include events that have arrived since.
             if let Err(error) = self.bus.persisted(self.bus.last_seq()).await {
                 tracing::error!(%error, "events of the cluster are not in the journal");
             }
@@ -146,7 +147,7 @@ impl Receiver {
         }
     }
 
-    /// Publishes the events of a message here: `number` and `age` are those of the message in the stream.
+    /// Publishes the events of a message on the local bus. `number` and `age` belong to the message in the stream.
     async fn take(
         &self,
         subject: &str,
@@ -167,7 +168,7 @@ impl Receiver {
         if self.state.with_positions(|positions| positions.note_incarnation(&member, &message.incarnation)) {
             tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
         }
-        // Before the events: they may be among them.
+        // The reported positions are recorded first: they may cover the events of this message.
         self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
         let items = parts.entry(member.clone()).or_default().take(number, message.items, message.part);
         for item in items {
@@ -175,7 +176,7 @@ impl Receiver {
         }
     }
 
-    /// Publishes an event here.
+    /// Publishes an event on the local bus.
     async fn publish(&self, member: &str, item: Item, age: Duration) {
         if !self.state.with_positions(|positions| positions.is_new(member, item.seq)) {
             return;
@@ -203,7 +204,7 @@ impl Receiver {
                     return;
                 }
                 Err(BusError::Closed) => return,
-                // The disk is full: the stream has the event.
+                // The disk is full: retry, as the stream keeps the event.
                 Err(_) => tokio::time::sleep(RETRY).await,
             }
         };
@@ -212,8 +213,8 @@ impl Receiver {
         self.carry_out(&event, number, age).await;
     }
 
-    /// Stores the whole return that the event of an item refers to. Returns false if it is not here, so that the job cache
-    /// stores the trimmed one.
+    /// Stores the whole return that a trimmed return event refers to. Returns `false` if it is not available, so that
+    /// the job cache stores the trimmed one.
     async fn take_large(&self, item: &Item) -> bool {
         let Ok(event) = Event::from_frame(item.frame.clone()) else { return true };
         if !is_large(&event) {
@@ -237,7 +238,7 @@ impl Receiver {
         is_stored
     }
 
-    /// Fetches the key that an event is about: its reactions may need it.
+    /// Fetches the minion's key that an event concerns: reactions to the event may need it.
     async fn prepare(&self, event: &Event) {
         if matches!(event.tag(), "salt/auth" | "salt/key")
             && let Some(id) = event.data().get("id").and_then(|id| id.as_str().map(str::to_owned))
@@ -246,7 +247,7 @@ impl Receiver {
         }
     }
 
-    /// Does on this master what an event of another one announces.
+    /// Applies an event of another member to this master: publishes its jobs to the local minions.
     async fn carry_out(&self, event: &Event, number: u64, age: Duration) {
         let Some(rest) = event.tag().strip_prefix("salt/job/") else { return };
         self.local.job_published(number);
@@ -264,8 +265,8 @@ impl Receiver {
     }
 }
 
-/// Returns the event as it is published here: `_cause` is the number of the same event on this bus, and the job cache
-/// stores the trimmed return unless the whole one `is_stored`.
+/// Returns the event as it is published on this bus: `_cause` becomes the local sequence number of the cause or is
+/// removed if that is unknown, and the job cache stores the trimmed return unless the whole one `is_stored`.
 fn local_copy(
     member: &str,
     item: &Item,
@@ -288,7 +289,7 @@ fn local_copy(
     Event::from_member(Event::from_map(event.tag(), &body)?.frame().clone(), member, item.seq)
 }
 
-/// Returns the time since a time of the servers, in nanoseconds since 1970.
+/// Returns the time since a timestamp of the servers, given in nanoseconds since 1970.
 fn age(published: i128) -> Duration {
     let published = u64::try_from(published).map(Duration::from_nanos).unwrap_or_default();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The gate of the reactor, with the state of rules over time that the next leader goes on with.
+//! The gate of the reactor, with the state of rules over time that the next leader resumes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl RuleGate {
         RuleGate { state, shared, offered: watch::Sender::new(None) }
     }
 
-    /// Writes the state that the reactor offers until `shutdown`.
+    /// Writes the latest state of the reactor's rules whenever it changes, while this member leads, until `shutdown`.
     pub async fn write(self: Arc<Self>, shutdown: CancellationToken) {
         let mut offered = self.offered.subscribe();
         let mut is_large = false;
@@ -47,7 +47,7 @@ impl RuleGate {
                 Err(error @ SharedError::TooLarge { .. }) => {
                     if !std::mem::replace(&mut is_large, true) {
                         tracing::warn!(%error, "the state of rules has no successor: a new leader counts anew");
-                        // Not from a state of long ago.
+                        // A stale state would be worse than none.
                         _ = self.shared.replace(KEY, &self.pack(&[])).await;
                     }
                 }
@@ -68,7 +68,8 @@ impl RuleGate {
     }
 }
 
-/// Returns the state that another member has written; `None` if this one did, whose own store is newer, or if it is empty.
+/// Returns the state that another member has written. Returns `None` if it is empty, or if this member wrote it: its
+/// own store is newer.
 fn of_other(packed: &[u8], own: &str) -> Option<Vec<u8>> {
     let fields = msgpack::unpack_map(packed).ok()?;
     let state = fields.get("state")?.as_bytes()?;

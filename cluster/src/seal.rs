@@ -1,7 +1,7 @@
-//! Encrypts the data of a cluster on its NATS servers, by a key that only its masters have.
+//! Encrypts the cluster's data on the NATS servers with a key that only its masters have.
 //!
-//! Whoever may write to these servers could otherwise command every minion: publish jobs, accept keys, read pillars. Each
-//! message is bound to its subject or key, so that it cannot be moved to another one.
+//! Otherwise write access to these servers would suffice to control every minion: to publish jobs, accept keys and read
+//! pillars. Each message is bound to its subject or key, so that it cannot be moved to another one.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_crypt::{Cipher, CryptError, Session};
@@ -19,20 +19,20 @@ impl Seal {
     pub fn new(cluster: &str, secret: &str) -> Self {
         let digest = Digest::Sha256.of(format!("brine cluster v1\n{cluster}\n{secret}"));
         let text = format!("aes-256-gcm:{}", BASE64_STANDARD.encode(digest));
-        // The text has the form of a key: 32 bytes.
+        // The digest has the length of a key: 32 bytes.
         let session = Session::from_key_text(&text).unwrap_or_else(|_| Session::generate(Cipher::Aes256Gcm));
         Seal { session, cluster: cluster.to_owned() }
     }
 
-    /// Encrypts a message for a subject or key.
+    /// Encrypts a message and binds it to a subject or key.
     pub fn seal(&self, place: &str, plain: &[u8]) -> Vec<u8> {
         self.session.seal(plain, None, self.purpose(place).as_bytes())
     }
 
-    /// Decrypts a message of a subject or key.
+    /// Decrypts a message that is bound to a subject or key.
     ///
     /// # Errors
-    /// A message of somebody without the secret, or of another place.
+    /// The message was encrypted with another secret, or for another subject or key.
     pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, CryptError> {
         self.session.open(sealed, None, self.purpose(place).as_bytes())
     }

@@ -1,4 +1,4 @@
-//! The keys that all members share: the key pair by which minions know their master, and the keys of the publish stream.
+//! The keys that all members share: the master key pair, by which minions recognise their master, and the publish keys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -33,8 +33,8 @@ pub enum KeyPairError {
     File(#[from] files::FileError),
 }
 
-/// Adopts the key pair of the cluster as `master.pem` and `master.pub` of `pki_dir`, or makes that of this master the
-/// cluster's. `create` generates one if there is none. Waits some seconds for the servers.
+/// Adopts the key pair of the cluster as `master.pem` and `master.pub` in `pki_dir`. If the cluster has none, it gets
+/// that of this master, which `create` generates if necessary. Waits up to ten seconds for the servers.
 ///
 /// # Errors
 /// See [`KeyPairError`].
@@ -63,7 +63,7 @@ pub async fn share_key_pair(
     let pair = [files::read_to_string(&private)?, files::read_to_string(pki_dir.join("master.pub"))?];
     match offer(link, &pair).await {
         Ok(None) => Ok(()),
-        // Another member was faster.
+        // Another member has shared its key pair first.
         Ok(Some(shared)) if own.is_none() => {
             for name in ["master.pem", "master.pub"] {
                 let path = pki_dir.join(name);
@@ -76,7 +76,7 @@ pub async fn share_key_pair(
     }
 }
 
-/// Returns the shared key pair, if there is one, as soon as the servers answer.
+/// Returns the shared key pair, if there is one. Retries until the servers answer.
 async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
     let mut last = None;
     loop {
@@ -93,7 +93,7 @@ async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
     }
 }
 
-/// Makes a key pair the shared one; returns the one that already is.
+/// Stores a key pair as the shared one. Returns the existing one if another member has already stored its own.
 async fn offer(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
     let resources = link.resources().await?;
     let sealed = link.encrypt(KEY_PAIR, &pack(pair));
@@ -117,7 +117,7 @@ fn adopt(pki_dir: &Path, own: Option<&str>, shared: &[String; 2]) -> Result<(), 
     Ok(())
 }
 
-/// Makes the publish keys of this master those of the cluster.
+/// Stores the publish keys of this master as those of the cluster.
 pub(crate) async fn share_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
     link.put(PUBLISH_KEYS, &pack(&local.publish_keys())).await
 }
@@ -129,7 +129,7 @@ pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: Option<&[u8]>)
     }
 }
 
-/// Adopts the publish keys of the cluster before the master serves, or makes its own the cluster's.
+/// Adopts the publish keys of the cluster before the master serves, or shares its own if the cluster has none.
 pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
     let resources = link.resources().await?;
     let sealed = link.encrypt(PUBLISH_KEYS, &pack(&local.publish_keys()));
@@ -138,14 +138,14 @@ pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result
     }
     match link.get(PUBLISH_KEYS).await {
         Ok(entry) => adopt_publish_keys(local, entry.and_then(|entry| entry.value).as_deref()).await,
-        // Somebody without the secret has written there.
+        // The stored keys were written without the secret: replace them.
         Err(LinkError::Sealed(_)) => share_publish_keys(link, local).await?,
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
-/// The names of texts that are stored together.
+/// The field names of strings that are stored together.
 const PLACES: [&str; 3] = ["first", "second", "third"];
 
 fn pack<const N: usize>(texts: &[String; N]) -> Vec<u8> {

@@ -9,7 +9,7 @@ use brine_value::{FromValue, Map, Value};
 
 use crate::seal::Seal;
 
-/// The shortest secret, in characters: that of 128 random bits in hexadecimal.
+/// The minimum length of a secret, in characters: 128 random bits in hexadecimal.
 const SHORTEST_SECRET: usize = 32;
 
 /// The error of the option `cluster`.
@@ -17,7 +17,7 @@ const SHORTEST_SECRET: usize = 32;
 #[error("{0}")]
 pub struct SettingsError(String);
 
-/// The membership of a master in a cluster.
+/// The settings of a master's cluster membership.
 #[derive(Clone)]
 pub struct Settings {
     /// The name of the cluster: part of the names of its streams and buckets.
@@ -36,19 +36,20 @@ pub struct Settings {
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     /// The number of servers that store each message.
     pub(crate) replicas: usize,
-    /// The time after which a leader that is not heard from is replaced.
+    /// The time after which an unresponsive leader is replaced.
     pub(crate) lease: Duration,
-    /// The time for which events are stored.
+    /// The retention time of events.
     pub(crate) history: Duration,
-    /// The age up to which jobs of other members are published.
+    /// The maximum age of other members' jobs that are still published to the local minions.
     pub(crate) catch_up: Duration,
 }
 
 impl Settings {
-    /// Reads the option; `None` if it is empty. `own_id` is the default of `member`, `pki_dir` the directory of the secret.
+    /// Parses the option; returns `None` if it is empty. `own_id` is the default of `member`, `pki_dir` the directory
+    /// of the secret.
     ///
     /// # Errors
-    /// An invalid option, or a secret that cannot be used.
+    /// The option is invalid, or the secret cannot be used.
     pub fn read(option: &Map, own_id: &str, pki_dir: &Path, catch_up: Duration) -> Result<Option<Self>, SettingsError> {
         const KNOWN: &[&str] = &[
             "name",
@@ -124,7 +125,7 @@ impl Settings {
     }
 }
 
-/// Reads the secret of a cluster, which nobody but the master's user may read.
+/// Reads the secret of a cluster from a file that only the master's user may read.
 fn read_secret(path: &Path) -> Result<String, SettingsError> {
     let text = files::read_if_exists(path).map_err(|error| SettingsError(error.to_string()))?;
     let shown = path.display();

@@ -1,7 +1,8 @@
-//! What members hand over to each other: the state of work, which one member owns and another one goes on with.
+//! Work that members take over from each other: state that one member owns and another one can resume.
 //!
-//! A value is replaced or removed only as long as it has the revision that its writer knows, so a former owner that comes
-//! back is refused. Values are encrypted and bound to their keys; what cannot be decrypted is refused and changes nothing.
+//! A value is replaced or removed only at the revision that its writer knows, so a former owner that comes back is
+//! rejected. Values are encrypted and bound to their keys; a value that cannot be decrypted is rejected and changes
+//! nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 /// The error of a shared value.
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
-    /// The servers do not answer, or refuse.
+    /// The servers do not answer, or reject the request.
     #[error("the cluster cannot be asked: {0}")]
     Away(#[from] LinkError),
     /// Another member has changed the value.
@@ -44,29 +45,29 @@ pub enum SharedError {
 /// The members that are alive.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Members {
-    /// Their names. A member is named for one more `lease` after its last sign of life has ended.
+    /// Their names. A member stays listed for one more `lease` after its last heartbeat has expired.
     pub alive: BTreeSet<String>,
-    /// Whether the list is complete: the servers have answered, for long enough after the start.
+    /// Whether the list is complete: the servers have been answering for longer than one `lease`.
     pub is_known: bool,
 }
 
 /// A value and its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
-    /// Rises with each change.
+    /// The revision, which rises with each change.
     pub revision: u64,
     /// The value.
     pub value: Vec<u8>,
 }
 
-/// The values that members share.
+/// The values that members share: a handle to the work bucket, queues and locks.
 pub struct Shared {
     pub(crate) link: Arc<Link>,
     pub(crate) state: Arc<State>,
     pub(crate) members: watch::Sender<Members>,
 }
 
-/// A lock of the cluster. It ends by itself after `lease`.
+/// A lock of the cluster. It expires after one `lease`.
 #[derive(Debug)]
 pub struct Lock {
     key: String,
@@ -75,7 +76,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Returns whether this member surely still has the lock.
+    /// Whether this member certainly still holds the lock.
     pub fn is_held(&self) -> bool {
         Instant::now() < self.until
     }
@@ -91,27 +92,27 @@ impl Shared {
         self.state.member()
     }
 
-    /// Returns whether this member leads.
+    /// Whether this member is the leader.
     pub fn leads(&self) -> bool {
         self.state.leads()
     }
 
-    /// Returns the time after which a member that is not heard of is replaced.
+    /// Returns the time after which an unresponsive member is replaced.
     pub fn lease(&self) -> Duration {
         self.link.settings.lease
     }
 
-    /// Returns whether the servers have been away for so long that each member cares for itself.
+    /// Whether the servers have been away for so long that each member handles its own events.
     pub(crate) fn is_alone(&self) -> bool {
         self.state.is_alone()
     }
 
-    /// Returns the members that are alive, and their changes.
+    /// Returns a receiver for the members that are alive.
     pub fn members(&self) -> watch::Receiver<Members> {
         self.members.subscribe()
     }
 
-    /// Returns a value. One that cannot be decrypted is logged, removed, and none.
+    /// Returns a value. A value that cannot be decrypted is logged and removed, and counts as missing.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -125,14 +126,14 @@ impl Shared {
             Err(error) => {
                 metrics::VALUES_REFUSED.add(1);
                 tracing::error!(%error, "a value of the cluster is refused");
-                // Or nobody could set a value of the cluster there.
+                // Otherwise no member could set this value any more.
                 self.remove(revision).await?;
                 Ok(None)
             }
         }
     }
 
-    /// Sets a value if it has this revision; 0 is none. Returns the new revision.
+    /// Sets a value if it still has this revision; 0 means that there is none. Returns the new revision.
     ///
     /// # Errors
     /// The servers do not answer, the value is too large, or another member has changed it.
@@ -160,7 +161,8 @@ impl Shared {
         resources.work.put(key, self.link.encrypt(key, value)).await.map(drop).map_err(|error| self.away(error))
     }
 
-    /// Removes a value if it has this revision. Returns whether it did: of several members that try, one does.
+    /// Removes a value if it still has this revision. Returns whether this call removed it: of several members that
+    /// try, one succeeds.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -169,7 +171,7 @@ impl Shared {
         self.delete_message(&resources.work_stream, revision).await
     }
 
-    /// Returns the keys with a prefix that ends at a dot, sorted.
+    /// Returns the sorted keys that begin with `prefix`, which ends in a dot.
     ///
     /// # Errors
     /// The servers do not answer.
@@ -178,17 +180,17 @@ impl Shared {
         self.link.keys("work", &resources.work_stream, prefix).await.map_err(|error| self.away(error))
     }
 
-    /// Acquires a lock, within three leases: the lock of a member that has died ends after one, and so does one that was
-    /// asked for while the servers were away.
+    /// Acquires a lock, waiting for up to three leases: the lock of a failed member expires after one, and so does one
+    /// whose request was lost in an outage.
     ///
     /// # Errors
-    /// The servers do not answer, or others hold it all the time.
+    /// The servers do not answer, or other members hold the lock all the time.
     pub async fn lock(&self, name: &str) -> Result<Lock, SharedError> {
         let (key, lease) = (format!("lock.{}", token(name)), self.lease());
         let deadline = Instant::now() + lease * 3;
         loop {
             let resources = self.link.resources().await?;
-            // It counts from before the request: it ends here before it does on the servers.
+            // The lock is counted from before the request, so that it expires here before it does on the servers.
             let began = Instant::now();
             match resources.lease.create(&key, self.link.encrypt(&key, self.member().as_bytes())).await {
                 Ok(revision) => return Ok(Lock { key, revision, until: began + lease * 3 / 4 }),
@@ -202,7 +204,7 @@ impl Shared {
         }
     }
 
-    /// Gives up a lock.
+    /// Releases a lock.
     pub async fn unlock(&self, lock: Lock) {
         let Ok(resources) = self.link.resources().await else { return };
         if resources.lease.delete_expect_revision(&lock.key, Some(lock.revision)).await.is_err() {
@@ -220,14 +222,14 @@ impl Shared {
         match stream.delete_message(number).await {
             Ok(done) => Ok(done),
             Err(error) => match error.kind() {
-                // It is gone. 503 is a stream without a leader.
+                // The message is gone already. Code 503 is a stream without a leader.
                 JetStream(reason) if reason.code() != 503 => Ok(false),
                 _ => Err(self.away(error)),
             },
         }
     }
 
-    /// Forgets the streams after an error: they are created anew if they are gone.
+    /// Builds the error of an outage, and discards the cached streams: they are created again if they are missing.
     pub(crate) fn away(&self, error: impl std::fmt::Display) -> SharedError {
         self.link.forget_resources();
         SharedError::Away(nats(error))

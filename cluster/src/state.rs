@@ -15,7 +15,7 @@ use crate::metrics;
 use crate::positions::Positions;
 
 const TABLE: Table = Table("cluster");
-/// The keys of that table.
+/// The keys of the member's table in the store.
 const POSITIONS: &[u8] = b"positions";
 const INCARNATION: &[u8] = b"incarnation";
 
@@ -24,23 +24,23 @@ const INCARNATION: &[u8] = b"incarnation";
 enum Leadership {
     /// Another member leads, or none.
     No,
-    /// This member leads until then.
+    /// This member leads until this time.
     Until(Instant),
 }
 
 struct Inner {
     positions: Positions,
-    /// The last message of the stream of events that is on the bus.
+    /// The number of the last stream message whose events are on the bus.
     stream_position: u64,
     lead: Leadership,
     term: u64,
-    /// Whether this member was the last leader that it knows of.
+    /// Whether this member was the last known leader.
     was_leader: bool,
-    /// The last answer of the servers.
+    /// The time of the last response of the servers.
     contact: Option<Instant>,
-    /// The last own event whose reactions were carried out while the servers were away.
+    /// This member's last event whose reactions ran during an outage of the servers.
     alone: u64,
-    /// The last own event that the servers have.
+    /// This member's last event that the servers have stored.
     forwarded: u64,
 }
 
@@ -98,12 +98,12 @@ impl State {
         &self.member
     }
 
-    /// Returns what differs after the loss of the store.
+    /// Returns the incarnation: an identifier that changes when the store is lost.
     pub fn incarnation(&self) -> &str {
         &self.incarnation
     }
 
-    /// Returns the last message of the stream that is on the bus.
+    /// Returns the number of the last stream message whose events are on the bus.
     pub fn stream_position(&self) -> u64 {
         self.inner.lock().stream_position
     }
@@ -115,8 +115,8 @@ impl State {
         result
     }
 
-    /// Records that the stream is on the bus up to this message, and returns the row that [`State::store_positions`] takes
-    /// once the journal has these events.
+    /// Records that the events of the stream up to this message are on the bus. Returns the row to pass to
+    /// [`State::store_positions`] once the journal has these events.
     pub fn reached(&self, position: u64) -> Vec<u8> {
         let mut inner = self.inner.lock();
         inner.stream_position = position;
@@ -137,13 +137,13 @@ impl State {
         self.store.write_when_room(batch).await.durable().await
     }
 
-    /// Records an answer of the servers.
+    /// Records a response of the servers.
     pub fn servers_answered(&self) {
         self.inner.lock().contact = Some(Instant::now());
         metrics::CONNECTED.set(1);
     }
 
-    /// Records that this member leads until then, or does not.
+    /// Records that this member leads until this time; `None` if it does not lead.
     pub fn set_lead(&self, until: Option<Instant>) {
         let mut inner = self.inner.lock();
         let led = inner.leads();
@@ -165,14 +165,14 @@ impl State {
         self.inner.lock().leads()
     }
 
-    /// Records that the servers have the own events up to this one.
+    /// Records that the servers have stored this member's events up to `seq`.
     pub fn set_forwarded(&self, seq: u64) {
         let mut inner = self.inner.lock();
         inner.forwarded = inner.forwarded.max(seq);
     }
 
-    /// Whether the servers have been away for longer than two leases, in which others that have contact elect a leader:
-    /// each member then cares for its own events.
+    /// Whether the servers have been away for longer than two leases. By then members that still have contact have
+    /// elected a leader, and each isolated member handles its own events.
     pub fn is_alone(&self) -> bool {
         let contact = self.inner.lock().contact.unwrap_or(self.started);
         let is_alone = contact.elapsed() > self.lease * 2;
@@ -182,12 +182,13 @@ impl State {
         is_alone
     }
 
-    /// Returns up to which own event reactions were carried out while the servers were away; 0 for none.
+    /// Returns the sequence number of this member's last event whose reactions ran during an outage; 0 if there is
+    /// none.
     pub fn handled_alone(&self) -> u64 {
         self.inner.lock().alone
     }
 
-    /// Returns where the reactions to an event are carried out, if that is known now.
+    /// Returns where the reactions to an event run; `None` if that is not known yet.
     fn decide(&self, member: &str, seq: u64) -> Option<Admission> {
         let is_alone = self.is_alone();
         let mut inner = self.inner.lock();
@@ -208,7 +209,7 @@ impl State {
             inner.alone = inner.alone.max(seq);
             return here;
         }
-        // The servers have it: the leader cares for it, when they are back or before.
+        // The servers have the event: the leader handles it, at the latest when they are back.
         Some(Admission::Elsewhere)
     }
 }
@@ -228,7 +229,7 @@ impl Gate for State {
                 if let Some(admission) = self.decide(&member, seq) {
                     return admission;
                 }
-                // The end of a lease and of contact is no change: they are looked for.
+                // The expiry of a lease and an outage send no notification: they are polled.
                 _ = tokio::time::timeout(self.lease / 4, changed.changed()).await;
             }
         })
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(state.decide("m1", 4), Some(Admission::Elsewhere));
         assert_eq!(state.decide("m1", 5), Some(Admission::Here { term: 0 }));
         assert_eq!(state.handled_alone(), 5);
-        // The last leader cares for the events of others, too, that it has.
+        // The last leader also handles the events of other members that it has received.
         state.servers_answered();
         state.set_lead(Some(Instant::now() + LEASE));
         tokio::time::sleep(LEASE * 3).await;

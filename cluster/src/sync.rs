@@ -1,8 +1,8 @@
 //! Synchronises the tables of all members: sends local changes, and applies those of other members.
 //!
-//! For each key the member remembers the revision in the cluster that it has, and that value's digest. A local value with
-//! another digest was changed here. It is sent under the condition that the revision is still the newest; where both sides
-//! were changed, the cluster's value wins unless the table prefers the local one.
+//! For each key the member remembers the last revision that it has seen in the cluster, and the digest of that value. A
+//! local value with another digest was changed here. It is sent on condition that the revision is still the newest.
+//! Where both sides were changed, the cluster's value wins unless the table prefers the local one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::{Local, metrics, secrets};
 const KNOWN: StoreName = StoreName("cluster_known");
 /// The interval at which the files of keys are compared: other programs may change them.
 const FILES: Duration = Duration::from_secs(10);
-/// The interval at which the server is asked whether it has values that the watch has not brought.
+/// The interval at which the server is asked for its newest revision, in case the watch has missed values.
 const STALL: Duration = Duration::from_secs(3);
 /// The first byte of a stored value: the value itself, or the number of its parts.
 const WHOLE: u8 = 0;
@@ -35,14 +35,14 @@ const IN_PARTS: u8 = 1;
 /// The table and key of a value.
 type Name = (usize, Vec<u8>);
 
-/// What this member has of a value.
+/// The last synchronised revision of a value.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Known {
     revision: u64,
     digest: ValueDigest,
 }
 
-/// The task that keeps the tables alike.
+/// The task that synchronises the tables.
 pub(crate) struct Sync {
     pub link: Arc<Link>,
     pub local: Arc<dyn Local>,
@@ -54,7 +54,7 @@ pub(crate) struct Sync {
 }
 
 impl Sync {
-    /// Reads what this member has of the cluster's tables.
+    /// Reads the last synchronised revisions from the store.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -76,7 +76,7 @@ impl Sync {
         Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known })
     }
 
-    /// Keeps the tables alike until `shutdown`.
+    /// Synchronises the tables until `shutdown`.
     pub async fn run(
         mut self,
         mut requests: mpsc::Receiver<Request>,
@@ -96,7 +96,7 @@ impl Sync {
                 was_away = true;
                 self.link.forget_resources();
             }
-            // Nobody waits for a cluster that is away.
+            // During an outage requests are dropped, which wakes those who wait.
             while requests.try_recv().is_ok() {}
             tokio::select! {
                 () = backoff.wait() => {}
@@ -105,7 +105,7 @@ impl Sync {
         }
     }
 
-    /// Keeps the tables alike until the connection fails.
+    /// Synchronises the tables until the connection is lost.
     async fn session(
         &mut self,
         requests: &mut mpsc::Receiver<Request>,
@@ -115,7 +115,7 @@ impl Sync {
         let link = Arc::clone(&self.link);
         let mut remote = link.watch().await?;
         let mut files = tokio::time::interval(FILES);
-        // The values of the cluster come first: removed entries must not be sent again.
+        // The cluster's values are applied first: entries removed there must not be sent again.
         let mut behind = Some(link.last_revision().await?).filter(|last| *last > 0);
         if behind.is_none() {
             self.push_all().await?;
@@ -132,7 +132,7 @@ impl Sync {
                     (seen, is_behind) = (revision, false);
                     match entry {
                         Ok(entry) => self.take(&key, entry).await?,
-                        // Of somebody without the secret: it changes nothing, and keeps nobody from the other values.
+                        // Written without the secret: it is skipped and does not block other values.
                         Err(error) => {
                             metrics::VALUES_REFUSED.add(1);
                             tracing::error!(%error, "a value of the cluster is refused");
@@ -147,7 +147,7 @@ impl Sync {
                 touched = observer.changed() => self.push_touched(touched).await?,
                 _ = rotated.changed() => secrets::share_publish_keys(&link, &*self.local).await?,
                 _ = stall.tick() => {
-                    // A watch whose server has died says nothing for a long time.
+                    // The watch of a failed server stays silent for a long time.
                     let was_behind = std::mem::replace(&mut is_behind, link.last_revision().await? > seen);
                     if was_behind && is_behind {
                         return Err(nats("the server sends nothing, though it has values"));
@@ -230,13 +230,13 @@ impl Sync {
         if self.send(&name, local.as_deref(), known.revision).await? {
             return Ok(());
         }
-        // It was changed elsewhere, too.
+        // The value was changed elsewhere, too.
         let key = self.key_of(&name);
         match self.link.get(&key).await {
             Ok(Some(entry)) => self.take(&key, entry).await,
             Ok(None) => self.send(&name, local.as_deref(), 0).await.map(drop),
             Err(LinkError::Sealed(_)) => {
-                // Somebody without the secret has written there.
+                // The cluster's value was written without the secret: it is overwritten.
                 let Some(local) = local else { return self.link.delete(&key).await };
                 let stored = self.stored(&key, &local).await?;
                 self.link.put(&key, &stored).await
@@ -286,7 +286,7 @@ impl Sync {
             None => None,
             Some(stored) => match self.whole(key, &stored).await? {
                 Some(value) => Some(value),
-                // A newer value replaces its parts now, and follows.
+                // A newer value is replacing the parts right now; the watch delivers it next.
                 None => return Ok(()),
             },
         };
@@ -349,7 +349,7 @@ impl Sync {
         }
     }
 
-    /// Returns the local value; outer `None` if it cannot be read, which is logged.
+    /// Returns the local value. The outer `Option` is `None` if it cannot be read, which is logged.
     async fn read(&self, name: &Name) -> Option<Option<Vec<u8>>> {
         let (table, key) = (Arc::clone(&self.tables[name.0]), name.1.clone());
         match self.disk.run(move |thread| table.get(thread, &key)).await {
@@ -368,7 +368,7 @@ impl Sync {
     async fn remember(&mut self, name: Name, known: Known) {
         let mut batch = Batch::new();
         batch.put(KNOWN, known_key(self.tables[name.0].name(), &name.1), pack_known(&known));
-        // Lost in a crash, it is learnt again.
+        // If a crash loses this row, it is determined again.
         drop(self.store.write_when_room(batch).await);
         self.known.insert(name, known);
     }

@@ -5,14 +5,14 @@ use brine_digest::Digest;
 use brine_runtime::executors::MayBlock;
 use tokio::sync::{mpsc, oneshot};
 
-/// The number of pairs that are read from the store at once, and of their bytes.
+/// The limits of one read from the store: the number of pairs, and their total size in bytes.
 const PAGE: usize = 1024;
 const PAGE_BYTES: usize = 8 << 20;
 
-/// The SHA-256 digest of a value; `None` where there is none.
+/// The SHA-256 digest of a value; `None` if there is no value.
 pub(crate) type ValueDigest = Option<Vec<u8>>;
 
-/// A table of this master whose copies all members have.
+/// A table of this master that is replicated to all members.
 pub trait Table: Send + Sync {
     /// Returns the name of the table in the cluster: letters, digits and `_`.
     fn name(&self) -> &'static str;
@@ -35,7 +35,7 @@ pub trait Table: Send + Sync {
     /// The table cannot be written, or the value is invalid.
     fn set(&self, thread: &MayBlock, key: &[u8], value: Option<&[u8]>) -> Result<(), String>;
 
-    /// Returns whether the local value stays where both were changed; otherwise the one that the cluster has.
+    /// Whether the local value wins where both sides were changed; by default the cluster's value does.
     fn prefers(&self, _local: Option<&[u8]>, _cluster: Option<&[u8]>) -> bool {
         false
     }
@@ -83,7 +83,7 @@ pub(crate) fn digest(value: Option<&[u8]>) -> ValueDigest {
     value.map(|value| Digest::Sha256.of(value))
 }
 
-/// Requests to the task that keeps the tables alike.
+/// Requests to the task that synchronises the tables.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// Compare the files of keys, and send changed ones.
@@ -92,16 +92,16 @@ pub(crate) enum Request {
     PullFile(String, oneshot::Sender<()>),
 }
 
-/// The task that keeps the tables alike, for the other tasks.
+/// A handle to the task that synchronises the tables.
 #[derive(Debug)]
 pub(crate) struct Replicas(pub mpsc::Sender<Request>);
 
 impl Replicas {
-    /// Sends changed keys of minions to the cluster, and returns when it has them or is away.
+    /// Sends changed minion keys to the cluster. Returns when the cluster has them, or is away.
     pub async fn push_files(&self) {
         let (done, waiting) = oneshot::channel();
         if self.0.send(Request::PushFiles(done)).await.is_ok() {
-            // Dropped at a stop.
+            // The sender is dropped at shutdown and during an outage.
             _ = waiting.await;
         }
     }

@@ -13,16 +13,16 @@ use brine_text::glob::Glob;
 use brine_value::{Map, Value};
 use fancy_regex::Regex;
 
-/// The maximum size of a file of names, in bytes.
+/// The maximum size of a file with ids, in bytes.
 const MAX_FILE: u64 = 16 << 20;
 
-/// The rules, with their files cached until they change.
+/// The rules, with cached files, which are read again when they change.
 pub struct Autosign {
     directory: PathBuf,
     files: HashMap<PathBuf, (Version, Names)>,
 }
 
-/// The rule that accepts a key without an operator.
+/// The rule that accepted a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AcceptedBy {
     /// `auto_accept`.
@@ -31,7 +31,7 @@ pub enum AcceptedBy {
     OpenMode,
     /// `autosign_file`, or a file in `minions_autosign`.
     File(PathBuf),
-    /// A grain in `autosign_grains_dir`, by name.
+    /// A file in `autosign_grains_dir`: the name of the grain.
     Grain(String),
 }
 
@@ -46,7 +46,7 @@ impl std::fmt::Display for AcceptedBy {
     }
 }
 
-/// The version of a file.
+/// The version of a file, from its metadata.
 type Version = (i64, i64, u64, u64, u32);
 
 impl Autosign {
@@ -60,7 +60,7 @@ impl Autosign {
         &self.directory
     }
 
-    /// Returns whether `autoreject_file` names a minion.
+    /// Whether `autoreject_file` lists a minion.
     pub fn rejects(&mut self, config: &MasterConfig, id: &MinionId) -> bool {
         config.autoreject_file.as_deref().is_some_and(|file| self.is_named(config, file, id))
     }
@@ -103,7 +103,7 @@ impl Autosign {
         match fs::remove_file(&stub) {
             Ok(()) => found.is_file() && !expired,
             Err(error) => {
-                // A remaining file would accept every minion of that id.
+                // A remaining file would accept any further minion with that id.
                 tracing::error!(file = %stub.display(), %error, "removing an autosign file failed: it is ignored");
                 false
             }
@@ -111,8 +111,8 @@ impl Autosign {
     }
 }
 
-/// Returns whether only the owner can write a file, and with `permissive_pki_access` its group: writers of the file decide
-/// which minions are accepted.
+/// Whether a file is writable only by its owner, and with `permissive_pki_access` by its group. Whoever can write the
+/// file decides which minions are accepted.
 fn is_safe(config: &MasterConfig, file: &Path, found: &Metadata) -> bool {
     let forbidden = if config.permissive_pki_access { 0o002 } else { 0o022 };
     let safe = found.is_file() && found.mode() & forbidden == 0 && found.size() <= MAX_FILE;
@@ -143,7 +143,7 @@ fn read_names(config: &MasterConfig, file: &Path, found: &Metadata) -> Names {
     }
 }
 
-/// The minion ids of a file.
+/// The minion ids and patterns in a file.
 #[derive(Default)]
 struct Names {
     exact: HashSet<String>,
@@ -152,9 +152,9 @@ struct Names {
 }
 
 impl Names {
-    /// Parses lines of ids, globs or regular expressions. As in Salt, a line that is not a plain id counts as both; a regular
-    /// expression has to match the whole id. Unlike in Salt, the dots of a plain id are literal, and both sides of `a|b` have
-    /// to match the whole id.
+    /// Parses lines of ids, globs or regular expressions. As in Salt, a line that is not a plain id counts as both a
+    /// glob and a regular expression; the latter has to match the whole id. Unlike in Salt, the dots of a plain id are
+    /// literal, and both sides of `a|b` have to match the whole id.
     fn parse(text: &str) -> Self {
         let mut names = Names::default();
         let is_plain = |line: &str| line.chars().all(|c| c.is_alphanumeric() || " ._-@:,".contains(c));
@@ -172,15 +172,16 @@ impl Names {
     fn contain(&self, id: &str) -> bool {
         self.exact.contains(id)
             || self.globs.iter().any(|glob| glob.is_match(id))
-            // A timeout of the match is no match.
+            // A match that exceeds its limits counts as no match.
             || self.regexes.iter().any(|regex| regex.is_match(id).unwrap_or(false))
     }
 }
 
-/// Returns the name of a grain that the minion sent and that is in the file of its name in `autosign_grains_dir`.
+/// Returns the name of a grain whose value, as sent by the minion, is listed in the file of that name in
+/// `autosign_grains_dir`.
 fn matching_grain(config: &MasterConfig, grains: &Map) -> Option<String> {
     let directory = config.autosign_grains_dir.as_deref().filter(|_| !grains.is_empty())?;
-    // Files are looked up in the grains, not the reverse: grains are untrusted.
+    // Iterates over the files, not over the grains, which are untrusted.
     fs::read_dir(directory).ok()?.filter_map(Result::ok).find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
         let value = grains.get(&Value::from(name.as_str()))?.to_string();

@@ -12,7 +12,7 @@ use crate::own_stores::CacheDriver;
 /// Data by `<bank>\0<key>`.
 const DATA: Table = Table("cache");
 
-/// The maximum length of the names of a bank and of a key, in bytes.
+/// The maximum length of the name of a bank or a key, in bytes.
 const MAX_NAME: usize = 1024;
 /// The maximum size of the data of a key, in bytes.
 const MAX_DATA: usize = 16 << 20;
@@ -26,7 +26,7 @@ pub enum BankError {
     /// A name is invalid.
     #[error("the name '{0}' is invalid: expected 1 to {MAX_NAME} bytes without control characters and '..'")]
     Name(String),
-    /// The data is too large.
+    /// The data is too large. The value is its size in bytes.
     #[error("the data is too large: expected at most {MAX_DATA} bytes, got {0}")]
     Large(usize),
     /// The driver failed.
@@ -34,7 +34,7 @@ pub enum BankError {
     Driver(String),
 }
 
-/// The banks of a store or of a driver. A bank `a/b` is also an entry `b` of the bank `a`.
+/// The banks in a store or a driver. A bank `a/b` is also listed as the entry `b` of the bank `a`.
 pub(crate) struct Banks {
     store: BlockingStore,
     driver: Option<Arc<CacheDriver>>,
@@ -87,7 +87,7 @@ impl Banks {
         Ok(names.into_iter().collect())
     }
 
-    /// Removes a key, or a bank with all banks below it. Returns whether there was any.
+    /// Removes a key, or a bank with all banks below it. Returns whether it existed.
     pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, BankError> {
         if let Some(driver) = &self.driver {
             let key = key.map(driver_key).transpose()?;
@@ -114,7 +114,7 @@ fn row(bank: &str, key: &str) -> Result<Vec<u8>, BankError> {
     Ok([name(bank)?.as_bytes(), &[0], name(key)?.as_bytes()].concat())
 }
 
-/// Returns the name of a bank for a driver: many build a path from it.
+/// Checks the name of a bank before it is passed to a driver: many drivers build a path from it.
 fn driver_bank(bank: &str) -> Result<&str, BankError> {
     let bank = name(bank)?;
     let is_safe = bank.split('/').all(|part| !matches!(part, "" | "." | ".."));

@@ -1,8 +1,8 @@
-//! Copies of the minions' data in the driver of `cache`: the banks `grains`, `pillar` and `mine` with a key for each
+//! Copies the minions' data to the driver of `cache`: the banks `grains`, `pillar` and `mine`, with a key for each
 //! minion, as Salt's masters write them.
 //!
-//! The master reads its store alone; the copies are for other programs. A driver that is away delays them: what has
-//! changed is remembered by minion, and written when it is back.
+//! The master itself reads only its own store; the copies are for other programs. While a driver is unavailable,
+//! changed minions are remembered, and written when it is back.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::own_stores::CacheDriver;
 use crate::runner_calls::Services;
 use crate::storage::Storage;
 
-/// The number of minions whose data is written in one piece of work.
+/// The number of minions whose data is written in one job.
 const AT_ONCE: usize = 64;
-/// After this many failures in a row a driver is taken to be away.
+/// The number of consecutive failures after which a driver counts as unavailable.
 const FAILURES: usize = 3;
 
-/// Writes the data of all minions, and then what changes, until `shutdown`.
+/// Writes the data of all minions, and then all changes, until `shutdown`.
 pub(crate) async fn write_copies(
     services: Arc<Services>,
     store: BlockingStore,
@@ -59,14 +59,14 @@ async fn all(services: &Services) -> BTreeSet<String> {
     accepted.unwrap_or_default().into_iter().collect()
 }
 
-/// Returns the minions of changes.
+/// Returns the minions that changes concern.
 async fn ids(services: &Services, touched: Touched) -> BTreeSet<String> {
     let mut found = if touched.more { all(services).await } else { BTreeSet::new() };
     found.extend(touched.keys.into_iter().filter_map(|(_, key)| String::from_utf8(key).ok()));
     found
 }
 
-/// Writes the data of the waiting minions. Those that failed stay, with the first error.
+/// Writes the data of the waiting minions. Failed ones stay queued. Returns the first error.
 async fn write(
     services: &Services,
     driver: &Arc<CacheDriver>,
@@ -90,7 +90,7 @@ async fn write(
     error
 }
 
-/// Writes the data of some minions. Returns those that failed, and the first error.
+/// Writes the data of some minions. Returns the failed ones, and the first error.
 fn write_some(storage: &Storage, driver: &CacheDriver, ids: Vec<String>) -> (Vec<String>, Option<String>) {
     let (mut failed, mut first, mut in_a_row) = (Vec::new(), None, 0);
     for id in ids {

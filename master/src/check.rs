@@ -1,5 +1,5 @@
-//! Checks of a master before it starts. `salt-master --check` prints all findings; the start refuses what [`configuration`]
-//! refuses and logs the rest, so that the two cannot differ.
+//! Checks of a master's configuration before it starts. `salt-master --check` prints all findings. The start fails for
+//! the errors of [`configuration`] and logs the other findings, so that both always agree.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::custom::{self, CustomModules};
 use crate::keys::KeyState;
 use crate::{Kind, StartError, runner};
 
-/// Checks that a master with this configuration can start. Changes nothing.
+/// Checks whether a master with this configuration can start. Has no side effects.
 pub fn check(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = configuration(config);
     findings.extend(parts(config));
@@ -30,7 +30,7 @@ pub fn check(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks the configuration and the files that it names. The start reports each of these findings once.
+/// Checks the configuration and the files that it names. At startup each of these findings is reported once.
 pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     let refused = |error: StartError| Finding::refused(error);
     let mut findings = Vec::new();
@@ -86,7 +86,7 @@ pub(crate) fn configuration(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks options whose errors the parts of a running master log themselves.
+/// Checks options whose errors are logged by the parts of a running master.
 fn parts(config: &MasterConfig) -> Vec<Finding> {
     let runners = Registry::new(runner::MODULES);
     let custom = CustomModules::new(config, None);
@@ -105,7 +105,7 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks the directories, files and ports that the start needs.
+/// Checks the directories, files and ports that the master needs.
 fn host(config: &MasterConfig) -> Vec<Finding> {
     let mut findings = brine_check::directories(&config.pki_dir, &config.cachedir, &config.sock_dir);
     findings.extend(brine_check::file(&config.cachedir.join("brine.redb")));
@@ -125,7 +125,7 @@ fn host(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks that the keys can be read, and counts those of minions.
+/// Checks that the keys can be read, and reports the number of minion keys.
 fn keys(config: &MasterConfig) -> Vec<Finding> {
     let pki_dir = config.pki_dir.display();
     let mut findings = Vec::new();
@@ -151,13 +151,13 @@ fn keys(config: &MasterConfig) -> Vec<Finding> {
     findings
 }
 
-/// Reports the findings of the start, each once.
+/// Reports the findings at startup, each once.
 ///
 /// # Errors
 /// The first finding that prevents the start.
 pub(crate) async fn report(config: &Arc<MasterConfig>, executors: &Executors) -> Result<(), StartError> {
     let examined = Arc::clone(config);
-    // A panic, which is logged: the start continues and runs into it again.
+    // The check panicked, which is logged: the start continues, and will hit the same error.
     let findings = executors.render.run(move |_| configuration(&examined)).await.unwrap_or_default();
     brine_check::report(findings).map_err(StartError::Invalid)
 }
@@ -168,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// A configuration in a directory of its own, and the lines of its failures.
+    /// Returns the failures for these options, with a temporary directory.
     fn failures(options: Map) -> Vec<String> {
         let directory = tempfile::tempdir().unwrap();
         let root = directory.path().display().to_string();

@@ -1,7 +1,7 @@
-//! People's own runner and wheel modules: the files, and calls of their functions with the services of the master.
+//! Custom runner and wheel modules in Python: their files, and calls of their functions with access to the master.
 //!
-//! They take precedence over built-in functions of the same names. Files are looked at once a second at most, so that a
-//! change in `runner_dirs` holds for the next call.
+//! They take precedence over built-in functions of the same names. Files are checked at most once per second, so that a
+//! change in `runner_dirs` applies to the next call.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,20 +24,20 @@ use crate::runner::RunnerContext;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
 use crate::wheel::{self, WheelContext};
 
-/// The types whose functions are called by name.
+/// The module types whose functions are called by name.
 const CALLED: &[&str] = &["runners", "wheel", "fileserver", "tokens", "cache"];
 
-/// People's own modules of a master.
+/// The custom modules of a master.
 pub(crate) struct CustomModules {
     library: Library,
     opts: Arc<Map>,
     host: Option<Arc<dyn HostFunctions>>,
-    /// Held while files of own file server backends are copied.
+    /// Held while files of custom file server backends are copied.
     pub updating_files: Mutex<()>,
 }
 
 impl CustomModules {
-    /// Creates those of a master. Nothing is read yet.
+    /// Creates the custom modules of a master. Reads nothing yet.
     pub fn new(config: &MasterConfig, host: Option<Arc<dyn HostFunctions>>) -> Self {
         let settings = Settings::read(&config.python_host).unwrap_or_else(|error| {
             tracing::error!("{error}; using python3");
@@ -66,12 +66,12 @@ impl CustomModules {
         CustomModules { library, opts: Arc::new(opts), host, updating_files: Mutex::default() }
     }
 
-    /// Reads the files anew.
+    /// Reads the files again.
     pub fn refresh(&self) {
         self.library.refresh();
     }
 
-    /// Returns whether a file may have functions of a module. It reads files, and starts no Python.
+    /// Whether a file may provide functions of a module. Reads files, but does not start Python.
     pub fn may_have(&self, kind: Kind, module: &str) -> bool {
         self.library.may_have(directory(kind), Some(module))
     }
@@ -84,7 +84,7 @@ impl CustomModules {
         self.described().map_or_else(Vec::new, |described| functions.of(&described, module))
     }
 
-    /// Returns the runner functions of the package `salt`, with `python_fallback`.
+    /// Returns the runner functions of the package `salt`, if `python_fallback` is set.
     fn package<C>(&self, functions: &Functions<C>, module: Option<&str>) -> Vec<&'static Function<C>> {
         let kind = functions.kind();
         let ask = |call: Call<'_>| self.ask(&Running { custom: self, call: None, stopping: None }, call);
@@ -96,10 +96,10 @@ impl CustomModules {
         self.library.described(|call| self.ask(&Running { custom: self, call: None, stopping: None }, call))
     }
 
-    /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
+    /// Calls the function `start` of an engine in a separate process, until `stopping`.
     ///
     /// # Errors
-    /// Why it ended.
+    /// The reason why the engine has ended.
     pub fn run_engine(
         &self,
         engine: &Engine,
@@ -115,7 +115,7 @@ impl CustomModules {
         self.library.call_alone(call, || self.names(), &running)
     }
 
-    /// Calls a function of a file.
+    /// Calls a function of a custom module.
     pub fn call(
         &self,
         kind: Kind,
@@ -136,8 +136,8 @@ impl CustomModules {
         &self.opts
     }
 
-    /// Calls a function of another type, such as `fileserver`, which may take `longest`; `None` if no file, nor with
-    /// `python_fallback` the package `salt`, has it. Blocks.
+    /// Calls a function of another module type, such as `fileserver`, with the timeout `longest`. Returns `None` if
+    /// neither a file nor, with `python_fallback`, the package `salt` provides it. Blocks.
     pub fn call_other(&self, kind: &'static str, function: &str, args: Args, longest: Duration) -> Option<CallResult> {
         let running = Running { custom: self, call: None, stopping: None };
         self.library.refresh_if_changed();
@@ -163,7 +163,7 @@ impl CustomModules {
         [("opts", Arc::clone(&self.opts))].into_iter().chain(grains).collect()
     }
 
-    /// Returns the full names of Brine's functions, by type.
+    /// Returns the full names of Brine's functions, by module type.
     fn names(&self) -> BTreeMap<&'static str, Vec<String>> {
         let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
         [
@@ -175,7 +175,7 @@ impl CustomModules {
     }
 }
 
-/// Returns whether people's own modules of a type that templates use, such as `pillar`, may have a module.
+/// Whether custom modules of a type that templates use, such as `pillar`, may include this module.
 pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
     let is_in_package =
         config.python_fallback && matches!(kind, "pillar" | "returners" | "auth" | "fileserver" | "tokens" | "cache");
@@ -188,7 +188,7 @@ pub(crate) fn may_have(config: &MasterConfig, kind: &'static str, name: &str) ->
         .may_have(kind, Some(name))
 }
 
-/// Returns whether a type has a file of this name. It starts no Python.
+/// Whether a module type has a file of this name. Does not start Python.
 pub(crate) fn has_file(config: &MasterConfig, kind: &'static str, name: &str) -> bool {
     Library::new(Settings::default(), directories(config, kind), &[]).has_file(kind, name)
 }
@@ -197,7 +197,7 @@ fn directories(config: &MasterConfig, kind: &'static str) -> Vec<(&'static str, 
     Library::directories(kind, &config.module_dirs, &[], &config.extension_modules())
 }
 
-/// Returns the type of the modules of a registry.
+/// Returns the module type of a registry.
 fn directory(kind: Kind) -> &'static str {
     match kind {
         Kind::Runner => "runners",
@@ -205,11 +205,11 @@ fn directory(kind: Kind) -> &'static str {
     }
 }
 
-/// The functions of people's own modules over those of a registry.
+/// The functions of custom modules, which overlay those of a registry.
 struct Custom<C: 'static> {
     calls: Weak<RunnerCalls>,
     functions: Functions<C>,
-    /// Those of the package `salt`.
+    /// The functions of the package `salt`.
     package: Functions<C>,
 }
 
@@ -225,7 +225,7 @@ impl<C> Overlay<C> for Custom<C> {
     }
 }
 
-/// Returns the runner functions of people's own modules.
+/// Returns the overlay of custom runner functions.
 pub(crate) fn runners(calls: &Weak<RunnerCalls>) -> impl Overlay<RunnerContext> + use<> {
     let call = |context: &RunnerContext, bound: &mut Binder| {
         let (calls, caller, args) = (&context.calls, &context.caller, args(bound));
@@ -235,7 +235,7 @@ pub(crate) fn runners(calls: &Weak<RunnerCalls>) -> impl Overlay<RunnerContext> 
     Custom { calls: Weak::clone(calls), functions: functions(), package: functions() }
 }
 
-/// Returns the wheel functions of people's own modules.
+/// Returns the overlay of custom wheel functions.
 pub(crate) fn wheels(calls: &Weak<RunnerCalls>) -> impl Overlay<WheelContext> + use<> {
     let call = |context: &WheelContext, bound: &mut Binder| {
         let args = args(bound);
@@ -249,7 +249,7 @@ fn args(bound: &mut Binder) -> Args {
     Args { positional: bound.rest(), keyword: bound.keywords() }
 }
 
-/// The services of the master for a running function; those of the host alone while files are loaded.
+/// The services of the master for a running function. While files are loaded, only those of the host.
 struct Running<'a> {
     custom: &'a CustomModules,
     call: Option<(&'a Arc<RunnerCalls>, &'a Caller)>,
@@ -268,7 +268,7 @@ impl Services for Running<'_> {
             "runners" => calls.call_function(Kind::Runner, function, args, caller.clone()),
             "wheel" => calls.call_function(Kind::Wheel, function, args, caller.clone()),
             "events" => {
-                // As the function of the minion, it takes the data first.
+                // As in the execution function, the data comes first.
                 let args = Args::positional(args.positional.into_iter().take(2).rev());
                 calls.call_function(Kind::Runner, "event.send", args, caller.clone())
             }

@@ -1,5 +1,5 @@
-//! People's own returners in Python on the master: modules with the functions `event_return`, or `save_load` and
-//! `returner`, for the options `event_return` and `ext_job_cache`.
+//! Custom returners in Python on the master: modules with the functions `event_return`, or `save_load` and `returner`,
+//! for the options `event_return` and `ext_job_cache`.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,12 +17,12 @@ use brine_value::{Map, Value, map};
 use crate::StartError;
 use crate::host_functions::HostFunctions;
 
-/// The type of these modules.
+/// The module type.
 const KIND: &str = "returners";
-/// How long a call may take.
+/// The timeout of a call.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The modules of a master.
+/// The custom returners of a master.
 pub(crate) struct CustomReturners {
     library: Library,
     opts: Arc<Map>,
@@ -30,7 +30,7 @@ pub(crate) struct CustomReturners {
 }
 
 impl CustomReturners {
-    /// Creates those of a master. Nothing is read yet.
+    /// Creates the custom returners of a master. Reads nothing yet.
     pub fn new(config: &MasterConfig, host: Option<Arc<dyn HostFunctions>>) -> Arc<Self> {
         // An invalid option is logged where runner modules are loaded.
         let settings = Settings::read(&config.python_host).unwrap_or_default();
@@ -52,7 +52,7 @@ impl CustomReturners {
     /// There is none, or it cannot be opened.
     pub fn open(self: &Arc<Self>, name: &str, options: &Options) -> Result<Arc<dyn Returner>, ReturnerError> {
         let custom = || -> Arc<dyn Returner> {
-            // Names are those of the configuration: their number is bounded.
+            // Leaked, but bounded: the names come from the configuration.
             Arc::new(PythonReturner { name: Box::leak(name.to_owned().into_boxed_str()), modules: Arc::clone(self) })
         };
         let has = |function: &str| {
@@ -75,7 +75,7 @@ impl CustomReturners {
         }
     }
 
-    /// As [`CustomReturners::open`], from async code.
+    /// Like [`CustomReturners::open`], for async code.
     pub async fn opened(
         self: &Arc<Self>,
         executors: &Executors,

@@ -12,31 +12,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::metrics;
 
-/// The interval at which the cursor passes other events.
+/// The interval at which the cursor is committed past events that the filter skips.
 const PASS_INTERVAL: Duration = Duration::from_secs(1);
-/// The bounds of the pause between retries.
+/// The minimum and maximum pause between retries.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// The number of tries of events that a returner refuses: about a minute.
+/// The number of attempts for events that a returner rejects: about a minute.
 const TRIES: u32 = 12;
 
 /// The tags of the events of an outage.
 const FAILED: &str = "salt/master/returner/failed";
 const RECOVERED: &str = "salt/master/returner/recovered";
 
-/// Events that a returner did not store.
+/// The failure of a returner to store a batch.
 pub(crate) struct Unstored {
-    /// The number of events of the batch that it stored before.
+    /// The number of events at the start of the batch that are stored.
     pub handled: usize,
-    /// The number of events that are dropped together if retries do not help.
+    /// The number of events that are dropped together if retries fail.
     pub count: usize,
     pub error: ReturnerError,
 }
 
-/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Events that are not stored are
-/// retried: indefinitely if the master's own store has failed, which recovers with the disk, or if the returner's server
-/// is unreachable, and for about a minute if the returner refuses them. Meanwhile the journal retains the following
-/// events. `name` is the returner's name in events and logs.
+/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Failed events are retried. The
+/// retries are unlimited if the master's own store has failed, which recovers with the disk, or if the returner's
+/// server is unreachable; they last about a minute if the returner rejects the events. Meanwhile the journal retains
+/// the following events. `name` is the returner's name in events and logs.
 pub(crate) async fn deliver(
     bus: &Bus,
     name: &str,
@@ -53,7 +53,8 @@ pub(crate) async fn deliver(
         let batch = tokio::select! {
             batch = events.recv_many() => batch,
             _ = passes.tick() => {
-                // The cursor passes other events, too: the journal need not retain them for this subscriber.
+                // The cursor also moves past events outside of the filter, so that the journal need not retain them for
+                // this subscriber.
                 let reached = events.position() - 1;
                 if reached > passed {
                     passed = reached;
@@ -75,7 +76,8 @@ pub(crate) async fn deliver(
                     break;
                 }
                 Ok(Err(unstored)) => unstored,
-                // The executor stops with the master, or has logged a panic that a retry would repeat.
+                // Either the executor stops with the master, or the call has panicked, which is logged and which a
+                // retry would repeat.
                 Err(error) => {
                     tracing::error!(first = rest[0].seq(), last, %error, "storing events failed");
                     if shutdown.is_cancelled() {
@@ -116,7 +118,7 @@ pub(crate) async fn deliver(
     }
 }
 
-/// Publishes an event when the server of a returner becomes unreachable, and when it is reached again.
+/// Publishes an event when the server of a returner becomes unreachable, and when it is reachable again.
 struct Outages {
     bus: Bus,
     name: String,

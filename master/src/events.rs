@@ -8,7 +8,7 @@ use brine_bus::{Bus, BusError};
 use brine_value::Map;
 use tokio::sync::watch;
 
-/// The event bus of a master. Clones share it.
+/// The event bus of a master, together with the progress of the job cache. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Events {
     /// The bus itself.
@@ -20,7 +20,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Creates the events of a bus. `cached` is the progress of the job cache.
+    /// Creates the events of a bus. `cached` is the sequence number up to which the job cache has stored events.
     pub fn new(bus: Bus, cached: watch::Receiver<u64>) -> Self {
         Events { bus, last_job: Arc::default(), cached }
     }
@@ -31,7 +31,7 @@ impl Events {
         fired.inspect_err(|error| tracing::error!(tag, %error, "publishing an event failed")).ok()
     }
 
-    /// Waits until an event is in the journal; a failure is logged.
+    /// Waits until the journal has persisted an event. A failure is only logged.
     pub async fn persisted(&self, seq: u64) {
         if let Err(error) = self.bus.persisted(seq).await {
             tracing::error!(seq, %error, "an event is not in the journal: the other masters of the cluster do not get it if this one dies");
@@ -50,7 +50,7 @@ impl Events {
         self.last_job.fetch_max(seq, Ordering::Relaxed);
     }
 
-    /// Waits until the job cache has stored all events about jobs that were published before.
+    /// Waits until the job cache has stored all job events that were published before, or the timeout expires.
     pub async fn job_cache_caught_up(&self, timeout: Duration) {
         let last = self.last_job.load(Ordering::Relaxed);
         let mut cached = self.cached.clone();
@@ -67,7 +67,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Events of a bus in memory, and the progress of their job cache.
+    /// Returns the events of a bus in memory, and the progress of its job cache.
     pub(crate) fn in_memory() -> (Events, watch::Sender<u64>) {
         let (progress, cached) = watch::channel(0);
         (Events::new(Bus::in_memory(BusLimits::default()), cached), progress)

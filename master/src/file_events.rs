@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::events::Events;
 
-/// The file in `cachedir` with the last state: changes while the master is down are published, too.
+/// The file in `cachedir` with the last state, so that changes while the master is down are published as well.
 const SEEN: &str = "roots_mtimes.msgpack";
 
 /// The modification time of each path, in nanoseconds since 1970.
@@ -74,7 +74,7 @@ fn seen(path: &Path) -> Times {
     map.into_iter().filter_map(|(path, time)| Some((path.to_string(), time.as_i64()?))).collect()
 }
 
-/// Adds the files below a directory. Links to directories are not followed, or they could loop.
+/// Adds the files below a directory. Symbolic links to directories are not followed, since they could form a loop.
 fn walk(directory: &Path, times: &mut Times) {
     let Ok(entries) = std::fs::read_dir(directory) else { return };
     for entry in entries.flatten() {

@@ -8,36 +8,36 @@ use brine_jinja::Functions;
 use brine_job::orchestration::MasterAccess;
 use brine_value::{Map, Value};
 
-/// The result of an orchestration.
+/// The result of an orchestration or another run of the state system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Orchestrated {
-    /// The results of its states, or the errors.
+    /// The results of the states, or a list of errors.
     pub value: Value,
-    /// 0 for success.
+    /// The retcode; 0 means success.
     pub retcode: i64,
 }
 
-/// A call of hosts by ssh.
+/// A call of a function on hosts of the roster over ssh.
 #[derive(Debug, Clone)]
 pub struct SshCall {
-    /// The hosts of the roster.
+    /// The target.
     pub tgt: Value,
-    /// The kind of the target, as Salt names it.
+    /// The type of the target, by Salt's names.
     pub tgt_type: String,
-    /// The function, or a command of the hosts' shell.
+    /// The function, or a raw shell command.
     pub fun: String,
-    /// Its arguments in their wire format.
+    /// The arguments in their wire format.
     pub arg: Vec<Value>,
-    /// Whether `fun` is a command of the hosts' shell.
+    /// Whether `fun` is a raw shell command.
     pub is_raw: bool,
-    /// The seconds that connecting may take; `None` for the configured ones.
+    /// The timeout of connecting, in seconds; `None` for the configured one.
     pub timeout: Option<u64>,
-    /// The user in whose name returns are published.
+    /// The user under whom returns are published.
     pub user: String,
 }
 
-/// Execution functions and grains of the master's host. The master does not depend on the minion's code: the starting
-/// program passes them in.
+/// Execution functions and grains of the master's host. The master does not depend on the minion's code, so the program
+/// that starts it provides the implementation.
 pub trait HostFunctions: Send + Sync {
     /// Returns the execution functions, for templates. With the grains of a minion they are those of the minion whose pillar
     /// is rendered.
@@ -46,7 +46,7 @@ pub trait HostFunctions: Send + Sync {
     /// Returns the full names of the built-in execution functions.
     fn names(&self) -> Vec<String>;
 
-    /// Copies people's own modules of these types from the file server to `extension_modules`: the arguments are those of
+    /// Copies custom modules of these types from the file server to `extension_modules`. The arguments are those of
     /// `saltutil.sync_all`. Returns the new and changed modules by type.
     fn sync(&self, kinds: &[&'static str], args: Args) -> Result<Map, CallError>;
 
@@ -60,11 +60,11 @@ pub trait HostFunctions: Send + Sync {
         master: Arc<dyn MasterAccess>,
     ) -> Result<Orchestrated, String>;
 
-    /// Calls hosts of the roster by ssh, and returns their returns by id: `fun`, `fun_args`, `id`, `jid`, `retcode`, `return`.
-    /// Blocks.
+    /// Calls a function on hosts of the roster over ssh. Returns their returns by id: `fun`, `fun_args`, `id`, `jid`,
+    /// `retcode`, `return`. Blocks.
     ///
     /// # Errors
-    /// The roster or target is invalid.
+    /// The roster or the target is invalid.
     fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String>;
 
     /// Returns the host's grains.

@@ -16,21 +16,21 @@ use tokio_util::sync::CancellationToken;
 use crate::delivery::{Unstored, deliver};
 use crate::jobs::{MORE, PART};
 
-/// The number of returns that are stored in one operation, and the bytes of their events from which on it takes no further
-/// one: decoded, they take several times as much memory.
+/// The limits of one storage operation: the number of returns, and the total size of their events in bytes. Decoded,
+/// they take several times as much memory.
 const RETURNS: usize = 1000;
 const RETURN_BYTES: usize = 8 << 20;
-/// The field of a return that the job cache does not store.
+/// The field of a return that excludes it from the job cache.
 pub(crate) const NOT_CACHED: &str = "_nocache";
 
-/// The function by which `salt-cp` sends the pieces of a file: its arguments are the path, the piece, ...
+/// The function by which `salt-cp` sends chunks of a file. Its arguments start with the path and the chunk.
 const RECEIVE_PIECE: &str = "cp.recv_chunked";
 
 /// The job cache of a master.
 #[derive(Clone)]
 pub(crate) struct JobCache {
     pub cache: Arc<dyn Returner>,
-    /// The id of the master, under which its own calls are stored.
+    /// The id of the master, under which calls of its own functions are stored.
     pub id: MinionId,
     /// Whether calls of runner functions are stored (`runner_returns`).
     pub runner_returns: bool,
@@ -60,7 +60,8 @@ pub(crate) async fn cache_jobs(
     .await;
 }
 
-/// Stores jobs in another returner (`ext_job_cache`) until `shutdown`: minions store their returns there themselves.
+/// Stores only the loads of jobs in another returner (`ext_job_cache`) until `shutdown`; minions store their returns
+/// there themselves.
 pub(crate) async fn cache_loads(
     bus: &Bus,
     mut events: Subscription,
@@ -83,13 +84,13 @@ pub(crate) async fn cache_loads(
     .await;
 }
 
-/// Subscribes the job cache.
+/// Creates the durable subscription of the job cache.
 pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
     let prefixes = ["salt/job/", "salt/run/", "salt/wheel/", "syndic/"];
     bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
 }
 
-/// The error of an event that is not stored.
+/// The reason why an event is not stored.
 #[derive(Debug, thiserror::Error)]
 enum CacheError {
     #[error(transparent)]
@@ -101,7 +102,7 @@ enum CacheError {
 }
 
 impl JobCache {
-    /// Stores events about jobs: returns, and calls of the master's own functions, in one operation each.
+    /// Stores job events: returns, and calls of the master's own functions, each kind in one operation.
     fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
         let mut batch = JobBatch::default();
         for (index, event) in events.iter().enumerate() {
@@ -125,8 +126,8 @@ impl JobCache {
         batch.store(&*self.cache, events.len())
     }
 
-    /// Stores a load. Returns a return, or a call of the master, that is to be stored. The tag identifies job and minion,
-    /// as the bus checks it; the body does not. Loads and calls only come from the master.
+    /// Stores a load, or returns the return or call that is to be stored. Job and minion are taken from the tag, which
+    /// the bus has checked, not from the body. Only the master may publish loads and calls.
     fn store(&self, event: &Event) -> Result<Option<Stored>, ReturnerError> {
         let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
         let stored = match parts[..] {
@@ -148,12 +149,12 @@ impl JobCache {
         }
     }
 
-    /// Stores the report of a syndic: the minions that a job has there, and a job that began below.
+    /// Stores the report of a syndic: the minions of a job there, or a job that was started by a lower master.
     fn store_report(&self, event: &Event) -> Result<(), CacheError> {
         let job = event.tag().split_once("/salt/job/").and_then(|(_, job)| job.strip_suffix("/new"));
         let Some(Ok(jid)) = job.map(str::parse::<Jid>) else { return Ok(()) };
         let mut data = event.data();
-        // Only the request handler publishes such tags, and only the sender's own.
+        // Only the request handler publishes such tags, and only those of the sender itself.
         let from = data.shift_remove(FROM).unwrap_or_default().to_string();
         if event.tag().strip_prefix("syndic/").and_then(|rest| rest.split('/').next()) != Some(from.as_str()) {
             return Err(CacheError::From(from.into()));
@@ -171,7 +172,7 @@ impl JobCache {
         Ok(self.cache.save_load(&load)?)
     }
 
-    /// Returns a return that is to be stored; stores the load of a job that was not published.
+    /// Returns the return to be stored. Also stores the load of a job that was not published.
     fn return_of(&self, jid: &str, id: &str, mut data: Map) -> Result<Option<Return>, CacheError> {
         if data.contains_key(NOT_CACHED) {
             return Ok(None);
@@ -183,7 +184,7 @@ impl JobCache {
         Ok(Some(one))
     }
 
-    /// Returns the call whose end an event reports. The body is scanned without decoding it.
+    /// Returns the finished call that an event reports. The body is scanned, not decoded.
     fn call_of(&self, jid: &str, event: &Event) -> Result<Option<Call>, CacheError> {
         let (mut from, mut has_user, mut is_cached) = (None, false, true);
         // The body was validated when the event was created.
@@ -196,7 +197,7 @@ impl JobCache {
         if let Some(from) = from {
             return Err(CacheError::From(from));
         }
-        // As in Salt, a call of an unknown function is no job; its event names no user.
+        // As in Salt, a call of an unknown function is not a job; its event has no user.
         if !has_user || !is_cached {
             return Ok(None);
         }
@@ -221,7 +222,7 @@ fn by_master(data: &Map) -> Result<(), CacheError> {
     data.get(FROM).map_or(Ok(()), |from| Err(CacheError::From(from.clone())))
 }
 
-/// What an event stores.
+/// The record that an event contributes to the job cache.
 enum Stored {
     Return(Return),
     Call(Call),
@@ -232,15 +233,15 @@ enum Stored {
 struct JobBatch {
     calls: Vec<Call>,
     returns: Vec<Return>,
-    /// The index of the event of each return.
+    /// For each return, the index of its event in the batch of events.
     of_returns: Vec<usize>,
-    /// The bytes of the events of the returns.
+    /// The total size of the returns' events, in bytes.
     bytes: usize,
 }
 
 impl JobBatch {
-    /// Stores and removes everything. `handled` is the number of events up to the last one of the batch. After an error
-    /// the retry stores some of them again, which is idempotent.
+    /// Stores all records and empties the batch. `handled` is the number of events up to the last one of the batch. A
+    /// retry after an error stores some records again, which is idempotent.
     fn store(&mut self, cache: &dyn Returner, handled: usize) -> Result<(), Unstored> {
         let JobBatch { calls, returns, of_returns, .. } = std::mem::take(self);
         if !calls.is_empty() {
@@ -251,7 +252,7 @@ impl JobBatch {
             Err(error) if returns.len() == 1 || !is_refused(&error) => {
                 Err(Unstored { handled: first, count: 1, error })
             }
-            // A return that is refused does not hold up the others.
+            // A rejected return must not block the others.
             Err(_) => returns.iter().zip(of_returns).try_for_each(|(one, handled)| {
                 cache.returner(one).map_err(|error| Unstored { handled, count: 1, error })
             }),
@@ -260,7 +261,7 @@ impl JobBatch {
     }
 }
 
-/// Whether a returner has refused what it was to store; otherwise it could store nothing.
+/// Whether a returner has rejected the data; otherwise it is currently unable to store anything.
 fn is_refused(error: &ReturnerError) -> bool {
     !error.is_outage() && !matches!(error, ReturnerError::Store(_))
 }
@@ -279,7 +280,7 @@ fn store_standalone(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerEr
     }
 }
 
-/// Returns the load of a job that was not published, such as one of a minion's schedule, from its return.
+/// Builds the load of a job that was not published, such as one of a minion's schedule, from its return.
 fn load_of_standalone(job_return: &Return) -> Option<Load> {
     let fields = job_return.map();
     let names = ["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
@@ -288,7 +289,7 @@ fn load_of_standalone(job_return: &Return) -> Option<Load> {
     Load::from_map(load).ok()
 }
 
-/// Returns the load in the event of a new job.
+/// Returns the full load in the event of a new job, with the fields below [`MORE`].
 fn whole_load(mut data: Map) -> Map {
     if let Some(Value::Map(more)) = data.shift_remove(MORE) {
         data.extend(more);
@@ -296,7 +297,7 @@ fn whole_load(mut data: Map) -> Map {
     data
 }
 
-/// Replaces the piece of a file in a job of `salt-cp` by its size: a job cache with all pieces would hold the file.
+/// Replaces the chunk of a file in a `salt-cp` job by its size: otherwise the job cache would contain the whole file.
 fn without_piece(mut data: Map) -> Map {
     if data.get("fun").and_then(Value::as_str) == Some(RECEIVE_PIECE)
         && let Some(Value::List(arg)) = data.get_mut("arg")
@@ -308,13 +309,13 @@ fn without_piece(mut data: Map) -> Map {
     data
 }
 
-/// Removes the fields of the message from a return.
+/// Removes the message fields from a return.
 pub(crate) fn without_envelope(mut data: Map) -> Map {
     data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts" | FROM | SENDER_STAMP)));
     data
 }
 
-/// Stores the events that are not on the deny list.
+/// Stores the events that do not match the deny list.
 fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]) -> Result<(), Unstored> {
     let is_wanted = |event: &Event| deny.is_none_or(|deny| !deny.is_match(event.tag()));
     let (indexes, wanted): (Vec<usize>, Vec<Event>) =
@@ -326,7 +327,7 @@ fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]
             Err(error) if wanted.len() == 1 || !is_refused(&error) => {
                 return Err(Unstored { handled: first, count: 1, error });
             }
-            // An event that is refused does not hold up the others.
+            // A rejected event must not block the others.
             Err(_) => {}
         }
     }
@@ -336,7 +337,7 @@ fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]
     })
 }
 
-/// Passes events to a returner of `event_return` until `shutdown`, without those of the deny list.
+/// Delivers events to a returner of `event_return` until `shutdown`, except for those on the deny list.
 pub(crate) async fn return_events(
     bus: &Bus,
     mut events: Subscription,
@@ -401,7 +402,7 @@ mod tests {
         assert_eq!(returns, map! {"host_master" => map! {"return" => body("runner.state.orchestrate")}});
     }
 
-    /// Refuses what is of the minion `bad`, and all of a batch with it.
+    /// Rejects returns of the minion `bad`, and whole batches that contain one.
     #[derive(Default)]
     struct RefusingReturner {
         stored: parking_lot::Mutex<Vec<String>>,

@@ -1,7 +1,8 @@
-//! Jobs of Salt's Python clients as the files that these read (`LocalClient`): it takes a job without a file for none, and
-//! looks returns up there. The layout is that of Salt's `local_cache`.
+//! Writes jobs as files for Salt's Python clients (`LocalClient`), which treat a job without a file as nonexistent, and
+//! read returns from files. The layout is that of Salt's `local_cache`.
 //!
-//! Without `salt_client_files` only jobs that such a client publishes are written; the job cache has them, too.
+//! Without `salt_client_files` only jobs that such a client has published are written. All jobs are in the job cache as
+//! well.
 
 use std::collections::{HashSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -13,12 +14,12 @@ use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
-/// The jobs whose returns are written; of older ones they are not.
+/// The maximum number of jobs whose returns are written; returns of older jobs are not.
 const MOST_JOBS: usize = 10_000;
 /// The fields of a return that are written.
 const RETURNED: [&str; 3] = ["return", "retcode", "success"];
 
-/// The files of jobs.
+/// The job files of Salt's Python clients.
 pub(crate) struct JobFiles {
     directory: PathBuf,
     digest: Digest,
@@ -26,12 +27,12 @@ pub(crate) struct JobFiles {
 }
 
 impl JobFiles {
-    /// Creates those below `cachedir`, with the configured kind of hash (`hash_type`).
+    /// Creates the job files below `cachedir`, with the configured hash type (`hash_type`).
     pub fn new(cachedir: &Path, digest: Digest) -> Self {
         JobFiles { directory: cachedir.join("jobs"), digest, jobs: Mutex::default() }
     }
 
-    /// Writes a job, with the minions that it is for.
+    /// Writes a job and its minions.
     pub fn write_job(&self, jid: &Jid, load: &Map, minions: &[String]) -> Result<(), FileError> {
         let directory = self.of(jid);
         files::create_private_dir(&directory)?;
@@ -61,7 +62,7 @@ impl JobFiles {
         self.jobs.lock().0.contains(jid)
     }
 
-    /// Whether the return of a minion for a job is written.
+    /// Whether the return of a minion has been written.
     pub fn has_return(&self, jid: &Jid, id: &MinionId) -> bool {
         self.of(jid).join(id.as_str()).join("return.p").exists()
     }
@@ -78,7 +79,7 @@ impl JobFiles {
         Ok(())
     }
 
-    /// Removes jobs that are older than this.
+    /// Removes jobs older than `lifetime`.
     pub fn clean(&self, lifetime: Duration) {
         let Ok(groups) = std::fs::read_dir(&self.directory) else { return };
         let now = SystemTime::now();
@@ -90,7 +91,7 @@ impl JobFiles {
                     tracing::error!(%error, path = %job.path().display(), "removing the files of an old job failed");
                 }
             }
-            // Fails for a directory with jobs.
+            // Fails if the directory still contains jobs.
             _ = std::fs::remove_dir(group.path());
         }
     }
@@ -119,7 +120,7 @@ mod tests {
         assert!(files.has(&jid) && !files.has(&other));
         let id: MinionId = "web1".parse().unwrap();
         files.write_return(&jid, &id, &map! {"return" => true, "retcode" => 0, "jid" => &jid, "out" => "txt"}).unwrap();
-        // The SHA-256 of the job id.
+        // The SHA-256 digest of the jid.
         let job = files.of(&jid);
         let hash = hex(Digest::Sha256.of(jid.as_str()));
         assert_eq!(job, directory.path().join("jobs").join(&hash[..2]).join(&hash[2..]));

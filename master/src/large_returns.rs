@@ -1,6 +1,6 @@
-//! Returns that exceed `max_event_size`: the job cache stores them whole before their trimmed events are published.
+//! Returns that exceed `max_event_size`: the job cache stores them whole, before their trimmed events are published.
 //!
-//! The space of whole returns is bounded (`large_returns_size`), for one minion and for all, also across restarts.
+//! The space for whole returns is limited (`large_returns_size`), per minion and in total, also across restarts.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -26,23 +26,24 @@ const TABLE: Table = Table("large_returns");
 const OUTGOING: Table = Table("large_returns_outgoing");
 /// The value of [`NOT_CACHED`] in the event of a return that is stored whole.
 const WHOLE: &str = "large";
-/// The divisor of the space for one minion.
+/// The divisor of the space that yields the limit of one minion.
 const SHARE: u64 = 4;
 /// The maximum number of bytes that the bus adds to a return: stamp, sequence number and sender.
 const STAMPED: usize = 512;
 
-/// The space of whole returns.
+/// Accounts for the space of whole returns.
 pub(crate) struct LargeReturns {
     store: BlockingStore,
     limit: u64,
-    /// Whether other members of a cluster get whole returns.
+    /// Whether whole returns are sent to other members of a cluster.
     is_shared: bool,
     /// The sizes in bytes, by job and minion.
     sizes: Mutex<BTreeMap<(String, String), u64>>,
 }
 
 impl LargeReturns {
-    /// Reads the sizes from the store. `limit` is the space in bytes; other members get whole returns if `is_shared`.
+    /// Reads the sizes from the store. `limit` is the space in bytes. With `is_shared`, whole returns are sent to other
+    /// members.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -70,18 +71,18 @@ impl LargeReturns {
         }
         let mut batch = Batch::new();
         batch.put(TABLE, format!("{jid}/{id}"), size.to_be_bytes().to_vec());
-        // In the store of the journal: on disk before the event of the return.
+        // The journal uses the same store, so this is on disk before the event of the return.
         drop(self.store.write(batch));
         sizes.insert(key, size);
         true
     }
 
-    /// Keeps a whole return until the other members have it.
+    /// Retains a whole return until the other members have it.
     fn keep_for_members(&self, one: &Return) {
         if self.is_shared {
             let mut batch = Batch::new();
             batch.put(OUTGOING, format!("{}/{}", one.jid(), one.id()), msgpack::pack_map(one.map()));
-            // In the store of the journal: on disk before the event of the return.
+            // The journal uses the same store, so this is on disk before the event of the return.
             drop(self.store.write(batch));
         }
     }
@@ -103,7 +104,7 @@ impl LargeReturns {
         drop(self.store.write(batch));
     }
 
-    /// Frees the space of returns that the job cache has removed.
+    /// Frees the space of returns that have expired in the job cache.
     pub fn expire(&self, lifetime: std::time::Duration) {
         let Some(oldest) = oldest_kept(&brine_clock::now(), lifetime.as_secs()) else { return };
         let mut batch = Batch::new();
@@ -135,23 +136,23 @@ pub(crate) fn store_of_member(storage: &Storage, jid: &str, id: &str, whole: &[u
     store_whole(storage, &one).map(|()| true)
 }
 
-/// Fits returns into events: those that exceed `max_event_size` are stored whole and trimmed.
+/// Converts returns to events. Those that exceed `max_event_size` are stored whole, and trimmed.
 #[derive(Clone)]
 pub(crate) struct ReturnEvents {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
-    /// The id of the master, under which the job cache stores its own calls.
+    /// The id of the master, under which the job cache stores calls of its own functions.
     master: MinionId,
 }
 
 impl ReturnEvents {
-    /// Creates the events of the returns that are stored in a storage.
+    /// Creates the converter for returns that are stored in `storage`.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, master: MinionId) -> Self {
         ReturnEvents { config, storage, master }
     }
 
-    /// Returns the event of a return: if it exceeds `max_event_size`, the job cache stores it whole and the event is
-    /// trimmed. `None` if storing failed for the moment: the sender has to retry.
+    /// Returns the event of a return. If it exceeds `max_event_size`, the job cache stores it whole and the event is
+    /// trimmed. Returns `None` if storing failed temporarily, so that the sender has to retry.
     pub async fn event_of_return(&self, tag: &str, jid: &Jid, id: &MinionId, mut load: Map) -> Option<Map> {
         let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
         if !may_exceed(&load, limit) {
@@ -170,8 +171,8 @@ impl ReturnEvents {
         Some(load)
     }
 
-    /// Returns the event of a call's result. Nobody retries a call: if storing it whole fails, it is stored trimmed.
-    /// `is_cached` is whether the job cache stores calls of the function.
+    /// Returns the event of a call's result. Calls are not retried: if storing the result whole fails, only the trimmed
+    /// one is stored. `is_cached` is whether the job cache stores calls of the function.
     pub async fn event_of_call<'a>(&self, tag: &str, jid: &Jid, body: Cow<'a, Map>, is_cached: bool) -> Cow<'a, Map> {
         let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
         if !may_exceed(&body, limit) {
@@ -205,7 +206,7 @@ impl ReturnEvents {
         Cow::Owned(trimmed)
     }
 
-    /// Stores a return whole, if there is space for it, and marks it as stored.
+    /// Stores a return whole, if there is space for it, and returns it marked as stored.
     async fn store_large(&self, jid: &Jid, id: &MinionId, load: Map, size: usize) -> Option<Map> {
         let (jid, id) = (jid.clone(), id.clone());
         let (job, minion) = (jid.clone(), id.clone());

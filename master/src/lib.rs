@@ -1,21 +1,22 @@
 //! The Brine master: requests, publishes, keys, jobs and runners around one event bus.
 //!
-//! [`Master::start`] follows the drawing in ARCHITECTURE.md: the bus and the storage, the parts in the order of their
-//! dependencies, the subscribers of the bus, then the sockets. No part notifies another; it publishes an event.
+//! [`Master::start`] follows the diagram in ARCHITECTURE.md: first the bus and the storage, then the parts in the order
+//! of their dependencies, the subscribers of the bus, and finally the sockets. Parts do not notify each other; they
+//! publish events.
 //!
 //! | part | owns |
 //! |---|---|
 //! | [`events::Events`] | the bus, and the progress of the job cache |
-//! | [`storage::Storage`] | keys, files and tables: the parts that block on a disk |
-//! | [`facts::Facts`] | grains, mines and presence of minions, and the targets that they resolve |
+//! | [`storage::Storage`] | keys, files and tables: everything that blocks on a disk |
+//! | [`facts::Facts`] | grains, mines and presence of minions, and the resolution of targets |
 //! | [`admission::Admission`] | authentication of minions, session keys |
-//! | [`access::Access`] | users: keys, passwords, tokens, and what they may do |
+//! | [`access::Access`] | users: keys, passwords, tokens, and their permissions |
 //! | [`jobs::PublishStream`], [`jobs::Jobs`] | publishes, returns, batches |
 //! | [`pillars::Pillars`] | rendered pillars |
 //! | [`runner_calls::RunnerCalls`] | runner and wheel functions, with access to all parts above |
 //! | `cluster` | the membership in a cluster: keys, data and events of other masters |
-//! | `custom` | people's own runner and wheel modules |
-//! | [`requests::Requests`], `reactions` | the callers of the parts: minions and tools, and the reactor |
+//! | `custom` | custom runner and wheel modules |
+//! | [`requests::Requests`], `reactions` | the users of the parts: requests of minions and tools, and the reactor |
 
 mod access;
 mod admission;
@@ -105,16 +106,16 @@ use storage::Storage;
 
 /// The size of the store's cache, in bytes.
 const STORE_CACHE: usize = 4 << 20;
-/// The maximum time of a stop.
+/// The maximum duration of a stop.
 const STOP_TIME: Duration = Duration::from_secs(4);
 
-/// The error of a master that cannot start, with what to do.
+/// The error of a master that cannot start. The message also says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A directory or file cannot be used.
     #[error(transparent)]
     File(#[from] FileError),
-    /// The store cannot be used.
+    /// The database cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The master's key cannot be used.
@@ -139,11 +140,11 @@ pub enum StartError {
     },
 }
 
-/// A running master. Dropping it stops it at once; [`Master::stop`] does so in order.
+/// A running master. Dropping it stops it at once; [`Master::stop`] shuts it down in order.
 pub struct Master {
     bus: Bus,
     executors: Executors,
-    /// Tasks that come and go, such as batches.
+    /// Short-lived tasks, such as batches.
     background: Background,
     parts: Supervisor,
     publish_port: u16,
@@ -166,11 +167,11 @@ impl Master {
         let executors = Executors::new(config.runner_threads);
         check::report(&config, &executors).await?;
         let mut config = Arc::unwrap_or_clone(config);
-        // Listening comes first: a second master must not touch the files of the first one.
+        // The sockets are bound first: a second master must not touch the files of the first one.
         for directory in [&config.pki_dir, &config.cachedir, &config.sock_dir] {
             files::create_private_dir(directory)?;
         }
-        // Salt's runner and wheel clients of 3008 write there, and expect that the master has created it.
+        // Salt 3008's runner and wheel clients write there, and expect that the master has created the directory.
         files::create_private_dir(config.cachedir.join("proc"))?;
         let sockets = Listeners::bind(&mut config).await?;
         let (publish_port, ret_port) = (config.publish_port, config.ret_port);
@@ -203,7 +204,7 @@ impl Master {
         let keys = Arc::clone(&storage.keys);
         let storage = Blocking::new(storage, executors.disk.clone());
 
-        // The parts, each from those before it.
+        // The parts, each built from earlier ones.
         let id = own_id(&config)?;
         let (publisher, background) = (Publisher::new(), Background::default());
         let facts = Arc::new(Facts::new(Arc::clone(&config), storage.clone(), publisher.clone()));
@@ -355,7 +356,7 @@ impl Master {
         Ok(Master { bus, executors, background, parts, publish_port, ret_port })
     }
 
-    /// Completes when a part has failed that cannot be restarted: the process should end.
+    /// Completes when a part that cannot be restarted has failed: the process should exit.
     pub async fn failed(&self) {
         self.parts.failed().cancelled().await;
     }
@@ -375,8 +376,8 @@ impl Master {
         &self.bus
     }
 
-    /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then flushes the bus to disk. Takes at
-    /// most [`STOP_TIME`], whatever functions and templates still run.
+    /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then flushes the bus to disk.
+    /// Takes at most [`STOP_TIME`], even if functions and templates are still running.
     pub async fn stop(self) {
         self.parts.stop(STOP_TIME / 2).await;
         self.background.stop(STOP_TIME / 4).await;
@@ -417,7 +418,7 @@ fn log_opened(store: &Store, opened: Opened) {
     }
 }
 
-/// Returns the id of the master's own jobs: `id`, or the host's name with `_master`, as in Salt.
+/// Returns the id of the master's own jobs: the option `id`, or as in Salt the host name with `_master`.
 fn own_id(config: &MasterConfig) -> Result<MinionId, StartError> {
     let of_host = || {
         let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
@@ -447,20 +448,20 @@ pub fn file_roots(config: &MasterConfig) -> Result<brine_fileserver::Roots, Star
         .map_err(|error| StartError::Config { option: "gitfs_remotes", reason: error.to_string() })
 }
 
-/// Returns the path of the root key, which authorizes local tools: `.<user>_key` for the current user, and for root that of
-/// the configured user.
+/// Returns the path of the root key, which authorises local tools: `.<user>_key` for the current user, or for the
+/// configured user if the current one is root.
 pub fn root_key_path(cachedir: &Path, user: Option<&str>) -> PathBuf {
     let own = process_user();
     cachedir.join(format!(".{}_key", user.filter(|_| own == "root").unwrap_or(&own)))
 }
 
-/// Returns the user of this process.
+/// Returns the name of the user that runs this process.
 pub(crate) fn process_user() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
     user.map_or_else(|| "root".to_owned(), |user| user.name)
 }
 
-/// Reads or generates the root key.
+/// Reads the root key; generates it if it is missing.
 fn root_key(config: &MasterConfig) -> Result<String, FileError> {
     let path = root_key_path(&config.cachedir, config.user.as_deref());
     if let Some(key) = files::read_if_exists(&path)?.filter(|key| key.len() >= 32) {

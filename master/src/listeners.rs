@@ -1,4 +1,5 @@
-//! The sockets of a master: the two ports of minions, the event bus, the feed of the publisher, and the metrics port.
+//! The listening sockets of a master: the request and publish ports, the event bus, the publisher's feed, and the
+//! metrics port.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{StartError, access, salt_clients};
 
-/// The socket that feeds the publish port.
+/// The socket through which other programs feed the publish port.
 pub(crate) const PUBLISH_PULL: &str = "publish_pull.ipc";
 
 /// The listening sockets of a master.
@@ -50,7 +51,7 @@ pub(crate) async fn feed_publisher(feed: Listener, publisher: Publisher, limits:
     Pull::serve(feed, take, limits, shutdown).await;
 }
 
-/// Returns the resources that peers of both ports may use.
+/// Returns the resource limits of peers, for both ports.
 pub(crate) fn allowance(config: &MasterConfig) -> PeerLimits {
     PeerLimits {
         connections: config.max_connections,

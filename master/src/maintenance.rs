@@ -1,4 +1,5 @@
-//! Maintenance: rotates keys, removes old jobs and tokens, fetches repositories, and ends the sessions of removed keys.
+//! Maintenance tasks: rotate keys, remove old jobs and tokens, fetch repositories, and end the sessions of removed
+//! keys.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,7 +76,7 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
         let data = event.data();
         let text = |name: &str| data.get(name).and_then(Value::as_str);
         let (Some(act), Some(Ok(id))) = (text("act"), text("id").map(str::parse::<MinionId>)) else { continue };
-        // Changes by the master itself (reactions, wheel functions) are logged where they are made.
+        // Changes by the master itself (reactions, wheel functions) are logged there.
         if let Some(by) = text("_by") {
             tracing::info!(minion = %id, ?by, ?act, "key changed");
         }
@@ -84,7 +85,7 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
             services.facts.presence.forget(&id);
             tracing::info!(minion = %id, act, "session ended: the minion's key is not accepted any more");
         }
-        // What is stored about a minion of the cluster was removed where its key was.
+        // For an event of another member: the data of the minion was removed by that member.
         if act == "delete" && event.origin().is_none() {
             let (facts, syndic) = (Arc::clone(&services.facts), id.clone());
             _ = services.executors.disk.run(move |thread| facts.syndics.forget(&syndic, thread)).await;
@@ -103,7 +104,7 @@ async fn clean(services: &Services) {
     if let Err(error) = services.access.remove_expired_tokens().await {
         tracing::error!(error, "removing expired tokens failed");
     }
-    // As in Salt, 0 is without limit.
+    // As in Salt, 0 means unlimited.
     if services.config.job_lifetime().is_zero() {
         return;
     }

@@ -1,7 +1,7 @@
-//! Files of own file server backends (`_fileserver`): copies them below `cachedir`, from where minions get them.
+//! Custom file server backends (`_fileserver`): copies their files below `cachedir`, from where minions receive them.
 //!
-//! A backend is asked for its lists every minute, and for a file when its hash differs from that of the copy. If it fails,
-//! what is copied stays.
+//! Each backend is queried every minute for its lists of files, and for a file whose hash differs from that of the
+//! copy. If a backend fails, the existing copies are kept.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -20,18 +20,19 @@ use tokio_util::sync::CancellationToken;
 use crate::custom::CustomModules;
 use crate::runner_calls::RunnerCalls;
 
-/// The most environments of a backend, and the most files of an environment.
+/// The maximum number of environments of a backend, and of files in an environment.
 const MOST: usize = 100_000;
-/// The largest file, in bytes.
+/// The maximum size of a file, in bytes.
 const MOST_BYTES: u64 = 4 << 30;
-/// The file that a copy is written to, in the directory of the backend. No environment has such a name.
+/// The temporary file for a copy in progress, in the directory of the backend. It is not a valid name of an
+/// environment.
 const PART: &str = ".part";
-/// How long a call of a backend may take.
+/// The timeout of a call to a backend.
 const LONGEST: Duration = Duration::from_secs(60);
-/// The seconds between two looks, unless `NAME_update_interval` is set, as in Salt.
+/// The default polling interval in seconds. `NAME_update_interval` overrides it, as in Salt.
 const INTERVAL: u64 = 60;
 
-/// Copies the files of a backend every `NAME_update_interval` seconds, until `shutdown`.
+/// Updates the copies of a backend every `NAME_update_interval` seconds, until `shutdown`.
 pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shutdown: CancellationToken) {
     let option = format!("{}_update_interval", mirror.name());
     let interval = calls.services.config.opts.get(option.as_str()).and_then(Value::as_i64);
@@ -60,7 +61,7 @@ pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shu
             Ok(Err(error)) => error,
             Err(error) => error.to_string(),
         };
-        // Not each minute the same.
+        // The same error is not logged again at each poll.
         if error != failed && !error.is_empty() {
             tracing::error!(backend = mirror.name(), error, "updating the files of an own file server backend failed");
         }
@@ -68,14 +69,15 @@ pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shu
     }
 }
 
-/// Copies the files of a backend that have changed, and removes those that it no longer has. Returns the number of
-/// changes. Blocks.
+/// Copies the changed files of a backend, and removes those that it no longer lists. Returns the number of changes.
+/// Blocks.
 ///
 /// # Errors
-/// The backend is not there, or a function of it fails; the first error of a file, after all others are copied.
+/// The backend is missing, or one of its functions fails. The first error of a single file is returned after all others
+/// are copied.
 pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, String> {
     let backend = Backend { custom, name: mirror.name() };
-    // `fileserver.update` may be called meanwhile.
+    // `fileserver.update` may run at the same time.
     let _updating = custom.updating_files.lock();
     let failed = |action: &str, error: &dyn std::fmt::Display| format!("{action} failed: {error}");
     files::create_private_dir(mirror.directory())
@@ -114,7 +116,7 @@ pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, S
     first_error.map_or(Ok(changed), Err)
 }
 
-/// An own backend.
+/// A custom file server backend.
 struct Backend<'a> {
     custom: &'a CustomModules,
     name: &'a str,
@@ -166,7 +168,7 @@ impl Backend<'_> {
             file.write_all(data).map_err(failed)?;
         }
         drop(file);
-        // Without a hash of its own, each file is read anew, and replaced if it differs.
+        // If the backend provides no hash, each file is fetched again, and replaced if it differs.
         if Digest::Sha256.of_file(&target).is_ok_and(|old| Digest::Sha256.of_file(&part).is_ok_and(|new| old == new)) {
             return Ok(false);
         }
@@ -178,7 +180,7 @@ impl Backend<'_> {
     }
 }
 
-/// Whether the hash that a backend names is that of a copy.
+/// Whether the hash provided by a backend matches that of a copy.
 fn is_same(hash: Option<&Value>, copy: &Path) -> bool {
     let field = |name: &str| hash.and_then(|hash| hash.get(name)).and_then(Value::as_str);
     let (Some(kind), Some(sum)) = (field("hash_type").and_then(Digest::named), field("hsum")) else { return false };
@@ -191,7 +193,7 @@ fn list(value: &Value) -> Vec<String> {
     names
 }
 
-/// Removes the files of a directory that are not listed, and directories that are empty then. Returns the number of files.
+/// Removes files of a directory that are not listed, and then empty directories. Returns the number of removed files.
 fn remove_others(directory: &Path, relative: &str, listed: &BTreeSet<String>) -> std::io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
@@ -205,7 +207,7 @@ fn remove_others(directory: &Path, relative: &str, listed: &BTreeSet<String>) ->
         };
         if entry.file_type()?.is_dir() {
             removed += remove_others(&path, &below, listed)?;
-            // It may have files that stay.
+            // Fails if the directory still contains files.
             _ = fs::remove_dir(&path);
         } else if !listed.contains(&below) {
             fs::remove_file(&path)?;

@@ -1,5 +1,5 @@
-//! Stores of the operator's own in Python: of tokens (`_tokens`, option `eauth_tokens`) and of data by bank and key
-//! (`_cache`, options `cache` and `eauth_tokens.cache_driver`).
+//! Custom stores in Python: for tokens (`_tokens`, option `eauth_tokens`), and for data by bank and key (`_cache`,
+//! options `cache` and `eauth_tokens.cache_driver`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use jiff::Timestamp;
 
 use crate::custom::{self, CustomModules};
 
-/// The option that names the driver of tokens.
+/// The option that names the cache driver for tokens.
 const TOKENS_DRIVER: &str = "eauth_tokens.cache_driver";
-/// Salt's name of the built-in stores.
+/// The name that Salt gives to the built-in stores.
 const BUILT_IN: &str = "localfs";
 /// The driver of `eauth_tokens.cache_driver` that leaves tokens to the module of `eauth_tokens`.
 const LEFT_TO_TOKENS: &str = "rediscluster";
 /// The bank of tokens.
 const BANK: &str = "tokens";
-/// How long a call of a token store may take: each request with a token waits for one.
+/// The timeout of a call to a token store. Each request with a token waits for one.
 const TOKENS: Duration = Duration::from_secs(10);
-/// How long a call of a cache driver may take.
+/// The timeout of a call to a cache driver.
 const CACHE: Duration = Duration::from_secs(60);
 
 /// A module of `_tokens` or `_cache`.
@@ -34,8 +34,8 @@ struct Module {
 }
 
 impl Module {
-    /// Returns the module that an option names; `None` for the built-in store, and with an error in the log if there is
-    /// no such module.
+    /// Opens the module that an option names. Returns `None` for the built-in store, and if there is no such module,
+    /// which is logged as an error.
     fn open(
         config: &MasterConfig,
         custom: &Arc<CustomModules>,
@@ -56,7 +56,7 @@ impl Module {
         Some(Module { custom: Arc::clone(custom), kind, name: name.to_owned(), longest })
     }
 
-    /// Calls a function; `None` if the module has none of this name.
+    /// Calls a function; `None` if the module does not have it.
     fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, CallError> {
         let function = format!("{}.{function}", self.name);
         self.custom.call_other(self.kind, &function, args, self.longest).transpose()
@@ -69,7 +69,7 @@ impl Module {
     }
 }
 
-/// Returns the reason of a failed call, in words.
+/// Returns the message of a failed call.
 fn reason(error: CallError) -> String {
     match error {
         CallError::Exception(message) => message,
@@ -90,7 +90,7 @@ impl OwnTokens for Tokens {
 /// Tokens in a driver of `_cache`, as Salt 3008 stores them: data by secret in the bank `tokens`, with a time of expiry.
 struct CachedTokens {
     driver: CacheDriver,
-    /// Whether the function `store` of the driver takes the argument `expires`, once a token has been stored.
+    /// Whether the driver's function `store` accepts the argument `expires`. Set once a token has been stored.
     takes_expires: OnceLock<bool>,
 }
 
@@ -105,7 +105,8 @@ impl CachedTokens {
         Ok(token.into())
     }
 
-    /// Stores a token in a driver that removes expired data, or else in an envelope with the time.
+    /// Stores a token with the argument `expires` if the driver supports it, otherwise in an envelope with the expiry
+    /// time.
     fn store(&self, secret: &str, token: &Map, now: f64, expire: f64) -> Result<(), CallError> {
         let stored = |data: Map, keyword: Map| {
             self.driver.call("store", vec![BANK.into(), secret.into(), data.into()], keyword).map(|_| ())
@@ -113,7 +114,7 @@ impl CachedTokens {
         if self.takes_expires.get() != Some(&false) {
             let valid = (expire - now).max(1.0).ceil() as i64;
             match stored(token.clone(), map! {"expires" => valid}) {
-                // As in Salt, a `TypeError` is taken for an unknown argument.
+                // As in Salt, a `TypeError` is interpreted as an unknown argument.
                 Err(CallError::Arguments { .. }) => {}
                 other => {
                     if other.is_ok() {
@@ -161,22 +162,22 @@ pub(crate) fn tokens(config: &MasterConfig, custom: &Arc<CustomModules>) -> Opti
     Some(Arc::new(Tokens(module)))
 }
 
-/// A driver of `_cache`.
+/// A custom cache driver, implemented by a module of `_cache`.
 pub(crate) struct CacheDriver {
     module: Module,
-    /// The argument of `init_kwargs`.
+    /// The argument that `init_kwargs` receives.
     given: Map,
-    /// The arguments that `init_kwargs` of the driver adds to each call.
+    /// The keyword arguments returned by the driver's `init_kwargs`, which are added to each call.
     kwargs: OnceLock<Map>,
 }
 
 impl CacheDriver {
-    /// Returns the driver that `cache` names; `None` for the master's store.
+    /// Opens the driver that the option `cache` names; `None` for the master's store.
     pub fn open(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<Self>> {
         Self::named(config, custom, ("cache", &config.cache), CACHE, None).map(Arc::new)
     }
 
-    /// Returns the driver that an option names, for the data of a cluster if this has a name.
+    /// Opens the driver that an option names, for the data of a cluster if `cluster` names one.
     fn named(
         config: &MasterConfig,
         custom: &Arc<CustomModules>,
@@ -193,15 +194,15 @@ impl CacheDriver {
     /// Sets the data of a key.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     pub fn store(&self, bank: &str, key: &str, data: &Value) -> Result<(), String> {
         self.call("store", vec![bank.into(), key.into(), data.clone()], Map::new()).map(|_| ()).map_err(reason)
     }
 
-    /// Returns the data of a key; drivers return an empty mapping for one that they do not have.
+    /// Returns the data of a key. Drivers return an empty mapping for a missing key.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     pub fn fetch(&self, bank: &str, key: &str) -> Result<Option<Value>, String> {
         let found = self.call("fetch", vec![bank.into(), key.into()], Map::new()).map_err(reason)?;
         Ok(Some(found).filter(|found| *found != Value::Nil))
@@ -210,7 +211,7 @@ impl CacheDriver {
     /// Returns the names in a bank.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     pub fn list(&self, bank: &str) -> Result<Vec<String>, String> {
         match self.call("list", vec![bank.into()], Map::new()).map_err(reason)? {
             Value::List(names) => Ok(names.iter().map(ToString::to_string).collect()),
@@ -222,7 +223,7 @@ impl CacheDriver {
     /// Removes a key, or a bank with all banks below it. Returns whether the driver returned anything but false.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     pub fn flush(&self, bank: &str, key: Option<&str>) -> Result<bool, String> {
         let key = key.map(Value::from).unwrap_or_default();
         let flushed = self.call("flush", vec![bank.into()], map! {"key" => key}).map_err(reason)?;

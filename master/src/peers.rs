@@ -1,4 +1,4 @@
-//! Requests of minions on behalf of others: jobs (`peer`) and runner functions (`peer_run`).
+//! Peer communication: jobs (`peer`) and runner functions (`peer_run`) that minions request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,18 +17,18 @@ use crate::jobs::Jobs;
 use crate::runner_calls::{Kind, RunnerCalls, Services};
 use crate::storage::Storage;
 
-/// The default timeout of a minion's job.
+/// The default timeout of a job that a minion publishes.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The maximum timeout of a minion's job.
+/// The maximum timeout of a job that a minion publishes.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
-/// The timeout of the wait for the job cache.
+/// The timeout of waiting for the job cache.
 const CAUGHT_UP: Duration = Duration::from_secs(5);
 
 /// Returns whether rules allow a function. `may_reach` is whether a target contains all targeted minions.
 fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool) -> bool {
     rules.iter().any(|rule| match rule {
         Value::Str(pattern) => is_match(pattern, fun),
-        // Functions at some minions: {web*: [test.ping]}.
+        // Functions on some minions only: `{web*: [test.ping]}`.
         Value::Map(only) => match only.first() {
             Some((target, functions)) if only.len() == 1 => {
                 may_reach(&target.to_string()) && one_or_many(functions).iter().any(|rule| allows_call(rule, fun, arg))
@@ -71,7 +71,7 @@ fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
-/// Publishes jobs and calls runner functions for minions.
+/// Publishes jobs and calls runner functions on behalf of minions.
 pub(crate) struct Peers {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
@@ -82,7 +82,7 @@ pub(crate) struct Peers {
 }
 
 impl Peers {
-    /// Creates the peers of a master.
+    /// Creates the peer communication of a master.
     pub fn new(calls: Arc<RunnerCalls>) -> Self {
         let Services { config, storage, events, facts, jobs, .. } = &*calls.services;
         Peers {
@@ -95,7 +95,8 @@ impl Peers {
         }
     }
 
-    /// Publishes a job for a minion. Returns its job id and minions, as in Salt; an empty mapping if it is refused.
+    /// Publishes a job on behalf of a minion. Returns its jid and minions, as in Salt; an empty mapping if it is
+    /// refused.
     pub async fn publish(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
         let Some(request) = self.request(id, asked).await else { return Value::map() };
         match self.jobs.publish(request).await {
@@ -104,7 +105,7 @@ impl Peers {
         }
     }
 
-    /// Publishes a job for a minion and returns the returns within its timeout.
+    /// Publishes a job on behalf of a minion, and returns the returns that arrive within its timeout.
     pub async fn publish_and_wait(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
         let (timeout, full) = (asked.timeout.unwrap_or(TIMEOUT).min(MAX_TIMEOUT), asked.full);
         let Some(request) = self.request(id, asked).await else { return Value::map() };
@@ -143,7 +144,7 @@ impl Peers {
         Some(request)
     }
 
-    /// Returns whether the option `peer` allows a minion a job. Each of several functions must be allowed.
+    /// Whether the option `peer` permits a minion to publish a job. Every function of the job must be permitted.
     fn may_publish(&self, storage: &Storage, id: &MinionId, asked: &PeerPublish) -> bool {
         let functions = asked.functions();
         let rules = rules_for(&self.config.peer, id);
@@ -204,7 +205,7 @@ impl Peers {
         Value::Map(shown.collect())
     }
 
-    /// Calls a runner function for a minion, if the option `peer_run` allows it. Returns its result.
+    /// Calls a runner function on behalf of a minion, if the option `peer_run` permits it. Returns its result.
     pub async fn run(&self, id: &MinionId, asked: PeerRun) -> Value {
         let rules = rules_for(&self.config.peer_run, id);
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
@@ -216,7 +217,7 @@ impl Peers {
     }
 }
 
-/// Logs a refused request. Returns the answer, which does not name the reason.
+/// Logs a refused request. Returns the response, which does not reveal the reason.
 pub(crate) fn refused(id: &MinionId, reason: &str) -> Value {
     brine_wire::metrics::REQUESTS_REFUSED.add(1);
     tracing::warn!(minion = %id, reason, "request of a minion on behalf of others refused");

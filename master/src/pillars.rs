@@ -1,4 +1,4 @@
-//! Pillars: rendered for a minion or taken from the cache, and stored for targets.
+//! Pillars of minions: rendered or cached, and stored for target matching.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct PillarQuery {
     pub grains: Map,
     pub saltenv: Option<String>,
     pub pillarenv: Option<String>,
-    /// Merged over the pillar of this request.
+    /// Values that are merged over the rendered pillar, for this request only.
     pub pillar_override: Map,
     /// An entry of `ext_pillar` for this request only.
     pub ext: Option<Map>,
@@ -33,7 +33,7 @@ pub(crate) struct PillarQuery {
     pub clean_cache: bool,
 }
 
-/// Creates, for a thread, the host of runner and wheel functions in templates.
+/// Creates the template host with runner and wheel functions, for a given thread.
 pub(crate) type MasterHost = Arc<dyn Fn(&MayBlock) -> Host + Send + Sync>;
 
 /// The pillars of minions.
@@ -43,7 +43,7 @@ pub(crate) struct Pillars {
     storage: Blocking<Storage>,
     render: Executor,
     events: Events,
-    /// Execution functions in pillar files.
+    /// The execution functions for pillar files.
     host: Option<Arc<dyn HostFunctions>>,
     /// The rendered pillars (`pillar_cache`).
     pub cache: PillarCache,
@@ -123,7 +123,7 @@ impl Pillars {
         let lifetime = Duration::from_secs(self.config.pillar_cache_ttl);
         let cached = self.cache.get(&query.id, query.pillarenv.as_deref(), lifetime);
         let mut pillar = cached.unwrap_or_else(|| {
-            // The override is for this request only.
+            // The override applies to this request only.
             let plain = PillarQuery { pillar_override: Map::new(), ..query.clone() };
             let pillar = self.render(&plain, master);
             if !pillar.contains_key("_errors") {
@@ -168,7 +168,7 @@ fn pillar_host(host: Option<&dyn HostFunctions>, master: &Host, grains: &Arc<Map
     host.with_functions(OnMaster(master.clone()))
 }
 
-/// Runner and wheel functions by `saltutil`.
+/// Runner and wheel functions, called through `saltutil`.
 struct OnMaster(Host);
 
 impl Functions for OnMaster {
@@ -197,7 +197,7 @@ struct Cached {
 }
 
 impl PillarCache {
-    /// Returns a pillar within its lifetime.
+    /// Returns a cached pillar, if it is younger than `lifetime`.
     pub fn get(&self, id: &MinionId, pillarenv: Option<&str>, lifetime: Duration) -> Option<Map> {
         let all = self.0.lock();
         let cached = all.get(id)?.get(&pillarenv.map(str::to_owned))?;
@@ -278,7 +278,7 @@ mod tests {
                 let facts = storage.minion_data.facts(id);
                 (facts.grains().cloned(), facts.pillar().cloned())
             });
-            // What a request asks for beyond the minion's pillar is not what targets decide by.
+            // Additions of the request are not part of the stored pillar, which targets match.
             assert_eq!(stored.await.unwrap(), (Some(map! {"os" => os}), Some(Map::new())));
             assert_eq!(events.recv().await.unwrap().tag(), "minion/refresh/web1");
         }

@@ -9,24 +9,24 @@ use brine_ids::MinionId;
 use brine_system::files::{self, FileError};
 use brine_wire::FilePiece;
 
-/// The error of a piece that is not stored.
+/// The reason why a chunk is not stored.
 #[derive(Debug, thiserror::Error)]
 enum PushError {
-    /// The configuration does not accept files.
+    /// The configuration does not permit pushes.
     #[error("file_recv is off")]
     Off,
-    /// The file would be larger than the configuration allows.
+    /// The file would exceed the configured maximum size. The value is the maximum in MiB.
     #[error("it would be larger than the {0} MiB that file_recv_max_size allows")]
     TooLarge(u64),
     /// The path is outside of the minion's directory.
     #[error("the path is outside of the directory of the minion's files")]
     Path,
-    /// Writing it failed.
+    /// Writing the chunk failed.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// Stores a piece of a minion's file. Returns whether it is stored. Blocks.
+/// Stores a chunk of a minion's file. Returns whether it is stored. Blocks.
 pub(crate) fn receive(config: &MasterConfig, id: &MinionId, piece: &FilePiece) -> bool {
     let directory = config.cachedir.join("minions").join(id.as_str()).join("files");
     let stored =
@@ -39,13 +39,13 @@ pub(crate) fn receive(config: &MasterConfig, id: &MinionId, piece: &FilePiece) -
     stored.is_ok()
 }
 
-/// Writes a piece below a directory. The first piece truncates the file.
+/// Writes a chunk below a directory. The first chunk truncates the file.
 fn store(directory: &Path, piece: &FilePiece, max_mib: u64) -> Result<(), PushError> {
     if piece.loc.saturating_add(piece.data.len() as u64) > max_mib.saturating_mul(1 << 20) {
         return Err(PushError::TooLarge(max_mib));
     }
     files::create_private_dir(directory)?;
-    // Each name is one component, and existing links must not lead out of the directory.
+    // Each element must be a single path component, and existing links must not lead out of the directory.
     let relative = piece.path.iter().try_fold(PathBuf::new(), |path, name| {
         let one = files::relative_path(name)?;
         (one.components().count() == 1).then(|| path.join(one))

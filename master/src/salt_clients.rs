@@ -1,4 +1,4 @@
-//! Files for Salt's own programs on the master's host: what they look for before they talk to it and, with
+//! Files for Salt's own programs on the master's host: the file that they expect before they connect and, with
 //! `salt_client_files`, the jobs and grains that they read themselves.
 
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::job_files::JobFiles;
 use crate::runner_calls::Services;
 use crate::storage::Storage;
 
-/// The socket of Salt's workers. Salt's `salt-api` takes a master without it for one that is not running, and never
-/// connects to it.
+/// The socket of Salt's workers. Without it, Salt's `salt-api` assumes that the master is not running. It never
+/// connects to the socket.
 const WORKERS: &str = "workers.ipc";
 
-/// Creates an empty file with the name of the socket of Salt's workers: nobody listens there. A socket that Salt's master
-/// left behind is replaced.
+/// Creates an empty file with the name of the socket of Salt's workers. Nothing listens on it. A socket that Salt's
+/// master left behind is replaced.
 pub(crate) fn announce(sock_dir: &Path) {
     if let Err(error) = files::write_soon(sock_dir.join(WORKERS), b"", 0o600) {
         tracing::warn!(%error, "creating a file for Salt's own salt-api failed: it takes the master for stopped");
@@ -48,7 +48,7 @@ pub(crate) async fn write_files(services: Arc<Services>, shutdown: CancellationT
             () = shutdown.cancelled() => return,
         };
         let Some(event) = event else { return };
-        // What a minion publishes under such a tag is no job.
+        // Events that a minion publishes with such a tag are not jobs.
         if event.data().contains_key(FROM) && !event.tag().contains("/ret/") {
             continue;
         }
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Writes the grains of a minion. Pillars are not written: no secrets on disk.
+    /// Writes the grains of a minion. Pillars are not written, to keep secrets off the disk.
     fn write_grains(&self, storage: &Storage, id: &MinionId) -> Result<(), FileError> {
         let Some(grains) = storage.minion_data.grains(id.as_str()) else { return Ok(()) };
         for (is_alone, path) in self.places(id) {
@@ -116,8 +116,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Returns the files with the grains of a minion, and whether these are alone in it: of Salt 3008, and of releases
-    /// before it.
+    /// Returns the paths of the files with a minion's grains, for Salt 3008 and for earlier releases. The flag is
+    /// whether the file contains only the grains.
     fn places(&self, id: &MinionId) -> [(bool, PathBuf); 2] {
         let below = |directory: &str| self.cachedir.join(directory);
         [(true, below("grains").join(format!("{id}.p"))), (false, below("minions").join(id.as_str()).join("data.p"))]

@@ -24,15 +24,16 @@ use crate::runner_calls::RunnerCalls;
 const USER: &str = "schedule";
 /// The interval at which the schedule is polled.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// The time for which members find the same occurrence of a job by the clock due: they poll at other moments, and their
-/// clocks differ.
+/// The time in seconds within which due times of different members count as the same occurrence of a job with a clock
+/// time: members poll at different moments, and their clocks differ.
 const SAME: f64 = 5.0;
 /// The part of its interval that has to pass between two occurrences of a job: polls are not exact.
 const PART: f64 = 0.75;
-/// A last occurrence that is further in the future than this, in seconds, is that of a wrong clock, and is ignored.
+/// If the last occurrence is further in the future than this, in seconds, it was recorded by a wrong clock and is
+/// ignored.
 const MOST_AHEAD: f64 = 3600.0;
 
-/// The schedule of the master, as a host of [`brine_schedule::run`].
+/// The schedule of the master, for [`brine_schedule::run`].
 struct MasterSchedule {
     calls: Arc<RunnerCalls>,
     background: Background,
@@ -95,7 +96,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Returns whether an occurrence of a job that is due at a time is new, if the last one was at `last`.
+/// Whether an occurrence that is due at `due` is new, if the last one was at `last`.
 fn is_new(timing: &Timing, last: Option<f64>, due: f64) -> bool {
     let gap = match timing {
         Timing::Every(interval) => interval.as_secs_f64() * PART,
@@ -104,11 +105,12 @@ fn is_new(timing: &Timing, last: Option<f64>, due: f64) -> bool {
     last.is_none_or(|last| due - last >= gap || last - due > MOST_AHEAD)
 }
 
-/// Returns whether this member runs an occurrence of a job: it leads, or comes to lead soon, and no other one has run it.
+/// Whether this member runs an occurrence of a job: it leads, or becomes the leader soon, and no other member has run
+/// it.
 async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f64) -> bool {
     let waiting = Instant::now();
     while !leads() {
-        // A leader that has died is replaced by then.
+        // By then a dead leader has been replaced.
         if waiting.elapsed() > shared.lease() * 3 {
             return false;
         }
@@ -130,7 +132,7 @@ async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f
     };
     match claimed.await {
         Ok(is_claimed) => is_claimed,
-        // The leader goes on without the servers.
+        // The leader continues without the servers.
         Err(error) => {
             tracing::warn!(job = run.job.name, %error, "a scheduled job runs, though the cluster cannot be asked for it");
             leads()
@@ -138,7 +140,7 @@ async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f
     }
 }
 
-/// Calls the function of a job, and returns the event of its return.
+/// Calls the function of a job, and returns the body of the event with its return.
 fn returned(calls: &Arc<RunnerCalls>, run: &Run, thread: &MayBlock) -> Option<Map> {
     let (services, job) = (&calls.services, &run.job);
     let args = Args { positional: job.args.clone(), keyword: job.kwargs.clone() };
@@ -151,7 +153,7 @@ fn returned(calls: &Arc<RunnerCalls>, run: &Run, thread: &MayBlock) -> Option<Ma
     })
 }
 
-/// Returns the return of a call from its result.
+/// Builds the return of a call from its result.
 fn return_of(id: &str, run: &Run, outcome: Result<Value, String>) -> Map {
     map! {
         "cmd" => "_return",
@@ -179,7 +181,7 @@ mod tests {
         for (timing, last, due, expected) in [
             (&every, None, 100.0, true),
             (&every, Some(100.0), 159.2, true),
-            // Another member, with another phase.
+            // Another member, which polls at a different phase.
             (&every, Some(100.0), 105.0, false),
             (&every, Some(100.0), 165.0, true),
             (&every, Some(100.0), 99.0, false),

@@ -1,12 +1,13 @@
-//! Events of failed states in a return of `state.highstate` or `state.sls`: two for each, one of the old style and one below
-//! the job's tags.
+//! Publishes events of failed states in a return of `state.highstate` or `state.sls`: two for each state, one in the
+//! old style and one below the tags of the job.
 
 use brine_value::{Map, Value};
 
 /// The functions whose returns hold states. As in Salt, `state.apply` is not among them.
 const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
 
-/// The maximum number of failed states of one return that have events. The return has all.
+/// The maximum number of failed states of one return for which events are published. The return itself contains all of
+/// them.
 const MOST_STATES: usize = 1000;
 
 /// Returns the events of a return in order, each with its tag.
@@ -29,7 +30,7 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
             let mut parts = key.split("_|-");
             let module = parts.next().unwrap_or_default();
             let function = parts.last().unwrap_or(module);
-            // The name becomes a tag: it must be the name of a state function, as the minion chooses it.
+            // The name becomes part of a tag, and the minion chooses it: it must be a valid name of a state function.
             if !is_identifier(module) || !is_identifier(function) {
                 tracing::warn!(minion = %id, %jid, state = %key, "state error not published: the key of the state is invalid: expected module_|-id_|-name_|-function");
                 continue;
@@ -57,7 +58,7 @@ fn is_identifier(text: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
-/// Returns the failed state functions of a return: name, return, retcode.
+/// Returns the failed state functions of a return, each with name, return and retcode.
 fn functions(fun: &Value, returned: &Value, retcode: &Value) -> Vec<(String, Value, Value)> {
     let nth = |value: &Value, at: usize, name: &Value| match value {
         Value::List(all) => all.get(at).cloned().unwrap_or_default(),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
 
-/// The only worker, named as the first one of Salt.
+/// The name of the only worker: that of Salt's first one.
 const WORKER: &str = "MWorker-default-0";
 
 /// The requests since the last event.

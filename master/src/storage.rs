@@ -1,5 +1,5 @@
-//! The parts of the master that block on a disk. Async code reaches them through [`Blocking`], which runs a closure on the
-//! executor `disk`; code on threads that may block shows its `MayBlock`.
+//! The parts of the master that block on a disk. Async code accesses them through [`Blocking`], which runs a closure on
+//! the executor `disk`; code on threads that may block presents its `MayBlock` token.
 //!
 //! [`Blocking`]: brine_runtime::executors::Blocking
 
@@ -22,7 +22,7 @@ pub(crate) struct Storage {
     pub minion_data: MinionData,
     pub mines: Mines,
     pub queues: Queues,
-    /// Data of callers of `cache.store`.
+    /// Data that callers store with `cache.store`.
     pub banks: Banks,
     pub job_cache: Arc<dyn Returner>,
     pub large_returns: LargeReturns,

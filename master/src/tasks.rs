@@ -37,7 +37,7 @@ pub(crate) fn start_job_cache(
     Ok(())
 }
 
-/// Starts the storing of jobs in `ext_job_cache`.
+/// Starts storing jobs in `ext_job_cache`.
 pub(crate) fn start_ext_job_cache(
     parts: &mut Supervisor,
     bus: &Bus,
@@ -87,7 +87,7 @@ pub(crate) fn start_event_returner(
     Ok(())
 }
 
-/// Starts the copies of the minions' data in the driver of `cache`.
+/// Starts copying the minions' data to the driver of `cache`.
 pub(crate) fn start_cache_mirror(
     parts: &mut Supervisor,
     calls: &Arc<RunnerCalls>,
@@ -100,7 +100,7 @@ pub(crate) fn start_cache_mirror(
     });
 }
 
-/// Starts the tasks that only use the parts.
+/// Starts the tasks that need no resources other than the parts.
 pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, background: &Background, has_git: bool) {
     let (services, config) = (Arc::clone(&calls.services), &calls.services.config);
     let of = |services: &Arc<Services>| Arc::clone(services);
@@ -159,7 +159,7 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
     }
 }
 
-/// Returns the events that event returners get: those of a filter, without those of a deny list.
+/// Returns the events that event returners receive: those that match a filter, except for those on a deny list.
 pub(crate) fn event_return_filters(config: &MasterConfig) -> Result<(Filter, Option<GlobSet>), StartError> {
     let globs = |option: &'static str, patterns: &[String]| {
         GlobSet::new(patterns).map_err(|error| StartError::Config { option, reason: error.to_string() })

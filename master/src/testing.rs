@@ -24,7 +24,7 @@ use crate::keys::{KeyState, KeyStore, tests::PEM};
 use crate::large_returns::LargeReturns;
 use crate::storage::Storage;
 
-/// The base of all parts. Each part is created by a method, from those that it needs.
+/// The common base of all parts. A method creates each part from those that it needs.
 pub(crate) struct Fixture {
     pub config: Arc<MasterConfig>,
     pub storage: Blocking<Storage>,

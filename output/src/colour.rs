@@ -1,4 +1,4 @@
-//! Salt's colours.
+//! The colours of Salt's outputters.
 
 /// A colour of Salt's palette.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Colour {
     }
 }
 
-/// Whether text is coloured. Off by default.
+/// The switch between coloured and plain text. Plain by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Colours {
     enabled: bool,
@@ -73,7 +73,7 @@ impl Colours {
         if self.enabled { "\x1b[0;0m" } else { "" }
     }
 
-    /// Returns the text in a colour.
+    /// Returns the text with the escape sequences of a colour, or unchanged if colours are off.
     pub fn paint(self, colour: Colour, text: &str) -> String {
         format!("{}{text}{}", self.start(colour), self.end())
     }

@@ -21,7 +21,7 @@ pub fn escape_control(text: &str) -> Cow<'_, str> {
     escape(text, is_kept, |c, out| if c == '\x1b' { out.write_char('?') } else { write_escaped(c, out) })
 }
 
-/// Escapes text for one line: tags, ids, log lines.
+/// Escapes text for a single line, such as a tag, an id or a log message.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
     escape(text, |_, _| false, write_escaped)
 }
 
-/// Escapes characters of a JSON document by JSON's escapes (`\u009b`), which keeps its value.
+/// Escapes unsafe characters of a JSON document with JSON's own escapes (`\u009b`), which preserves its value.
 ///
 /// # Examples
 /// ```

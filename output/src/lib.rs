@@ -1,6 +1,6 @@
-//! The outputters: format values as Salt does, one file each.
+//! The outputters: format values as Salt does, one module each.
 //!
-//! They return text and know neither terminals nor files. Untrusted text in it is escaped (`escape`).
+//! They return text and are independent of terminals and files. Untrusted text is escaped (`escape`).
 
 #![warn(clippy::self_named_module_files)]
 
@@ -103,10 +103,10 @@ impl Outputter {
     }
 }
 
-/// Formats a value, without trailing whitespace and newline.
+/// Formats a value, without trailing whitespace or newline.
 ///
-/// For the return of a minion the value is `{id: return}`. A value without the form that the outputter needs is
-/// formatted nested.
+/// For the return of a minion the value is `{id: return}`. A value that does not have the shape required by the
+/// outputter is formatted as nested.
 pub fn display(value: &Value, outputter: Outputter, options: &OutputOptions) -> String {
     let nested = || nested::render(value, options);
     let text = match outputter {

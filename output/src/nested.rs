@@ -10,14 +10,14 @@ use crate::{Colour, Colours};
 /// Formats a value.
 pub fn render(value: &Value, options: &OutputOptions) -> String {
     let key = if options.retcode == 0 { Colour::Cyan } else { Colour::Red };
-    // Marks of nested lists are green, or red for a failed job.
+    // The separators of nested lists are green, or red for a failed job.
     let mark = if options.retcode == 0 { Colour::Green } else { Colour::Red };
     let mut out = Nested { colours: options.colours, key, mark, lines: Vec::new() };
     out.value(value, 0, "");
     out.lines.join("\n")
 }
 
-/// Formats a value within another text, indented. A mapping begins with its line of dashes.
+/// Formats a value for embedding in other text, indented. A mapping starts with a line of dashes.
 pub fn render_indented(value: &Value, indent: usize, colours: Colours) -> String {
     let mut out = Nested { colours, key: Colour::Cyan, mark: Colour::Green, lines: Vec::new() };
     out.value(value, indent, "");

@@ -44,7 +44,7 @@ pub struct StateOutput {
 }
 
 impl StateOutput {
-    /// Parses Salt's values, ignoring case. Unknown values mean full, as in Salt.
+    /// Parses Salt's names, ignoring case. Unknown names mean full, as in Salt.
     pub fn parse(word: &str) -> Self {
         let word = word.to_ascii_lowercase();
         let (mode, by_id) = word.strip_suffix("_id").map_or((word.as_str(), false), |mode| (mode, true));
@@ -80,7 +80,7 @@ pub struct OutputOptions {
     pub state_output_pct: bool,
     /// `state_tabular`.
     pub state_tabular: Tabular,
-    /// `state_compress_ids`: several names of one id with one result become one entry.
+    /// `state_compress_ids`: states of one id with the same result are merged into one entry.
     pub state_compress_ids: bool,
     /// `state_output_exclude`: results (`True`, `False`, `None`) that the filter mode hides.
     pub state_output_exclude: Vec<String>,
@@ -90,19 +90,19 @@ pub struct OutputOptions {
     pub table: TableOptions,
 }
 
-/// `state_tabular`: how states on one line are shown.
+/// `state_tabular`: the layout of states on one line.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tabular {
     /// As a sentence.
     Off,
     /// As a row of a table.
     Table,
-    /// By a format.
+    /// With a custom format.
     Format(LineFormat),
 }
 
 impl Tabular {
-    /// Reads the option: a format that is malformed is the table.
+    /// Parses the option; a malformed format falls back to the table.
     fn read(value: &Value) -> Self {
         match value {
             Value::Str(format) if format.contains('{') => {
@@ -135,7 +135,7 @@ impl Default for OutputOptions {
 }
 
 impl OutputOptions {
-    /// Sets the options in a configuration, or in the keyword arguments of a state call, by Salt's names. Values of a
+    /// Sets options from a configuration, or from the keyword arguments of a state call, by Salt's names. Values of a
     /// wrong type are ignored.
     pub fn set_all(&mut self, config: &Map) {
         for (key, value) in config {

@@ -12,11 +12,11 @@ const WIDTH: usize = 80;
 pub fn render(value: &Value) -> String {
     let mut printer = Printer { out: String::new() };
     printer.value(&sorted(value), 0, 0, true);
-    // Python's literals have escaped most characters already.
+    // The literals already escape most unsafe characters, but not all.
     escape_control(&printer.out).into_owned()
 }
 
-/// Returns a copy with mappings in the order of Python's `pprint`: by type if keys do not compare, then by key.
+/// Returns a copy with mappings sorted as by Python's `pprint`: by type if keys are not comparable, then by key.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::List(items) => Value::List(items.iter().map(sorted).collect()),
@@ -87,7 +87,7 @@ impl Printer {
         }
     }
 
-    /// Formats a long string as several literals, one a line, in parentheses at the top level.
+    /// Formats a long string as several literals, one per line, in parentheses at the top level.
     fn text(&mut self, text: &str, indent: usize, allowance: usize, top: bool) {
         let (indent, allowance) = if top { (indent + 1, allowance + 1) } else { (indent, allowance) };
         let pieces = pieces(text, indent, allowance);
@@ -131,7 +131,7 @@ fn pieces(text: &str, indent: usize, allowance: usize) -> Vec<String> {
     pieces
 }
 
-/// Splits a line into words, each with the following spaces; leading spaces are a word of their own.
+/// Splits a line into words, each with its trailing spaces; leading spaces are a separate word.
 fn words(line: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut start = 0;

@@ -4,7 +4,7 @@ use brine_value::Value;
 
 use crate::escape::escape_control;
 
-/// Formats a value; a string alone has no quotes.
+/// Formats a value. A string at the top level is not quoted.
 pub fn render(value: &Value) -> String {
     escape_control(&value.to_string()).into_owned()
 }

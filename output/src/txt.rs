@@ -5,7 +5,7 @@ use brine_value::Value;
 use super::text::lines;
 use crate::escape::{escape_control, escape_line};
 
-/// Formats a value; one that is not a mapping has no prefix.
+/// Formats a value. One that is not a mapping gets no prefix.
 pub fn render(value: &Value) -> String {
     let Some(map) = value.as_map() else { return escape_control(&value.to_string()).into_owned() };
     let mut out = Vec::new();

@@ -8,14 +8,14 @@ use crate::escape::escape_control;
 
 /// Formats a value. A negative indent selects the flow style on one line.
 pub fn render(value: &Value, indent: Indent) -> String {
-    // YAML's own escapes cover all but the bidirectional overrides.
+    // YAML's own escapes cover all unsafe characters except the bidirectional overrides.
     escape_control(&dump(value, style(indent))).into_owned()
 }
 
 fn style(indent: Indent) -> Style {
     match indent {
         Indent::Columns(columns) if columns < 0 => Style::FLOW,
-        // As PyYAML: 2 to 9 columns, otherwise 2.
+        // As in PyYAML, an indent outside of 2 to 9 columns falls back to 2.
         Indent::Columns(columns @ 2..=9) => Style { indent: columns as u8, ..Style::BLOCK },
         _ => Style::BLOCK,
     }

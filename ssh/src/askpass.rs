@@ -1,5 +1,5 @@
-//! Passwords for `ssh`: it runs the program in `SSH_ASKPASS`, which is a link to this one, and reads its output. The password
-//! is in the environment of `ssh`, which only the same user and root can read, and in no command line.
+//! Passwords for `ssh`, which runs the program in `SSH_ASKPASS`, a symbolic link to this one, and reads its output. The
+//! password is in the environment of `ssh`, which only the same user and root can read, and in no command line.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -10,7 +10,7 @@ use brine_system::files::FileError;
 
 /// The name of the link.
 pub const NAME: &str = "brine-ssh-askpass";
-/// The variable with the password.
+/// The environment variable that contains the password.
 const PASSWORD: &str = "BRINE_SSH_PASSWORD";
 
 /// A directory with the link; removed on drop.
@@ -18,7 +18,7 @@ const PASSWORD: &str = "BRINE_SSH_PASSWORD";
 pub struct AskPass(tempfile::TempDir);
 
 impl AskPass {
-    /// Creates the link to this program in a private directory of its own.
+    /// Creates the link to this program in a private temporary directory.
     ///
     /// # Errors
     /// The directory cannot be written to.
@@ -29,22 +29,22 @@ impl AskPass {
         Ok(AskPass(directory))
     }
 
-    /// Returns the environment of an `ssh` that uses this password.
+    /// Returns the environment variables of an `ssh` process that uses this password.
     pub(crate) fn environment(&self, password: &str) -> Vec<(&'static str, OsString)> {
         vec![
             ("SSH_ASKPASS", PathBuf::from(self.0.path()).join(NAME).into()),
             ("SSH_ASKPASS_REQUIRE", "force".into()),
-            // Older releases ask only where there is a display and no terminal.
+            // Older releases of `ssh` use the askpass program only if `DISPLAY` is set and there is no terminal.
             ("DISPLAY", ":0".into()),
             (PASSWORD, password.into()),
         ]
     }
 }
 
-/// Answers `ssh`. Returns the exit status.
+/// Prints the password if `ssh` prompts for one. Returns the exit status.
 #[must_use]
 pub fn answer(prompt: &str) -> u8 {
-    // A question about a host key is not answered by a password.
+    // A prompt to confirm a host key must not receive the password.
     let is_password = ["password", "passphrase"].iter().any(|word| prompt.to_lowercase().contains(word));
     match std::env::var_os(PASSWORD).filter(|_| is_password) {
         Some(password) => {

@@ -1,28 +1,28 @@
-//! The arguments of `ssh`, and the one line that the shell of the host runs.
+//! Builds the arguments of `ssh`, and the command line that the shell of the host runs.
 //!
-//! Nothing here goes through a shell on this side. On the host, what varies is quoted.
+//! No shell is involved on this side. On the host, variable parts are quoted.
 
 use brine_text::shell::quote;
 
 use crate::program::Programs;
 use crate::roster::Host;
 
-/// The number of bytes that hold the size of the program: digits, and newlines, which the shell of the host removes. A `read`
-/// in that shell could take more than the line.
+/// The fixed length of the field with the size of the program, in bytes: digits, padded with newlines, which the shell
+/// of the host strips. A `read` in that shell could consume more than one line.
 pub(crate) const SIZE: usize = 12;
 
-/// The settings of a run that hold for all hosts.
+/// The settings that apply to all hosts of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// Whether unknown host keys are accepted (`-i`).
     pub ignore_host_keys: bool,
     /// Whether host keys are neither read nor stored (`--no-host-keys`).
     pub no_host_keys: bool,
-    /// The seconds that connecting may take.
+    /// The timeout of connecting, in seconds.
     pub connect_timeout: u64,
-    /// The seconds between two checks that a host is there; 0 for none.
+    /// The interval of keep-alive checks, in seconds; 0 disables them.
     pub keepalive: Option<u64>,
-    /// The number of checks without an answer after which the connection ends.
+    /// The number of unanswered keep-alive checks after which the connection is closed.
     pub keepalive_count: Option<u64>,
     /// Further options of `ssh` (`--ssh-option`), each without `-o`.
     pub ssh_options: Vec<String>,
@@ -47,7 +47,7 @@ pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, li
         option("StrictHostKeyChecking", "no");
         option("UserKnownHostsFile", "/dev/null");
         option("GlobalKnownHostsFile", "/dev/null");
-        // Nor does it say each time that it stores the key.
+        // Suppresses the notice that a host key has been stored.
         option("LogLevel", "ERROR");
     }
     if host.identities_only {
@@ -65,25 +65,25 @@ pub(crate) fn arguments(host: &Host, options: &Options, config: Option<&str>, li
         option("ForwardAgent", "yes");
     }
     if host.tty {
-        // A tilde at the beginning of a line would be a command for ssh.
+        // A tilde at the start of a line would be an escape sequence of ssh.
         option("EscapeChar", "none");
     }
     for one in options.ssh_options.iter().chain(&host.ssh_options) {
         all.extend(["-o".to_owned(), one.clone()]);
     }
-    // A terminal although standard input is none.
+    // `-tt` allocates a terminal even though standard input is not one.
     let terminal = if host.tty { "-tt" } else { "-T" };
     all.extend([terminal.to_owned(), "--".to_owned(), host.host.clone(), line.to_owned()]);
     all
 }
 
-/// Returns the line that makes a terminal pass on all bytes as they are, if the host is to have one.
+/// Returns the command that switches the terminal to raw mode, if the host uses one.
 fn plain_terminal(host: &Host) -> &'static str {
     if host.tty { "stty raw -echo; " } else { "" }
 }
 
-/// Returns the line that reads the script of `ssh_pre_flight` and runs it with its arguments, unless the directory of the
-/// program is there.
+/// Returns the command line that receives the `ssh_pre_flight` script on standard input and runs it with its arguments.
+/// Unless `always` is set, it is skipped if the directory of the program exists.
 pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
     let words = std::iter::once("/bin/sh \"$t\"".to_owned()).chain(host.pre_flight_args.iter().map(|arg| quote(arg)));
     let run = words.collect::<Vec<_>>().join(" ");
@@ -91,7 +91,7 @@ pub(crate) fn pre_flight(host: &Host, always: bool) -> String {
     format!("{skip}umask 077; t=$(mktemp) && cat > \"$t\" && {run}; s=$?; rm -f \"$t\"; exit $s")
 }
 
-/// Returns the prefix that makes a command run as another user.
+/// Returns the `sudo` prefix that runs a command as another user; empty if the host sets none.
 fn sudo(host: &Host) -> String {
     match (&host.sudo_user, host.sudo) {
         (Some(user), _) => format!("sudo -n -u {} -- ", quote(user)),
@@ -100,7 +100,7 @@ fn sudo(host: &Host) -> String {
     }
 }
 
-/// Returns the line for a command of the user (`-r`).
+/// Returns the command line for a raw command (`-r`).
 pub(crate) fn raw(host: &Host, command: &str) -> String {
     match sudo(host).as_str() {
         "" => command.to_owned(),
@@ -108,30 +108,33 @@ pub(crate) fn raw(host: &Host, command: &str) -> String {
     }
 }
 
-/// Returns the directory of the program on the host, as a word of the shell.
+/// Returns the directory of the program on the host, quoted for the shell.
 fn directory(host: &Host) -> String {
     host.thin_dir.as_deref().map_or_else(|| "\"$HOME/.cache/brine-ssh\"".to_owned(), quote)
 }
 
-/// Returns the line that starts the program for its machine on the host. If there is none, it prints `TOKEN MACHINE SYSTEM
-/// MACHINE`. If the host does not have it, it prints `TOKEN NEED SYSTEM MACHINE` and, as the last word, the name of its program
-/// for decompression if it has one; then it reads the size of the program in [`SIZE`] bytes, and the program. It prints `TOKEN READY` when it
-/// starts the program, and `TOKEN ERROR TEXT` if that is impossible. `token` distinguishes these lines from what the login
-/// prints.
+/// Returns the command line that starts the program on the host. It communicates by lines that begin with `token`,
+/// which distinguishes them from the output of the login:
 ///
-/// The hash is that of `openssl`, which uses the instructions of the processor for it, or otherwise of `sha256sum`. Once it is
-/// verified, the file's inode, size and time of change are kept beside it; nobody but the system can set
-/// that time, so the whole file is read again only if they differ.
+/// - `TOKEN MACHINE SYSTEM MACHINE`: there is no program for this machine.
+/// - `TOKEN NEED SYSTEM MACHINE [DECOMPRESSOR]`: the host does not have the program, and can decompress it with the
+///   named one. It then reads the size of the program in [`SIZE`] bytes, followed by the program.
+/// - `TOKEN READY`: the program is started now.
+/// - `TOKEN ERROR TEXT`: the program cannot be started.
+///
+/// The hash is computed with `openssl`, which uses hardware acceleration, or else with `sha256sum`. After a
+/// verification the inode, size and change time of the file are stored next to it, and the file is only hashed again if
+/// they differ. The change time cannot be set by users.
 pub(crate) fn start(host: &Host, programs: &Programs, token: &str, wipe: bool) -> String {
     let machines = programs.hashes().map(|(machine, hash)| format!("{}) x={hash};;", quote(machine)));
     let machines = machines.collect::<Vec<_>>().join(" ");
-    // Another user, such as root by sudo, reads the program and keeps its own cache.
+    // With sudo another user runs the program, and keeps its own cache.
     let mode = if host.sudo_user.is_some() { "755" } else { "700" };
     let set_path = host.set_path.as_deref().map(|path| format!("PATH={path}; export PATH; ")).unwrap_or_default();
     let umask = quote(host.umask.as_deref().unwrap_or("077"));
     let end = if wipe { "; s=$?; rm -rf \"$d\"; exit $s" } else { "" };
     let exec = if wipe { "" } else { "exec " };
-    // On a terminal, errors would get between the messages.
+    // On a terminal, stderr would mix with the messages.
     let errors = if host.tty { " 2>/dev/null" } else { "" };
     format!(
         "{terminal}{set_path}umask {umask}; m=$(uname -sm); \

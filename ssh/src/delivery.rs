@@ -1,4 +1,4 @@
-//! How the program reaches a host: the lines before it starts are read, and it is sent to a host that does not have it.
+//! Starts the program on a host: reads the lines of the start command, and sends the program to a host that lacks it.
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
@@ -8,7 +8,7 @@ use crate::program::Compressor;
 use crate::session::{Caller, Failure, NOISE};
 
 impl Caller {
-    /// Reads the lines before the program starts, and pushes it if the host asks for it.
+    /// Reads the lines that precede the start of the program, and pushes the program if the host requests it.
     pub(crate) async fn start(
         &self,
         token: &str,
@@ -32,14 +32,14 @@ impl Caller {
                     return Err(Failure::Host(self.programs.of(machine).err().unwrap_or_default()));
                 }
                 Some((_, message)) => return Err(Failure::Host(message.to_owned())),
-                // What the login prints.
+                // Output of the login.
                 None => noise.extend(line),
             }
         }
     }
 
-    /// Sends the number of bytes and then the program. `host` is the system and machine of the host, followed by the name of its
-    /// program for decompression if it has one.
+    /// Sends the size of the program and then the program. `host` is the system and machine of the host, followed by
+    /// the name of its decompressor if it has one.
     async fn push(&self, host: &str, stdin: &mut ChildStdin) -> Result<(), Failure> {
         let split = host.rsplit_once(' ').and_then(|(machine, name)| Some((machine, Compressor::of_name(name)?)));
         let (machine, compressor) = split.map_or((host, None), |(machine, compressor)| (machine, Some(compressor)));
@@ -62,7 +62,7 @@ impl Caller {
     }
 }
 
-/// Returns a number of bytes as the host reads it.
+/// Formats the size of the program as the host reads it: digits padded with newlines to [`SIZE`] bytes.
 fn size_field(bytes: u64) -> String {
     format!("{bytes:\n<SIZE$}")
 }

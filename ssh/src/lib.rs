@@ -1,22 +1,22 @@
-//! Functions and states on hosts that are reached by ssh, without a minion and without a running master (`salt-ssh`).
+//! Runs functions and states on hosts over ssh, without a minion or a running master (`salt-ssh`).
 //!
 //! | module | owns |
 //! |---|---|
-//! | `roster` | which hosts there are and how they are reached |
-//! | `command` | the arguments of `ssh`, and the one line that the host's shell runs |
-//! | `session` | one call on one host: messages that go both ways |
-//! | `delivery` | the program is sent to a host that does not have it |
-//! | `answers` | the requests of a host during a call: files, pillar, options |
+//! | `roster` | rosters: the hosts and how to reach them |
+//! | `command` | the arguments of `ssh`, and the command line that the host's shell runs |
+//! | `session` | one call on one host: messages in both directions |
+//! | `delivery` | sending the program to a host that lacks it |
+//! | `master_data` | the requests of a host during a call: files, pillar, options |
 //! | `mine` | `mine.get` of a host: other hosts of the roster, and the mine of a running master |
-//! | `program` | the programs that are pushed, one for each kind of machine, and their hashes |
+//! | `program` | the programs that are pushed, one per kind of machine, and their hashes |
 //! | `multiplexing` | connections that successive calls share |
-//! | `askpass` | passwords, for `ssh` |
+//! | `askpass` | passwords for `ssh` |
 //!
-//! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing hold. The program on the
-//! host, whose call is that of the crate `brine-ssh-host`, is this one or a smaller static one. Its file is named by its hash, is
-//! in a directory that only its user can write to, and is verified when it arrives and whenever it has changed since. Everything
-//! else goes over the standard input and output of that one connection: nothing of a pillar or a file is in a command line or
-//! in a file that others could read.
+//! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing apply. The
+//! program on the host is this executable or a smaller static one; the crate `brine-ssh-host` implements its call. The
+//! program is stored under its hash in a directory that only its user can write to. It is verified when it arrives, and
+//! whenever the file has changed since. Everything else goes over the standard input and output of that one connection:
+//! no part of a pillar or a file appears in a command line, or in a file that others could read.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -37,7 +37,7 @@ pub use multiplexing::Multiplexing;
 pub use program::Programs;
 pub use session::{Call, Caller, Reply};
 
-/// The error of a run that concerns no single host.
+/// An error that is not specific to one host.
 #[derive(Debug, thiserror::Error)]
 pub enum SshError {
     /// The roster cannot be used.

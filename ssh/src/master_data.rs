@@ -1,5 +1,5 @@
-//! The requests of a host during a call, answered from the files and pillars of this side. A host gets the pillar of its own id
-//! alone, and no file outside of `file_roots`.
+//! Answers the requests of a host during a call from local files and pillars. A host receives only the pillar of its
+//! own id, and no file outside of `file_roots`.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use brine_wire::MinionCommand;
 
 use crate::SshError;
 
-/// The files, pillars and options of the master's configuration. All methods block.
+/// The source of files, pillars and options, as configured for the master. All methods block.
 pub struct MasterData {
     config: Arc<MasterConfig>,
     files: Roots,
@@ -68,7 +68,7 @@ impl MasterData {
         }
     }
 
-    /// Returns the functions for templates, of the host with these grains.
+    /// Returns the template functions for a host with these grains.
     pub fn functions(&self, grains: Option<&Arc<Map>>) -> Functions {
         Functions::new().with_functions(self.host.functions(grains.cloned()))
     }

@@ -1,9 +1,10 @@
-//! `mine.get` of a host: hosts cannot send data to a mine, so the function is called on the hosts of the roster that the request
-//! names. With `regular_minions` the mine of a running master is read, too.
+//! `mine.get` of a host. Hosts cannot send data to a mine, so the function is called on the hosts of the roster that
+//! the request targets. With `regular_minions` the mine of a running master is read as well.
 //!
-//! A host is not trusted with others: it gets the results of functions that are among their `mine_functions`, and of the
-//! master's mine what its own id may read. Nor does it choose where `salt-ssh` logs in: the roster is that of the run, and one
-//! that takes its hosts from the target (`scan`, people's own) has no data.
+//! A host is not trusted with the data of others: it receives only the results of functions that are in their
+//! `mine_functions`, and from the master's mine only what its own id may read. Nor can it choose where `salt-ssh` logs
+//! in: only the roster of the run is used, and a roster that derives its hosts from the target (`scan`, custom modules)
+//! provides no data.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,12 +23,13 @@ use crate::session::{Call, Caller};
 
 /// The maximum number of different requests of a run, each of which may call all hosts.
 const REQUESTS: usize = 100;
-/// The timeout of a function for the mine, including the push of the program.
+/// The timeout of a mine function call, including the push of the program.
 const CALL_TIME: Duration = Duration::from_secs(300);
-/// The rosters that list their hosts, whatever the target.
+/// The rosters that list their hosts independently of the target.
 const LISTS: &[&str] = &["flat", "ansible", "sshconfig", "cache", "dir", "sshknownhosts"];
 
-/// Asks the running master for mine data: `tgt`, `fun`, `tgt_type`, and the `id` that asks.
+/// Requests mine data from the running master. The argument has `tgt`, `fun`, `tgt_type`, and the `id` of the
+/// requester.
 pub type Regular = Box<dyn Fn(Map) -> Pin<Box<dyn Future<Output = Map> + Send>> + Send + Sync>;
 
 /// The sources of mine data.
@@ -36,14 +38,14 @@ pub struct Mine {
     pub roster: RosterOptions,
     /// The mine of the running master.
     pub regular: Regular,
-    /// The number of hosts that are called at the same time for one request.
+    /// The maximum number of hosts that are called concurrently for one request.
     pub at_once: usize,
-    /// The results of hosts, by request: the same for all that ask.
+    /// The results by request, shared by all requesters.
     pub found: Mutex<HashMap<String, Arc<OnceCell<Map>>>>,
 }
 
 impl Mine {
-    /// Answers a request of this host, whose call has these options.
+    /// Answers a `mine.get` request of this host. `opts` are the options of its call.
     pub(crate) async fn get(&self, caller: &Caller, id: &MinionId, opts: &Map, load: &Map) -> Map {
         let flag = |name: &str, otherwise: bool| load.get(name).and_then(bool::from_value).unwrap_or(otherwise);
         let part = |name: &str| load.get(name).cloned().unwrap_or_default();
@@ -98,10 +100,10 @@ impl Mine {
         cell.get_or_init(|| call).await.clone()
     }
 
-    /// Returns the results of hosts that have the function and return something.
+    /// Calls the function on hosts, and returns the results of those that succeed.
     async fn called(&self, caller: &Caller, call: &Call, hosts: Vec<(MinionId, Host)>) -> Map {
         let calls = hosts.into_iter().map(|(id, host)| async move {
-            // A call asks for data of the mine, and this one does not.
+            // Boxed because of the recursion: a call may request mine data, although this one does not.
             let reply = tokio::time::timeout(CALL_TIME, Box::pin(caller.call(&id, &host, call))).await.ok();
             let result = match reply {
                 Some(reply) if reply.retcode == 0 => return Some((Value::from(&id), reply.value)),

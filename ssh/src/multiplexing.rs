@@ -1,9 +1,9 @@
-//! Connections that successive calls share (`ssh_control_persist`): the first one to a host stays open for a while, so that
-//! the next call needs no key exchange, which is most of its time.
+//! Connections that successive calls share (`ssh_control_persist`). The first connection to a host stays open for a
+//! while, so that the next call skips the key exchange, which takes most of its time.
 //!
-//! The settings are the last of a configuration file that includes the user's own, so that `ControlMaster`, `ControlPath` and
-//! `ControlPersist` there take precedence. Calls with other options of `ssh` never share a connection: a call that checks host
-//! keys does not use one that was opened without the check.
+//! The settings follow an include of the user's own configuration, so that `ControlMaster`, `ControlPath` and
+//! `ControlPersist` there take precedence. Calls with different options of `ssh` never share a connection: a call that
+//! checks host keys does not use one that was opened without the check.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,11 @@ use brine_system::files::{self, FileError};
 use crate::command::{self, Options};
 use crate::roster::Host;
 
-/// The longest path of a directory of sockets: with the name that `ssh` makes, the path of a socket has room in its address.
+/// The maximum length of the socket directory's path: with the name that `ssh` appends, the path must fit into a socket
+/// address.
 const LONGEST_DIRECTORY: usize = 41;
 
-/// How connections are shared.
+/// The settings of shared connections.
 #[derive(Debug)]
 pub struct Multiplexing {
     /// The directory of the sockets, which only this user can enter.
@@ -28,8 +29,8 @@ pub struct Multiplexing {
 }
 
 impl Multiplexing {
-    /// Creates the directories. Returns `None` if connections are not to be shared (0 seconds), or if there is no directory
-    /// with a short enough path for sockets.
+    /// Creates the directories. Returns `None` if sharing is disabled (0 seconds), or if no directory has a path short
+    /// enough for sockets.
     ///
     /// # Errors
     /// A directory cannot be created.
@@ -38,7 +39,7 @@ impl Multiplexing {
         let runtime = variable("XDG_RUNTIME_DIR").filter(|path| path.is_dir());
         let Some(base) = runtime.or_else(|| variable("HOME").map(|home| home.join(".cache"))) else { return Ok(None) };
         let sockets = base.join("brine-control");
-        // In `ControlPath` a percent sign would begin a token.
+        // A percent sign in `ControlPath` would start a token.
         let has_token = sockets.to_string_lossy().contains('%');
         if seconds == 0 || has_token || sockets.as_os_str().len() > LONGEST_DIRECTORY {
             return Ok(None);
@@ -53,7 +54,7 @@ impl Multiplexing {
         Ok(Multiplexing { sockets, files, seconds })
     }
 
-    /// Returns the configuration file for calls of this host, and writes it if it is the first one with its options.
+    /// Returns the configuration file for calls of this host. Writes it if it does not exist yet for these options.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -61,7 +62,7 @@ impl Multiplexing {
         let text = self.text(host, options);
         let path = self.files.path().join(&hex(Digest::Sha256.of(&text))[..16]);
         if !tokio::fs::try_exists(&path).await? {
-            // Calls of several hosts may write it at the same time.
+            // Several calls may write it at the same time: write to a temporary file and rename it.
             let new = path.with_extension(format!("{:016x}", rand::random::<u64>()));
             tokio::fs::write(&new, text).await?;
             tokio::fs::rename(&new, &path).await?;
@@ -70,7 +71,7 @@ impl Multiplexing {
     }
 
     fn text(&self, host: &Host, options: &Options) -> String {
-        // The name that ssh makes of %C is that of host, port and user.
+        // The token `%C` already covers host, port and user.
         let anywhere = Host { host: String::new(), user: None, port: None, ..host.clone() };
         let options = command::arguments(&anywhere, options, None, "").join("\0");
         let mut text = String::new();
@@ -92,12 +93,12 @@ impl Multiplexing {
     }
 }
 
-/// Returns a word of a configuration of `ssh`.
+/// Quotes a path for a configuration file of `ssh`.
 fn quoted(path: &Path) -> String {
     format!("\"{}\"", path.display().to_string().replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns whether the errors of `ssh` are those of a shared connection that has broken, such as after a restart of the host.
+/// Whether the errors of `ssh` mean that a shared connection is broken, such as after a restart of the host.
 pub(crate) fn is_broken(errors: &str) -> bool {
     errors.lines().any(|line| line.starts_with("mux_client_"))
 }

@@ -14,20 +14,20 @@ use flate2::Compression;
 use flate2::read::GzEncoder;
 use tokio::sync::OnceCell;
 
-/// The prefix of the names of static programs; the machine that `uname -m` prints follows.
+/// The file name prefix of static programs, followed by the machine as `uname -m` prints it.
 const STATIC: &str = "brine-ssh-host-";
 
-/// How a program is compressed on its way to a host.
+/// The compression of a program for its transfer to a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compressor {
-    /// A host takes a third of the time to decompress it, but this machine and the host must have the program.
+    /// Decompresses in a third of the time, but must be installed on this machine and on the host.
     Zstd,
-    /// Hosts nearly always have it.
+    /// Available on nearly all hosts.
     Gzip,
 }
 
 impl Compressor {
-    /// All, the best first.
+    /// All compressors, in order of preference.
     const ALL: [Compressor; 2] = [Compressor::Zstd, Compressor::Gzip];
 
     /// Returns the name of the program that decompresses with `-dc`.
@@ -47,17 +47,17 @@ impl Compressor {
 /// The programs for hosts.
 #[derive(Debug, Clone)]
 pub struct Programs {
-    /// Where static programs are.
+    /// The directory of the static programs.
     directory: PathBuf,
-    /// What this machine can compress with, the best first.
+    /// The compressors that this machine can use, in order of preference.
     compressors: Vec<Compressor>,
-    /// Each by what `uname -sm` prints on its hosts.
+    /// The programs by machine, as `uname -sm` prints it.
     by_machine: BTreeMap<String, Program>,
 }
 
 impl Programs {
-    /// Reads the static programs in a directory (`brine-ssh-host-x86_64`, ...), which need not be there, and takes `own` for hosts
-    /// like this machine unless the directory has a program for them. Blocks.
+    /// Reads the static programs in a directory (`brine-ssh-host-x86_64`, ...), which may be missing. Uses `own` for
+    /// hosts with the machine of this one, unless the directory has a program for them. Blocks.
     ///
     /// # Errors
     /// A file cannot be read.
@@ -97,7 +97,7 @@ impl Programs {
     /// Returns the program for a machine.
     ///
     /// # Errors
-    /// There is none; the message says how to make one.
+    /// There is no program for it; the message explains how to build one.
     pub(crate) fn of(&self, machine: &str) -> Result<&Program, String> {
         self.by_machine.get(machine).ok_or_else(|| {
             let all: Vec<&str> = self.by_machine.keys().map(String::as_str).collect();
@@ -111,7 +111,7 @@ impl Programs {
     }
 }
 
-/// Returns what `uname -sm` prints on a host that can run this program.
+/// Returns the output of `uname -sm` on a host that can run this program.
 fn own_machine() -> String {
     let machine = match std::env::consts::ARCH {
         "arm" => "armv7l",
@@ -121,7 +121,7 @@ fn own_machine() -> String {
     format!("Linux {machine}")
 }
 
-/// An executable file that has the command `ssh-target`.
+/// An executable file that implements the subcommand `ssh-target`.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     path: PathBuf,
@@ -129,9 +129,9 @@ pub(crate) struct Program {
     hash: String,
     /// Its size in bytes.
     pub(crate) size: u64,
-    /// Its content as gzip, once a host has needed it.
+    /// The gzip-compressed content, cached once a host has needed it.
     gzip: Arc<OnceCell<Arc<[u8]>>>,
-    /// Its content as Zstandard, once a host has needed it.
+    /// The Zstandard-compressed content, cached once a host has needed it.
     zstd: Arc<OnceCell<Arc<[u8]>>>,
 }
 
@@ -157,7 +157,7 @@ impl Program {
         tokio::fs::File::open(&self.path).await
     }
 
-    /// Returns the compressed content, which is made once for all hosts.
+    /// Returns the compressed content, which is computed once for all hosts.
     ///
     /// # Errors
     /// The file cannot be read, or `zstd` fails.
@@ -174,7 +174,7 @@ impl Program {
         let making = tokio::task::spawn_blocking(move || {
             let mut bytes = Vec::new();
             let file = File::open(&program.path)?.take(program.size);
-            // Higher levels gain 2 % for twice the time.
+            // Higher levels save 2 % at twice the time.
             GzEncoder::new(file, Compression::new(4)).read_to_end(&mut bytes)?;
             Ok(bytes.into())
         });
@@ -183,7 +183,7 @@ impl Program {
 
     async fn compress_zstd(&self) -> io::Result<Arc<[u8]>> {
         let mut command = tokio::process::Command::new(Compressor::Zstd.name());
-        // Higher levels take a host no less time, and this machine twice as much.
+        // Higher levels are no faster to decompress, and take twice the time here.
         command.args(["-q", "-3", "-c", "--"]).arg(&self.path).stdin(Stdio::null()).kill_on_drop(true);
         let output = command.output().await?;
         if output.status.success() {

@@ -1,5 +1,5 @@
-//! One call on one host: `ssh` is started, the program with it, and requests of the host are answered until its result is
-//! there.
+//! One call on one host: starts `ssh` and with it the program, and answers the requests of the host until the result
+//! arrives.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -21,23 +21,24 @@ use crate::multiplexing::{self, Multiplexing};
 use crate::program::Programs;
 use crate::roster::Host;
 
-/// The maximum number of bytes that are kept of what `ssh` and a login print.
+/// The maximum number of bytes of the output of `ssh` and the login that are kept.
 pub(crate) const NOISE: usize = 64 << 10;
-/// The maximum number of bytes of each output of a raw command.
+/// The maximum size of each output stream of a raw command, in bytes.
 const OUTPUT: usize = 64 << 20;
-/// The status of a host that cannot be reached, as that of `ssh`.
+/// The retcode of an unreachable host, equal to the exit status of `ssh`.
 const UNREACHABLE: i64 = 255;
 
-/// The maximum number of bytes of a script (`ssh_pre_flight`).
+/// The maximum size of an `ssh_pre_flight` script, in bytes.
 const SCRIPT: u64 = 16 << 20;
 
-/// The time until the errors of an ended `ssh` are read: a connection that it leaves to later calls may hold them open.
+/// The time to wait for the stderr of an `ssh` that has exited: a shared connection that it leaves open may keep the
+/// pipe open.
 const LAST_ERRORS: Duration = Duration::from_secs(1);
 
-/// A running `ssh`: its streams, and the task that reads its errors.
+/// A running `ssh` process: its streams, and the task that reads its stderr.
 type Begun = (Child, ChildStdin, ChildStdout, tokio::task::JoinHandle<Vec<u8>>);
 
-/// What is done on a host.
+/// An operation on a host.
 #[derive(Debug, Clone)]
 pub enum Call {
     /// An execution function.
@@ -46,7 +47,7 @@ pub enum Call {
         fun: String,
         /// Its arguments, in their wire format.
         args: Vec<Value>,
-        /// The job id.
+        /// The jid.
         jid: String,
         /// Options of the minion that runs it.
         opts: Map,
@@ -58,7 +59,7 @@ pub enum Call {
         /// Options of the minion that runs it.
         opts: Map,
     },
-    /// A command of the host's shell (`-r`).
+    /// A raw shell command on the host (`-r`).
     Raw(String),
 }
 
@@ -69,40 +70,40 @@ pub struct Reply {
     pub value: Value,
     /// 0 for success.
     pub retcode: i64,
-    /// The outputter of the function.
+    /// The outputter that the function requests.
     pub out: Option<String>,
 }
 
-/// Calls hosts.
+/// Runs calls on hosts.
 pub struct Caller {
-    /// What hosts ask for.
+    /// The source of files, pillars and options that hosts request.
     pub answers: Arc<MasterData>,
     /// The programs that are pushed.
     pub programs: Programs,
-    /// Settings of all hosts.
+    /// The settings that apply to all hosts.
     pub options: Options,
-    /// The link for passwords.
+    /// The askpass link for passwords.
     pub askpass: AskPass,
-    /// The program `ssh`.
+    /// The name or path of the program `ssh`.
     pub ssh: String,
-    /// Whether the program and its cache are removed from the host afterwards.
+    /// Whether the program and its cache are removed from the host after the call.
     pub wipe: bool,
-    /// Whether `ssh_pre_flight` of a host is run although the directory of the program is there.
+    /// Whether `ssh_pre_flight` runs even if the directory of the program exists.
     pub always_pre_flight: bool,
-    /// For requests that block on a disk or render pillars.
+    /// The executor for requests that access the disk or render pillars.
     pub blocking: Executor,
-    /// Where `mine.get` finds data.
+    /// The sources of data for `mine.get`.
     pub mine: Option<Mine>,
-    /// How successive calls share connections.
+    /// The settings of shared connections.
     pub multiplexing: Option<Multiplexing>,
 }
 
-/// Why a call has no result.
+/// The reason why a call has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// `ssh` ended, with this that was not read.
+    /// `ssh` has exited; the value is its output so far.
     Ended(Vec<u8>),
-    /// The host has sent what is no message, or says that it cannot run the program.
+    /// The host has sent invalid data, or cannot run the program.
     Host(String),
 }
 
@@ -116,7 +117,7 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Caller {
-    /// Calls one host.
+    /// Runs a call on a host.
     pub fn call<'a>(&'a self, id: &'a MinionId, host: &'a Host, call: &'a Call) -> BoxFuture<'a, Reply> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
         Box::pin(self.call_again_if_lost(id, host, call))
@@ -131,12 +132,13 @@ impl Caller {
         }
         match self.attempt(id, host, call, self.multiplexing.as_ref()).await {
             Ok(reply) => reply,
-            // Nothing has been called yet: the connection was lost since the call that opened it.
+            // The shared connection was lost before the function was called, so it is safe to retry.
             Err(_) => self.attempt(id, host, call, None).await.unwrap_or_else(|reply| reply),
         }
     }
 
-    /// Calls one host once. The error is the reply where a shared connection has broken before the program was started.
+    /// Makes one attempt at a call. Returns the reply as an error if a shared connection was broken before the program
+    /// started.
     async fn attempt(
         &self,
         id: &MinionId,
@@ -178,13 +180,13 @@ impl Caller {
         }
     }
 
-    /// Runs what the roster wants to be run before the program: `ssh_pre_hook`, and `ssh_pre_flight` on a host without the
-    /// directory of the program. The error is what the call has as its result.
+    /// Runs the preparation steps of the roster: `ssh_pre_hook`, and `ssh_pre_flight` on a host without the directory
+    /// of the program. Returns the reply of a failed step as an error.
     async fn prepare(&self, host: &Host) -> Result<(), Reply> {
         if host.pre_hook.is_none() && host.pre_flight.is_none() {
             return Ok(());
         }
-        // The end of a script is that of the input, which a terminal does not pass on.
+        // Without a terminal, which would not pass on the end of input that ends a script.
         let host = &Host { tty: false, ..host.clone() };
         if let Some(hook) = &host.pre_hook {
             succeeded(self.run(host, hook, &[]).await)?;
@@ -204,7 +206,7 @@ impl Caller {
                 let line = command::pre_flight(host, self.always_pre_flight);
                 succeeded(self.run(host, &line, &script).await)
             }
-            // As in Salt, the call goes on without it.
+            // As in Salt, the call continues without it.
             Err(error) => {
                 tracing::error!(script = %path.display(), %error, "reading the ssh_pre_flight script failed");
                 Ok(())
@@ -212,7 +214,7 @@ impl Caller {
         }
     }
 
-    /// Runs a line of the host's shell with this input, and returns what it printed.
+    /// Runs a command line in the host's shell with `input` on its stdin, and returns its output.
     async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
         let begun = self.begin(host, line, OUTPUT, self.multiplexing.as_ref()).await;
         let (mut child, mut stdin, stdout, errors) = match begun {
@@ -220,7 +222,7 @@ impl Caller {
             Err(reply) => return reply,
         };
         let feed = async {
-            // A command may end without reading it.
+            // The command may exit without reading its input.
             _ = stdin.write_all(input).await;
             drop(stdin);
         };
@@ -229,7 +231,7 @@ impl Caller {
         failed(code, &String::from_utf8_lossy(&output), &errors)
     }
 
-    /// Starts `ssh`, and a task that keeps the first bytes of what it prints as errors.
+    /// Starts `ssh`, and a task that reads up to `limit` bytes of its stderr.
     async fn begin(
         &self,
         host: &Host,
@@ -250,8 +252,8 @@ impl Caller {
 
     async fn spawn(&self, host: &Host, line: &str, shared: Option<&Multiplexing>) -> std::io::Result<Child> {
         let password = host.passwd.as_ref().or(host.priv_passwd.as_ref());
-        // A call with a wrong password must not use the connection of one with the right password, and a terminal of a shared
-        // connection has other settings.
+        // A call with a wrong password must not use a connection that was opened with the right one. A shared
+        // connection would also keep its own terminal settings.
         let config = match shared.filter(|_| password.is_none() && !host.tty) {
             Some(shared) => Some(shared.configuration(host, &self.options).await?),
             None => None,
@@ -292,7 +294,7 @@ impl Caller {
                 let retcode = message.get("retcode").and_then(i64::from_value).unwrap_or(UNREACHABLE);
                 let out = message.get("out").and_then(Value::as_str).map(str::to_owned);
                 let value = message.shift_remove("return").unwrap_or_default();
-                // With `wipe` the host removes the program when its input ends.
+                // With `wipe` the host removes the program when its input is closed.
                 drop(stdin);
                 if self.wipe {
                     _ = bounded(stdout, NOISE).await;
@@ -300,7 +302,7 @@ impl Caller {
                 return Ok(Reply { value, retcode, out });
             };
             if load.get("cmd").and_then(Value::as_str) == Some("_mine_get") {
-                // A function for the mine does not ask for the mine of others.
+                // A mine function must not request mine data of other hosts.
                 let answer = match (call, &self.mine) {
                     (Call::Function { opts, .. }, Some(mine)) => mine.get(self, id, opts, &load).await,
                     _ => Map::new(),
@@ -324,21 +326,21 @@ fn failed(retcode: i64, stdout: &str, stderr: &str) -> Reply {
     Reply { value: value.into(), retcode, out: None }
 }
 
-/// Returns the result of a command that failed as an error.
+/// Converts the reply of a failed command into an error.
 fn succeeded(reply: Reply) -> Result<(), Reply> {
     if reply.retcode == 0 { Ok(()) } else { Err(reply) }
 }
 
-/// Reads to the end, and keeps the first bytes.
+/// Reads to the end, but keeps only the first `limit` bytes.
 async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
     let mut kept = Vec::new();
-    // The rest is read, too: a full pipe would stop its writer.
+    // The rest is drained, because a full pipe would block the writer.
     _ = (&mut from).take(limit as u64).read_to_end(&mut kept).await;
     _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
     kept
 }
 
-/// Waits for the end of `ssh`. Returns its status and what it has printed on stderr.
+/// Waits for `ssh` to exit. Returns its exit status and its stderr.
 async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
     let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
     let stop = errors.abort_handle();

@@ -1,4 +1,5 @@
-//! Which events of the local bus become returns above, and the messages that carry returns and events.
+//! Selects the events of the local bus that an upstream master receives, and builds the messages with returns and
+//! events.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,14 +9,14 @@ use brine_value::{FromValue, Map, Value, map};
 
 use crate::settings::Mode;
 
-/// The fields of a return that are passed on.
+/// The fields of a return that are forwarded.
 const RETURN_FIELDS: &[&str] = &["return", "retcode", "success", "fun_args", "out", "metadata"];
 /// The fields of the event of a new job that make up its load.
 const LOAD_FIELDS: &[&str] = &["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
-/// The maximum number of jobs whose load is remembered for their first return.
+/// The maximum number of jobs whose load is remembered.
 const LOADS: usize = 1000;
 
-/// A return of a minion below.
+/// The return of a minion below this syndic.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct OneReturn {
     pub jid: Jid,
@@ -25,7 +26,7 @@ pub(crate) struct OneReturn {
     fields: Map,
 }
 
-/// An event as it is passed on.
+/// An item to forward.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// Part of a `_syndic_return`.
@@ -34,7 +35,7 @@ pub(crate) enum Item {
     Event(String, Map),
 }
 
-/// Returns what a master above gets of an event; `None` if it gets nothing.
+/// Returns the item that an upstream master receives for an event; `None` if it receives nothing.
 pub(crate) fn item(event: &Event, mode: Mode, own_id: Option<&str>) -> Option<Item> {
     let tag = event.tag();
     let parts: Vec<&str> = tag.split('/').collect();
@@ -57,19 +58,20 @@ pub(crate) fn item(event: &Event, mode: Mode, own_id: Option<&str>) -> Option<It
             Some(Item::Return(Box::new(OneReturn { jid, id: (*id).to_owned(), fun, master_id, fields: data })))
         }
         (Some(_), ["salt", "job", _, "new"]) => {
-            // The minions that a master above waits for, and that nobody below will name further ones.
+            // An upstream master waits for these minions. The empty list means that no further syndic reports more of
+            // them.
             data.entry("syndics".into()).or_insert_with(|| Value::List(Vec::new()));
             Some(Item::Event(tag.to_owned(), data))
         }
-        // The reports of syndics further below.
+        // Reports of lower syndics.
         _ if tag.starts_with("syndic/") && tag.ends_with("/new") => Some(Item::Event(tag.to_owned(), data)),
-        // As in Salt, what has a retcode is the return of something.
+        // As in Salt, an event with a retcode counts as a return.
         _ if mode == Mode::Cluster || data.contains_key("retcode") => None,
         _ => Some(Item::Event(tag.to_owned(), data)),
     }
 }
 
-/// The loads of jobs that began below: a master above learns them with the first return.
+/// The loads of jobs that local or lower masters started: an upstream master receives them with the first return.
 #[derive(Debug, Default)]
 pub(crate) struct Loads {
     by_jid: HashMap<Jid, Map>,
@@ -94,7 +96,7 @@ impl Loads {
     }
 }
 
-/// Returns the message with these returns, one bundle a job, in the name of the syndic `id`.
+/// Builds the `_syndic_return` message of the syndic `id`, with one bundle per job.
 pub(crate) fn returns_load(id: &str, returns: Vec<OneReturn>, loads: &Loads) -> Map {
     let mut bundles: Vec<(Jid, Map)> = Vec::new();
     for one in returns {
@@ -119,7 +121,7 @@ pub(crate) fn returns_load(id: &str, returns: Vec<OneReturn>, loads: &Loads) -> 
     map! {"cmd" => "_syndic_return", "id" => id, "load" => bundles, "ack" => true}
 }
 
-/// Returns the message with these events in the name of the syndic `id`.
+/// Builds the `_minion_event` message of the syndic `id`.
 pub(crate) fn events_load(id: &str, events: Vec<(String, Map)>) -> Map {
     let events: Vec<Value> = events.into_iter().map(|(tag, data)| map! {"tag" => tag, "data" => data}.into()).collect();
     map! {"cmd" => "_minion_event", "id" => id, "events" => events, "pretag" => format!("syndic/{id}")}

@@ -1,4 +1,5 @@
-//! Sends the returns and events of the local bus to a master above, in order and until it has stored them.
+//! Sends the returns and events of the local bus to an upstream master, in order, with retries until it has stored
+//! them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +16,16 @@ use crate::metrics;
 use crate::settings::Settings;
 use crate::upstream_master::UpstreamMaster;
 
-/// The maximum number of events of one message, and of their bytes.
+/// The limits of one message: the number of events, and their total size in bytes.
 const EVENTS: usize = 500;
 const BYTES: usize = 1 << 20;
 /// The time without an event after which a message is complete.
 const LINGER: Duration = Duration::from_millis(2);
 
-/// Follows the local bus for one master above.
+/// Forwards the local bus to one upstream master.
 pub(crate) struct Forwarder {
     pub above: Arc<UpstreamMaster>,
-    /// All masters above, in the order of the configuration.
+    /// All upstream masters, in the order of the configuration.
     pub all: Vec<Arc<UpstreamMaster>>,
     pub client: Arc<MasterClient>,
     pub settings: Arc<Settings>,
@@ -32,7 +33,7 @@ pub(crate) struct Forwarder {
 }
 
 impl Forwarder {
-    /// Passes on events until `stopping`.
+    /// Forwards events until `stopping`.
     pub async fn run(self, stopping: CancellationToken) {
         tokio::select! {
             () = self.follow() => {}
@@ -50,7 +51,7 @@ impl Forwarder {
         }
     }
 
-    /// Passes on events until the connection to the local bus ends.
+    /// Forwards events until the connection to the local bus is lost.
     async fn read(&self, backoff: &mut Backoff) -> Result<(), ClientError> {
         let mut expected = self.above.position.last().map(|last| last + 1);
         let mut events = self.client.events_since(&[""], expected).await?;
@@ -75,7 +76,8 @@ impl Forwarder {
         }
     }
 
-    /// Sends what is for this master above of a batch: first events, which announce jobs, then returns.
+    /// Sends the items of a batch that this upstream master should receive: first events, which announce jobs, then
+    /// returns.
     async fn send(&self, batch: Vec<Event>, loads: &mut Loads) {
         let own = self.settings.master.master_id.as_deref();
         let (mut events, mut returns) = (Vec::new(), Vec::new());
@@ -104,8 +106,8 @@ impl Forwarder {
         }
     }
 
-    /// Whether a return goes to this master above: the one that the job came from, or all if it began here. While the
-    /// master that the job came from is away, the first one that is there gets it, too.
+    /// Whether this upstream master receives a return: it published the job, or the job was started locally. While the
+    /// publisher of the job is away, the first connected master receives the return as well.
     fn is_for_this(&self, one: &OneReturn) -> bool {
         if self.above.has_sent(&one.jid) {
             return true;
@@ -119,15 +121,15 @@ impl Forwarder {
         }
     }
 
-    /// Sends a message until the master above has accepted it.
+    /// Sends a message, with retries, until the upstream master has accepted it.
     async fn deliver(&self, load: Map) {
         let mut ready = self.above.ready.subscribe();
         let mut backoff = Backoff::default();
         loop {
-            // The sender lives as long as this: it is in `above`.
+            // The sender lives in `above`, so the channel is never closed.
             _ = ready.wait_for(|is_ready| *is_ready).await;
             match self.above.channel.request(load.clone()).await {
-                // Salt's masters answer nothing.
+                // Salt's masters return nothing.
                 Ok(Value::Bool(true) | Value::Nil) => return,
                 Ok(Value::Bool(false)) => tracing::warn!(
                     master = %self.above.address,
@@ -147,13 +149,14 @@ impl Forwarder {
     }
 }
 
-/// Returns the next events: at least one, and those that follow without a pause.
+/// Returns the next events: at least one, and those that follow without a pause of [`LINGER`], up to the limits of a
+/// message.
 async fn next_batch(events: &mut Events) -> Result<Vec<Event>, ClientError> {
     let first = events.next().await?;
     let mut bytes = first.frame().len();
     let mut batch = vec![first];
     while batch.len() < EVENTS && bytes < BYTES {
-        // An error comes again with the next call; these events are sent first.
+        // The next call returns the error again; the events received so far are sent first.
         let Ok(Ok(event)) = tokio::time::timeout(LINGER, events.next()).await else { break };
         bytes += event.frame().len();
         batch.push(event);

@@ -1,18 +1,19 @@
-//! The syndic (`salt-syndic`): stands between a master and the masters above it. To those it is a minion that every job
-//! goes to; on its own host it publishes these jobs with the key of the local master, and passes on what that master's
-//! bus says.
+//! The syndic (`salt-syndic`) connects a master to upstream masters. Upstream it acts as a minion that receives every
+//! job. On its own host it publishes these jobs through the local master, and forwards that master's returns and
+//! events.
 //!
 //! | module | owns |
 //! |---|---|
-//! | `settings` | which masters are above, and the identity towards them |
-//! | `above` | the session with one master above |
-//! | `publish` | jobs from above, published by the local master |
-//! | `forward` | returns and events of the local master, sent above in order |
-//! | `bundle` | which events become returns, and their form in messages |
-//! | `position` | up to which event a master above has everything |
+//! | `settings` | the upstream masters, and the syndic's identity |
+//! | `upstream_master` | the session with one upstream master |
+//! | `publish` | jobs of upstream masters, published by the local master |
+//! | `forward` | returns and events of the local master, sent upstream in order |
+//! | `bundle` | the selection of returns and events, and the message formats |
+//! | `position` | the last event that an upstream master has stored |
 //!
-//! Each master above has a subscription of its own to the local bus, and an event counts as passed on when that master has
-//! stored it. While a master above is away its subscription waits: nothing is lost as long as the local journal has it.
+//! Each upstream master has its own subscription to the local bus. An event counts as forwarded when that master has
+//! stored it. While an upstream master is away, its subscription waits: nothing is lost as long as the event is in the
+//! local journal.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -37,7 +38,7 @@ pub use self::settings::{Settings, SyndicError};
 use publish::Publisher;
 use upstream_master::UpstreamMaster;
 
-/// The time that tasks have to end.
+/// The time that tasks have to stop at shutdown.
 const TASKS_END: Duration = Duration::from_secs(2);
 /// The number of threads that decrypt and read key files.
 const THREADS: usize = 2;
@@ -45,7 +46,7 @@ const THREADS: usize = 2;
 /// Runs a syndic until `shutdown`.
 ///
 /// # Errors
-/// Keys or directories that cannot be used, and the end of a task that it cannot be without.
+/// A key or directory cannot be used, or an essential task has ended.
 pub fn run(settings: Settings, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), SyndicError>> {
     // Boxed, because the code of a future is compiled by the crate that polls it.
     Box::pin(run_tasks(settings, shutdown))

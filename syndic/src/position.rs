@@ -1,12 +1,12 @@
-//! Up to which event of the local bus a master above has everything: a number in a file, so that a restart neither loses
-//! events nor sends many of them twice.
+//! The position of an upstream master: the sequence number of the last event that it has stored. Persisted in a file,
+//! so that a restart neither loses events nor sends many of them twice.
 
 use std::path::{Path, PathBuf};
 
 use brine_system::files::{self, FileError};
 use parking_lot::Mutex;
 
-/// The position of one master above.
+/// The position of one upstream master.
 #[derive(Debug)]
 pub(crate) struct Position {
     path: PathBuf,
@@ -14,7 +14,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Reads the position. A file that is damaged or missing is that of a master to which nothing was sent yet. Blocks.
+    /// Reads the position. A missing or damaged file counts as one for a master that has received nothing yet. Blocks.
     pub fn open(path: &Path) -> Result<Self, FileError> {
         let text = files::read_if_exists(path)?;
         let last = text.as_deref().and_then(|text| text.trim().parse().ok());
@@ -24,7 +24,7 @@ impl Position {
         Ok(Position { path: path.to_owned(), last: Mutex::new(last) })
     }
 
-    /// Returns the number of the last event that was passed on.
+    /// Returns the sequence number of the last forwarded event.
     pub fn last(&self) -> Option<u64> {
         *self.last.lock()
     }

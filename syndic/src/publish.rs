@@ -1,4 +1,4 @@
-//! Publishes the jobs of masters above by the local master, in the name of their users and with their limits.
+//! Publishes the jobs of upstream masters through the local master, under the original user and with its limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use crate::metrics;
 use crate::settings::Settings;
 use crate::upstream_master::UpstreamMaster;
 
-/// Publishes jobs by the local master.
+/// Publishes jobs through the local master.
 pub(crate) struct Publisher {
     settings: Arc<Settings>,
     client: Arc<MasterClient>,
     disk: Executor,
-    /// The local master's key for tools, once read.
+    /// The local master's key for command-line tools, cached after the first read.
     key: Mutex<Option<String>>,
 }
 
 impl Publisher {
-    /// Creates a publisher. The first job connects.
+    /// Creates a publisher. It connects with the first job.
     pub fn new(settings: Arc<Settings>, client: Arc<MasterClient>, disk: Executor) -> Self {
         Publisher { settings, client, disk, key: Mutex::default() }
     }
 
-    /// Publishes the jobs of a master above in their order, until the queue is closed.
+    /// Publishes the jobs of an upstream master in order, until the queue is closed.
     pub async fn run(&self, above: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Publication>) {
         while let Some(publication) = jobs.recv().await {
             self.pass_on(above, publication).await;
@@ -47,7 +47,7 @@ impl Publisher {
             return;
         }
         let (one, jid) = (Arc::clone(above), publication.jid.clone());
-        // Before a minion can return for it: its returns go to this master. A failure is logged.
+        // The job is recorded before a minion can return: that routes its returns to this master. A failure is logged.
         _ = self.disk.run(move |_| one.record(&jid)).await;
         let (jid, fun) = (&publication.jid, &publication.fun);
         tracing::info!(%jid, %fun, user = publication.user, master = %above.address, "job received from a master above");
@@ -65,14 +65,14 @@ impl Publisher {
         }
     }
 
-    /// Whether a job began at the local master and comes back.
+    /// Whether a job was started by the local master, and has come back.
     fn is_own(&self, publication: &Publication) -> bool {
         let own = self.settings.master.master_id.as_deref();
         own.is_some() && publication.load.get(MASTER_ID).and_then(Value::as_str) == own
     }
 
-    /// Publishes a job. Returns whether it has minions; those are in the event of the new job. A local master that is
-    /// being restarted is waited for.
+    /// Publishes a job. Returns whether it targets any minion; the event of the new job lists them. Waits for a local
+    /// master that is restarting, up to `timeout`.
     async fn publish(&self, publication: &Publication) -> Result<bool, ClientError> {
         let options =
             LOAD_OPTIONS.iter().filter_map(|name| Some(((*name).into(), publication.load.get(*name)?.clone())));
@@ -95,7 +95,7 @@ impl Publisher {
             request.key = self.key(is_key_fresh).await;
             match self.client.publish(&request).await {
                 Ok(published) => return Ok(published.jid.is_some()),
-                // The local master has written a new key since.
+                // The local master has written a new key in the meantime.
                 Err(ClientError::WrongKey(_)) if !is_key_fresh => is_key_fresh = true,
                 Err(error @ ClientError::Unreachable(_)) if Instant::now() < until => {
                     tracing::warn!(jid = %publication.jid, %error, "the local master does not answer: a job waits");
@@ -106,7 +106,7 @@ impl Publisher {
         }
     }
 
-    /// Returns the key for tools; read again if `again`.
+    /// Returns the key for command-line tools. `again` reads it anew.
     async fn key(&self, again: bool) -> Option<String> {
         let known = self.key.lock().clone();
         if known.is_some() && !again {
@@ -130,7 +130,7 @@ impl Publisher {
         }
     }
 
-    /// Says to a master above that a job has no minions here, so that it waits for none.
+    /// Reports to an upstream master that a job has no minions here, so that the master does not wait for any.
     async fn report(&self, above: &UpstreamMaster, publication: &Publication, what: &str, more: Map) {
         let jid = &publication.jid;
         let mut data = map! {
@@ -147,7 +147,7 @@ impl Publisher {
     }
 }
 
-/// Whether a publish is the notice that keys have changed, which is for nobody.
+/// Whether a publication is the notice of rotated keys, which targets no minion.
 fn is_notice(publication: &Publication) -> bool {
     publication.tgt.as_list().is_some_and(<[Value]>::is_empty)
 }

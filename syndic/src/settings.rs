@@ -1,4 +1,4 @@
-//! The settings of a syndic: those of the local master, and of the minion in whose name it speaks to the masters above.
+//! The settings of a syndic: those of the local master, and those of the minion under whose id it connects upstream.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use brine_ids::MinionId;
 use brine_runtime::executors::ExecutorError;
 use brine_system::files::FileError;
 
-/// The error that ends a syndic.
+/// The error that stops a syndic.
 #[derive(Debug, thiserror::Error)]
 pub enum SyndicError {
-    /// No master above is configured.
+    /// No upstream master is configured.
     #[error("option 'syndic_master': name the master above in the configuration of this master")]
     NoMaster,
     /// An option has a value that is not supported.
@@ -36,37 +36,37 @@ pub enum SyndicError {
     TaskFailed,
 }
 
-/// What a syndic passes on.
+/// The events that a syndic forwards (`syndic_mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// All events and returns.
     Sync,
-    /// Only what belongs to jobs of the masters above.
+    /// Only events and returns of jobs of the upstream masters.
     Cluster,
 }
 
 /// The settings of a syndic.
 #[derive(Debug)]
 pub struct Settings {
-    /// The id, which is that of a minion of this host.
+    /// The id, shared with the minion of this host.
     pub(crate) id: MinionId,
     pub(crate) master: MasterConfig,
     pub(crate) minion: Arc<MinionConfig>,
-    /// The masters above.
+    /// The upstream masters.
     pub(crate) above: Vec<Address>,
     pub(crate) mode: Mode,
-    /// The file with the local master's key for tools.
+    /// The file with the local master's key for command-line tools.
     pub(crate) key_file: PathBuf,
 }
 
 impl Settings {
-    /// Combines the configurations of master and minion of this host, as in Salt: identity and key are the minion's,
-    /// everything else is the master's. `key_file` has the key with which local tools publish.
+    /// Combines the configurations of the master and the minion of this host, as in Salt: identity and key are the
+    /// minion's, everything else is the master's. `key_file` contains the key with which local tools publish.
     ///
     /// # Errors
-    /// No master above is configured, or the id is invalid.
+    /// No upstream master is configured, or the id is invalid.
     pub fn new(master: MasterConfig, mut minion: MinionConfig, key_file: PathBuf) -> Result<Self, SyndicError> {
-        // Salt's default value names no host.
+        // Salt's default value is a placeholder.
         if master.syndic_master.is_empty() || master.syndic_master == ["masterofmasters"] {
             return Err(SyndicError::NoMaster);
         }
@@ -77,7 +77,7 @@ impl Settings {
         };
         let id = minion_id(&minion)?;
         minion.master_port = master.syndic_master_port.unwrap_or(minion.master_port);
-        // The port of the local master says nothing about those above.
+        // `publish_port` is the port of the local master, not of the upstream ones.
         minion.publish_port = None;
         if master.syndic_finger.is_some() {
             minion.master_finger.clone_from(&master.syndic_finger);
@@ -87,7 +87,7 @@ impl Settings {
         Ok(Settings { id, master, minion: Arc::new(minion), above, mode, key_file })
     }
 
-    /// Returns the directory of what the syndic remembers.
+    /// Returns the directory of the syndic's persistent state.
     pub(crate) fn directory(&self) -> PathBuf {
         self.master.cachedir.join("syndic")
     }

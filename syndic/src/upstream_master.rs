@@ -1,4 +1,4 @@
-//! The session with one master above: authentication, its jobs, and what was passed on to it.
+//! The session with one upstream master: authentication, received jobs, and the position of forwarded events.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,29 +21,29 @@ use crate::position::Position;
 use crate::publish::Publisher;
 use crate::settings::{Settings, SyndicError};
 
-/// The number of jobs that wait for the local master. Further ones wait in the connection.
+/// The capacity of the queue of jobs for the local master. Further ones wait in the connection.
 const QUEUE: usize = 1024;
-/// The number of jobs that are recognised when they arrive twice.
+/// The number of recent jobs that are remembered for deduplication.
 const RECENT: usize = 10_000;
-/// The first pause while the key is not accepted.
+/// The first interval between authentication attempts while the key is not accepted.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
 /// The timeout of the request for missed jobs.
 const CATCH_UP: Duration = Duration::from_secs(10);
 
-/// One master above.
+/// One upstream master.
 pub(crate) struct UpstreamMaster {
     pub address: Address,
     pub channel: Arc<Channel>,
-    /// Whether there is a session.
+    /// Whether the session is established.
     pub ready: watch::Sender<bool>,
     pub position: Position,
     config: Arc<MinionConfig>,
-    /// The ids of the jobs that came from this master.
+    /// The ids of the jobs that this master has published.
     jobs: Mutex<SeenJobs>,
     recent: Mutex<Recent>,
 }
 
-/// The last jobs, each by id and target: the parts of a batch have one id.
+/// The most recent jobs, each by id and target: the parts of a batch share one id.
 #[derive(Default)]
 struct Recent {
     known: HashSet<Vec<u8>>,
@@ -51,7 +51,7 @@ struct Recent {
 }
 
 impl UpstreamMaster {
-    /// Creates the masters above. Reads keys and positions. Blocks.
+    /// Opens the upstream masters: reads keys and positions. Blocks.
     pub fn open_all(settings: &Settings, crypto: &Executor) -> Result<Vec<Self>, SyndicError> {
         let directory = settings.directory();
         for directory in [&settings.master.cachedir, &directory] {
@@ -74,17 +74,17 @@ impl UpstreamMaster {
         settings.above.iter().map(open).collect()
     }
 
-    /// Whether there is a session.
+    /// Whether the session is established.
     pub fn is_ready(&self) -> bool {
         *self.ready.borrow()
     }
 
-    /// Whether a job came from this master.
+    /// Whether this master has published a job.
     pub fn has_sent(&self, jid: &Jid) -> bool {
         self.jobs.lock().contains(jid.as_str())
     }
 
-    /// Records a job that came from this master. Blocks.
+    /// Records a job that this master has published. Blocks.
     pub fn record(&self, jid: &Jid) {
         let mut jobs = self.jobs.lock();
         jobs.insert(jid.as_str());
@@ -108,7 +108,7 @@ impl UpstreamMaster {
         true
     }
 
-    /// Keeps a session and queues the jobs that it receives. Never ends: waiting may mend every error.
+    /// Maintains a session and queues the jobs that it receives. Never returns, since any error may be temporary.
     async fn live(&self, jobs: mpsc::Sender<Publication>) {
         let mut backoff = Backoff::new(
             Duration::from_millis(self.config.recon_default),
@@ -125,7 +125,7 @@ impl UpstreamMaster {
         }
     }
 
-    /// Authenticates, as often as it takes.
+    /// Authenticates, with retries until it succeeds.
     async fn join(&self, backoff: &mut Backoff) {
         let step = Duration::from_secs(self.config.acceptance_wait_time.max(1));
         let most = Duration::from_secs(self.config.acceptance_wait_time_max).max(step);
@@ -151,14 +151,14 @@ impl UpstreamMaster {
         }
     }
 
-    /// Receives jobs until the connection breaks.
+    /// Receives jobs until the connection is lost.
     async fn listen(
         &self,
         jobs: &mpsc::Sender<Publication>,
         backoff: &mut Backoff,
         was_ready: &mut bool,
     ) -> Result<(), ChannelError> {
-        // Subscribed first: what is published from the start event on must not be missed.
+        // Subscribe before the start event: no job published after it may be missed.
         let mut publishes = self.channel.subscribe().await?.ok_or(ChannelError::Refused)?;
         self.publish_start().await?;
         self.catch_up(jobs, *was_ready).await;
@@ -170,7 +170,8 @@ impl UpstreamMaster {
             let payload = publishes.recv().await?;
             let mut opened = self.channel.open(payload.clone()).await;
             if let Err(ChannelError::Crypt(error)) = &opened {
-                // The master has new keys. A random delay keeps all of its minions from authenticating at once.
+                // The master has rotated its keys. A random delay keeps all of its minions from authenticating at the
+                // same time.
                 tracing::info!(%error, "decrypting a publish failed: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 self.join(backoff).await;
@@ -186,7 +187,7 @@ impl UpstreamMaster {
         }
     }
 
-    /// Publishes the event of the start, by which a master above recognises a syndic.
+    /// Publishes the start event, by which an upstream master recognises a syndic.
     async fn publish_start(&self) -> Result<(), ChannelError> {
         let id = self.channel.id();
         let now = brine_clock::now().strftime("%a %b %e %H:%M:%S %Y").to_string();
@@ -207,10 +208,10 @@ impl UpstreamMaster {
         Ok(())
     }
 
-    /// Queues the jobs that were published while there was no session. Brine masters only.
+    /// Queues the jobs that were published while there was no session. Supported by Brine masters only.
     async fn catch_up(&self, jobs: &mpsc::Sender<Publication>, was_ready: bool) {
         let last = self.jobs.lock().last().map(str::to_owned);
-        // A syndic that starts and has never had a job has missed none.
+        // A syndic that has just started, and has never received a job, has missed none.
         if self.config.publish_catch_up == 0 || !self.channel.is_brine() || (last.is_none() && !was_ready) {
             return;
         }
@@ -238,12 +239,12 @@ fn publication(load: Value) -> Result<Publication, WireError> {
     Publication::from_map(load)
 }
 
-/// Queues a job. The queue is closed only while the syndic ends.
+/// Queues a job. The queue is closed only at shutdown.
 async fn queue(jobs: &mpsc::Sender<Publication>, publication: Publication) {
     _ = jobs.send(publication).await;
 }
 
-/// Keeps the session with a master above, and publishes its jobs, until `stopping`.
+/// Maintains the session with an upstream master, and publishes its jobs, until `stopping`.
 pub(crate) async fn keep(above: Arc<UpstreamMaster>, publisher: Arc<Publisher>, stopping: CancellationToken) {
     let (sender, jobs) = mpsc::channel(QUEUE);
     tokio::select! {

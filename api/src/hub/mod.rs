@@ -30,18 +30,18 @@ pub(crate) use subscription::Subscription;
 pub(crate) use waiting::WakePolicy;
 use waiting::Wakers;
 
-/// The pause after which a silent stream shows that it lives, and its token is looked at again.
+/// The interval at which an idle stream sends a keep-alive and revalidates its token.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// A part of the streams is woken in each of so many parts of that time.
+/// The number of turns in that interval; each turn wakes an equal share of the streams.
 const TURNS: usize = 15;
-/// The length of such a part.
+/// The length of a turn.
 pub(crate) const TURN: Duration = Duration::from_secs(1);
 /// The number of events in one request to the journal.
 const PAGE: usize = 500;
-/// The maximum number of concurrent requests to the journal.
+/// The maximum number of concurrent reads from the journal.
 const READERS: usize = 2;
 
-/// Where a subscription begins.
+/// The start of a subscription.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Start {
     /// At the next event.
@@ -50,13 +50,13 @@ pub(crate) enum Start {
     Since(Value),
 }
 
-/// The events of the bus.
+/// The distributor of the bus's events.
 pub(crate) struct Hub {
     master: Arc<Master>,
     ring: RwLock<Ring>,
-    /// Subscribers that wait, by pace.
+    /// The wakers of waiting subscribers, by [`WakePolicy`].
     waiting: [Mutex<Wakers>; 2],
-    /// Whether streams are to be woken.
+    /// Notified when paced streams have new events.
     changed: Notify,
     is_ended: AtomicBool,
     readers: Semaphore,
@@ -75,7 +75,7 @@ impl Hub {
         }
     }
 
-    /// Receives events for as long as the process runs. Reconnects when the connection ends.
+    /// Receives events for the lifetime of the process. Reconnects when the connection is lost.
     pub async fn run(self: Arc<Self>) {
         let mut backoff = Backoff::new(Duration::from_millis(50), Duration::from_secs(2));
         loop {
@@ -100,7 +100,7 @@ impl Hub {
         }
     }
 
-    /// Adds the events that were published while there was no connection. Subscribers read longer gaps from the journal.
+    /// Adds the events that were published during a disconnect. Subscribers read longer gaps from the journal.
     async fn catch_up(&self, mut last: u64) {
         for _ in 0..RING_EVENTS / PAGE {
             match self.page(&Value::from(last + 1)).await {
@@ -120,12 +120,12 @@ impl Hub {
         }
     }
 
-    /// Adds a received event. `before` is the last number before the connection.
+    /// Adds a received event. `before` is the last sequence number before the connection was established.
     fn push(&self, event: Event, before: Option<u64>) {
         let Some(seq) = seq_of(&event) else { return };
         let mut ring = self.ring.write();
         if before.is_some_and(|before| seq <= before) && ring.last().is_some_and(|last| seq < last) {
-            // The numbers restart: the master has a new store.
+            // The sequence numbers restart: the master has a new store.
             *ring = Ring { epoch: ring.epoch + 1, ..Ring::default() };
         } else if ring.last().is_some_and(|last| seq <= last) {
             return;
@@ -152,7 +152,7 @@ impl Hub {
         Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
     }
 
-    /// Subscribes. Events that are published after the return of this function are received.
+    /// Creates a subscription, which receives all events published after this call.
     pub fn subscribe(self: &Arc<Self>, start: Start, pace: WakePolicy) -> Subscription {
         let past = match start {
             Start::Now => None,
@@ -169,7 +169,7 @@ impl Hub {
         &self.waiting[pace as usize]
     }
 
-    /// Wakes all subscribers.
+    /// Wakes the immediate subscribers now, and schedules the paced ones.
     pub fn wake(&self) {
         self.changed.notify_one();
         let mut next = Some(0);
@@ -178,17 +178,17 @@ impl Hub {
         }
     }
 
-    /// Wakes some subscribers from this place on. Returns the place of the next ones.
+    /// Wakes a batch of subscribers, starting at `index`. Returns the index of the next batch.
     fn wake_some(&self, pace: WakePolicy, index: usize) -> Option<usize> {
-        // Wakers are called without the lock: what they wake may subscribe.
+        // Wakers are called without the lock, because the woken tasks may subscribe.
         let (woken, next) = self.waiting(pace).lock().take_from(index);
         woken.into_iter().for_each(Waker::wake);
         next
     }
 
-    /// Wakes streams for as long as the process runs: some at a time, so that requests are served in between. Events that
-    /// are published meanwhile go to all of them with the next round. Beside that, each is woken every [`KEEP_ALIVE`], so
-    /// that none needs a timer of its own.
+    /// Wakes paced streams for the lifetime of the process, in batches, so that requests are served in between. Events
+    /// that are published meanwhile reach all streams in the next round. In addition each stream is woken every
+    /// [`KEEP_ALIVE`], so that it needs no timer of its own.
     pub async fn pace(self: Arc<Self>) {
         let mut timer = tokio::time::interval(TURN);
         timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -209,19 +209,19 @@ impl Hub {
         }
     }
 
-    /// Ends all event streams, for a stop.
+    /// Ends all event streams, for shutdown.
     pub fn end(&self) {
         self.is_ended.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Returns whether all event streams end.
+    /// Whether all event streams are to end.
     pub fn is_ended(&self) -> bool {
         self.is_ended.load(Ordering::Acquire)
     }
 }
 
-/// Reads the sequence number of an event from a socket.
+/// Reads the sequence number in the body of an event.
 fn seq_of(event: &Event) -> Option<u64> {
     let mut seq = None;
     _ = msgpack::scan(event.body(), |entry| {
@@ -269,7 +269,7 @@ mod tests {
         let mut early = hub.subscribe(Start::Now, WakePolicy::Immediate);
         fill(&hub, 5..=7);
         let mut late = hub.subscribe(Start::Now, WakePolicy::Immediate);
-        // Events that arrive twice, as after a new connection, are dropped.
+        // Duplicates, as after a reconnect, are dropped.
         fill(&hub, 6..=9);
         assert_eq!(take(&mut early, 5).await, [5, 6, 7, 8, 9]);
         assert_eq!(take(&mut late, 2).await, [8, 9]);

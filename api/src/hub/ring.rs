@@ -1,4 +1,4 @@
-//! The last events, each serialized once for all subscribers.
+//! The ring of recent events, each serialized once for all subscribers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -9,27 +9,27 @@ use bytes::Bytes;
 
 /// The maximum number of events in the ring.
 pub(super) const RING_EVENTS: usize = 4096;
-/// The maximum number of bytes of events in the ring.
+/// The maximum total size of the events in the ring, in bytes.
 pub(super) const RING_BYTES: usize = 4 << 20;
 
-/// An event that subscribers share.
+/// An event shared by all subscribers.
 pub(crate) struct Item {
     pub seq: u64,
     pub event: Event,
     text: OnceLock<Text>,
 }
 
-/// The serialized event: one buffer for all formats.
+/// The serialized event: one buffer from which all formats are sliced.
 struct Text {
-    /// A chunk of a body with `id: N`, `tag: T` and `data: JSON`, each a line, and an empty line.
+    /// An HTTP chunk with the lines `id: N`, `tag: T` and `data: JSON`, and an empty line.
     whole: Bytes,
-    /// Where `id: ` begins.
+    /// The offset of `id: `.
     head: usize,
-    /// Where `data: ` begins.
+    /// The offset of `data: `.
     data: usize,
 }
 
-/// Ends each chunk of a body.
+/// The end of an HTTP chunk.
 const CHUNK_END: &str = "\r\n";
 
 impl Item {
@@ -41,7 +41,7 @@ impl Item {
         self.text.get_or_init(|| {
             let tag = self.event.tag();
             let body = json::to_json(&map! {"tag" => tag, "data" => self.event.data()}.into());
-            // A line of a server-sent event ends at a carriage return, too.
+            // A carriage return would also end a line of a server-sent event.
             let shown: String = tag.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
             let head = format!("id: {}\ntag: {shown}\n", self.seq);
             let event = format!("{head}data: {body}\n\n");
@@ -51,7 +51,7 @@ impl Item {
         })
     }
 
-    /// Returns the server-sent event as a chunk of a body.
+    /// Returns the server-sent event as an HTTP chunk.
     pub fn chunk(&self) -> Bytes {
         self.text().whole.clone()
     }
@@ -62,13 +62,13 @@ impl Item {
         text.whole.slice(text.head..text.whole.len() - CHUNK_END.len())
     }
 
-    /// Returns the frame of a web socket: `data: JSON` and an empty line.
+    /// Returns the text of a web socket message: `data: JSON` and an empty line.
     pub fn data_line(&self) -> Bytes {
         let text = self.text();
         text.whole.slice(text.data..text.whole.len() - CHUNK_END.len())
     }
 
-    /// Returns the JSON.
+    /// Returns the data as JSON.
     pub fn json(&self) -> Bytes {
         let line = self.data_line();
         line.slice("data: ".len()..line.len() - 2)
@@ -80,7 +80,7 @@ impl Item {
 pub(super) struct Ring {
     pub items: VecDeque<Arc<Item>>,
     pub bytes: usize,
-    /// How often the numbers have begun anew.
+    /// The number of times that the sequence numbers have restarted.
     pub epoch: u64,
 }
 

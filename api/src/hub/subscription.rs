@@ -1,4 +1,4 @@
-//! One subscriber: its cursor in the ring, or its place in the journal.
+//! One subscriber: its cursor in the ring, or its position in the journal.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -12,26 +12,26 @@ use super::{Hub, Item, WakePolicy};
 use crate::error::MasterError;
 use crate::metrics;
 
-/// A subscriber's place.
+/// A subscription to the hub.
 pub(crate) struct Subscription {
     pub(super) hub: Arc<Hub>,
     pub(super) pace: WakePolicy,
-    /// The place of its waker.
+    /// The index of its waker.
     pub(super) place: u32,
-    /// The last event that was taken; `None` while there has been none.
+    /// The sequence number of the last event returned; `None` if there has been none.
     pub(super) cursor: Option<u64>,
-    /// The numbering that the cursor belongs to.
+    /// The epoch of the ring that the cursor belongs to.
     pub(super) epoch: u64,
-    /// Set for a subscriber behind the ring.
+    /// The position in the journal, set while the subscriber is behind the ring.
     pub(super) past: Option<Box<JournalPage>>,
 }
 
-/// Where in the journal a subscriber is.
+/// The position of a subscriber in the journal.
 #[derive(Default)]
 pub(super) struct JournalPage {
-    /// Events that have been read.
+    /// Events that have been read but not yet returned.
     page: VecDeque<Arc<Item>>,
-    /// Where the next ones are; `None` if these are in the ring.
+    /// The start of the next page; `None` if the next events are in the ring.
     pub since: Option<Value>,
 }
 
@@ -50,7 +50,7 @@ impl Drop for Subscription {
 }
 
 impl Subscription {
-    /// Returns the next event. Cancel safe, but for a page of the journal, which is read again.
+    /// Returns the next event. Cancel safe: a page of the journal that was being read is read again.
     pub async fn next(&mut self) -> Arc<Item> {
         loop {
             match poll_fn(|context| self.poll(context)).await {
@@ -60,7 +60,7 @@ impl Subscription {
         }
     }
 
-    /// Returns the next event if it need not be waited for.
+    /// Returns the next event if it is available without waiting.
     pub fn ready(&mut self) -> Option<Arc<Item>> {
         if let Some(past) = &mut self.past {
             let item = past.page.pop_front();
@@ -72,23 +72,23 @@ impl Subscription {
         self.take()
     }
 
-    /// Returns the next event, or `None` if the journal has it: it is to be read by [`Self::read_past`].
+    /// Polls the next event. Returns `None` if it must be read from the journal with [`Self::read_past`].
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Item>>> {
         let mut item = self.ready();
         if item.is_none() && self.past.is_none() {
             self.wake_later(context);
-            // An event may have come in between.
+            // An event may have been published before the waker was registered.
             item = self.take();
         }
         if item.is_none() && self.past.is_none() { Poll::Pending } else { Poll::Ready(item) }
     }
 
-    /// Has the task woken by the next event, a logout, or the end of all streams.
+    /// Registers the task to be woken by the next event, a logout, or the end of all streams.
     pub fn wake_later(&self, context: &mut Context<'_>) {
         self.hub.waiting(self.pace).lock().set(self.place, context.waker());
     }
 
-    /// Takes an event of the ring, or finds out that the journal has it.
+    /// Returns the next event of the ring. If the ring no longer has it, switches to the journal and returns `None`.
     pub(super) fn take(&mut self) -> Option<Arc<Item>> {
         let ring = self.hub.ring.read();
         let first = ring.first()?;
@@ -121,7 +121,7 @@ impl Subscription {
             }
         };
         let Some(last) = page.last().map(|item| item.seq) else {
-            // Nothing is left there: the rest is in the ring, or comes.
+            // The journal has no further events: the following ones are in the ring, or not yet published.
             self.past = None;
             let ring = self.hub.ring.read();
             let from = u64::from_value(&since).and_then(|since| since.checked_sub(1));

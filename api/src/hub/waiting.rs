@@ -1,20 +1,20 @@
-//! The subscribers that wait for an event.
+//! The wakers of waiting subscribers.
 
 use std::task::Waker;
 
-/// The number of subscribers that are woken at a time.
+/// The number of subscribers that are woken in one batch.
 pub(super) const WOKEN: usize = 128;
 
-/// When a subscriber is woken.
+/// The time at which a subscriber is woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WakePolicy {
-    /// With each event: few, which wait for the return of a job.
+    /// At each event; for the few subscribers that wait for the returns of a job.
     Immediate,
-    /// Paced by the hub: event streams, which may be thousands.
+    /// In batches, paced by the hub; for event streams, of which there may be thousands.
     Paced,
 }
 
-/// The wakers of subscribers that wait: one place each, so that a waiting subscriber costs a few bytes.
+/// The wakers of waiting subscribers, one entry each, so that a waiting subscriber costs only a few bytes.
 #[derive(Default)]
 pub(super) struct Wakers {
     pub places: Vec<Option<Waker>>,
@@ -41,7 +41,7 @@ impl Wakers {
         }
     }
 
-    /// Takes some wakers from this place on. Returns them and the place of the next ones.
+    /// Takes a batch of wakers from index `start` on. Returns them and the index of the next batch.
     pub fn take_from(&mut self, start: usize) -> (Vec<Waker>, Option<usize>) {
         let end = (start + WOKEN).min(self.places.len());
         let woken = self.places[start.min(end)..end].iter_mut().filter_map(Option::take).collect();

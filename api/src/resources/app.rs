@@ -13,20 +13,20 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// The policy of third-party applications, which may have inline scripts and styles.
+/// The content security policy of third-party applications, which may contain inline scripts and styles.
 const POLICY: &str = "frame-ancestors 'self'; object-src 'none'; base-uri 'self'";
 
 fn not_found() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist")
 }
 
-/// `GET /app`
+/// Handles `GET /app`: returns the single-page application.
 pub(crate) async fn application(context: Context) -> Answer {
     let path = context.api.options.app.clone();
     file(context, path.as_deref()).await
 }
 
-/// `GET /favicon.ico`
+/// Handles `GET /favicon.ico`.
 pub(crate) async fn icon(context: Context) -> Answer {
     let path = context.api.options.favicon.clone();
     file(context, path.as_deref()).await
@@ -38,12 +38,12 @@ async fn file(context: Context, path: Option<&Path>) -> Answer {
     finished(ServeFile::new(path).oneshot(request).await.map(|response| response.map(Body::new)))
 }
 
-/// `GET /static/PATH`
+/// Handles `GET /static/PATH`.
 pub(crate) async fn static_file(context: Context) -> Answer {
     let root = context.api.options.static_dir.clone().ok_or_else(not_found)?;
     let mut parts = context.parts;
     let below = parts.uri.path().strip_prefix(&context.api.options.static_path).unwrap_or_default();
-    // It is still percent-encoded: the service decodes it, and refuses paths outside of the directory.
+    // The path is still percent-encoded: the service decodes it, and rejects paths outside of the directory.
     parts.uri = below.parse().map_err(|_| not_found())?;
     let service = ServeDir::new(root).append_index_html_on_directories(false);
     finished(service.oneshot(Request::from_parts(parts, Body::empty())).await.map(|response| response.map(Body::new)))

@@ -10,13 +10,13 @@ use crate::lowstate::Client;
 use crate::metrics;
 use crate::routes::Answer;
 
-/// `GET /`
+/// Handles `GET /`: returns the names of the clients.
 pub(crate) async fn welcome(context: Context) -> Answer {
     let clients: Value = Client::ALL.iter().map(|(name, _)| *name).collect();
     context.reply(&map! {"return" => "Welcome", "clients" => clients}.into())
 }
 
-/// `POST /`
+/// Handles `POST /`: runs a lowstate with the credentials of the session.
 pub(crate) async fn run_with_login(mut context: Context) -> Answer {
     let lowstate = context.payload().await?.lowstate()?;
     let token = context.sender()?.token.clone();
@@ -24,7 +24,7 @@ pub(crate) async fn run_with_login(mut context: Context) -> Answer {
     context.reply(&map! {"return" => answers}.into())
 }
 
-/// `POST /run`
+/// Handles `POST /run`: runs a lowstate with the credentials in its chunks.
 pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
     let lowstate = context.payload().await?.lowstate()?;
     let attempt = context.login_attempt(&lowstate)?;
@@ -33,7 +33,7 @@ pub(crate) async fn run_with_credentials(mut context: Context) -> Answer {
     context.reply(&map! {"return" => answers?}.into())
 }
 
-/// `GET /minions` and `GET /minions/ID`
+/// Handles `GET /minions` and `GET /minions/ID`: returns the grains of minions.
 pub(crate) async fn minions(context: Context) -> Answer {
     let tgt = context.param.clone().unwrap_or_else(|| "*".to_owned());
     let chunk = map! {"client" => "local", "tgt" => tgt, "fun" => "grains.items"};
@@ -41,7 +41,7 @@ pub(crate) async fn minions(context: Context) -> Answer {
     context.reply(&map! {"return" => answers}.into())
 }
 
-/// `POST /minions`
+/// Handles `POST /minions`: publishes jobs without waiting for returns.
 pub(crate) async fn start_jobs(mut context: Context) -> Answer {
     let mut lowstate = context.payload().await?.lowstate()?;
     for chunk in &mut lowstate {
@@ -55,7 +55,7 @@ pub(crate) async fn start_jobs(mut context: Context) -> Answer {
     Ok(response)
 }
 
-/// `GET /stats`
+/// Handles `GET /stats`.
 pub(crate) async fn stats(mut context: Context) -> Answer {
     if !context.api.options.stats_disable_auth {
         context.authenticate().await?;

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// `GET /console` and `GET /console/FILE`
+/// Handles `GET /console` and `GET /console/FILE`.
 pub(crate) async fn asset(context: Context) -> Answer {
     let response = console::response(context.param(), context.headers());
     response.ok_or_else(|| ApiError::new(StatusCode::NOT_FOUND, "The resource does not exist"))

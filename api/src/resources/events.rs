@@ -20,7 +20,7 @@ use crate::hub::{Item, KEEP_ALIVE, Start, Subscription, TURN, WakePolicy};
 use crate::metrics;
 use crate::routes::{Answer, typed};
 
-/// The maximum number of patterns of tags.
+/// The maximum number of tag patterns in a query.
 const PATTERNS: usize = 64;
 
 /// The query of a subscriber.
@@ -33,7 +33,7 @@ pub(crate) struct EventQuery {
 }
 
 impl EventQuery {
-    /// Parses the query and `Last-Event-ID`. As in Salt, a token in the query is refused: queries are logged.
+    /// Parses the query and `Last-Event-ID`. As in Salt, a token in the query is rejected, because queries are logged.
     pub fn read(context: &Context) -> Result<Self, ApiError> {
         let last = context.headers().get("last-event-id").and_then(|value| value.to_str().ok());
         let after = last.and_then(|last| last.trim().parse::<u64>().ok());
@@ -95,7 +95,7 @@ fn point(text: &str) -> Result<Value, ApiError> {
     if is_time { Ok(text.into()) } else { Err(wrong()) }
 }
 
-/// Counts an open stream.
+/// Counts an open stream in the metrics until it is dropped.
 struct Counted;
 
 impl Counted {
@@ -114,13 +114,13 @@ impl Drop for Counted {
 /// The next item of a stream.
 pub(crate) enum Next {
     Event(Arc<Item>),
-    /// No event for a while.
+    /// No event for a while: a keep-alive is due.
     Silence,
     /// The user has logged out, or the token is no longer valid.
     End,
 }
 
-/// The events of one subscriber: the requested and permitted ones, while its token is valid.
+/// The event stream of one subscriber: the requested events that its user may see, for as long as its token is valid.
 pub(crate) struct Stream {
     api: Arc<Api>,
     subscription: Subscription,
@@ -129,7 +129,7 @@ pub(crate) struct Stream {
     token: Arc<str>,
     ended: CancellationToken,
     expires: Instant,
-    /// The next look at the token.
+    /// The time of the next revalidation of the token.
     check: Instant,
     _counted: Counted,
 }
@@ -144,7 +144,7 @@ impl Stream {
             token: Arc::clone(&sender.token),
             ended: sender.ended.clone(),
             expires: Instant::now() + sender.user.remaining(),
-            // With the next turn of the hub, which is within `KEEP_ALIVE`.
+            // In the hub's next turn for this stream, which is within `KEEP_ALIVE`.
             check: Instant::now() + 2 * TURN,
             _counted: Counted::new(),
         }
@@ -163,15 +163,15 @@ impl Stream {
         }
     }
 
-    /// Returns what comes next, or `None` if [`Self::work`] is due before.
+    /// Polls the next item. Returns `None` if [`Self::work`] has to run first.
     pub fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Option<Next>> {
         loop {
-            // The hub wakes a silent stream about that often.
+            // The hub wakes an idle stream at about this interval.
             if self.is_check_due() {
                 return Poll::Ready(None);
             }
             let item = self.subscription.poll(context);
-            // Not before: what ends a stream wakes only tasks that have said that they wait.
+            // Checked after the poll: the end of a stream wakes only tasks that have registered a waker.
             if self.ended.is_cancelled() || Instant::now() >= self.expires {
                 return Poll::Ready(Some(Self::end("expired")));
             }
@@ -191,19 +191,20 @@ impl Stream {
         Instant::now() + TURN >= self.check
     }
 
-    /// Looks at the token, or reads events that the ring does not have. It is seldom and its future is large: box it.
+    /// Revalidates the token, or reads events that are no longer in the ring. Called rarely, and its future is large:
+    /// box it.
     pub async fn work(&mut self) -> Option<Next> {
         if !self.is_check_due() {
             self.subscription.read_past().await;
             return None;
         }
-        // Tokens are revoked elsewhere, too. A master that does not answer ends no stream.
+        // Tokens may be revoked elsewhere. A master that does not answer does not end the stream.
         let user = self.api.auth.user(&self.token).await;
         self.check = Instant::now() + KEEP_ALIVE;
         Some(if matches!(user, Ok(None)) { Self::end("expired") } else { Next::Silence })
     }
 
-    /// Returns the next event if it need not be waited for.
+    /// Returns the next event if it is available without waiting.
     pub fn ready(&mut self) -> Option<Arc<Item>> {
         loop {
             let item = self.subscription.ready()?;
@@ -213,7 +214,8 @@ impl Stream {
         }
     }
 
-    /// Returns whether the stream ends although its client does not read. The task is woken when it does.
+    /// Whether the stream has ended, checked while the client does not read. Registers the task to be woken when it
+    /// ends.
     pub fn is_ended(&self, context: &mut task::Context<'_>) -> bool {
         self.subscription.wake_later(context);
         self.ended.is_cancelled() || self.api.hub.is_ended()
@@ -231,7 +233,7 @@ impl Stream {
     }
 }
 
-/// `GET /events`
+/// Handles `GET /events`.
 pub(crate) async fn follow(context: Context) -> Answer {
     let wanted = EventQuery::read(&context)?;
     let stream = Stream::new(&context.api, context.sender()?, wanted);
@@ -241,7 +243,7 @@ pub(crate) async fn follow(context: Context) -> Answer {
     };
     let mut response = typed("text/event-stream;charset=utf-8", body);
     response.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
-    // Proxies such as nginx would buffer events.
+    // Disables buffering in proxies such as nginx.
     response.headers_mut().insert("x-accel-buffering", header::HeaderValue::from_static("no"));
     Ok(response)
 }

@@ -1,4 +1,4 @@
-//! The state of jobs and minions, updated by events: sent by Salt's web sockets with `format_events`.
+//! The state of jobs and minions, built from events, as Salt's web sockets send it with `format_events`.
 
 use brine_event::Event;
 use brine_value::{Map, Value, json, map};

@@ -1,4 +1,4 @@
-//! Webhooks: publish requests as events.
+//! Webhooks: publishes requests as events.
 
 use axum::http::{HeaderMap, StatusCode};
 use brine_event::Event;
@@ -13,7 +13,7 @@ use crate::webhook::Signature;
 
 /// The prefix of the tags.
 const TAG: &str = "salt/netapi/hook";
-/// Headers that are not part of the event, because many can read events.
+/// Headers that are left out of the event, because many users can read events.
 const SECRET_HEADERS: &[&str] = &[
     "authorization",
     "cookie",
@@ -25,7 +25,7 @@ const SECRET_HEADERS: &[&str] = &[
     "x-hub-signature-256",
 ];
 
-/// `POST /hook/...`
+/// Handles `POST /hook/...`.
 pub(crate) async fn publish(mut context: Context) -> Answer {
     let path = context.param().trim_matches('/').to_owned();
     if !context.api.options.webhook_disable_auth && !context.api.secrets.has(&path) {
@@ -54,7 +54,7 @@ pub(crate) async fn publish(mut context: Context) -> Answer {
     context.reply(&map! {"success" => true}.into())
 }
 
-/// Returns the headers of a request with the names in Salt's events: `X-My-Header`.
+/// Returns the headers of a request, with names spelt as in Salt's events: `X-My-Header`.
 fn headers(headers: &HeaderMap) -> Map {
     let shown = headers.iter().filter(|(name, _)| !SECRET_HEADERS.contains(&name.as_str()));
     shown

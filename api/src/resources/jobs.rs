@@ -6,12 +6,12 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// The maximum number of jobs of a page.
+/// The maximum number of jobs on one page.
 const MOST: usize = 1000;
 /// The maximum number of jobs whose returns are read for one page of failed jobs.
 const MOST_LOOKED_AT: usize = 200;
 
-/// `GET /jobs/JID`
+/// Handles `GET /jobs/JID`.
 pub(crate) async fn one(context: Context) -> Answer {
     let job = context.runner("jobs.list_job", map! {"jid" => context.param()}).await?;
     let mut returns = Map::new();
@@ -21,8 +21,8 @@ pub(crate) async fn one(context: Context) -> Answer {
     context.reply(&map! {"info" => list![job], "return" => list![returns]}.into())
 }
 
-/// `GET /jobs`. Without a query, as in Salt, all jobs, oldest first. With `limit` the newest ones, and if there are
-/// more, `next` is the `before` of the next page.
+/// Handles `GET /jobs`. Without a query it returns all jobs, oldest first, as in Salt. With `limit` it returns the
+/// newest ones; if there are more, `next` is the value of `before` for the next page.
 pub(crate) async fn list(context: Context) -> Answer {
     let page = Page::read(&context.query())?;
     let found = context.runner("jobs.list_jobs", page.search.clone()).await?;
@@ -117,7 +117,7 @@ impl Page {
 }
 
 impl Context {
-    /// Calls a runner function in the name of the sender.
+    /// Calls a runner function on behalf of the sender.
     async fn runner(&self, fun: &str, kwarg: Map) -> Result<Value, ApiError> {
         let chunk = map! {"client" => "runner", "fun" => fun, "kwarg" => kwarg};
         let answers = self.api.run(vec![chunk], Some(&self.sender()?.token)).await?;

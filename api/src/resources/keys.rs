@@ -9,12 +9,12 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::{Answer, typed};
 
-/// `GET /keys`
+/// Handles `GET /keys`.
 pub(crate) async fn list(context: Context) -> Answer {
     wheel(context, map! {"fun" => "key.list_all"}).await
 }
 
-/// `GET /keys/ID`
+/// Handles `GET /keys/ID`.
 pub(crate) async fn finger(context: Context) -> Answer {
     let chunk = map! {"fun" => "key.finger", "match" => context.param()};
     wheel(context, chunk).await
@@ -37,7 +37,7 @@ fn result(answers: &[Value]) -> Result<Value, ApiError> {
     }
 }
 
-/// `POST /keys`
+/// Handles `POST /keys`: generates a key pair and returns it as a tar archive.
 pub(crate) async fn generate(mut context: Context) -> Answer {
     let mut lowstate = context.payload().await?.lowstate()?;
     let attempt = context.login_attempt(&lowstate)?;
@@ -49,7 +49,7 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
         .map_err(|error| ApiError::bad_request(format!("'mid' is invalid: {error}")))?;
     chunk.extend(map! {"client" => "wheel", "fun" => "key.gen_accept", "id_" => &id});
     for name in ["keysize", "force"] {
-        // Forms only have strings.
+        // Form fields are always strings.
         if let Some(Value::Str(text)) = chunk.get(name) {
             let read = brine_function::arguments::parse_value(text);
             chunk.insert(name.into(), read);
@@ -69,7 +69,7 @@ pub(crate) async fn generate(mut context: Context) -> Answer {
 
 fn attachment(archive: Vec<u8>, id: &MinionId) -> Answer {
     let mut response: Response = typed("application/x-tar", archive);
-    // An operator may accept ids with any characters.
+    // The id is used in a file name, but an operator may accept ids with any characters.
     let name: String = id
         .as_str()
         .chars()
@@ -81,7 +81,7 @@ fn attachment(archive: Vec<u8>, id: &MinionId) -> Answer {
     Ok(response)
 }
 
-/// Returns a tar archive of files that only their owner can read.
+/// Returns a tar archive of files with mode 0600.
 fn archive(files: &[(&str, &str)]) -> std::io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     for (name, text) in files {

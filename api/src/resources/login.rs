@@ -16,17 +16,17 @@ use crate::routes::Answer;
 
 const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
-/// The user in the table of failures: only the address counts.
+/// The user name in the table of login failures: only the address counts.
 const ANYBODY: &str = "";
 
-/// `GET /login`
+/// Handles `GET /login`.
 pub(crate) async fn ask(context: Context) -> Answer {
     let mut response = context.reply(&map! {"status" => Value::Nil, "return" => "Please log in"}.into())?;
     response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Session"));
     Ok(response)
 }
 
-/// `POST /login`
+/// Handles `POST /login`: starts a session.
 pub(crate) async fn login(mut context: Context) -> Answer {
     let credentials = context.payload().await?.lowstate().unwrap_or_default().into_iter().next().unwrap_or_default();
     let wrong = || ApiError::unauthorized(WRONG);
@@ -65,16 +65,16 @@ pub(crate) async fn login(mut context: Context) -> Answer {
     Ok(response)
 }
 
-/// `POST /logout`
+/// Handles `POST /logout`: ends the session and revokes its token.
 pub(crate) async fn logout(context: Context) -> Answer {
     let sender = context.sender()?;
     context.api.auth.end(sender);
-    // The streams of the session end.
+    // Ends the event streams of the session.
     context.api.hub.wake();
-    // The digest: the arguments of calls are events.
+    // The digest instead of the token, because the arguments of calls are published as events.
     let digest = brine_digest::hex(brine_digest::Digest::Sha256.of(&*sender.token));
     if let Err(error) = context.api.master.own_runner("auth.del_token", Args::positional([digest.into()])).await {
-        // The session has ended in any case.
+        // The session has ended either way.
         tracing::error!(%error, "revoking a token at a logout failed: it is valid until it expires");
     }
     let mut response = context.reply(&map! {"return" => "Your token has been cleared"}.into())?;
@@ -84,7 +84,7 @@ pub(crate) async fn logout(context: Context) -> Answer {
     Ok(response)
 }
 
-/// `POST /token`
+/// Handles `POST /token`: returns tokens for credentials.
 pub(crate) async fn token(mut context: Context) -> Answer {
     if !context.api.enabled.iter().any(|client| client == "runner") {
         let message = "Client disabled: 'runner'. Add to 'netapi_enable_clients' master config option to enable.";
@@ -104,7 +104,7 @@ pub(crate) async fn token(mut context: Context) -> Answer {
     context.reply(&tokens.into())
 }
 
-/// Returns the user and the password of credentials.
+/// Returns the user name and the password proof in credentials.
 fn password(credentials: &Map) -> Option<(String, Proof)> {
     let text = |name: &str| credentials.get(name).and_then(Value::as_str).map(str::to_owned);
     let username = text("username")?;
@@ -129,7 +129,8 @@ fn may_log_in(acl: &Map, user: &str, address: IpAddr) -> bool {
 }
 
 impl Context {
-    /// Returns a new token; `None` if the credentials are wrong. Failures of an address delay its next attempts.
+    /// Requests a new token; `None` if the credentials are wrong. Failures delay further attempts from the same
+    /// address.
     async fn make_token(&self, proof: Proof, expire: Option<f64>) -> Result<Option<Map>, ApiError> {
         self.check_pause()?;
         let token = self.api.master.make_token(proof, expire).await?;
@@ -141,7 +142,8 @@ impl Context {
         Ok(token)
     }
 
-    /// Returns the address that failures count for. Addresses of this host belong to a proxy, or to the user.
+    /// Returns the address to which failures are attributed. Loopback is exempt: it belongs to a proxy, or to a local
+    /// user.
     fn counted_address(&self) -> Option<IpAddr> {
         Some(brine_auth::network(self.client.address)).filter(|address| !address.is_loopback())
     }
@@ -163,8 +165,10 @@ impl Context {
         }
     }
 
-    /// Whether chunks contain passwords, whose failures count like those of logins. After failures the address has to
-    /// wait.
+    /// Whether chunks contain passwords, whose failures count as failed logins.
+    ///
+    /// # Errors
+    /// The address must wait after earlier failures.
     pub(crate) fn login_attempt(&self, lowstate: &[Map]) -> Result<bool, ApiError> {
         let is_attempt = lowstate.iter().any(|chunk| chunk.contains_key("password"));
         if is_attempt {

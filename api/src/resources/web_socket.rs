@@ -16,16 +16,16 @@ use crate::context::Context;
 use crate::error::ApiError;
 use crate::routes::Answer;
 
-/// The message after which events are sent, and its reply.
+/// The client's message that starts the events, and the reply to it.
 const READY: &str = "websocket client ready";
 const RECEIVED: &str = "server received message";
 /// The timeout of that message.
 const READY_TIME: Duration = Duration::from_secs(60);
 /// The maximum size of a message of a client, in bytes.
 const MESSAGE: usize = 64 << 10;
-/// The size of the buffer for what a client sends, in bytes: it sends little, and each web socket has one.
+/// The size of the read buffer, in bytes. It is small, because clients send little and each web socket has one.
 const READ_BUFFER: usize = 1 << 10;
-/// The maximum number of bytes that wait for a client.
+/// The maximum number of bytes that are buffered for a client.
 const BUFFER: usize = 4 << 20;
 
 /// The format of the messages.
@@ -35,29 +35,29 @@ enum Form {
     Lines,
     /// JSON.
     Plain,
-    /// The state of jobs and minions.
+    /// The state of jobs and minions, as JSON.
     State,
 }
 
-/// `GET /ws`
+/// Handles `GET /ws`.
 pub(crate) async fn by_login(context: Context) -> Answer {
     let sender = context.sender()?.clone();
     upgrade(context, sender, Form::Lines).await
 }
 
-/// `GET /ws/TOKEN`
+/// Handles `GET /ws/TOKEN`.
 pub(crate) async fn by_path(context: Context) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::Lines).await
 }
 
-/// `GET /all_events/TOKEN`
+/// Handles `GET /all_events/TOKEN`.
 pub(crate) async fn all_events(context: Context) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::Plain).await
 }
 
-/// `GET /formatted_events/TOKEN`
+/// Handles `GET /formatted_events/TOKEN`.
 pub(crate) async fn formatted_events(context: Context) -> Answer {
     let sender = by_token(&context).await?;
     upgrade(context, sender, Form::State).await
@@ -79,7 +79,7 @@ async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Ans
     let (address, client) = (context.client.address, context.client);
     let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(BUFFER);
     let upgrade = upgrade.read_buffer_size(READ_BUFFER);
-    // The library's task ends with the upgrade.
+    // The library's own task ends with the upgrade, so the stream runs in a task of the API.
     let tasks = context.api.connections.clone();
     Ok(upgrade.on_upgrade(async move |socket| {
         tasks.spawn("api web socket", async move {
@@ -91,7 +91,7 @@ async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Ans
     }))
 }
 
-/// Waits until the client is ready. Returns whether it is still connected.
+/// Waits for the message [`READY`]. Returns whether the client is still connected.
 async fn is_ready(socket: &mut WebSocket) -> Result<bool, axum::Error> {
     while let Some(message) = socket.recv().await {
         match message? {

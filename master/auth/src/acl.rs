@@ -20,7 +20,7 @@ use crate::events::EventPermissions;
 
 /// The key of entries that permit events. A minion of this name is targeted by `L@events`.
 const EVENTS: &str = "events";
-/// The function by which clients ask silent minions for a job: permitted to everyone who may call anything.
+/// The function by which clients ask silent minions about a job. Everyone who may call any function may call it.
 pub const FIND_JOB: &str = "saltutil.find_job";
 /// The function by which clients find the minions that answer, before a job in batches.
 pub const PING: &str = "test.ping";
@@ -35,11 +35,11 @@ pub struct Acl {
 
 #[derive(Debug)]
 enum Entry {
-    /// Functions of minions, on any minion.
+    /// Minion functions, on any minion.
     Anywhere(Pattern),
-    /// Functions of minions, if the job reaches only minions of a compound target.
+    /// Minion functions, if a compound target matches all minions of the job.
     On(String, Vec<Rule>),
-    /// All calls of a kind, or of a module of it.
+    /// All functions of a kind (`@runner`, `@wheel`), or of one of its modules.
     Calls(String),
     /// Functions of a kind or module.
     CallsOf(String, Vec<Rule>),
@@ -50,7 +50,7 @@ enum Entry {
 #[derive(Debug)]
 struct Rule {
     function: Pattern,
-    /// At least one has to match; `None` permits any arguments.
+    /// The permitted arguments, of which one entry has to match; `None` permits any arguments.
     arguments: Option<Vec<Arguments>>,
 }
 
@@ -81,7 +81,7 @@ impl Pattern {
 /// A job that a user wants to publish.
 #[derive(Debug)]
 pub struct JobRequest<'a> {
-    /// Each function with its arguments in Salt's wire form.
+    /// The functions, each with its arguments in Salt's wire format.
     pub functions: Vec<(&'a str, &'a [Value])>,
     /// The ids of all targeted minions.
     pub minions: &'a [String],
@@ -111,7 +111,7 @@ impl CallKind {
 }
 
 impl Acl {
-    /// Parses entries. Entries in none of the forms permit nothing and are logged.
+    /// Parses entries. An entry in none of the supported forms permits nothing and is logged.
     pub fn new<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
         Acl { entries: entries.into_iter().filter_map(entry).collect() }
     }
@@ -121,8 +121,8 @@ impl Acl {
         self.entries.is_empty()
     }
 
-    /// Returns the events that a user with these entries may see: all, unless entries `events` limit them; none without
-    /// any entry.
+    /// Returns the events that a user with these entries may see: all of them, unless `events` entries limit them, and
+    /// none without any entry.
     pub fn event_permissions(&self) -> EventPermissions {
         let globs = || {
             self.entries.iter().filter_map(|entry| if let Entry::Events(globs) = entry { Some(globs) } else { None })
@@ -139,9 +139,9 @@ impl Acl {
         self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_)))
     }
 
-    /// Returns whether a user with these entries may publish a job. Each function has to be permitted on each minion.
-    /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. A job without minions is
-    /// permitted by no entry with a target: only a syndic's minions could match it.
+    /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion.
+    /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. An entry with a target does
+    /// not permit a job without minions, which only minions of a syndic could match.
     pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
         if !self.has_functions() || job.functions.is_empty() {
             return false;
@@ -183,7 +183,7 @@ fn covers(target: &str, minions: &[String], minions_of: impl Fn(&str) -> Option<
     !minions.is_empty() && minions_of(target).is_some_and(|permitted| minions.iter().all(|id| permitted.contains(id)))
 }
 
-/// Splits arguments in wire form: keyword arguments are a map with `__kwarg__` at the end.
+/// Splits arguments in wire format into positional and keyword arguments; the latter are a final map with `__kwarg__`.
 fn split(arguments: &[Value]) -> (&[Value], Option<&Map>) {
     match arguments.split_last() {
         Some((Value::Map(keyword), positional)) if keyword.get("__kwarg__").is_some_and(Value::is_truthy) => {
@@ -225,7 +225,7 @@ fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
-/// Returns the globs of an entry for events. Values other than strings permit nothing, and the entry still limits the
+/// Returns the globs of an `events` entry. Values other than strings permit nothing, but the entry still limits the
 /// user.
 fn globs(value: &Value) -> Vec<String> {
     let glob = |value: &Value| {
@@ -397,7 +397,7 @@ mod tests {
             (list!["test.ping", jobs.clone()], "salt/auth", false),
             (list!["@runner", jobs.clone(), map! {"events" => "salt/auth"}], "salt/auth", true),
             (list![map! {"events" => list![]}], "my/tag", false),
-            // An invalid entry permits nothing, and does not permit everything.
+            // An invalid entry permits nothing.
             (list!["test.ping", map! {"events" => list![1]}], "my/tag", false),
             (list!["test.ping", map! {"events" => Value::Nil}], "my/tag", false),
             (list!["test.ping", map! {"events" => "my/*", "web*" => "test.ping"}], "my/tag", true),

@@ -1,4 +1,4 @@
-//! `publisher_acl_blacklist`: users who may not publish, and blocked modules.
+//! `publisher_acl_blacklist`: users who may not publish, and blocked functions.
 
 use brine_target::matches_expression;
 use brine_value::{Map, Value};
@@ -21,7 +21,7 @@ impl Blacklist {
         Blacklist { users: list("users"), modules: list("modules") }
     }
 
-    /// Whether a user may not publish. Names are globs or regular expressions.
+    /// Whether a user is blocked. Names are globs or regular expressions.
     pub fn has_user(&self, user: &str) -> bool {
         self.users.iter().any(|expression| matches_expression(expression, user))
     }

@@ -24,8 +24,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Whether these can be valid credentials: neither too long, nor with characters that some backends ignore in
-    /// names, so that other names would refer to the same account.
+    /// Whether these can be valid credentials: not too long, and without characters that some backends ignore in names.
+    /// Such a character would let different names refer to the same account.
     pub fn are_plausible(&self) -> bool {
         let Credentials { eauth, username, password } = self;
         let is_name = |name: &str| {
@@ -52,13 +52,13 @@ pub struct Identity {
     pub eauth: String,
     /// The user's name.
     pub username: String,
-    /// The user's groups, if the backend knows them.
+    /// The user's groups, if the backend provides them.
     pub groups: Vec<String>,
-    /// The backend's own entries for the user; those of the configuration are ignored then, as in Salt.
+    /// Entries that the backend itself provides. As in Salt, those of the configuration are then ignored.
     pub entries: Option<Vec<Value>>,
 }
 
-/// Why a user is not authenticated. The reason is for the master's log only: clients get the same message in each case.
+/// The reason why a user is not authenticated. It is only logged: clients receive the same message in each case.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// `external_auth` does not name the backend.
@@ -70,12 +70,12 @@ pub enum AuthError {
         known = backends::NAMES.join(", ")
     )]
     Unsupported(String),
-    /// The name or password is not one of a user.
+    /// The name or password cannot belong to a user.
     #[error(
         "the user name or password is invalid: expected a name of 1 to {MAX_NAME} bytes without control characters or spaces at its ends, and a password of at most {MAX_PASSWORD}"
     )]
     Implausible,
-    /// The backend could not be used when the master started.
+    /// The backend was unusable at the start of the master, but is available now.
     #[error("external_auth '{0}' could not be used when the master started: restart the master")]
     Restart(String),
     /// The account of a user who was authenticated earlier is locked, expired or deleted.
@@ -104,12 +104,12 @@ struct System {
 }
 
 impl ExternalAuth {
-    /// Reads `external_auth` from the options of a master, without people's own modules.
+    /// Reads `external_auth` from the options of a master, without custom modules.
     pub fn new(options: &Map) -> Self {
         Self::with_modules(options, None)
     }
 
-    /// Reads `external_auth` from the options of a master. Names without a built-in backend are those of own modules.
+    /// Reads `external_auth` from the options of a master. Names without a built-in backend refer to custom modules.
     pub fn with_modules(options: &Map, modules: Option<Arc<dyn OwnModules>>) -> Self {
         let configured = options.get("external_auth").and_then(Value::as_map);
         let system = |(name, users): (&Value, &Value)| {
@@ -146,7 +146,7 @@ impl ExternalAuth {
             Some(backend) => Ok(backend.as_ref()),
             None => Err(match self.open(system) {
                 Err(error) => error,
-                // The missing dependency is available now.
+                // A dependency that was missing at the start is available now.
                 Ok(_) => AuthError::Restart(name.to_owned()),
             }),
         }
@@ -190,8 +190,8 @@ impl ExternalAuth {
         self.options.get("permissive_acl").is_some_and(Value::is_truthy)
     }
 
-    /// Returns the entries in force for a user: the user's own, those of the groups, and those of `*` for users without
-    /// own entries (for all users with `permissive_acl`). `None` if the backend is no longer configured.
+    /// Returns the effective entries of a user: its own, those of its groups, and those of `*` for users without own
+    /// entries (for all users with `permissive_acl`). Returns `None` if the backend is no longer configured.
     pub fn entries(&self, identity: &Identity) -> Option<Vec<Value>> {
         let system = self.system(&identity.eauth).ok()?;
         if let Some(entries) = &identity.entries {
@@ -200,8 +200,8 @@ impl ExternalAuth {
         Some(entries_of(&system.users, &identity.username, &identity.groups, self.is_permissive()))
     }
 
-    /// Whether the backend has to confirm a user who was authenticated earlier: then [`ExternalAuth::current_entries`]
-    /// is required, and [`ExternalAuth::entries`] is not enough.
+    /// Whether the backend has to confirm a previously authenticated user. If so, use [`ExternalAuth::current_entries`]
+    /// instead of [`ExternalAuth::entries`].
     pub fn must_ask(&self, identity: &Identity) -> bool {
         // Without the backend the account cannot be checked.
         let Some(backend) = self.backend(&identity.eauth) else { return true };
@@ -209,12 +209,12 @@ impl ExternalAuth {
         backend.must_check_account(&identity.username) || entries.iter().any(|entry| backend.must_expand(entry))
     }
 
-    /// Returns the entries like [`ExternalAuth::entries`], after the backend has confirmed the account and resolved
-    /// entries such as `ldap(OU=web)`. Blocks until the backend answers.
+    /// Returns the effective entries like [`ExternalAuth::entries`], after the backend has confirmed the account and
+    /// resolved entries such as `ldap(OU=web)`. Blocks until the backend answers.
     ///
     /// # Errors
     ///
-    /// The backend is not configured any more or does not answer, or the account is locked, expired or deleted.
+    /// The backend is no longer configured or does not answer, or the account is locked, expired or deleted.
     pub fn current_entries(&self, identity: &Identity) -> Result<Vec<Value>, AuthError> {
         let backend = self.usable(&identity.eauth)?;
         let entries = self.entries(identity).unwrap_or_default();
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn tokens_of_an_unavailable_backend_are_refused() {
-        // The test binary has no brine-pam beside it.
+        // There is no brine-pam next to the test binary.
         let external = external(map! {"pam" => map! {"fred" => list!["test.*"]}, "auto" => map! {}});
         let fred =
             |eauth: &str, entries| Identity { eauth: eauth.into(), username: "fred".into(), groups: vec![], entries };
@@ -386,7 +386,7 @@ mod tests {
         }
     }
 
-    /// A module `own` that knows one password, and whose other functions return these.
+    /// A custom module `own` that accepts one password, and whose other functions return these values.
     struct Modules(Value, Value);
 
     impl OwnModules for Modules {

@@ -1,4 +1,4 @@
-//! Permissions of events: the tags that a user sees.
+//! Event permissions: the tags that a user may see.
 //!
 //! ```yaml
 //! fred:
@@ -47,7 +47,7 @@ impl EventPermissions {
         }
     }
 
-    /// Whether no event is permitted, so that a subscription can be refused.
+    /// Whether no event is permitted, so that a subscription can be rejected.
     pub fn is_none(&self) -> bool {
         matches!(self.0, Tags::None)
     }

@@ -1,8 +1,8 @@
-//! Authentication and authorisation of users: users authenticate with external backends (`external_auth`) or a token,
+//! Authentication and authorisation of users. Users authenticate with an external backend (`external_auth`) or a token,
 //! and each call is checked against their configured entries (`external_auth`, `publisher_acl`).
 //!
-//! Independent of the bus, of requests and of a running master. Authentication blocks on files, servers and programs:
-//! it runs on threads that may block.
+//! The crate does not depend on the bus, on requests or on a running master. Authentication blocks on files, servers
+//! and programs, so it must run on threads that may block.
 
 mod acl;
 mod backends;

@@ -1,4 +1,4 @@
-//! Tokens in a store of the operator's own (`eauth_tokens`): Salt's format of their data, and which tokens are accepted.
+//! Tokens in a custom store (`eauth_tokens`): their data in Salt's format, and the checks for accepting them.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use sha2::{Digest, Sha256};
 use crate::eauth::Identity;
 use crate::tokens::{NewToken, Token};
 
-/// The maximum number of tokens that are listed.
+/// The maximum number of listed tokens.
 const MOST: usize = 10_000;
 /// The maximum length of a token in bytes.
 const LONGEST: usize = 1024;
 
-/// A module of `_tokens`.
+/// A custom token store, implemented by a module of `_tokens`.
 pub trait OwnTokens: Send + Sync {
-    /// Calls `mk_token`, `get_token`, `list_tokens` or `rm_token` with these arguments after the options of the master.
+    /// Calls `mk_token`, `get_token`, `list_tokens` or `rm_token` with the options of the master, followed by `args`.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String>;
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn create(
     Ok(NewToken { secret, token })
 }
 
-/// Returns a valid token. One that has expired is removed.
+/// Returns a token if it is valid. An expired token is removed.
 pub(crate) fn get(own: &dyn OwnTokens, secret: &str, now: Timestamp) -> Result<Option<Token>, String> {
     if !is_valid(secret) {
         return Ok(None);
@@ -68,7 +68,7 @@ pub(crate) fn revoke(own: &dyn OwnTokens, secret: &str) -> Result<(), String> {
     own.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|reason| hidden(&reason, secret))
 }
 
-/// Returns all valid tokens with their secrets; those that have expired are removed.
+/// Returns all valid tokens with their secrets. Expired tokens are removed.
 pub(crate) fn list(own: &dyn OwnTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
     let listed = own.call("list_tokens", Vec::new())?;
     let mut found = Vec::new();
@@ -85,7 +85,7 @@ pub(crate) fn remove_expired(own: &dyn OwnTokens, now: Timestamp) -> Result<usiz
     let listed = own.call("list_tokens", Vec::new())?;
     let mut removed = 0;
     for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MOST) {
-        // What has no time of expiry is left: it may be another program's.
+        // Data without an expiry time is kept: it may belong to another program.
         if !is_valid(secret) {
             continue;
         }
@@ -98,17 +98,17 @@ pub(crate) fn remove_expired(own: &dyn OwnTokens, now: Timestamp) -> Result<usiz
     Ok(removed)
 }
 
-/// Returns the digest of a token, for lists.
+/// Returns the digest under which a token is listed.
 pub(crate) fn digest(secret: &str) -> String {
     brine_digest::hex(Sha256::digest(secret))
 }
 
-/// Removes a token from the text of an exception, which is logged.
+/// Removes a token from an error message, which is logged.
 fn hidden(reason: &str, secret: &str) -> String {
     reason.replace(secret, "<token>")
 }
 
-/// Returns the data of a token as Salt has it.
+/// Returns the data of a token in Salt's format.
 pub(crate) fn to_map(token: &Token) -> Map {
     let seconds = |time: Timestamp| time.as_millisecond() as f64 / 1000.0;
     let identity = &token.identity;
@@ -135,7 +135,7 @@ fn from_map(data: &Map) -> Option<Token> {
             Value::Float(seconds) => *seconds,
             _ => return None,
         };
-        // Saturates: a time beyond those that can be stored is the last one.
+        // Saturates: a time out of range counts as the last representable one.
         Some(Timestamp::from_millisecond((seconds * 1000.0) as i64).unwrap_or(Timestamp::MAX))
     };
     let groups = data.get("groups").and_then(Value::as_list).unwrap_or_default();
@@ -162,7 +162,7 @@ mod tests {
 
     use super::*;
 
-    /// A store that counts its tokens, `t1`, `t2`, ...; `made` replaces the answer of `mk_token`.
+    /// A store that numbers its tokens `t1`, `t2`, ...; `made` replaces the result of `mk_token`.
     #[derive(Default)]
     struct Fake {
         tokens: Mutex<BTreeMap<String, Value>>,

@@ -1,4 +1,4 @@
-//! Throttles password guessing: after failures an address and a user have to wait, twice as long each time.
+//! Throttles password guessing: after failures an address and a user have to wait, with a delay that doubles each time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -48,7 +48,8 @@ impl Failures {
     }
 }
 
-/// Returns the address that limits count for: for IPv6 the /64 network, as one host can use all of its addresses.
+/// Returns the address that limits apply to. For IPv6 this is the /64 network, since one host can use all of its
+/// addresses.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) if !address.is_loopback() => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -56,14 +57,14 @@ pub fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Returns the key of a user. Many backends ignore case and whitespace in names.
+/// Returns the key of a user. It ignores case and whitespace, as many backends do.
 fn account(eauth: &str, user: &str) -> (String, String) {
     let folded: Vec<String> = user.split_whitespace().map(str::to_lowercase).collect();
     (eauth.to_owned(), folded.join(" "))
 }
 
 impl Throttle {
-    /// Returns how long an attempt has to wait; zero if it may be made now.
+    /// Returns the remaining delay before the next attempt; zero if it may be made now.
     pub fn remaining(&self, address: Option<IpAddr>, eauth: &str, user: &str, now: Instant) -> Duration {
         let state = self.state.lock();
         let of_address = address.and_then(|address| state.addresses.get(&network(address)));

@@ -1,8 +1,8 @@
-//! Files of tokens for Salt's own programs on the master's host (`salt_client_files`): Salt's `salt-api` ends a session by
+//! Token files for Salt's own programs on the master's host (`salt_client_files`): Salt's `salt-api` ends a session by
 //! removing the file of its token.
 //!
-//! A file has the token in its name, as Salt's have. A token that was created with its files is revoked once one of them
-//! is gone.
+//! As in Salt, the file is named by the token. A token that was created with files is revoked once one of them is
+//! missing.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use brine_value::{Map, msgpack};
 
 use crate::own_tokens;
 
-/// The maximum number of files that are looked at.
+/// The maximum number of files that are read.
 const MOST: usize = 40_000;
 /// The endings of a token's files: that of Salt up to 3007, and that of 3008.
 const ENDINGS: [&str; 2] = ["", ".p"];
@@ -28,7 +28,7 @@ impl TokenFiles {
         TokenFiles(directory.to_owned())
     }
 
-    /// Writes the files of a token. The secret is one that the master has created.
+    /// Writes the files of a token. `secret` must have been created by the master, as it becomes part of a path.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -55,7 +55,7 @@ impl TokenFiles {
         })
     }
 
-    /// Removes the files of the tokens that are not to stay.
+    /// Removes the files of the tokens for which `stays` returns `false`.
     pub fn remove(&self, stays: impl Fn(&str) -> bool) {
         for secret in self.secrets().into_iter().filter(|secret| !stays(secret)) {
             for ending in ENDINGS {
@@ -68,7 +68,7 @@ impl TokenFiles {
         }
     }
 
-    /// Returns the tokens with a file.
+    /// Returns the secrets of the tokens that have a file.
     fn secrets(&self) -> BTreeSet<String> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten().take(MOST).map(|entry| entry.file_name());
         let secret = |name: OsString| {

@@ -1,7 +1,7 @@
 //! Tokens: credentials of an authenticated user that replace the password until they expire or are revoked.
 //!
-//! The store has only a digest of each token, so that read access to the store does not reveal tokens. With
-//! `eauth_tokens` a store of the operator's own has them instead.
+//! The store contains only a digest of each token, so that read access to the store does not reveal tokens. With
+//! `eauth_tokens` a custom store is used instead.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::eauth::Identity;
 use crate::own_tokens::{self, OwnTokens};
 use crate::token_files::TokenFiles;
 
-/// By the token's SHA-256 in hexadecimal: the identity, as a packed map.
+/// The identity as a packed map, by the token's SHA-256 digest in hexadecimal.
 const TOKENS: Table = Table("auth_tokens");
 /// The maximum number of tokens.
 const MOST: usize = 10_000;
@@ -28,13 +28,13 @@ const PAGE: usize = 1_000;
 /// A valid token.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Token {
-    /// The user. Its entries are set if they are fixed in the token (`keep_acl_in_token`).
+    /// The user. Its entries are set if they are fixed at creation of the token (`keep_acl_in_token`).
     pub identity: Identity,
-    /// When it was created.
+    /// The time of creation.
     pub start: Timestamp,
-    /// When it expires.
+    /// The expiry time.
     pub expire: Timestamp,
-    /// Whether it has files for Salt's programs, and ends with them.
+    /// Whether the token has files for Salt's programs, without which it is revoked.
     pub has_files: bool,
 }
 
@@ -81,23 +81,23 @@ impl Token {
     }
 }
 
-/// Why an operation on tokens failed.
+/// The error of an operation on tokens.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The master's store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The store of the operator's own failed.
+    /// The custom store failed.
     #[error("the token store of eauth_tokens failed: {0}")]
     Own(String),
 }
 
-/// Whether a token has lost its files, of which these tokens have some.
+/// Whether a token has lost its files. `with_files` are the digests of tokens whose files exist.
 fn is_without_files(with_files: Option<&HashSet<String>>, digest: &str, token: &Token) -> bool {
     token.has_files && with_files.is_some_and(|digests| !digests.contains(digest))
 }
 
-/// The tokens in the master's store, or in one of the operator's own.
+/// The tokens in the master's store, or in a custom one.
 #[derive(Clone)]
 pub struct TokenStore {
     store: BlockingStore,
@@ -110,12 +110,12 @@ fn key(secret: &str) -> String {
 }
 
 impl TokenStore {
-    /// Opens the tokens in a store, or in `own`.
+    /// Opens the tokens in a store, or in the custom store `own`.
     pub fn new(store: BlockingStore, own: Option<Arc<dyn OwnTokens>>) -> Self {
         TokenStore { store, own, files: None }
     }
 
-    /// Also writes files of new tokens into a directory, for Salt's own programs.
+    /// Enables files of new tokens in a directory, for Salt's own programs.
     #[must_use]
     pub fn with_files(self, directory: Option<&Path>) -> Self {
         TokenStore { files: directory.map(TokenFiles::new), ..self }
@@ -131,7 +131,7 @@ impl TokenStore {
         let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
         let mut token = Token { identity, start: now, expire, has_files: self.files.is_some() };
         self.put(&secret, &token)?;
-        // The token comes first: files of unknown tokens are removed.
+        // The token is stored first, since files of unknown tokens are removed.
         if let Some(files) = &self.files
             && let Err(error) = files.write(&secret, &own_tokens::to_map(&token))
         {
@@ -167,7 +167,7 @@ impl TokenStore {
         Ok(Some(token))
     }
 
-    /// Revokes a token. Returns whether there was such a token.
+    /// Revokes a token. Returns whether it existed.
     pub fn revoke(&self, secret: &str) -> Result<bool, TokenError> {
         self.revoke_digest(&key(secret))
     }
@@ -187,10 +187,10 @@ impl TokenStore {
         Ok(is_known)
     }
 
-    /// Removes the files of tokens that are not there any more.
+    /// Removes the files of tokens that no longer exist.
     fn clean_files(&self) {
         if let Some(files) = &self.files {
-            // A token that cannot be read stays.
+            // The file of a token that cannot be read is kept.
             files.remove(|secret| !matches!(self.store.get(TOKENS, key(secret).as_bytes()), Ok(None)));
         }
     }
@@ -207,7 +207,7 @@ impl TokenStore {
         Ok(revoked)
     }
 
-    /// Revokes the tokens that `is_meant` returns true for, of the operator's own store. Returns their number.
+    /// Revokes the tokens in a custom store for which `is_meant` returns `true`. Returns their number.
     fn revoke_own(&self, own: &dyn OwnTokens, is_meant: impl Fn(&str, &Token) -> bool) -> Result<usize, TokenError> {
         let mut count = 0;
         for (secret, token) in own_tokens::list(own, Timestamp::now()).map_err(TokenError::Own)? {
@@ -236,13 +236,13 @@ impl TokenStore {
         Ok(found)
     }
 
-    /// Removes tokens that have expired. Returns how many.
+    /// Removes expired tokens. Returns their number.
     pub fn remove_expired(&self, now: Timestamp) -> Result<usize, TokenError> {
         if let Some(own) = &self.own {
             return own_tokens::remove_expired(&**own, now).map_err(TokenError::Own);
         }
         let with_files = self.digests_with_files();
-        // A new token may not have been among the files yet.
+        // The files of a new token may not have been listed yet.
         let is_ended = |digest: &str, token: &Token| {
             let is_new = now.duration_since(token.start) < SignedDuration::from_secs(60);
             token.expire <= now || !is_new && is_without_files(with_files.as_ref(), digest, token)
@@ -256,8 +256,8 @@ impl TokenStore {
         self.files.as_ref()?.digests()
     }
 
-    /// Deletes the tokens that `is_meant` returns true for; it gets the digest, and `None` for a token that does not
-    /// decode. Returns their number.
+    /// Deletes the tokens for which `is_meant` returns `true`. Its arguments are the digest and the token, which is
+    /// `None` if it cannot be decoded. Returns the number of deleted tokens.
     fn delete_where(&self, is_meant: impl Fn(&str, Option<&Token>) -> bool) -> Result<usize, StoreError> {
         let mut batch = Batch::new();
         let mut count = 0;
@@ -274,7 +274,7 @@ impl TokenStore {
     }
 
     /// Evicts tokens if there are too many. The user with the most tokens loses the oldest ones, so that nobody can
-    /// evict those of others by many logins.
+    /// evict the tokens of others by logging in many times.
     fn make_room(&self, now: Timestamp) -> Result<(), StoreError> {
         if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
             return Ok(());
@@ -292,7 +292,7 @@ impl TokenStore {
         let most = by_user.into_iter().max_by_key(|(_, tokens)| tokens.len());
         let Some(((eauth, user), mut tokens)) = most.filter(|_| count >= MOST) else { return Ok(()) };
         tokens.sort();
-        // Half of them at once, to make this rare.
+        // Half of the tokens are evicted at once, so that this happens rarely.
         let removed = tokens.len().div_ceil(2);
         let mut batch = Batch::new();
         for (_, digest) in tokens.iter().take(removed) {
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!(names().len(), 3);
         assert_eq!(tokens.remove_expired(Timestamp::from_second(1_100).unwrap()).unwrap(), 1);
         assert_eq!(names(), ["other"]);
-        // Files mean nothing for tokens from before the option, nor after it.
+        // Files have no effect on tokens that were created without the option, or once it is off.
         let without = TokenStore { files: None, ..tokens.clone() };
         let secret = without.create(fred(), Duration::from_secs(100), now).unwrap().secret;
         assert!(tokens.get(&secret, now).unwrap().is_some() && without.get(&kept, now).unwrap().is_none());

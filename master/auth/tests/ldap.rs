@@ -103,7 +103,7 @@ objectClass: computer
 cn: x or *
 ";
 
-/// A server with the data.
+/// A running LDAP server with test data.
 struct Server {
     child: Child,
     _directory: tempfile::TempDir,
@@ -123,7 +123,7 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    /// Starts a server; `None` where slapd is not installed, unless the tests are those of CI.
+    /// Starts a server; `None` if slapd is not installed, except in CI.
     fn start() -> Option<Self> {
         if !Path::new(SLAPD).exists() {
             assert!(std::env::var_os("BRINE_CI").is_none(), "{SLAPD} is missing: tests/run installs it");
@@ -158,7 +158,7 @@ impl Server {
         Some(server)
     }
 
-    /// Returns the options of a master with this server; names get the prefix `auth.ldap.`.
+    /// Returns the options of a master that uses this server; the names of `more` get the prefix `auth.ldap.`.
     fn options(&self, more: Map) -> Map {
         let mut options = map! {
             "external_auth" => map! {"ldap" => map! {
@@ -186,7 +186,7 @@ fn login(options: &Map, user: &str, password: &str) -> Result<Identity, AuthErro
     external.authenticate(&Credentials { eauth: "ldap".to_owned(), username, password })
 }
 
-/// Options with which the master binds itself and searches the user.
+/// Options with which the master binds itself to search for the user.
 fn service() -> Map {
     map! {"binddn" => "cn=admin,dc=example", "bindpw" => "s3rvice"}
 }
@@ -225,7 +225,7 @@ fn passwords_bind_as_the_users_entry() {
     assert!(matches!(server.login(ambiguous, "ann", "pw"), Err(AuthError::Denied)));
     let elsewhere = with(service(), map! {"basedn" => "ou=Nowhere,dc=example"});
     assert!(matches!(server.login(elsewhere, "fred", "pw"), Err(AuthError::Denied)));
-    // The scope excludes entries below.
+    // The scope excludes deeper entries.
     let near = with(service(), map! {"scope" => 1});
     assert!(matches!(server.login(near, "fred", "pw"), Err(AuthError::Denied)));
     // A wrong password of the master itself is a backend error, not a denial.
@@ -276,7 +276,7 @@ fn entries_for_an_organisational_unit_target_its_computers() {
     let (username, password) = ("fred".to_owned(), "pw".to_owned());
     let identity = external.authenticate(&Credentials { eauth: "ldap".to_owned(), username, password }).unwrap();
     assert!(external.must_ask(&identity));
-    // An invalid minion id does not become part of the target.
+    // An invalid minion id is not inserted into the target.
     let expected = list!["test.*", map! {"L@web1,web2" => list!["pkg.*"]}, "cmd.run"];
     assert_eq!(Value::from(external.current_entries(&identity).unwrap()), expected);
     let ann = Identity { username: "ann".to_owned(), ..identity };
@@ -296,7 +296,7 @@ fn connections_are_encrypted_and_verified() {
         (with(map! {"uri" => format!("ldap://127.0.0.1:1 ldaps://127.0.0.1:{}", server.tls)}, authority()), None),
         (with(ldaps(), map! {"no_verify" => true}), None),
         (with(map! {"starttls" => true}, map! {"no_verify" => true}), None),
-        // The certificate authority is unknown to this host.
+        // The host does not trust the certificate authority.
         (with(ldaps(), map! {"ca_bundle" => CERTIFICATE}), Some("certificate")),
         (with(ldaps(), map! {"ca_bundle" => bundle}), Some("nonexistent")),
         (map! {"port" => 1}, Some("refused")),
@@ -317,7 +317,7 @@ fn connections_are_encrypted_and_verified() {
 fn a_lost_server_is_an_error_until_it_returns() {
     let Some(mut server) = Server::start() else { return };
     assert!(server.login(service(), "fred", "pw").is_ok());
-    // A stopped server accepts connections and does not answer.
+    // A suspended server accepts connections, but does not answer.
     let pid = i32::try_from(server.child.id()).unwrap();
     let signal = |signal| nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
     signal(nix::sys::signal::Signal::SIGSTOP);

@@ -1,4 +1,4 @@
-//! `auth.test`: explains what a user may do, and by which entries.
+//! `auth.test`: explains the permissions of a user, and the entries that grant them.
 
 use brine_auth::{Acl, CallKind, Identity, JobRequest, may_see};
 use brine_function::Args;
@@ -25,7 +25,7 @@ pub(crate) struct PermissionQuery {
 }
 
 impl Access {
-    /// Returns what [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`] would decide, and the matching
+    /// Returns the decision of [`Access::authorise_job`], [`Access::authorise_call`] or [`may_see`], and the matching
     /// entries.
     pub(crate) fn explain(&self, storage: &Storage, asked: PermissionQuery) -> Result<Value, String> {
         let entries = match &asked.eauth {

@@ -1,4 +1,4 @@
-//! Keys of the users of `publisher_acl`, and their access to the master's files and sockets.
+//! The key files of the users of `publisher_acl`, and the users' access to the master's files and sockets.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -44,8 +44,8 @@ fn chown_key(path: &Path, user: &User) {
     }
 }
 
-/// Gives users of `publisher_acl`, if there are any, access to their keys and the event socket: they may traverse the
-/// directories but not list them, and the group of the master's user may subscribe to events, as in Salt.
+/// Grants the users of `publisher_acl` access to their keys and the event socket. As in Salt, they may traverse the
+/// directories but not list them, and the group of the master's user may subscribe to events.
 pub(crate) fn open_to_users(config: &MasterConfig) -> Result<(), FileError> {
     if config.publisher_acl.is_empty() && config.external_auth.is_empty() {
         return Ok(());

@@ -1,7 +1,8 @@
-//! Logins: passwords of `external_auth`, and tokens.
+//! Logins with passwords of `external_auth`, and tokens.
 //!
-//! Anybody may send passwords, and backends may hang: each backend has a few threads and a short queue of its own,
-//! failed guesses slow down further ones, and failures take the same time whatever their cause.
+//! Unauthenticated peers may send passwords, and backends may hang. So each backend has a limit of concurrent logins
+//! and a short queue, failed attempts delay further ones, and all failures take the same time regardless of their
+//! cause.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -21,22 +22,22 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::{Access, Refusal, shown, user_of};
 use crate::metrics;
 
-/// The number of concurrent logins of a backend.
+/// The number of concurrent logins per backend.
 const AT_ONCE: usize = 4;
 /// The maximum number of queued logins.
 const WAITING: usize = 60;
-/// The number of concurrent calls of a token store of the operator's own.
+/// The number of concurrent calls of a custom token store.
 pub(super) const OWN_TOKENS: usize = 8;
-/// How long a request waits for such a call.
+/// The timeout of waiting for such a call.
 const OWN_TOKENS_WAIT: Duration = Duration::from_secs(10);
 /// The maximum time in the queue.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// The minimum time of a failure, so that it does not reveal the cause. If a backend takes longer to refuse a password,
-/// all its failures do, up to the maximum below.
+/// The minimum duration of a failure, so that it does not reveal the cause. If a backend takes longer to reject a
+/// password, all of its failures do, up to the maximum below.
 const FAILURE_TIME: Duration = Duration::from_secs(1);
 const LONGEST_FAILURE_TIME: Duration = Duration::from_secs(10);
 
-/// Why a login fails. For the log only: clients get the same message in each case.
+/// The reason why a login fails. It is only logged: clients receive the same message in each case.
 #[derive(Debug, thiserror::Error)]
 enum LoginError {
     #[error("too many failures: retry in {} s", .0.as_secs() + 1)]
@@ -50,7 +51,7 @@ enum LoginError {
 }
 
 impl LoginError {
-    /// Returns the label of the metric.
+    /// Returns the value of the metric's label.
     fn outcome(&self) -> &'static str {
         match self {
             LoginError::Throttled(_) => "throttled",
@@ -72,12 +73,12 @@ pub(super) struct Logins {
 struct Bounds {
     room: Arc<Semaphore>,
     turns: Arc<Semaphore>,
-    /// The longest time of a refused password, in milliseconds.
+    /// The longest time in which the backend rejected a password, in milliseconds.
     slowest: AtomicU64,
 }
 
-/// A slot in the queue of a backend, and then one of its turns. Held by the thread that calls the backend: a client
-/// that disconnects does not free it.
+/// A permit of a backend's queue and of its concurrent logins. It is held by the thread that calls the backend, so that
+/// a client that disconnects does not free it.
 struct Turn {
     _room: OwnedSemaphorePermit,
     _turn: OwnedSemaphorePermit,
@@ -112,7 +113,7 @@ impl Logins {
         self.systems.get(eauth).ok_or_else(|| AuthError::NotConfigured(eauth.to_owned()).into())
     }
 
-    /// Calls a backend on a blocking thread, when it is its turn.
+    /// Calls a backend on a blocking thread, which holds `turn` until the end.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         jobs: &Executor,
@@ -127,7 +128,7 @@ impl Logins {
         Ok(asked.await??)
     }
 
-    /// Verifies a password.
+    /// Verifies a password, within the limits of its backend.
     async fn examine(
         self: &Arc<Self>,
         jobs: &Executor,
@@ -144,7 +145,7 @@ impl Logins {
         };
         may_try()?;
         let turn = self.bounds(&credentials.eauth)?.turn().await?;
-        // Other logins in the queue may have failed meanwhile.
+        // Other logins may have failed while this one was queued.
         may_try()?;
         let examine = move |logins: &Self| {
             let begun = Instant::now();
@@ -155,7 +156,7 @@ impl Logins {
         self.ask(jobs, turn, examine).await
     }
 
-    /// Records the outcome of a verified password. Backend errors say nothing about the password.
+    /// Records the outcome of a login. Errors of the backend are ignored: they do not mean that the password is wrong.
     fn record(
         &self,
         address: Option<IpAddr>,
@@ -174,14 +175,14 @@ impl Logins {
         }
     }
 
-    /// Returns the duration of failures of a backend.
+    /// Returns the time that a failure of this backend takes.
     fn failure_time(&self, eauth: &str) -> Duration {
         let slowest = self.systems.get(eauth).map_or(0, |bounds| bounds.slowest.load(Ordering::Relaxed));
         let part = rand::rng().random_range(1.0..1.5);
         FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
     }
 
-    /// Returns the entries of a user who is or was authenticated.
+    /// Returns the effective entries of a user who is or was authenticated.
     async fn entries(self: &Arc<Self>, jobs: &Executor, identity: &Identity) -> Result<Vec<Value>, LoginError> {
         if !self.external.must_ask(identity) {
             let gone = || AuthError::NotConfigured(identity.eauth.clone());
@@ -193,7 +194,8 @@ impl Logins {
     }
 }
 
-/// Returns the address that failures count for. Local connections have none and count by user only.
+/// Returns the address to which failures are attributed. Local connections have none: their failures count by user
+/// only.
 fn remote(peer: &Peer) -> Option<IpAddr> {
     let address = peer.address.parse::<SocketAddr>().ok()?.ip();
     (!address.to_canonical().is_loopback()).then_some(address)
@@ -221,7 +223,7 @@ impl Access {
         }
     }
 
-    /// Returns the entries in force for a user who is or was authenticated; `None` if the backend or the account is no
+    /// Returns the effective entries of a user who is or was authenticated; `None` if the backend or the account is no
     /// longer valid.
     pub(super) async fn entries_of(&self, identity: &Identity) -> Option<Vec<Value>> {
         match self.logins.entries(&self.jobs, identity).await {
@@ -246,8 +248,8 @@ impl Access {
         }
     }
 
-    /// Runs an operation on the tokens. A store of the operator's own may hang: its calls wait for each other, so that
-    /// they take few threads, and none of those that the master's store needs.
+    /// Runs an operation on the tokens. A custom store may hang: its calls are limited to [`OWN_TOKENS`] at a time, so
+    /// that they cannot use up the threads that the master's store needs.
     async fn with_tokens<R: Send + 'static>(
         &self,
         operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
@@ -268,10 +270,10 @@ impl Access {
         done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
     }
 
-    /// Removes tokens that have expired.
+    /// Removes expired tokens. Returns their number.
     ///
     /// # Errors
-    /// The reason, in words.
+    /// A message with the reason.
     pub(crate) async fn remove_expired_tokens(&self) -> Result<usize, String> {
         self.with_tokens(|tokens| tokens.remove_expired(Timestamp::now())).await
     }
@@ -345,7 +347,7 @@ mod tests {
         for guessed in (0..AT_ONCE + WAITING).map(guess).collect::<Vec<_>>() {
             *outcomes.entry(guessed.await.unwrap().unwrap_err().outcome()).or_default() += 1;
         }
-        // Three failures are free, and some were verified concurrently.
+        // Three failures are not throttled, and some logins were verified concurrently.
         assert!(outcomes["refused"] <= 4 + AT_ONCE, "{outcomes:?}");
         let right = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
         assert!(matches!(right, Err(LoginError::Throttled(_))), "{right:?}");

@@ -1,6 +1,6 @@
-//! Authenticates the users of client requests and authorises them: key files of local users (`publisher_acl`),
-//! passwords and tokens of `external_auth` (`login.rs`). Clients get the same message whatever the cause of a refusal;
-//! the log and the event `brine/access/denied` have the cause for operators.
+//! Authenticates the users of client requests and authorises them, by the key files of local users (`publisher_acl`),
+//! and by passwords and tokens of `external_auth` (`login.rs`). Clients receive the same message regardless of the
+//! cause of a refusal; the log and the event `brine/access/denied` contain the cause.
 
 mod explain;
 mod keys;
@@ -35,7 +35,7 @@ pub(crate) use keys::open_to_users;
 use login::Logins;
 use own_auth::OwnAuth;
 
-/// The runner function that calls hosts by ssh.
+/// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "ssh.cmd";
 /// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
@@ -47,7 +47,7 @@ pub(crate) struct Access {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
     jobs: Executor,
-    /// The calls of a token store of the operator's own, if there is one.
+    /// Limits concurrent calls of a custom token store, if there is one.
     own_tokens: Option<Arc<Semaphore>>,
     events: Events,
     facts: Arc<Facts>,
@@ -56,7 +56,7 @@ pub(crate) struct Access {
     logins: Arc<Logins>,
     denials: Denials,
     root_key: String,
-    /// The keys of other local users.
+    /// The keys of other local users, by user name.
     user_keys: Vec<(String, String)>,
 }
 
@@ -81,9 +81,9 @@ impl Denials {
 /// An authenticated user.
 #[derive(Debug)]
 pub(crate) enum Caller {
-    /// A client with the master's own key: may do everything, in the name that the request contains.
+    /// A client with the master's own key: it may do everything, under the user name in the request.
     Master(String),
-    /// Other users are limited by their entries.
+    /// Any other user, who is limited by access control entries.
     User { name: String, entries: Vec<Value> },
 }
 
@@ -102,10 +102,10 @@ impl Caller {
     }
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The sender is not authenticated. Holds the kind of proof that failed.
+    /// The sender is not authenticated. `kind` is the type of credential that failed.
     #[error("authentication failed")]
     Authentication { kind: &'static str, user: String },
     /// The user lacks the permission.
@@ -114,7 +114,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// Returns the response to a publish, in Salt's wording.
+    /// Returns the response to a publish, with Salt's message.
     pub fn of_publish(&self) -> Value {
         let (name, message) = match self {
             Refusal::Authentication { .. } => ("AuthenticationError", "Authentication error occurred."),
@@ -137,7 +137,7 @@ impl Refusal {
 }
 
 impl Access {
-    /// Sets whether a store of the operator's own has the tokens.
+    /// Sets whether tokens are in a custom store.
     #[must_use]
     pub fn with_own_tokens(self, is_own: bool) -> Self {
         let own_tokens = is_own.then(|| Arc::new(Semaphore::new(login::OWN_TOKENS)));
@@ -195,8 +195,8 @@ impl Access {
     }
 }
 
-/// Returns whether entries for functions on all minions permit a call of hosts by ssh. Its hosts are not minions, so that entries
-/// for some minions permit none. All arguments have to be named, and have the types that the runner function takes.
+/// Whether entries for functions on all minions permit a call through `salt-ssh`. Its hosts are not minions, so entries
+/// for specific minions do not apply. All arguments must be named, and have the types that the runner function expects.
 fn permits_ssh(acl: &Acl, args: &Args) -> bool {
     let Some(fun) = args.keyword.get("fun").and_then(Value::as_str) else { return false };
     let is_plain = args.positional.is_empty() && args.keyword.get("raw_shell").is_none_or(|raw| *raw == false.into());
@@ -250,7 +250,10 @@ impl Access {
         identified
     }
 
-    /// Returns why a user may not publish a job; `None` if it is permitted.
+    /// Checks whether a user may publish a job.
+    ///
+    /// # Errors
+    /// The refusal, which is logged and published.
     pub(crate) async fn authorise_job(
         &self,
         peer: &Peer,
@@ -273,7 +276,7 @@ impl Access {
         Err(refusal)
     }
 
-    /// Returns the permissions of a user who publishes by `sudo`, if they are limited: `sudo_acl`.
+    /// Returns the permissions of a user who publishes through `sudo`, if `sudo_acl` limits them.
     fn acl_of_sudo(&self, caller: &Caller) -> Option<Acl> {
         let Caller::Master(name) = caller else { return None };
         let is_limited = self.config.sudo_acl && !self.config.publisher_acl.is_empty();
@@ -299,7 +302,7 @@ impl Access {
                 _ => arguments.as_slice(),
             };
             let functions = functions.iter().enumerate().map(|(at, function)| (function.as_str(), of(at))).collect();
-            // A job that exists already is continued only by its own user, as in batches.
+            // Only its own user may continue an existing job, as happens in batches.
             let is_own = |jid: &Jid| match storage.job_cache.get_load(jid) {
                 Ok(None) => true,
                 Ok(Some(load)) => user.as_deref() == Some(load.user()),
@@ -311,14 +314,17 @@ impl Access {
         permitted.await.unwrap_or(false)
     }
 
-    /// Whether jobs with this user name may be those of the master's own user: backend users of the same name may not
-    /// continue them.
+    /// Whether jobs with this user name may belong to the master's own user. If so, backend users of the same name may
+    /// not continue them.
     fn is_master(&self, user: &str) -> bool {
         let own = [Some("root"), Some(crate::reactions::USER), self.config.user.as_deref()];
         own.contains(&Some(user)) || user.starts_with("sudo_") || user == crate::process_user()
     }
 
-    /// Returns why a user may not call a runner or wheel function; `None` if it is permitted.
+    /// Checks whether a user may call a runner or wheel function.
+    ///
+    /// # Errors
+    /// The refusal, which is logged and published.
     pub(crate) async fn authorise_call(
         &self,
         peer: &Peer,

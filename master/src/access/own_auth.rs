@@ -1,4 +1,4 @@
-//! People's own authentication modules (`_auth`), called on the master's host.
+//! Custom authentication modules (`_auth`), called on the master's host.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use brine_value::{Map, Value};
 use crate::custom;
 use crate::host_functions::HostFunctions;
 
-/// The type of these modules.
+/// The module type, as in `_auth`.
 pub(crate) const KIND: &str = "auth";
 
-/// The modules of a master.
+/// The custom authentication modules of a master.
 pub(super) struct OwnAuth {
     pub config: Arc<MasterConfig>,
     pub host: Arc<dyn HostFunctions>,

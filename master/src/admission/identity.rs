@@ -1,4 +1,5 @@
-//! The master's own keys: its identity, and the signature of its public key for new minions (`master_sign_pubkey`).
+//! The identity of the master: its key pair, and the signature of its public key for new minions
+//! (`master_sign_pubkey`).
 
 use std::path::PathBuf;
 
@@ -11,7 +12,7 @@ use brine_value::Value;
 use crate::StartError;
 use crate::keys::KeyState;
 
-/// Salt's default key storage, and Brine's.
+/// Salt's default key storage, the only one that Brine supports.
 const KEYS_IN_FILES: &str = "localfs_key";
 
 /// The master's key, and the signature of its public key.
@@ -25,9 +26,9 @@ pub(crate) struct Identity {
 /// The signature of the master's public key.
 enum KeySignature {
     Nothing,
-    /// Signed by this key for each minion.
+    /// Created for each minion with this key.
     Key(Box<PrivateKey>),
-    /// A prepared signature, as Base64.
+    /// A prepared signature, in Base64.
     Made(String),
 }
 
@@ -61,7 +62,8 @@ impl Identity {
         Ok(PrivateKey::load(file, passphrase("key_pass", config.key_pass.as_deref())?)?)
     }
 
-    /// Checks that the configuration names keys that can be read: minions refuse a master with new keys.
+    /// Checks that the configured key options are supported and can be read. Otherwise new keys would be generated,
+    /// which minions reject.
     pub fn check(config: &MasterConfig) -> Result<(), StartError> {
         let given = |option| config.opts.get(option).filter(|value| value.is_truthy()).map(Value::to_string);
         if let Some(driver) = given("keys.cache_driver").filter(|driver| driver != KEYS_IN_FILES) {
@@ -91,8 +93,8 @@ impl Identity {
     }
 }
 
-/// Returns the name of the key's files. Salt 3008 names them after the host and links `master.pem` to them; the link is
-/// broken if the directory was moved.
+/// Returns the base name of the key's files. Salt 3008 names them after the host and links `master.pem` to them. The
+/// link is broken if the directory was moved.
 fn key_name(config: &MasterConfig) -> String {
     let master = config.pki_dir.join("master.pem");
     let beside = |link: PathBuf| Some(link.file_stem()?.to_str()?.to_owned());
@@ -101,7 +103,7 @@ fn key_name(config: &MasterConfig) -> String {
     moved.unwrap_or_else(|| "master".to_owned())
 }
 
-/// Returns a literal passphrase; `sdb://` is refused.
+/// Returns a literal passphrase. `sdb://` URIs are rejected.
 fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option<&'a str>, StartError> {
     match given {
         Some(text) if text.starts_with("sdb://") => {
@@ -167,7 +169,7 @@ mod tests {
             std::os::unix::fs::symlink(path("host"), path("master")).unwrap();
         }
         assert_eq!(public(&config), known);
-        // A copy of the directory, whose links refer to the old place.
+        // A copied directory, whose links still point to the old location.
         std::fs::remove_file(directory.path().join("master.pem")).unwrap();
         std::os::unix::fs::symlink("/nonexistent/host.pem", directory.path().join("master.pem")).unwrap();
         assert_eq!(public(&config), known);

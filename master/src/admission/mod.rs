@@ -1,4 +1,4 @@
-//! Admission: minions authenticate with their keys and get session keys; local tools show the root key.
+//! Admission: minions authenticate with their keys and receive session keys.
 
 pub(crate) mod identity;
 pub(crate) mod publish_keys;
@@ -28,10 +28,10 @@ use rate_limit::AuthLimit;
 use sessions::{Opened, Sessions};
 use turns::Turns;
 
-/// The number of authentications, and of requests of minions of other members, that wait for a thread.
+/// The capacity of the executor's queue, for authentications and for requests of minions of other cluster members.
 const QUEUE: usize = 1024;
 
-/// The secrets for the admission of minions.
+/// The secrets that the admission of minions needs.
 pub(crate) struct Secrets {
     /// The master's own keys.
     pub identity: Arc<Identity>,
@@ -39,14 +39,14 @@ pub(crate) struct Secrets {
     pub sessions: Arc<Sessions>,
 }
 
-/// Admits minions.
+/// Authenticates minions.
 pub(crate) struct Admission {
     config: Arc<MasterConfig>,
     /// The allowed ciphers.
     ciphers: Arc<[Cipher]>,
     storage: Blocking<Storage>,
-    /// Reads keys and signs replies. It has few threads, as AWS-LC keeps memory for each, and shares none with the encryption of
-    /// publishes, which a hanging disk must not stop.
+    /// Reads keys and signs replies. It has few threads, because AWS-LC allocates memory for each. It is separate from
+    /// the executor that encrypts publishes, so that a hanging disk does not stop those.
     executor: Executor,
     events: Events,
     secrets: Secrets,
@@ -55,7 +55,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Creates the admission with the keys of a storage.
+    /// Creates the admission of a master.
     pub fn new(
         config: Arc<MasterConfig>,
         ciphers: Arc<[Cipher]>,
@@ -64,7 +64,7 @@ impl Admission {
         secrets: Secrets,
     ) -> Self {
         let limit = AuthLimit::new(config.auth_rate_limit);
-        // One more than can compute at a time: it reads its key.
+        // One thread more than processors, since one may be reading its key from disk.
         let at_once = 1 + std::thread::available_parallelism().map_or(2, usize::from);
         let (executor, turns) = (Executor::new("admission", at_once, QUEUE), Turns::new(at_once));
         Admission { config, ciphers, storage, executor, events, secrets, limit, turns }
@@ -80,9 +80,9 @@ impl Admission {
         &self.secrets.sessions
     }
 
-    /// Decrypts a request of a minion that has authenticated with another member of the cluster: a load balancer gives each
-    /// connection of Salt's minions to another one. `None` without a cluster, if the address asks too often, or if the
-    /// request is not that of an accepted key.
+    /// Decrypts a request of a minion that has authenticated with another member of the cluster, as happens behind a
+    /// load balancer: it sends each connection of Salt's minions to a different member. Returns `None` without a
+    /// cluster, if the address exceeds its rate limit, or if the request does not match an accepted key.
     pub async fn open_shared(&self, peer: &Peer, id: &MinionId, sealed: Bytes) -> Option<Opened> {
         let sessions = self.sessions();
         if !sessions.are_shared() || !self.ciphers.contains(&Cipher::AesCbcHmac) {
@@ -98,7 +98,7 @@ impl Admission {
 
     /// Answers an `_auth` request with a packed, signed reply.
     pub async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
-        // Only Brine's minions offer ciphers.
+        // Only Brine's minions offer ciphers, and they support deferral.
         let understands = !request.ciphers.is_empty();
         if let Err(after) = self.limit.admit(&peer.address).await {
             if understands {
@@ -120,7 +120,7 @@ impl Admission {
         };
         let (public_key, request) = (Arc::new(public_key), Arc::new(request));
         let work = (Arc::clone(self), Arc::clone(&request), Arc::clone(&public_key));
-        // In one piece: each handover to another thread would cost a tenth of the signature.
+        // In one job: each handover to another thread would cost a tenth of a signature.
         let answered = self.executor.run(move |block| {
             let (admission, request, public_key) = work;
             let decision = admission.decide(admission.storage.get(block), &request, &public_key);
@@ -139,7 +139,7 @@ impl Admission {
         };
         drop(turn);
         if decision == Decision::Accept {
-            // The minion's requests come on other connections.
+            // The minion's requests use other connections.
             peer.remember_address();
         }
         self.publish_auth(&request, decision.result(), decision.act(), Some(&public_key)).await;
@@ -155,7 +155,7 @@ impl Admission {
         })
     }
 
-    /// Returns the signed reply to a minion. Computes for about as long as an RSA signature takes.
+    /// Returns the signed reply to a minion. Takes about as long as an RSA signature.
     fn answer(
         &self,
         decision: Decision,
@@ -237,7 +237,7 @@ impl Admission {
         if !self.config.auth_events {
             return;
         }
-        // Re-encoded: text around the key must not reach the journal.
+        // The key is encoded again: text around the key must not reach the journal.
         let public_key = public_key.map(PublicKey::to_pem).unwrap_or_default();
         let mut body: Map =
             map! {"result" => result, "act" => act, "id" => &request.id, "pub" => public_key.trim_end()};
@@ -249,7 +249,7 @@ impl Admission {
     }
 }
 
-/// Sends a minion the time to try again.
+/// Returns the reply that tells a minion when to retry.
 fn deferred(request: &AuthRequest, after: Duration) -> Vec<u8> {
     metrics::AUTHENTICATIONS_DEFERRED.add(1);
     tracing::debug!(minion = ?request.id.as_str(), ?after, "authentication deferred");
@@ -321,7 +321,7 @@ mod tests {
             more.extend(optional.map(|optional| ("token_optional".into(), Value::from(optional))));
             let reply = ask(&admission, "web1", PEM, more).await;
             assert_eq!(reply.get("token").is_some(), is_returned, "{optional:?}: {reply}");
-            // What suffices in its place.
+            // The reply is bound to the request by its signature instead.
             assert!(AuthReply::is_bound(reply.as_map().unwrap()));
         }
     }

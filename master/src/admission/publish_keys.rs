@@ -1,26 +1,26 @@
-//! The keys of the publish stream, one for each cipher, with the master's signatures of them.
+//! The publish keys, one for each cipher, with the master's signatures of them.
 
 use std::sync::{Arc, OnceLock};
 
 use brine_crypt::{Cipher, PublicKey, Session};
 use brine_ids::MinionId;
 
-/// The keys of the publish stream.
+/// The publish keys, which encrypt jobs for all minions.
 #[derive(Clone)]
 pub struct PublishKeys {
     /// For minions that use Salt's cipher.
     pub cbc: Session,
     /// For minions that use AES-256-GCM.
     pub gcm: Session,
-    /// Never sent to minions: the keys of sessions with Salt's cipher are derived from it, so that every member of a cluster
-    /// knows them.
+    /// Never sent to minions. Session keys for Salt's cipher are derived from it, so that every member of a cluster can
+    /// compute them.
     pub seed: Session,
-    /// The master's signatures of both, once they are made.
+    /// The master's signatures of both keys, created on first use.
     signatures: Arc<[OnceLock<Vec<u8>>; 2]>,
 }
 
 impl PublishKeys {
-    /// Generates keys that nobody else has.
+    /// Generates random keys.
     pub fn generate() -> Self {
         PublishKeys {
             cbc: Session::generate(Cipher::AesCbcHmac),
@@ -30,7 +30,7 @@ impl PublishKeys {
         }
     }
 
-    /// Returns the keys that the members of a cluster share.
+    /// Creates the keys from those that the members of a cluster share.
     #[cfg(feature = "cluster")]
     pub fn of_cluster(cbc: Session, gcm: Session, seed: Session) -> Self {
         PublishKeys { cbc, gcm, seed, signatures: Arc::default() }

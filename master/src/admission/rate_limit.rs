@@ -1,5 +1,5 @@
-//! `auth_rate_limit`: the rate of authentications of one address. Excess ones are delayed, and dropped when too many wait;
-//! their minions retry later; Brine's at the time that the reply names.
+//! `auth_rate_limit`: limits the rate of authentications per address. Excess ones are delayed, and dropped if too many
+//! are waiting. Their minions retry later; Brine's minions at the time named in the reply.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,30 +8,30 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The burst, in seconds of the rate: a fleet behind one address joins at once.
+/// The burst, in seconds of the rate: a fleet behind one address authenticates at once.
 const BURST: u32 = 10;
 /// The maximum delay of a request.
 const MAX_DELAY: Duration = Duration::from_secs(5);
-/// The maximum number of addresses; beyond it those without debt are dropped.
+/// The maximum number of addresses. Beyond it, addresses below their rate are forgotten.
 const ADDRESSES: usize = 65_536;
 
 /// The rate limits of all addresses.
 pub(crate) struct AuthLimit {
     per_second: u32,
-    /// The time until which the requests of each address use up its rate.
+    /// The time until which each address has used up its rate.
     paid: Mutex<HashMap<IpAddr, Instant>>,
 }
 
 impl AuthLimit {
-    /// Creates a limit of this rate; 0 is unlimited.
+    /// Creates a limit with this rate per second; 0 is unlimited.
     pub fn new(per_second: u32) -> Self {
         AuthLimit { per_second, paid: Mutex::default() }
     }
 
-    /// Delays an authentication by the rate of its address.
+    /// Waits as the rate limit of the address requires.
     ///
     /// # Errors
-    /// The time after which the address may try again, if the authentication is dropped.
+    /// The authentication is dropped. The error is the time after which the address may retry.
     pub async fn admit(&self, address: &str) -> Result<(), Duration> {
         match self.delay(address, Instant::now())? {
             Duration::ZERO => {}
@@ -40,7 +40,8 @@ impl AuthLimit {
         Ok(())
     }
 
-    /// Returns the delay of a request, or if it is dropped the time after which it would not be delayed.
+    /// Returns the delay of a request. If it is dropped, returns the time after which it would not be delayed, as an
+    /// error.
     fn delay(&self, address: &str, now: Instant) -> Result<Duration, Duration> {
         let Some(cost) = Duration::from_secs(1).checked_div(self.per_second) else { return Ok(Duration::ZERO) };
         // Local sockets have no address; only local root may open them.

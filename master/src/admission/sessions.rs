@@ -16,28 +16,28 @@ use tokio::sync::watch;
 
 use super::publish_keys::PublishKeys;
 
-/// The error of an encrypted request. The minion only gets `bad load`.
+/// The error of an encrypted request. The minion receives only `bad load`.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The minion has not authenticated with this master since it started or rotated its keys.
     #[error("there is no session")]
     NoSession,
-    /// It cannot be decrypted.
+    /// The request cannot be decrypted.
     #[error(transparent)]
     Crypt(#[from] CryptError),
-    /// It is not a valid request.
+    /// The request is malformed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// The message names another minion than the session's.
+    /// The request names another minion than that of the session.
     #[error("it claims to be from '{0}'")]
     ForeignId(String),
-    /// Its serial number was used before.
+    /// The serial number of the request was used before.
     #[error("it is a replay")]
     Replay,
-    /// It is older than `request_server_ttl`.
+    /// The request is older than `request_server_ttl`.
     #[error("it is too old")]
     TooOld,
-    /// Its token is not a proof of the minion's key.
+    /// The token of the request does not prove possession of the minion's key.
     #[error("its token does not prove the minion's key")]
     BadToken,
 }
@@ -52,7 +52,7 @@ pub struct Opened {
     id: MinionId,
 }
 
-/// The maximum number of proven sessions of a minion, and of unproven ones beside them: its daemon and every `salt-call`
+/// The maximum number of proven sessions of a minion, and separately of unproven ones: its daemon and every `salt-call`
 /// authenticate separately. A process whose session has been dropped authenticates again.
 const PER_MINION: usize = 8;
 
@@ -62,11 +62,11 @@ struct MinionSession {
     session: Session,
     public_key: Arc<PublicKey>,
     window: ReplayWindow,
-    /// Whether the next authentication gets a new key.
+    /// Whether the next authentication must create a new key.
     expired: bool,
-    /// Whether a request was encrypted with it, which requires the private key of the minion. Anyone with the public
-    /// key can begin sessions, and those must not evict one in use. Proven sessions of ended processes must not evict
-    /// one that is about to be used either, hence a limit for each kind.
+    /// Whether a request was encrypted with the session, which requires the private key of the minion. Anyone with the
+    /// public key can begin sessions, so unproven sessions must not evict one in use. Nor may proven sessions of
+    /// processes that have ended evict one that is about to be used. Hence each kind has its own limit.
     proven: bool,
 }
 
@@ -95,7 +95,7 @@ pub struct Sessions {
     publish: RwLock<PublishKeys>,
     serial: AtomicU64,
     rotated: watch::Sender<()>,
-    /// Whether other members of a cluster have the same keys.
+    /// Whether the keys are shared with other members of a cluster.
     shared: AtomicBool,
 }
 
@@ -118,8 +118,9 @@ impl Sessions {
         }
     }
 
-    /// Begins a session of an authenticated minion. With Salt's cipher its processes share one until keys are rotated, in a
-    /// cluster with all members; with AES-256-GCM each has its own, as each numbers its requests.
+    /// Begins a session of an authenticated minion. With Salt's cipher all processes of the minion share one session
+    /// until keys are rotated, in a cluster across all members. With AES-256-GCM each process has its own, because each
+    /// numbers its requests.
     pub fn begin(&self, id: &MinionId, public_key: Arc<PublicKey>, cipher: Cipher) -> Session {
         let mut minions = self.minions.lock();
         let sessions = minions.entry(id.clone()).or_default();
@@ -156,7 +157,7 @@ impl Sessions {
         self.publish.read().clone()
     }
 
-    /// Returns the ciphers of all sessions.
+    /// Returns the ciphers that current sessions use.
     pub fn ciphers_in_use(&self) -> Vec<Cipher> {
         let minions = self.minions.lock();
         let used = |cipher: &Cipher| minions.values().flatten().any(|known| known.session.cipher() == *cipher);
@@ -170,19 +171,19 @@ impl Sessions {
         minions.iter().all(|id| sessions.contains_key(id.as_str()))
     }
 
-    /// Replaces the keys of the publish stream. Minions then authenticate again and get new sessions.
+    /// Replaces the publish keys. Minions then authenticate again and receive new sessions.
     pub fn rotate(&self) {
         self.replace(PublishKeys::generate());
         self.rotated.send_replace(());
     }
 
-    /// Changes whenever [`rotate`](Self::rotate) has replaced the keys.
+    /// Returns a receiver that changes whenever [`rotate`](Self::rotate) has replaced the keys.
     #[cfg(feature = "cluster")]
     pub fn rotated(&self) -> watch::Receiver<()> {
         self.rotated.subscribe()
     }
 
-    /// Replaces the keys of the publish stream by those of the cluster. Returns whether they differ.
+    /// Replaces the publish keys by those of the cluster. Returns whether they differ.
     #[cfg(feature = "cluster")]
     pub fn adopt(&self, keys: PublishKeys) -> bool {
         let known = self.publish_keys();
@@ -195,14 +196,14 @@ impl Sessions {
         true
     }
 
-    /// Returns the keys of the publish stream, for the other members of the cluster.
+    /// Marks the keys as shared, and returns the publish keys for the other members of the cluster.
     #[cfg(feature = "cluster")]
     pub fn share(&self) -> PublishKeys {
         self.shared.store(true, Ordering::Relaxed);
         self.publish_keys()
     }
 
-    /// Whether other members of a cluster have the same keys.
+    /// Whether the keys are shared with other members of a cluster.
     pub fn are_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
@@ -225,8 +226,8 @@ impl Sessions {
         *self.publish.write() = keys;
     }
 
-    /// Returns the serial number of the next publish. It is at least the time in microseconds: numbers rise across restarts,
-    /// and for a minion that comes from another master.
+    /// Returns the serial number of the next publish. It is at least the current time in microseconds, so that numbers
+    /// rise across restarts and for minions that come from another master.
     pub fn next_serial(&self) -> u64 {
         let now = now_micros();
         let next = |last: u64| Some((last + 1).max(now));
@@ -291,20 +292,20 @@ fn now_micros() -> u64 {
 }
 
 impl Opened {
-    /// Whether it was sent at most so many seconds ago. AES-256-GCM has serial numbers instead.
+    /// Whether the request was sent at most `seconds` ago. AES-256-GCM uses serial numbers instead.
     pub fn is_within(&self, seconds: u64) -> bool {
         let age = |sent: f64| jiff::Timestamp::now().as_second() as f64 - sent;
         self.session.cipher() != Cipher::AesCbcHmac
             || self.load.get("ts").and_then(Value::as_f64).is_some_and(|sent| age(sent) <= seconds as f64)
     }
 
-    /// Returns the key that the minion has proven to hold.
+    /// Returns the public key whose possession the minion has proven.
     pub fn public_key(&self) -> Arc<PublicKey> {
         Arc::clone(&self.public_key)
     }
 
-    /// Encrypts a reply that holds secrets: with Salt's cipher by a key of its own that is encrypted for the minion's
-    /// RSA key, and signed; with AES-256-GCM like any other.
+    /// Encrypts a reply that contains secrets. With Salt's cipher it uses a separate key, encrypted for the minion's
+    /// RSA key, and a signature; with AES-256-GCM it is encrypted like any other reply.
     pub fn reply_private(
         &self,
         value: &Value,
@@ -369,7 +370,7 @@ mod tests {
         let session = here.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
         let request = seal(&session, &web1, map! {"cmd" => "x"});
         assert!(matches!(there.open(&web1, &request), Err(SessionError::NoSession)));
-        // The request is decrypted; its token is missing.
+        // The request can be decrypted, but has no token.
         assert!(matches!(there.open_shared(&web1, Arc::clone(&key), &request), Err(SessionError::BadToken)));
         let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
         for (id, key) in [(id("web2"), Arc::clone(&key)), (web1.clone(), other)] {
@@ -378,7 +379,7 @@ mod tests {
         let gcm = here.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
         let request = seal(&gcm, &web1, map! {"cmd" => "x", "serial" => 1});
         assert!(matches!(there.open_shared(&web1, Arc::clone(&key), &request), Err(SessionError::Crypt(_))));
-        // After a rotation the keys are others.
+        // A rotation changes the keys.
         here.rotate();
         assert_ne!(here.begin(&web1, key, Cipher::AesCbcHmac).key_text(), session.key_text());
     }
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(begin(Cipher::AesCbcHmac), second);
         sessions.end(&web1);
         assert_ne!(begin(Cipher::AesCbcHmac), second);
-        // Numbered requests have one sender.
+        // Sessions with numbered requests are not shared.
         assert_ne!(begin(Cipher::Aes256Gcm), begin(Cipher::Aes256Gcm));
         let other = Arc::new(PrivateKey::generate(2048).unwrap().public());
         let third = begin(Cipher::AesCbcHmac);
@@ -431,7 +432,7 @@ mod tests {
         // Two processes that begin at the same time do not evict each other, however many have ended before.
         let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();
         assert!(works(&one) && works(&two) && works(&daemon));
-        // Rotated keys apply to all of them, and so does a new key of the minion.
+        // A rotation or a new key of the minion ends all sessions.
         sessions.rotate();
         assert!(works(&daemon));
         let after = sessions.begin(&web1, key, Cipher::Aes256Gcm);

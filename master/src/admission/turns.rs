@@ -1,9 +1,9 @@
-//! Turns of authentications: some at a time; Brine minions beyond a short queue get a time to try again.
+//! Limits concurrent authentications. Brine minions beyond a short queue are deferred to a time slot.
 //!
-//! After a rotation of the keys or a restart of the master the whole fleet authenticates at once. Each authentication takes
-//! RSA operations, so only as many run at a time as keep the processors busy. A minion whose turn would come later than its
-//! timeout would ask again, and the work for it be in vain: it gets a slot of its own instead, one after the other at the rate
-//! at which authentications end.
+//! After a rotation of the keys or a restart of the master, the whole fleet authenticates at once. Each authentication
+//! takes RSA operations, so only as many run concurrently as keep the processors busy. A minion whose turn comes after
+//! its timeout would retry, which would waste the work. It is given a time slot instead; slots follow each other at the
+//! rate at which authentications complete.
 
 use std::time::{Duration, Instant};
 
@@ -15,33 +15,33 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 const MAX_QUEUE: Duration = Duration::from_secs(1);
 /// The assumed time of an authentication before any has been measured.
 const ASSUMED: Duration = Duration::from_millis(2);
-/// The weight of the last authentication in the average of their times.
+/// The weight of the latest authentication in the moving average of their durations.
 const WEIGHT: f64 = 1.0 / 16.0;
 
 /// The turns of all authentications.
 pub(super) struct Turns {
-    /// The number of authentications at a time.
+    /// The maximum number of concurrent authentications.
     at_once: u32,
     running: Semaphore,
     state: Mutex<State>,
 }
 
 struct State {
-    /// The authentications that run or wait.
+    /// The number of running and waiting authentications.
     queued: u32,
-    /// The average time of an authentication.
+    /// The average duration of an authentication.
     took: Duration,
-    /// The last slot that a minion has got.
+    /// The last time slot given to a minion.
     booked: Instant,
 }
 
-/// The turn of an authentication: it ends when this is dropped.
+/// The permit of an authentication, released on drop.
 pub(super) struct Turn<'a> {
     _queued: Queued<'a>,
     _permit: Option<SemaphorePermit<'a>>,
 }
 
-/// A place in the queue, also if the request is dropped meanwhile.
+/// An entry in the queue, also removed if the request is dropped while it waits.
 struct Queued<'a> {
     turns: &'a Turns,
     began: Option<Instant>,
@@ -58,27 +58,28 @@ impl Drop for Queued<'_> {
 }
 
 impl Turns {
-    /// Creates turns for a master that authenticates this many minions at a time.
+    /// Creates the limits for this number of concurrent authentications.
     pub fn new(at_once: usize) -> Self {
         let at_once = at_once.clamp(1, 1024);
         let state = State { queued: 0, took: ASSUMED, booked: Instant::now() };
         Turns { at_once: at_once as u32, running: Semaphore::new(at_once), state: Mutex::new(state) }
     }
 
-    /// Waits for the turn of an authentication.
+    /// Waits for a permit.
     ///
     /// # Errors
-    /// The time after which to try again, if the queue is full and the minion `understands` that. Others wait.
+    /// The queue is full. The error is the time after which to retry, for minions that support deferral
+    /// (`understands`). Other minions wait.
     pub async fn take(&self, understands: bool) -> Result<Turn<'_>, Duration> {
         self.enter(understands, Instant::now())?;
         let mut queued = Queued { turns: self, began: None };
-        // Never closed.
+        // The semaphore is never closed.
         let permit = self.running.acquire().await.ok();
         queued.began = Some(Instant::now());
         Ok(Turn { _queued: queued, _permit: permit })
     }
 
-    /// Enters the queue, or books a slot.
+    /// Enters the queue, or reserves a time slot.
     fn enter(&self, understands: bool, now: Instant) -> Result<(), Duration> {
         let mut state = self.state.lock();
         let each = state.took / self.at_once;
@@ -106,13 +107,13 @@ mod tests {
         let slots: Vec<_> = (0..3).map(|_| turns.enter(true, now).unwrap_err().as_millis()).collect();
         // The first slot was given to the one that ended the loop.
         assert_eq!(slots, [1002, 1003, 1004]);
-        // Others wait.
+        // Minions that do not support deferral wait.
         assert_eq!(turns.enter(false, now), Ok(()));
         for _ in 0..50_000 {
             assert!(turns.enter(true, now).unwrap_err() <= MAX_DEFERRAL);
         }
         assert_eq!(turns.enter(true, now), Err(MAX_DEFERRAL));
-        // Later the slots are over.
+        // Later, these slots have passed.
         let later = now + MAX_DEFERRAL;
         assert_eq!(turns.enter(true, later).unwrap_err().as_millis(), 1001);
     }

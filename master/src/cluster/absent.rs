@@ -1,4 +1,4 @@
-//! Builds without clusters: the option is refused.
+//! Stub for builds without cluster support: the option `cluster` is rejected.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::jobs::Jobs;
 use crate::keys::KeyStore;
 use crate::storage::Storage;
 
-/// The settings of a cluster: there are none.
+/// The settings of a cluster. Uninhabited in this build.
 pub(crate) enum Settings {}
 
-/// The connection to a cluster: there is none.
+/// The connection to a cluster. Uninhabited in this build.
 pub(crate) enum Link {}
 
-/// Refuses the option.
+/// Rejects the option `cluster` if it is set.
 pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartError> {
     if config.cluster.is_empty() {
         return Ok(None);
@@ -33,17 +33,17 @@ pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartE
     Err(StartError::Config { option: OPTION, reason })
 }
 
-/// Connects to no cluster.
+/// Rejects the option `cluster` if it is set, and connects to nothing.
 #[allow(clippy::unused_async, reason = "the signature of builds with clusters")]
 pub(crate) async fn connect(config: &MasterConfig) -> Result<Option<Arc<Link>>, StartError> {
     settings(config).map(|_| None)
 }
 
-/// The membership: there is none.
+/// The membership in a cluster. Uninhabited in this build.
 pub(crate) enum Membership {}
 
 impl Membership {
-    /// Opens no membership.
+    /// Opens the membership. Never called in this build.
     #[allow(clippy::unused_async, reason = "the signature of builds with clusters")]
     pub async fn open(
         link: Arc<Link>,
@@ -95,7 +95,7 @@ pub(crate) enum SharedError {
     TooLarge { size: usize, limit: usize },
 }
 
-/// A lock of the cluster: there is none.
+/// A lock of the cluster. Never created in this build.
 pub(crate) struct Lock;
 
 impl Lock {
@@ -105,7 +105,7 @@ impl Lock {
     }
 }
 
-/// The values that members share: there are none.
+/// The values that members share. Uninhabited in this build.
 pub(crate) enum Shared {}
 
 #[allow(clippy::unused_async, reason = "the signatures of builds with clusters")]

@@ -1,4 +1,4 @@
-//! The keys of minions as a table of the cluster: for each id the state of its key, the key, and a denied one.
+//! The minions' keys as a replicated table: for each id the state of its key, the key, and a denied key.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use brine_value::{Map, Value, map, msgpack};
 
 use crate::keys::{Act, Key, KeyState, KeyStore};
 
-/// The keys of this master.
+/// The key store of this master as a table.
 pub(super) struct Keys(pub Arc<KeyStore>);
 
 impl Table for Keys {
@@ -65,7 +65,7 @@ impl Table for Keys {
         Ok(())
     }
 
-    /// The stricter state stays: a minion that was refused on one side is not admitted by the other.
+    /// The stricter state wins: a minion that was rejected on one side is not accepted by the other.
     fn prefers(&self, local: Option<&[u8]>, cluster: Option<&[u8]>) -> bool {
         strictness(local) > strictness(cluster)
     }

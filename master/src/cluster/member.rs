@@ -27,10 +27,10 @@ use crate::keys::KeyStore;
 use crate::large_returns;
 use crate::storage::Storage;
 
-/// The tables of the store that all members have.
+/// The tables of the store that are replicated to all members.
 const TABLES: &[&str] = &["minion_data", "mine", "auth_tokens", "cache"];
 
-/// Reads the option.
+/// Parses the option `cluster`.
 pub(crate) fn settings(config: &MasterConfig) -> Result<Option<Settings>, StartError> {
     let id = crate::own_id(config)?;
     let catch_up = Duration::from_secs(config.publish_catch_up);
@@ -43,7 +43,7 @@ pub(crate) async fn connect(config: &MasterConfig) -> Result<Option<Arc<Link>>, 
     let refused = |reason: String| StartError::Config { option: OPTION, reason };
     let Some(settings) = settings(config)? else { return Ok(None) };
     let link = Link::open(settings).await.map_err(|error| refused(error.to_string()))?;
-    // The error of a key is found again when the master reads it.
+    // An error of the key is reported later, when the master reads the key.
     let create = || Identity::load_or_generate(config).map(drop).or(Ok::<(), FileError>(()));
     match brine_cluster::share_key_pair(&link, &config.pki_dir, create).await {
         Ok(()) => Ok(Some(Arc::new(link))),
@@ -95,7 +95,7 @@ impl Membership {
     }
 }
 
-/// The parts of this master that the cluster acts on.
+/// The parts of this master that implement [`Local`] for the cluster.
 struct MasterParts {
     jobs: Arc<Jobs>,
     sessions: Arc<Sessions>,
@@ -152,7 +152,7 @@ impl Local for MasterParts {
                     tracing::error!(jid, minion = id, %error, "reading a large return failed: it stays on this master");
                     None
                 }
-                // At a stop: the event is sent again after the next start.
+                // At shutdown: the event is forwarded again after the next start.
                 Err(_) => None,
             }
         })

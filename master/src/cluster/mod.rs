@@ -1,5 +1,5 @@
-//! The membership of a master in a cluster (`cluster:`), if this build has it: the crate `brine-cluster` with the parts of
-//! this master behind its interfaces.
+//! The membership of a master in a cluster (option `cluster`), if this build supports it: connects the crate
+//! `brine-cluster` to the parts of this master.
 
 #[cfg(not(feature = "cluster"))]
 mod absent;
@@ -31,7 +31,7 @@ pub(crate) type OptionalShared = Option<Arc<Shared>>;
 pub(crate) use ownership::{Held, Owned, Ownership};
 pub(crate) use successor::follow_members;
 
-/// Returns whether this master does what only one member of a cluster does.
+/// Whether this master does the work that only one member of a cluster does. Always true without a cluster.
 pub(crate) fn is_leader(gate: &OptionalGate) -> bool {
     gate.as_ref().is_none_or(|gate| gate.is_leader())
 }

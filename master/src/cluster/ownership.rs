@@ -1,7 +1,9 @@
-//! Work of a cluster that one process owns, and another one goes on with when its owner dies: batches, orchestrations.
+//! Work that one process of the cluster owns, and that another one resumes when its owner dies: batches and
+//! orchestrations.
 //!
-//! The state of the work is a value of the cluster. The owner replaces it as it advances, under the condition that nobody
-//! else has: a former owner that was cut off does nothing more. A large state is stored beside that value, which names it.
+//! The state of the work is a value of the cluster. The owner replaces it as the work advances, on condition that
+//! nobody else has changed it, so a former owner that was cut off can do no further work. A large state is stored next
+//! to that value, which refers to it by name.
 
 use std::sync::Arc;
 
@@ -10,41 +12,41 @@ use brine_value::{Map, Value, map, msgpack};
 
 use super::{Members, Shared, SharedError};
 
-/// The maximum size of a state within the value, in bytes: less than that of a value of the cluster.
+/// The maximum size of a state that is embedded in the value, in bytes: less than the maximum of a value.
 const WITHIN: usize = 880 << 10;
 /// The maximum size of a state, in bytes: it is written whole each time.
 const STATE: usize = 32 << 20;
 
-/// The ownership of some work.
+/// The ownership of a unit of work.
 pub(crate) struct Ownership {
     shared: Arc<Shared>,
     key: String,
-    /// Distinguishes the processes of one member.
+    /// Distinguishes successive processes of the same member.
     process: String,
     revision: u64,
-    /// Which of the two places for a large state has the stored one: a death while the other is written leaves it whole.
+    /// Which of the two slots for a large state is current: a crash while the other one is written loses nothing.
     is_second: bool,
     has_large: bool,
 }
 
-/// Work as the cluster has it.
+/// A unit of work as stored in the cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Owned {
     pub member: String,
     pub process: String,
     pub revision: u64,
-    /// `None` if the servers have lost it: large ones have to make room for later ones.
+    /// `None` if the servers have discarded it: large states may have to make room for newer data.
     pub state: Option<Map>,
 }
 
 /// The outcome of storing a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It is stored.
+    /// The state is stored.
     Own,
     /// Another process owns the work now.
     Elsewhere,
-    /// It is too large and not stored.
+    /// The state is too large, and not stored.
     TooLarge,
 }
 
@@ -53,7 +55,7 @@ fn pack(member: &str, process: &str, state: impl Into<Value>) -> Vec<u8> {
     msgpack::pack_map(&map! {"member" => member, "process" => process, "state" => state.into()})
 }
 
-/// Returns the work without its state, and that state or its name.
+/// Unpacks the work without its state, and separately the state or its name.
 fn unpack(packed: &[u8], revision: u64) -> Option<(Owned, Value)> {
     let mut fields: Map = msgpack::unpack_map(packed).ok()?;
     let text = |fields: &Map, name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -63,7 +65,7 @@ fn unpack(packed: &[u8], revision: u64) -> Option<(Owned, Value)> {
 }
 
 impl Owned {
-    /// Reads the work with this key; `None` if there is none, or in an unknown form.
+    /// Reads the work with this key; `None` if there is none, or its format is unknown.
     ///
     /// # Errors
     /// The cluster does not answer.
@@ -88,11 +90,11 @@ impl Owned {
         Ok(found)
     }
 
-    /// Returns whether this member goes on with the work: its owner was an earlier process of this member, or is dead while this
-    /// member leads.
+    /// Whether this process should resume the work: its owner was an earlier process of this member, or is dead while
+    /// this member leads.
     pub fn is_due(&self, shared: &Shared, process: &str, members: &Members) -> bool {
         if self.member == shared.member() {
-            // That of this process has just ended.
+            // Work of this very process has just ended.
             return self.process != process;
         }
         members.is_known && shared.leads() && !members.alive.contains(&self.member)
@@ -100,8 +102,8 @@ impl Owned {
 }
 
 impl Ownership {
-    /// Makes new work that of the cluster. `None` if the cluster does not answer or the state is too large: the work then ends
-    /// with this master.
+    /// Stores new work in the cluster. Returns `None` if the cluster does not answer or the state is too large: the
+    /// work then ends with this master.
     pub async fn begin(shared: &Arc<Shared>, key: &str, process: &str, state: &Map) -> Option<Self> {
         match Self::take(shared, key, process, state, 0).await {
             Ok(ownership) => ownership,
@@ -112,7 +114,7 @@ impl Ownership {
         }
     }
 
-    /// Takes over work whose value has this revision. `None` if another process has changed it since.
+    /// Takes over work at this revision. Returns `None` if another process has changed it since.
     ///
     /// # Errors
     /// The cluster does not answer, or the state is too large.
@@ -132,7 +134,7 @@ impl Ownership {
         }
     }
 
-    /// Stores a state, if nobody else has changed the value.
+    /// Stores a state, on condition that nobody else has changed the value.
     async fn store(&mut self, state: &Map) -> Result<(), SharedError> {
         let within = pack(self.shared.member(), &self.process, state.clone());
         self.revision = if within.len() <= WITHIN {
@@ -154,14 +156,14 @@ impl Ownership {
         Ok(())
     }
 
-    /// Stores a state. Waits while the cluster does not answer: without it nobody knows who goes on.
+    /// Stores a state. Waits while the cluster does not answer, because without it the owner is unknown.
     pub async fn hold(&mut self, state: &Map) -> Held {
         let (mut backoff, mut was_away) = (Backoff::default(), false);
         loop {
             let error = match self.store(state).await {
                 Ok(()) => return Held::Own,
                 Err(SharedError::TooLarge { .. }) => return Held::TooLarge,
-                // An earlier attempt may have succeeded without an answer.
+                // An earlier attempt may have succeeded although its response was lost.
                 Err(SharedError::Changed) => match self.current().await {
                     Ok(Some(revision)) => {
                         self.revision = revision;
@@ -187,7 +189,7 @@ impl Ownership {
         Ok(found.filter(own).map(|owned| owned.revision))
     }
 
-    /// Removes work that has ended.
+    /// Removes work that has ended from the cluster.
     pub async fn end(self) {
         let mut backoff = Backoff::default();
         let mut revision = self.revision;

@@ -1,8 +1,9 @@
-//! The work of dead members: their batches and orchestrations go on here, and their other calls are reported as failed.
+//! Takes over the work of dead members: their batches and orchestrations are resumed here, and their other calls are
+//! reported as failed.
 //!
-//! The calls of each member are a value of the cluster, `calls.<member>`, written when they change, and at once when an
-//! orchestration begins: another call that begins and ends between two polls costs nothing. Calls other than orchestrations
-//! cannot be resumed. So the leader publishes their ends, once, as failures.
+//! The running calls of each member are a value of the cluster, `calls.<member>`. It is written at the next poll after
+//! a change, and at once when an orchestration begins. A short call between two polls costs nothing. Calls other than
+//! orchestrations cannot be resumed, so the leader publishes their failure, once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,11 +18,12 @@ use crate::runner_calls::{REACTION, RunnerCalls};
 
 /// The prefix of the keys of calls.
 const PREFIX: &str = "calls.";
-/// The maximum number of calls of a member, and the size from which on the arguments of one are left out, in bytes.
+/// The maximum number of listed calls of a member, and the size in bytes from which the arguments of a call are left
+/// out.
 const CALLS: usize = 256;
 const ARGUMENTS: usize = 2 << 10;
 
-/// Follows the members of the cluster until `shutdown`.
+/// Polls the members of the cluster until `shutdown`, and takes over the work of dead ones.
 pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>, shutdown: CancellationToken) {
     let mut members = shared.members();
     let mut successor = Successor { calls, shared, written: None, is_resumed: false, reported: HashSet::new() };
@@ -53,11 +55,11 @@ pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>,
 struct Successor {
     calls: Arc<RunnerCalls>,
     shared: Arc<Shared>,
-    /// The calls of this member as the cluster has them; `None` before the first ones.
+    /// The running calls of this member as last stored in the cluster; `None` before the first write.
     written: Option<Vec<u8>>,
-    /// Whether the work of this member's earlier process has been cared for.
+    /// Whether the work of this member's earlier process has been handled.
     is_resumed: bool,
-    /// The calls whose end this process has published: the value may be read again before it is removed.
+    /// The calls whose failure this process has published: their value may be read again before it is removed.
     reported: HashSet<String>,
 }
 
@@ -86,7 +88,7 @@ impl Successor {
         self.calls.services.jobs.adopt_batches(&self.shared, members).await
     }
 
-    /// Goes on with the orchestrations whose owner is dead, if this member leads, and with those of its own earlier process.
+    /// Resumes orchestrations whose owner is dead, if this member leads, and those of this member's earlier process.
     async fn adopt_orchestrations(&self, members: &Members) -> Result<(), SharedError> {
         let process = &self.calls.services.jobs.process;
         for key in self.shared.keys(checkpoint::PREFIX).await? {
@@ -103,7 +105,7 @@ impl Successor {
             };
             let call = state.get(checkpoint::CALL).and_then(Value::as_map).cloned().unwrap_or_default();
             if call.get(REACTION).is_some_and(Value::is_truthy) {
-                // The reactor repeats it, with the same job id.
+                // The reactor repeats the call, with the same jid.
                 continue;
             }
             let adopted = Checkpoint::adopt(&self.shared, &key, process, state, revision).await?;
@@ -116,7 +118,7 @@ impl Successor {
         Ok(())
     }
 
-    /// Publishes the end of the calls of a dead process, and removes them.
+    /// Publishes the failure of the calls of a dead process, and removes them.
     async fn report(&mut self, key: &str) -> Result<(), SharedError> {
         let Some(stored) = self.shared.get(key).await? else { return Ok(()) };
         let calls = unpack(&stored.value);
@@ -137,11 +139,11 @@ impl Successor {
                 tracing::error!(tag, %error, "publishing an event failed");
             }
         }
-        // Another member that leads by now may have been faster.
+        // A new leader may have removed it first.
         self.shared.remove(stored.revision).await.map(drop)
     }
 
-    /// Returns whether a call is an orchestration that another process goes on with.
+    /// Whether a call is an orchestration that another process resumes.
     async fn has_successor(&self, call: &Map) -> Result<bool, SharedError> {
         let jid = call.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse::<Jid>().ok());
         let Some(jid) = jid else { return Ok(false) };
@@ -149,7 +151,7 @@ impl Successor {
         Ok(owned.and_then(|owned| checkpoint::progress(owned.state)).is_some())
     }
 
-    /// Appends the items of the queues that this master had before it joined.
+    /// Moves the queues that this master had before it joined into the cluster.
     async fn move_queues(&self) -> Result<(), SharedError> {
         let storage = &self.calls.services.storage;
         let own = storage.run(|storage| storage.queues.names()).await;
@@ -172,7 +174,7 @@ impl Successor {
         tracing::info!(queue = name, items = items.len(), "the items of a queue move into the cluster");
         self.shared.queue_push(name, items.iter().map(msgpack::pack).collect()).await?;
         let queue = name.to_owned();
-        // A crash before this appends them once more: none is lost.
+        // A crash before this point appends the items again: none is lost.
         let drained = storage.run(move |storage| storage.queues.drain(&queue).map(drop)).await;
         if !matches!(drained, Ok(Ok(()))) {
             tracing::error!(queue = name, "removing the items of a queue failed: they are in the cluster twice");
@@ -182,7 +184,7 @@ impl Successor {
 }
 
 fn own_key(member: &str) -> String {
-    // The alphabet of members is that of keys.
+    // Names of members use the alphabet of keys.
     format!("{PREFIX}{member}")
 }
 
@@ -202,7 +204,7 @@ fn unpack(packed: &[u8]) -> Option<Vec<Map>> {
     calls.into_iter().take(CALLS).map(map).collect()
 }
 
-/// Returns the tag and body of the end of an interrupted call; `None` if it is not a call.
+/// Returns the tag and body of the event that reports an interrupted call as failed; `None` if `call` is malformed.
 fn failure(call: Map) -> Option<(String, Map)> {
     let jid: Jid = call.get("jid")?.as_str()?.parse().ok()?;
     let fun = call.get("fun")?.as_str()?;

@@ -14,9 +14,9 @@ use crate::storage::Storage;
 
 pub(crate) const MINE: Table = Table("mine");
 
-/// The field of a result that restricts the minions that may read it.
+/// The field of a mine entry that restricts which minions may read it.
 const ACL: &str = "__saltmine_acl__";
-/// The field with the data of a restricted result.
+/// The field of a restricted mine entry that contains the data.
 const DATA: &str = "__data__";
 
 /// The maximum size of one minion's mine, in bytes.
@@ -28,7 +28,7 @@ pub enum MineError {
     /// Writing to the store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The mine would exceed its size.
+    /// The mine would exceed its maximum size. The value is its size in bytes.
     #[error("mine is too large: expected at most {MAX_MINE} bytes, got {0}; let mine_functions return less")]
     TooLarge(usize),
 }
@@ -52,7 +52,7 @@ impl Mines {
         Ok(packed.and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default())
     }
 
-    /// Adds data to a minion's mine; `clear` replaces the old data.
+    /// Adds data to a minion's mine. `clear` removes the old data first.
     pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), MineError> {
         let _guard = self.changing.lock();
         let mut mine = if clear { Map::new() } else { self.get(id.as_str())? };
@@ -88,7 +88,8 @@ impl Mines {
 }
 
 impl Facts {
-    /// Returns the data of the targeted minions' mines that `asker` may read. Pillar targets match exactly.
+    /// Returns the data in the mines of the targeted minions that `asker` may read. Pillar values in targets match
+    /// exactly.
     pub fn mine_get(&self, storage: &Storage, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
         let mut found = Map::new();
         let functions = self.mine_functions(asker, &query.functions);
@@ -115,7 +116,7 @@ impl Facts {
         Ok(found)
     }
 
-    /// Returns the functions that the option `mine_get` allows a minion; all without the option.
+    /// Returns those functions that the option `mine_get` permits to a minion; all of them if it is not set.
     fn mine_functions<'a>(&self, asker: &MinionId, functions: &'a [String]) -> Vec<&'a String> {
         let Some(rules) = &self.config.mine_get else { return functions.iter().collect() };
         let allowed = id_rules::rules_for(rules, asker);
@@ -128,7 +129,7 @@ impl Facts {
         Ok(self.target(kind, tgt, ":")?.with_exact_pillar())
     }
 
-    /// Returns the data of a result without its restriction; `None` if that excludes `asker`.
+    /// Returns the data of a mine entry without its restriction; `None` if `asker` may not read it.
     fn mine_value(&self, storage: &Storage, asker: &MinionId, entry: Value) -> Option<Value> {
         let Value::Map(fields) = &entry else { return Some(entry) };
         if !fields.contains_key(ACL) {
@@ -146,7 +147,7 @@ impl Facts {
     }
 }
 
-/// Returns the result in an entry of a mine, without its access list.
+/// Returns the data of a mine entry without its restriction.
 pub(crate) fn result(entry: Value) -> Option<Value> {
     match entry {
         Value::Map(mut fields) if fields.contains_key(ACL) => fields.swap_remove(DATA),

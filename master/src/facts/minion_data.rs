@@ -16,7 +16,7 @@ pub(crate) const MINIONS: Table = Table("minion_data");
 /// The data of the minions in the store.
 pub struct MinionData {
     store: BlockingStore,
-    /// Serializes changes, of which some read first.
+    /// Serializes changes that read before they write.
     changing: Mutex<()>,
 }
 
@@ -26,8 +26,8 @@ impl MinionData {
         MinionData { store, changing: Mutex::default() }
     }
 
-    /// Stores a minion's grains and pillar; without one, the stored pillar stays. Grains above [`MAX_GRAINS`] are left out:
-    /// targets cannot match them.
+    /// Stores a minion's grains and pillar. Without a pillar, the stored one is kept. Grains larger than [`MAX_GRAINS`]
+    /// are not stored, so that targets cannot match them.
     pub fn put(&self, id: &MinionId, grains: Map, pillar: Option<Map>) -> Ticket {
         let mut batch = Batch::new();
         let size = msgpack::pack_map(&grains).len();
@@ -75,14 +75,14 @@ impl MinionData {
         ticket.durable_blocking()
     }
 
-    /// Removes the data of a minion.
+    /// Removes all data of a minion.
     pub fn delete(&self, id: &str) -> Ticket {
         let mut batch = Batch::new();
         batch.delete(MINIONS, id.as_bytes());
         self.store.write(batch)
     }
 
-    /// Returns the facts that targets match, which are read from the store on first use.
+    /// Returns the facts of a minion for target matching. They are read from the store on first use.
     pub fn facts<'a>(&'a self, id: &'a str) -> impl Facts + 'a {
         StoredFacts { data: self, id, read: OnceCell::new() }
     }

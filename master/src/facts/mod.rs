@@ -1,5 +1,5 @@
-//! The master's knowledge of its minions: grains and pillar (`minion_data.rs`), mines, presence; and the targets that are
-//! resolved with it.
+//! The facts about minions: grains and pillar (`minion_data.rs`), mines and presence, and the resolution of targets by
+//! them.
 
 pub(crate) mod mine;
 pub(crate) mod minion_data;
@@ -26,23 +26,23 @@ use crate::storage::Storage;
 use presence::Presence;
 use syndics::Syndics;
 
-/// The knowledge of the minions.
+/// The facts about minions.
 pub(crate) struct Facts {
     config: Arc<MasterConfig>,
     storage: Blocking<Storage>,
     publisher: Publisher,
     /// The presence of minions.
     pub presence: Presence,
-    /// The minions of other members of a cluster, with their addresses.
+    /// The minions that are connected to other members of a cluster, with their addresses.
     elsewhere: Mutex<BTreeMap<MinionId, IpAddr>>,
-    /// The masters below this one.
+    /// The syndics below this master.
     pub syndics: Syndics,
 }
 
-/// The minions of a target.
+/// The result of resolving a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Targets {
-    /// The accepted minions that match, sorted by their keys.
+    /// The accepted minions that match, sorted by id.
     pub minions: Vec<String>,
     /// The ids that the target lists and that are not accepted.
     pub missing: Vec<String>,
@@ -60,13 +60,13 @@ pub enum ResolveError {
 }
 
 impl Facts {
-    /// Creates the knowledge in a storage. `publisher` knows the connected subscribers.
+    /// Creates the facts of a master. `publisher` provides the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
         let syndics = Syndics::new(&config);
         Facts { config, storage, publisher, presence: Presence::default(), elsewhere: Mutex::default(), syndics }
     }
 
-    /// Parses a target, with the node groups of the configuration.
+    /// Parses a target, with the nodegroups of the configuration.
     pub fn target(&self, kind: TargetKind, tgt: Value, delimiter: &str) -> Result<Target, TargetError> {
         Target::parse(kind, tgt, delimiter, &self.config.nodegroups)
     }
@@ -83,32 +83,32 @@ impl Facts {
         Ok(Targets { minions, ..resolved })
     }
 
-    /// Returns whether there are masters below this one, connected or not.
+    /// Whether there are syndics, connected or not.
     pub fn has_syndics(&self) -> bool {
         !self.syndics.ids().is_empty()
     }
 
-    /// Returns the syndics that are connected now.
+    /// Returns the connected syndics.
     pub fn present_syndics(&self) -> Vec<String> {
         let present = self.present();
         self.syndics.ids().into_iter().filter(|id| present.contains(id)).map(|id| id.to_string()).collect()
     }
 
-    /// Returns the number of accepted minions of a node group; `None` if the group is unknown or cannot be resolved.
+    /// Returns the number of accepted minions in a nodegroup; `None` if the group is unknown or cannot be resolved.
     pub async fn group_size(&self, group: &str) -> Option<usize> {
         let target = self.target(TargetKind::Nodegroup, group.into(), ":").ok()?;
         let resolved = self.storage.run(move |storage| resolve(storage, &target).ok()).await;
         resolved.ok().flatten().map(|targets| targets.minions.len())
     }
 
-    /// Returns the minions that are connected now, in a cluster to any member, with their addresses.
+    /// Returns the connected minions with their addresses; in a cluster those of all members.
     pub fn present_addresses(&self) -> BTreeMap<MinionId, IpAddr> {
         let mut present = self.elsewhere.lock().clone();
         present.extend(self.presence.present_addresses(&self.publisher.hosts()));
         present
     }
 
-    /// Returns the minions that are connected now, in a cluster to any member.
+    /// Returns the connected minions; in a cluster those of all members.
     pub fn present(&self) -> BTreeSet<MinionId> {
         self.present_addresses().into_keys().collect()
     }
@@ -121,7 +121,7 @@ impl Facts {
         msgpack::pack_map(&present)
     }
 
-    /// Replaces the minions of the other members of the cluster, as they have packed them.
+    /// Replaces the connected minions of the other members, given in their packed form.
     #[cfg(feature = "cluster")]
     pub fn set_present_elsewhere(&self, members: &[(String, Vec<u8>)]) {
         let mut elsewhere = BTreeMap::new();
@@ -138,7 +138,7 @@ impl Facts {
     }
 }
 
-/// Resolves a target. Minions without stored facts may match: they get the job and decide for themselves.
+/// Resolves a target. Minions without stored facts count as matches: they receive the job and decide themselves.
 ///
 /// # Errors
 /// The accepted minions cannot be listed.

@@ -1,8 +1,8 @@
 //! The presence of minions, published as `salt/presence/change` and `salt/presence/present`.
 //!
-//! Subscribers of the publish port are anonymous. Requests are authenticated. So of the minions that were last heard of from
-//! an address, as many are present as the publish port has connections from it: first those with an open request
-//! connection, then the most recent ones. Salt compares the same addresses with the grains of the minions, which are not
+//! Subscribers of the publish port are anonymous, but requests are authenticated. For each address, as many minions
+//! count as present as the publish port has connections from it: first those with an open request connection, then
+//! those with the most recent requests. Salt compares the same addresses with the grains of the minions, which are not
 //! authenticated.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ use super::Facts;
 use crate::cluster::{self, OptionalGate};
 use crate::events::Events;
 
-/// The address at which each minion was last heard of.
+/// The last known address of each minion.
 #[derive(Debug, Default)]
 pub(crate) struct Presence(Mutex<Traces>);
 
@@ -30,11 +30,11 @@ struct Traces {
     requests: u64,
 }
 
-/// The last requests of one minion.
+/// The recent requests of one minion.
 #[derive(Debug)]
 struct Trace {
     host: IpAddr,
-    /// The number of the last request.
+    /// The number of the last request, counted over all minions.
     last: u64,
     /// The request connections: of the daemon, and of programs such as `salt-call`.
     connections: Vec<Weak<()>>,
@@ -87,8 +87,8 @@ impl Presence {
     }
 }
 
-/// Publishes presence events at an interval until `shutdown`: the changes if there are any, and the present minions. In a
-/// cluster its leader does, for the minions of all members.
+/// Publishes presence events at an interval until `shutdown`: the changes, if there are any, and the present minions.
+/// In a cluster the leader publishes them, for the minions of all members.
 pub(crate) async fn publish(
     facts: Arc<Facts>,
     events: Events,
@@ -106,7 +106,7 @@ pub(crate) async fn publish(
         let now = facts.present();
         let names = |ids: &mut dyn Iterator<Item = &MinionId>| ids.map(MinionId::to_string).collect::<Vec<_>>();
         if !cluster::is_leader(&gate) {
-            // Published by the leader. A new one goes on from here.
+            // The leader publishes. A new leader continues from this state.
             before = now;
             continue;
         }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(present(&presence, &[("10.0.0.1", 2), ("10.0.0.2", 1)]), "db1 web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.1", 2)]), "web1 web2");
         assert_eq!(present(&presence, &[("10.0.0.3", 9)]), "");
-        // The most recently heard minion counts, unless its connection is closed.
+        // The minion with the most recent request counts, unless its connection is closed.
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web2");
         drop(second.0);
         assert_eq!(present(&presence, &[("10.0.0.1", 1)]), "web1");

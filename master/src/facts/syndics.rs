@@ -1,8 +1,8 @@
-//! The syndics that have been heard of (`order_masters`): masters below this one that pass on its jobs.
+//! The known syndics (`order_masters`): masters below this one that forward its jobs.
 //!
-//! Nothing but its messages distinguishes a syndic from a minion, so what it is known by is stored: as in Salt, a file with
-//! its id in the directory `syndics` of `cachedir`. Brine writes into it whether a minion of the same id returns jobs, too;
-//! `salt` waits for the return of a syndic only then.
+//! Only its messages distinguish a syndic from a minion, so each known syndic is recorded. As in Salt, that is a file
+//! named by its id in the directory `syndics` of `cachedir`. The content of the file records whether a minion with the
+//! same id returns jobs as well; only then does `salt` wait for the return of the syndic itself.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 /// The content of the file of a syndic whose host also has a minion of that id.
 const ALSO_MINION: &str = "minion\n";
-/// The maximum number of syndics: there are as many masters.
+/// The maximum number of syndics.
 const MAX: usize = 10_000;
 
 /// The syndics of a master.
@@ -25,12 +25,12 @@ pub(crate) struct Syndics {
     directory: PathBuf,
     /// The ids that may be syndics; none without `order_masters`.
     allowed: Vec<Glob>,
-    /// Whether each is a minion as well.
+    /// The known syndics, with whether each is also a minion.
     known: Mutex<BTreeMap<MinionId, bool>>,
 }
 
 impl Syndics {
-    /// Creates an empty list that is stored in the configuration's `cachedir`. Invalid globs allow no id, and are logged.
+    /// Creates an empty list, to be stored in the configured `cachedir`. An invalid glob matches no id and is logged.
     pub fn new(config: &MasterConfig) -> Self {
         let glob = |text: &String| {
             Glob::new(text)
@@ -46,7 +46,7 @@ impl Syndics {
         self.allowed.iter().any(|glob| glob.is_match(id.as_str()))
     }
 
-    /// Reads the syndics from before a restart.
+    /// Reads the syndics that were recorded before a restart.
     pub fn read(&self, _: &MayBlock) {
         let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
         let mut known = self.known.lock();
@@ -60,23 +60,24 @@ impl Syndics {
         }
     }
 
-    /// Whether this is the id of a syndic.
+    /// Whether a syndic with this id is known.
     pub fn contains(&self, id: &MinionId) -> bool {
         self.known.lock().contains_key(id)
     }
 
-    /// Whether this id is that of a syndic and of no minion.
+    /// Whether the id belongs to a syndic that is not also a minion.
     pub fn is_no_minion(&self, id: &str) -> bool {
         let known = self.known.lock();
         !known.is_empty() && id.parse::<MinionId>().is_ok_and(|id| known.get(&id) == Some(&false))
     }
 
-    /// Returns the ids of all.
+    /// Returns the ids of all known syndics.
     pub fn ids(&self) -> Vec<MinionId> {
         self.known.lock().keys().cloned().collect()
     }
 
-    /// Records a message that only a syndic sends. Returns whether that is new and is to be [stored](Syndics::store).
+    /// Records a message that only a syndic sends. Returns whether the entry has changed and has to be
+    /// [stored](Syndics::store).
     pub fn record(&self, id: &MinionId) -> bool {
         let mut known = self.known.lock();
         if known.contains_key(id) {
@@ -90,14 +91,14 @@ impl Syndics {
         true
     }
 
-    /// Records the return of a minion. Returns whether it is that of a syndic for the first time, which is to be
-    /// [stored](Syndics::store).
+    /// Records a return of a minion. Returns whether it is the first one with the id of a syndic, so that the entry has
+    /// to be [stored](Syndics::store).
     pub fn returned(&self, id: &MinionId) -> bool {
         let mut known = self.known.lock();
         known.get_mut(id).is_some_and(|is_minion| !std::mem::replace(is_minion, true))
     }
 
-    /// Writes the file of a syndic.
+    /// Writes the file of a syndic. Does nothing if the id is unknown.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,4 +1,4 @@
-//! The causality of jobs: which reaction led to a job, so that its returns and events name it.
+//! Tracks which reaction caused which job, so that the job's returns and events name their cause.
 
 use brine_ids::Jid;
 use brine_value::Map;
@@ -21,13 +21,13 @@ impl Causality {
         let fields: Map = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut jobs = self.0.lock();
         if jobs.len() >= JOBS {
-            // The older half at once: removing one would move all others.
+            // Removes the older half at once, because each removal moves all following entries.
             jobs.drain(..JOBS / 2);
         }
         jobs.insert(jid.clone(), fields);
     }
 
-    /// Adds the cause of a job to an event of it.
+    /// Adds the cause of a job to one of its events.
     pub fn mark(&self, jid: &Jid, body: &mut Map) {
         if let Some(fields) = self.0.lock().get(jid) {
             body.extend(fields.clone());

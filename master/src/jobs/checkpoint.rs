@@ -1,8 +1,9 @@
-//! The progress of an orchestration in a cluster: the results of its states so far, with which another member goes on when
-//! this one dies.
+//! The progress of an orchestration in a cluster: the results of its states so far, from which another member resumes
+//! it when this one dies.
 //!
-//! It is a value of the cluster, `orchestration.<job id>`, stored after each state and before each job. The state that was
-//! interrupted runs again; a job that it had published is not published again, its returns are awaited.
+//! The progress is a value of the cluster, `orchestration.<jid>`, stored after each state and before each job. A state
+//! that was interrupted runs again. If it had already published its job, the job is not published again; its returns
+//! are awaited.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +16,10 @@ use tokio::sync::Mutex;
 use super::Jobs;
 use crate::cluster::{Held, Owned, Ownership, Shared, SharedError};
 
-/// The prefix of the keys of orchestrations.
+/// The prefix of the keys of orchestrations in the cluster.
 pub(crate) const PREFIX: &str = "orchestration.";
-/// The fields of the value: the runner call, the results by tag, the names of requests by job id (empty once the state of the job
-/// has ended), and whether the results were too large.
+/// The fields of the value: the runner call, the results by tag, the digests of requests by jid (empty once the state
+/// of the job has ended), and whether the results were too large.
 pub(crate) const CALL: &str = "call";
 const RESULTS: &str = "results";
 const JOBS: &str = "jobs";
@@ -30,26 +31,28 @@ pub(crate) struct Checkpoint {
     earlier: Map,
     /// The jobs that an earlier process has published.
     earlier_jobs: Vec<Jid>,
-    /// Those of them whose states have not ended, with the names of their requests, until they are taken.
+    /// The earlier jobs whose states have not ended, with the digests of their requests. Entries are removed when they
+    /// are taken.
     interrupted: parking_lot::Mutex<Vec<(String, Jid)>>,
     /// The jobs that have ended since the last result was stored.
     ended: parking_lot::Mutex<Vec<Jid>>,
-    /// The ownership and the stored state; `None` once there is nothing to be stored any more. Writes are in sequence.
+    /// The ownership and the stored state; `None` once nothing is stored any more. The lock serializes writes.
     own: Mutex<Option<(Ownership, Map)>>,
     is_elsewhere: AtomicBool,
 }
 
-/// Returns the key of an orchestration.
+/// Returns the key of an orchestration in the cluster.
 pub(crate) fn key(jid: &Jid) -> String {
     format!("{PREFIX}{jid}")
 }
 
-/// Returns the progress that a state has; `None` if it was too large or the servers have lost it.
+/// Returns the usable progress in a state; `None` if it was too large, or the servers have discarded it.
 pub(crate) fn progress(state: Option<Map>) -> Option<Map> {
     state.filter(|state| !state.contains_key(TOO_LARGE))
 }
 
-/// Returns the name of a request among the jobs of an orchestration; several states may have the same request.
+/// Returns the digest that identifies a request among the jobs of an orchestration. Several states may have the same
+/// request.
 fn name_of(request: &PublishRequest) -> String {
     let parts =
         [request.tgt.clone(), request.tgt_type.as_str().into(), request.fun.clone(), request.arg.clone().into()];
@@ -73,8 +76,8 @@ impl Checkpoint {
         }
     }
 
-    /// Starts to store the progress of a call, or continues that of an earlier process. `None` without a cluster, or if it does
-    /// not answer: the orchestration then ends with this master.
+    /// Starts to store the progress of a call, or continues that of an earlier process. Returns `None` without a
+    /// cluster, or if it does not answer: the orchestration then ends with this master.
     pub async fn open(jobs: &Arc<Jobs>, jid: &Jid, call: Map) -> Option<Self> {
         let shared = jobs.cluster.get()?;
         let key = key(jid);
@@ -91,7 +94,8 @@ impl Checkpoint {
         Some(Self::new(Some((ownership, state.clone())), &state))
     }
 
-    /// Continues the progress of an earlier process. `None` if another process has changed it since it was read.
+    /// Continues the progress of an earlier process. Returns `None` if another process has changed it since it was
+    /// read.
     ///
     /// # Errors
     /// The cluster does not answer.
@@ -106,12 +110,13 @@ impl Checkpoint {
         Ok(taken.map(|ownership| Self::new(Some((ownership, state.clone())), &state)))
     }
 
-    /// Returns the result of a state in an earlier process.
+    /// Returns the result of a state that an earlier process has completed.
     pub fn earlier(&self, tag: &str) -> Option<Map> {
         self.earlier.get(tag).and_then(Value::as_map).cloned()
     }
 
-    /// Takes the id of a job of this request that an earlier process was about to publish for a state that has not ended.
+    /// Takes the jid of an earlier job for this request: one that an earlier process was about to publish for a state
+    /// that has not ended.
     pub fn take_earlier_job(&self, request: &PublishRequest) -> Option<Jid> {
         let mut interrupted = self.interrupted.lock();
         let name = name_of(request);
@@ -119,12 +124,12 @@ impl Checkpoint {
         Some(interrupted.remove(at).1)
     }
 
-    /// Returns whether another member goes on with the orchestration.
+    /// Whether another member has taken over the orchestration.
     pub fn is_elsewhere(&self) -> bool {
         self.is_elsewhere.load(Ordering::Acquire)
     }
 
-    /// Stores the result of a state. Returns false if another member goes on with the orchestration.
+    /// Stores the result of a state. Returns `false` if another member has taken over the orchestration.
     pub async fn keep(&self, tag: &str, result: &Map) -> bool {
         let ended = std::mem::take(&mut *self.ended.lock());
         let ended = ended.iter().map(|jid| (jid.into(), "".into()));
@@ -135,17 +140,19 @@ impl Checkpoint {
         .await
     }
 
-    /// Stores the id of a job before it is published. Returns false if another member goes on with the orchestration.
+    /// Stores the jid of a job before it is published. Returns `false` if another member has taken over the
+    /// orchestration.
     pub async fn keep_job(&self, request: &PublishRequest, jid: &Jid) -> bool {
         self.store(|part| part(JOBS, (jid.into(), name_of(request).into()))).await
     }
 
-    /// Notes the end of a job: with the next result, a successor does not take it any more.
+    /// Records the end of a job. It is stored with the next result, so that a successor does not wait for the job any
+    /// more.
     pub fn job_ended(&self, jid: Jid) {
         self.ended.lock().push(jid);
     }
 
-    /// Stores the state after a change, which inserts items into its parts.
+    /// Applies a change, which inserts items into parts of the state, and stores the state.
     async fn store(&self, change: impl FnOnce(&mut dyn FnMut(&str, (Value, Value)))) -> bool {
         let mut own = self.own.lock().await;
         let Some((ownership, state)) = &mut *own else { return !self.is_elsewhere() };
@@ -180,7 +187,7 @@ impl Checkpoint {
 }
 
 impl Jobs {
-    /// Waits until the minions of an earlier process's jobs are connected, as [`Jobs::wait_for_minions`] does.
+    /// Waits until the minions of an earlier process's jobs are connected, like [`Jobs::wait_for_minions`].
     pub async fn wait_for_minions_of(&self, checkpoint: &Checkpoint) {
         if checkpoint.earlier_jobs.is_empty() {
             return;
@@ -195,7 +202,7 @@ impl Jobs {
         }
     }
 
-    /// Returns the minions of a job in the job cache; `None` if it was not published.
+    /// Returns the minions of a job from the job cache; `None` if the job was not published.
     pub async fn published_minions(&self, jid: &Jid) -> Option<Vec<String>> {
         let jid = jid.clone();
         let load = self.storage.run(move |storage| storage.job_cache.get_load(&jid)).await.ok()?.ok()??;

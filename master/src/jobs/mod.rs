@@ -42,12 +42,12 @@ pub(crate) use stream::PublishStream;
 
 /// The fields of the load in Salt's event of a new job.
 const NEW_FIELDS: &[&str] = &["jid", "tgt_type", "tgt", "user", "fun", "arg"];
-/// The field of that event with the rest of the load.
+/// The field of that event with the remaining fields of the load.
 pub(crate) const MORE: &str = "_load";
-/// The field of that event for a part of a job, such as a batch: its minions add to those of the job.
+/// The field of that event that marks a part of a job, such as of a batch: its minions are added to those of the job.
 pub(crate) const PART: &str = "_part";
 
-/// Returns whether a target refers to node groups, which only the master knows.
+/// Whether a target refers to nodegroups, which only the master can resolve.
 fn names_groups(request: &PublishRequest) -> bool {
     match request.tgt_type.as_str() {
         "nodegroup" => true,
@@ -61,11 +61,11 @@ fn names_groups(request: &PublishRequest) -> bool {
 pub struct JobReturns {
     /// The minions that returned, in order of arrival, each with its return.
     pub returned: Vec<(String, Map)>,
-    /// The minions that did not, sorted.
+    /// The minions that did not return, sorted.
     pub missing: Vec<String>,
 }
 
-/// The error of a job that was not published.
+/// The reason why a job was not published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The target cannot be resolved.
@@ -92,7 +92,7 @@ impl From<ResolveError> for PublishError {
 const RECONNECT: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(50);
 
-/// The jobs of a master.
+/// Publishes jobs and tracks their returns.
 pub(crate) struct Jobs {
     config: Arc<MasterConfig>,
     events: Events,
@@ -108,7 +108,7 @@ pub(crate) struct Jobs {
     background: Background,
     /// The values that the members of a cluster share.
     cluster: OnceLock<Arc<Shared>>,
-    /// Distinguishes this process from an earlier one of the same member of a cluster.
+    /// Distinguishes this process from earlier ones of the same cluster member.
     pub process: String,
 }
 
@@ -141,15 +141,15 @@ impl Jobs {
         }
     }
 
-    /// Makes the batches of this master those of its cluster.
+    /// Shares the batches of this master with its cluster.
     pub fn join_cluster(&self, shared: OptionalShared) {
         if let Some(shared) = shared {
-            // Called once, at the start.
+            // Called once, at startup.
             _ = self.cluster.set(shared);
         }
     }
 
-    /// Restores the recent publishes from the journal, for a bounded time.
+    /// Restores the recent publishes from the journal, within a time limit.
     pub fn read_journal(&self, thread: &MayBlock) {
         self.recent_publishes.read_journal(thread, &self.events.bus);
     }
@@ -160,8 +160,8 @@ impl Jobs {
         self.recent_publishes.missed(storage, &self.config.nodegroups, (id, is_syndic), from)
     }
 
-    /// Publishes a job from before a restart again if no minion has returned for it: the first publish may have failed.
-    /// Minions that received it recognise its id.
+    /// Publishes a job from before a restart again if no minion has returned for it, since the first publish may have
+    /// failed. Minions that have received it recognise its jid.
     pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let published = Published { jid: Some(jid.clone()), minions, missing, below: self.below() };
@@ -170,7 +170,7 @@ impl Jobs {
         Ok(published)
     }
 
-    /// Publishes the load of a job of another member of the cluster. Its events are on this bus already.
+    /// Publishes the load of another cluster member's job. Its events are already on this bus.
     #[cfg(feature = "cluster")]
     pub async fn publish_of_member(&self, load: Map) -> Result<(), PublishError> {
         let mut request = PublishRequest::from_map(&load).map_err(|error| PublishError::Failed(error.to_string()))?;
@@ -181,7 +181,7 @@ impl Jobs {
         self.send(&request, &published, load).await
     }
 
-    /// Takes note of an event about a job with this sequence number.
+    /// Records the sequence number of a job event.
     #[cfg(feature = "cluster")]
     pub fn job_published(&self, number: u64) {
         self.events.job_published(number);
@@ -192,7 +192,7 @@ impl Jobs {
         if let Some(name) = self.config.ext_job_cache.as_deref().filter(|name| !name.is_empty())
             && !brine_returners::split(&request.ret).any(|one| one == name)
         {
-            // As in Salt, minions return to it.
+            // As in Salt, minions also return to `ext_job_cache`.
             let separator = if request.ret.is_empty() { "" } else { "," };
             request.ret = format!("{}{separator}{name}", request.ret);
         }
@@ -203,7 +203,7 @@ impl Jobs {
         }
         let Targets { minions, missing } = self.facts.targets(&request).await?;
         let below = self.below();
-        // As in Salt, a job without accepted minions is not published, unless masters below may have some.
+        // As in Salt, a job without accepted minions is not published, unless syndics may have some.
         if minions.is_empty() && below.is_none() {
             return Ok(Published { jid: None, minions, missing, below });
         }
@@ -217,7 +217,7 @@ impl Jobs {
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
         if self.config.order_masters {
-            // A master above learns from it whether further reports follow.
+            // An upstream master learns from this field whether further reports follow.
             let syndics = published.below.as_ref().map(|below| below.syndics.clone()).unwrap_or_default();
             new.insert("syndics".into(), syndics.into());
         }
@@ -233,14 +233,14 @@ impl Jobs {
         if self.config.bare_jid_events {
             self.events.fire(jid.as_str(), &map! {"minions" => published.minions.clone()}).await;
         }
-        // The event comes first: the job is known before a minion can return for it.
+        // The event is published first, so that the job is known before a minion can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.events.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
         let event = self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
         self.send(&request, &published, load).await?;
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
-            // A caller may rely on the answer: minions of other members get the job from the journal, even if this member
-            // dies now.
+            // The caller may rely on the response: members publish the job to their minions from the journal, even if
+            // this member dies now.
             self.events.persisted(event).await;
         }
         let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);
@@ -251,7 +251,8 @@ impl Jobs {
 
     async fn send(&self, request: &PublishRequest, published: &Published, mut load: Map) -> Result<(), PublishError> {
         if names_groups(request) {
-            // Minions know no node groups: they get the ids. Those of masters below are unknown here.
+            // Minions cannot resolve nodegroups, so they receive ids. Ids below syndics are unknown here, so with
+            // syndics the target contains the definitions of the groups instead.
             let words = published.below.as_ref().and_then(|_| self.words_of_groups(request));
             let (tgt, kind) = words.map_or((published.minions.clone(), "list"), |words| (words, "compound"));
             load.insert("tgt".into(), tgt.into());
@@ -265,7 +266,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Returns the words of a target with the definitions in the place of node groups.
+    /// Returns the words of a compound target, with nodegroups replaced by their definitions.
     fn words_of_groups(&self, request: &PublishRequest) -> Option<Vec<String>> {
         let tgt = request.tgt.to_string();
         let group = format!("N@{tgt}");
@@ -277,7 +278,7 @@ impl Jobs {
         brine_target::without_nodegroups(&words, &self.config.nodegroups).ok()
     }
 
-    /// Publishes a job and collects its returns for this time at most. Silent minions are not asked.
+    /// Publishes a job and collects its returns until the timeout. Silent minions are not polled.
     pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<JobReturns, PublishError> {
         let mut returns = self.subscribe(Vec::new()).map_err(PublishError::Failed)?;
         let user = request.user.clone();
@@ -299,15 +300,15 @@ impl Jobs {
         Ok(answers)
     }
 
-    /// Returns the syndics that report about a job: those that are connected; `None` if there are no syndics. One that is
-    /// not connected gets the job when it is back (`publish_catch_up`).
+    /// Returns the connected syndics, which will report about a job; `None` if there are no syndics. A disconnected
+    /// syndic receives the job when it is back (`publish_catch_up`).
     fn below(&self) -> Option<ReportingSyndics> {
         let wait = Duration::from_secs(self.config.syndic_wait);
         self.facts.has_syndics().then(|| ReportingSyndics { syndics: self.facts.present_syndics(), wait })
     }
 
-    /// Waits until these minions have connected, as after a restart, and until the job cache has the returns of before. Jobs that
-    /// are published earlier do not reach them. Ends after [`RECONNECT`] in any case.
+    /// Waits until these minions have connected, as after a restart, because jobs that are published earlier do not
+    /// reach them; then waits until the job cache has stored earlier returns. Gives up after [`RECONNECT`].
     async fn wait_for_minions(&self, expected: &BTreeSet<String>) {
         let deadline = Instant::now() + RECONNECT;
         while Instant::now() < deadline {
@@ -331,7 +332,7 @@ impl Jobs {
     }
 }
 
-/// Returns the load for minions, without its serial number.
+/// Returns the load that minions receive, without its serial number.
 fn load(request: &PublishRequest, jid: &Jid) -> Map {
     let mut load = request.fields(jid);
     for name in LOAD_OPTIONS.iter().chain(&["to"]) {
@@ -342,7 +343,8 @@ fn load(request: &PublishRequest, jid: &Jid) -> Map {
     load
 }
 
-/// Returns the event of a new job: Salt's fields, and the rest of the load below [`MORE`] for the job cache.
+/// Returns the body of the event of a new job: Salt's fields, and the rest of the load below [`MORE`] for the job
+/// cache.
 fn new_event(load: &Map) -> Map {
     let (mut new, mut more): (Map, Map) =
         load.clone().into_iter().partition(|(name, _)| name.as_str().is_some_and(|name| NEW_FIELDS.contains(&name)));

@@ -20,19 +20,19 @@ use super::run::{Progress, Run};
 use crate::events::Events;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
 
-/// The error of a state whose orchestration another member of the cluster goes on with.
+/// The error of a state in an orchestration that another member of the cluster has taken over.
 pub(crate) const ELSEWHERE: &str = "another master of the cluster goes on with this orchestration";
 
-/// The master, for one orchestration.
+/// The services of the master for one orchestration.
 pub(crate) struct Orchestrator {
     pub jobs: Arc<Jobs>,
     pub calls: Arc<RunnerCalls>,
     pub events: Events,
     /// The runner call of the orchestration.
     pub caller: Caller,
-    /// Its progress in a cluster.
+    /// The orchestration's progress in a cluster.
     pub checkpoint: Option<Arc<Checkpoint>>,
-    /// Whether the events of its states are published: as in Salt, not those of a single state.
+    /// Whether the events of its states are published. As in Salt, they are not for a single state.
     pub publishes: bool,
 }
 
@@ -144,7 +144,7 @@ impl Jobs {
             None => ids.len().max(1),
         };
         let batch = Batch { size, wait: Duration::ZERO, failhard };
-        // As with `salt -b`, all parts have one job id.
+        // As with `salt -b`, all parts have the same jid.
         let (jid, now) = (Jid::new(), Instant::now());
         let driver = Driver::in_batches(jid, &request.user, ids.clone(), batch, self.times(timeout), now);
         self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await
@@ -171,8 +171,8 @@ impl Jobs {
         self.collect(Run::new(Arc::clone(self), events, driver), &ask.request, ids, returned).await
     }
 
-    /// Collects the returns of a job from these minions, without the minions skipped by a halt. `returned` has the earlier
-    /// returns. Parts are published as `request`.
+    /// Collects the returns of a job from these minions, except for those skipped by a halt. `returned` contains
+    /// earlier returns. Parts are published as `request`.
     async fn collect(
         &self,
         mut run: Run,
@@ -180,7 +180,7 @@ impl Jobs {
         ids: Vec<String>,
         mut returned: HashMap<String, Map>,
     ) -> Result<Vec<MinionResult>, String> {
-        // The minions of masters below, which only reports and returns name.
+        // The minions of syndics, which are known only from reports and returns.
         let (known, mut below): (HashSet<String>, _) = (ids.iter().cloned().collect(), Vec::new());
         loop {
             match run.next().await {

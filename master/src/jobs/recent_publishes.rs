@@ -1,8 +1,8 @@
-//! Recent publishes (`publish_catch_up`): jobs that were published while a Brine minion was reconnecting.
+//! Recent publishes (`publish_catch_up`): resends jobs that were published while a Brine minion was reconnecting.
 //!
-//! A publish to a socket without subscribers is lost. So each load is kept for a while, and a minion that has subscribed
-//! again requests its jobs since the last one that it saw. It runs each job id once, so that duplicates are harmless. After
-//! a restart of the master the loads are read from the journal.
+//! A publish is lost for a minion that is not subscribed. So each load is retained for a while, and a minion that has
+//! subscribed again requests the jobs since the last one that it received. It runs each jid once, so duplicates are
+//! harmless. After a restart of the master the loads are read from the journal.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -20,26 +20,26 @@ use parking_lot::Mutex;
 use crate::metrics;
 use crate::storage::Storage;
 
-/// The maximum size of all loads, in bytes.
+/// The maximum total size of the loads, in bytes.
 const MAX_BYTES: usize = 16 << 20;
-/// The size of a publish beside its load, in bytes: its entry and its parsed target.
+/// The size of a publish in addition to its load, in bytes: its entry and its parsed target.
 const ENTRY: usize = 512;
-/// The maximum size of the loads in one answer, in bytes.
+/// The maximum size of the loads in one response, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
-/// Stale jobs are kept for this multiple of the window, so that they can be reported.
+/// Stale jobs are retained for this multiple of the window, so that they can be reported as missed.
 const REPORTED_FOR: u32 = 10;
-/// Parallel publishes may be recorded in another order than they are sent: those within this time before the last job of
-/// a minion count as missed.
+/// The tolerance for reordering: parallel publishes may be recorded in another order than they are sent. Jobs within
+/// this time before the last job of a minion count as missed.
 const REORDERED: Duration = Duration::from_secs(5);
-/// The same time in a cluster, whose members have a job of another one after the time that its servers take, also when one
-/// of these has just died.
+/// The same tolerance in a cluster: members receive each other's jobs only after the delay of the servers, which is
+/// longer if a server has just failed.
 const REORDERED_BY_MEMBERS: Duration = Duration::from_secs(60);
 /// The number of events read from the journal at once.
 const PAGE: usize = 1024;
 /// The maximum time that reading the journal delays the start.
 const READ_TIME: Duration = Duration::from_secs(3);
 
-/// The loads of recent publishes.
+/// The loads of recent publishes, oldest first.
 pub(crate) struct RecentPublishes {
     window: Duration,
     is_member: bool,
@@ -65,7 +65,7 @@ impl Publish {
         self.load.len() + ENTRY
     }
 
-    /// Whether a minion may be among the job's minions.
+    /// Whether a minion may match the job's target.
     fn may_match(&self, facts: &impl Facts, nodegroups: &Map) -> bool {
         let target = self.target.get_or_init(|| {
             let load = msgpack::unpack_map(&self.load).ok()?;
@@ -80,9 +80,9 @@ impl Publish {
 /// The jobs that a minion may have missed.
 #[derive(Default)]
 struct Missed {
-    /// Those within the window, oldest first.
+    /// The jobs within the window, oldest first.
     fresh: Vec<Arc<Publish>>,
-    /// Older ones.
+    /// The older jobs, which are not resent.
     stale: Vec<Arc<Publish>>,
 }
 
@@ -116,7 +116,7 @@ impl RecentPublishes {
         }
     }
 
-    /// Reads publishes from the journal, for a bounded time.
+    /// Reads recent publishes from the journal, within a time limit.
     pub fn read_journal(&self, thread: &MayBlock, bus: &Bus) {
         if self.window.is_zero() {
             return;
@@ -149,8 +149,8 @@ impl RecentPublishes {
         }
     }
 
-    /// Returns the jobs that a minion may have missed: all if it names neither its last one nor the time that it was
-    /// away.
+    /// Returns the jobs that a minion may have missed: all of them if it reports neither its last job nor the time that
+    /// it was disconnected.
     fn after(&self, from: &CatchUp) -> Missed {
         let reordered = if self.is_member { REORDERED_BY_MEMBERS } else { REORDERED };
         let away = from.away.map(|seconds| Duration::from_secs(seconds).saturating_add(reordered));
@@ -161,9 +161,9 @@ impl RecentPublishes {
         let known = from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
         let is_missed = |publish: &Publish| match (known, &from.last) {
             (Some(known), _) => publish.jid != known.jid && publish.when + reordered > known.when,
-            // The last job has been dropped, or is another master's: newer ones can have been missed, and by another
-            // clock those of the absence. In a cluster it may be one that only a dead member has, which lacked older
-            // ones of this one.
+            // The last job has been dropped, or belongs to another master. Newer jobs may have been missed, and those
+            // of the absence in case the other master's clock differs. In a cluster the last job may be known only to a
+            // dead member, which lacked older jobs of this one.
             (None, Some(last)) => {
                 publish.jid > *last
                     || is_of_absence(publish)
@@ -180,7 +180,7 @@ impl RecentPublishes {
 }
 
 impl RecentPublishes {
-    /// Returns the loads that a minion has missed, oldest first; those for any minion for a syndic.
+    /// Returns the loads that a minion has missed, oldest first. A syndic receives the loads for all targets.
     pub fn missed(
         &self,
         storage: &Storage,
@@ -191,7 +191,7 @@ impl RecentPublishes {
         let missed = self.after(from);
         let facts = storage.minion_data.facts(id.as_str());
         let is_target = |publish: &&Arc<Publish>| is_syndic || publish.may_match(&facts, nodegroups);
-        // One line, however many there are: the minion may ask as often as it likes.
+        // A single log line however many there are, since the minion may repeat its request at any rate.
         let stale: Vec<_> = missed.stale.iter().filter(is_target).collect();
         if let Some(last) = stale.last() {
             metrics::PUBLISHES_MISSED.add(stale.len() as u64);
@@ -199,7 +199,7 @@ impl RecentPublishes {
         }
         let mut size = 0;
         let mut loads = Vec::new();
-        // The newest have priority if not all fit.
+        // If not all fit, the newest take precedence.
         for publish in missed.fresh.iter().rev().filter(is_target) {
             size += publish.load.len();
             if size > MAX_ANSWER {
@@ -230,7 +230,7 @@ mod tests {
         format!("202611210000000000{n:02}").parse().unwrap()
     }
 
-    /// Returns the last digits of the ids.
+    /// Returns the last digits of the jids.
     fn jids(publishes: &[Arc<Publish>]) -> Vec<String> {
         publishes.iter().map(|publish| publish.jid.as_str()[18..].to_owned()).collect()
     }
@@ -244,14 +244,14 @@ mod tests {
         let publishes = RecentPublishes::new(Duration::from_secs(60), false);
         let load = |n| map! {"jid" => &jid(n)};
         let now = Instant::now();
-        // By age, in seconds. The last one is published again after a restart.
+        // By age in seconds. The last job is published again after a restart.
         for (n, age) in [(1, 90), (3, 30), (2, 20), (5, 18), (3, 10)] {
             publishes.record_at(&jid(n), &load(n), now.checked_sub(Duration::from_secs(age)).unwrap());
         }
         for (last, fresh, stale) in [
             (None, &["03", "02", "05", "03"][..], &["01"][..]),
             (Some(jid(1)), &["03", "02", "05", "03"], &[]),
-            // By the order of publishing, not by job id.
+            // In the order of publishing, not of jids.
             (Some(jid(3)), &["02", "05"], &[]),
             // Two that were published in parallel, in either order.
             (Some(jid(5)), &["02", "03"], &[]),
@@ -277,10 +277,10 @@ mod tests {
             publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
         }
         for (last, fresh, stale) in [
-            // The last one is known here: those of the minute before it, too.
+            // The last job is known here: those of the minute before it count, too.
             (jid(4), &["03"][..], &[][..]),
             (jid(3), &["04"], &[]),
-            // Only the dead member had it.
+            // Only the dead member had the last job.
             (jid(5), &["02", "03", "04"], &[]),
             (jid(0), &["02", "03", "04"], &["01"]),
         ] {
@@ -302,18 +302,18 @@ mod tests {
             publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
         }
         for (last, away, fresh) in [
-            // The other master's clock is ahead: its job ids are higher.
+            // The other master's clock is ahead: its jids are higher.
             (Some(jid(9)), None, &[][..]),
             (Some(jid(9)), Some(12), &["04"]),
             (Some(jid(9)), Some(30), &["03", "04"]),
-            // Its clock is behind, and the minion was away for longer than its last job suggests.
+            // Its clock is behind, and the minion was disconnected for longer than its last job suggests.
             (Some(jid(0)), Some(12), &["02", "03", "04"]),
             // This master knows the last job: its own order counts.
             (Some(jid(3)), Some(60), &["04"]),
-            // No job so far.
+            // The minion has received no job yet.
             (None, Some(12), &["04"]),
             (None, Some(0), &[]),
-            // A time that nobody can have been away: the age of jobs is bounded.
+            // An absurdly long absence: the age of jobs is bounded.
             (Some(jid(9)), Some(u64::MAX), &["02", "03", "04"]),
         ] {
             let missed = publishes.after(&since(last.clone(), away));

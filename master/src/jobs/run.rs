@@ -1,4 +1,4 @@
-//! A job under way: the driver of `brine_job` with the master's bus and publish stream.
+//! A running job: connects the driver of `brine_job` to the master's bus and publish stream.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use tokio::time::Instant;
 
 use super::{Jobs, PublishError, Published};
 
-/// A job under way.
+/// A running job.
 pub(super) struct Run {
     jobs: Arc<Jobs>,
     events: Subscription,
     pub driver: Driver,
 }
 
-/// What happens next in a job.
+/// The next step of a job.
 pub(super) enum Progress {
     /// The job is due at these minions: publish it and call [`Driver::published`].
     Due(Vec<String>),
@@ -36,8 +36,8 @@ pub(super) enum Progress {
 }
 
 impl Jobs {
-    /// Subscribes to returns, and to other tags with these prefixes. Subscribe before the job is published: no return may be
-    /// missed.
+    /// Subscribes to returns, and to other tags with these prefixes. Must be called before the job is published, so
+    /// that no return is missed.
     pub(super) fn subscribe(&self, prefixes: Vec<String>) -> Result<Subscription, String> {
         let prefixes =
             ["salt/job/".to_owned(), "syndic/".to_owned()].into_iter().chain(prefixes).map(Into::into).collect();
@@ -46,7 +46,8 @@ impl Jobs {
 }
 
 impl Jobs {
-    /// Publishes a part of a job. Returns the minions that it does not reach: their keys were deleted in the meantime.
+    /// Publishes a part of a job. Returns the minions that it does not reach, because their keys were deleted in the
+    /// meantime.
     pub(super) async fn publish_part(
         &self,
         driver: &mut Driver,

@@ -19,20 +19,20 @@ use crate::admission::publish_keys::PublishKeys;
 use crate::admission::sessions::Sessions;
 use crate::events::Events;
 
-/// The shortest time between two rotations of the keys: all minions authenticate again after each, and a program that
-/// deletes a thousand keys one by one must not let them do so a thousand times.
+/// The minimum time between two rotations of the keys. All minions authenticate again after each rotation; a program
+/// that deletes a thousand keys one by one must not cause a thousand of them.
 const BETWEEN_ROTATIONS: Duration = Duration::from_secs(10);
 
-/// When the publish keys are rotated.
+/// Schedules rotations of the publish keys.
 #[derive(Debug, Default)]
 struct Rotations {
     last: Option<Instant>,
-    /// Whether another one was requested since.
+    /// Whether another rotation has been requested since.
     is_due: bool,
 }
 
 impl Rotations {
-    /// Whether a requested rotation takes place now. Otherwise it is due later.
+    /// Requests a rotation. Returns whether it takes place now; otherwise it becomes due later.
     fn request(&mut self, now: Instant) -> bool {
         self.is_due = true;
         self.take_due(now)
@@ -60,7 +60,7 @@ pub(crate) struct PublishStream {
     crypto: Executor,
     events: Events,
     rotations: Mutex<Rotations>,
-    /// Closes when the last load is published.
+    /// Closes when the previous load has been published, which serializes publishes.
     last: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -86,7 +86,8 @@ impl PublishStream {
         self.send(load, ciphers, minions).await
     }
 
-    /// Rotates the publish keys: at once, or if that has just been done, with [`rotate_if_due`](Self::rotate_if_due).
+    /// Rotates the publish keys: now, or, if that was done recently, later through
+    /// [`rotate_if_due`](Self::rotate_if_due).
     pub async fn rotate_keys(self: &Arc<Self>) {
         let is_now = self.rotations.lock().request(Instant::now());
         if is_now {
@@ -94,7 +95,7 @@ impl PublishStream {
         }
     }
 
-    /// Rotates the publish keys if that was put off. Returns whether it was.
+    /// Rotates the publish keys if a rotation was postponed. Returns whether it did.
     pub async fn rotate_if_due(self: &Arc<Self>) -> bool {
         let is_now = self.rotations.lock().take_due(Instant::now());
         if is_now {
@@ -103,8 +104,8 @@ impl PublishStream {
         is_now
     }
 
-    /// Replaces the publish keys, and publishes a notice that only the new keys decrypt: minions then authenticate at once,
-    /// and not with the next job, which they would miss.
+    /// Replaces the publish keys, and publishes a notice that only the new keys can decrypt. Minions then authenticate
+    /// at once, instead of at the next job, which they would miss.
     async fn rotate_now(self: &Arc<Self>) {
         self.sessions.rotate();
         self.events.fire("key", &map! {"rotate_aes_key" => true}).await;
@@ -126,9 +127,9 @@ impl PublishStream {
         }
     }
 
-    /// Encrypts a load once for each cipher and publishes it to these minions, or to all if the list is empty; only
-    /// minions that filter publishes are addressed individually. Loads encrypted in parallel are published in the order
-    /// of their serial numbers: Salt's minions refuse a serial number below the last one.
+    /// Encrypts a load once for each cipher and publishes it to these minions, or to all if the list is empty. Only
+    /// minions that filter publishes are addressed individually. Loads that are encrypted in parallel are published in
+    /// the order of their serial numbers: Salt's minions reject a serial number below the last one.
     async fn send(self: &Arc<Self>, mut load: Map, ciphers: Vec<Cipher>, minions: Vec<String>) -> Result<(), String> {
         let (_published, own) = oneshot::channel::<()>();
         let (serial, previous) = {
@@ -146,7 +147,7 @@ impl PublishStream {
         });
         let encrypted = encrypted.await;
         if let Some(previous) = previous {
-            // Its sender is dropped when the previous load is published, or has failed.
+            // The sender is dropped when the previous load has been published, or has failed.
             _ = previous.await;
         }
         let (topics, payloads) = encrypted.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
@@ -160,8 +161,8 @@ impl PublishStream {
         Ok(())
     }
 
-    /// Returns the topics of a load for minions that filter publishes. As in Salt, targets of other kinds are matched by the
-    /// minions, which all get the load.
+    /// Returns the topics of a load for minions that filter publishes. As in Salt, minions match targets of other types
+    /// themselves, and all of them receive the load.
     fn topics(&self, load: &Map, minions: &[String]) -> Vec<Bytes> {
         let matched_here = matches!(load.get("tgt_type").and_then(Value::as_str), Some("glob" | "pcre" | "list"));
         if !self.config.zmq_filtering || !matched_here || minions.is_empty() {
@@ -174,7 +175,7 @@ impl PublishStream {
     fn encrypt(&self, cipher: Cipher, keys: &PublishKeys, load: &[u8]) -> Result<Bytes, CryptError> {
         let sealed = keys.of(cipher).seal(load, None, purpose::PUBLISH);
         let mut envelope = map! {"enc" => "aes"};
-        // Every minion has the key of the stream, and could forge unsigned publishes.
+        // Every minion has the publish key, and could forge unsigned publishes.
         if self.config.sign_pub_messages || cipher == Cipher::Aes256Gcm {
             let algorithm: SignatureAlgorithm = self.config.publish_signing_algorithm.parse()?;
             envelope.insert("sig_algo".into(), algorithm.name().into());

@@ -1,4 +1,4 @@
-//! Jobs published, returned and followed.
+//! Tests of publishing and following jobs, and of their returns.
 
 use brine_job::orchestration::OrchestratedJob;
 use brine_value::list;
@@ -58,7 +58,7 @@ async fn failhard_stops_the_batch_of_an_orchestration() {
     answering.abort();
 }
 
-/// Publishes returns for minions, with the retcode from `retcode`.
+/// Publishes returns of minions, with retcodes from `retcode`.
 fn answer(
     fixture: &Fixture,
     retcode: impl Fn(&str, &str) -> Option<i64> + Send + 'static,

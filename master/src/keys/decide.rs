@@ -1,4 +1,4 @@
-//! Decides about minions that authenticate (`_auth`), and stores their keys.
+//! Decides about the keys of minions that authenticate (`_auth`), and stores them.
 
 use brine_config::MasterConfig;
 use brine_crypt::PublicKey;
@@ -9,7 +9,7 @@ use super::{KeyError, KeyState, KeyStore};
 use crate::autosign::AcceptedBy;
 use crate::metrics;
 
-/// The decision about a minion.
+/// The decision about a minion's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Its key is accepted.
@@ -18,14 +18,14 @@ pub enum Decision {
     Pend,
     /// Its key is rejected.
     Reject,
-    /// Its key is denied: another key of the id is known.
+    /// The key is denied: a different key is known for the id.
     Denied,
     /// `max_minions` is reached.
     Full,
 }
 
 impl Decision {
-    /// Returns the word in `salt/auth` events.
+    /// Returns the value of `act` in `salt/auth` events.
     pub fn act(self) -> &'static str {
         match self {
             Decision::Accept => "accept",
@@ -36,20 +36,20 @@ impl Decision {
         }
     }
 
-    /// Returns `result` in `salt/auth` events: whether the minion is accepted or pending.
+    /// Returns the value of `result` in `salt/auth` events: whether the minion is accepted or pending.
     pub fn result(self) -> bool {
         matches!(self, Decision::Accept | Decision::Pend)
     }
 }
 
 impl KeyStore {
-    /// Decides about a minion with this public key, and stores the key, encoded anew. `autosign_grains` are those that the
-    /// minion sent.
+    /// Decides about a minion with this public key, and stores the key, encoded again. `autosign_grains` are the grains
+    /// that the minion sent for it.
     ///
-    /// The rules are Salt's, with these differences: `max_minions` counts accepted keys; `max_pending_keys` bounds the
-    /// others; a file in `minions_autosign` is used up only by a minion that needs it; in `open_mode` every key that
-    /// joins is stored as accepted; an id with special characters ([`MinionId::is_plain`]) is never accepted without an
-    /// operator; a file that holds no public key counts as absent.
+    /// The rules are Salt's, with these differences: `max_minions` counts accepted keys; `max_pending_keys` limits the
+    /// others; a file in `minions_autosign` is used up only by a minion that needs it; in `open_mode` every key is
+    /// stored as accepted; an id with special characters ([`MinionId::is_plain`]) is never accepted without an
+    /// operator; a file without a valid public key counts as missing.
     pub fn decide(
         &self,
         config: &MasterConfig,
@@ -63,7 +63,7 @@ impl KeyStore {
         let stored = self.current(id)?;
         let is_first = stored.is_none();
         let current = stored.and_then(|(state, stored)| match is_same(&stored, &pem, key) {
-            // Also for an invalid key file: the operator has rejected the id.
+            // Applies to an invalid key file as well: the operator has rejected the id.
             None if state == KeyState::Rejected => Some((state, false)),
             same => Some((state, same?)),
         });
@@ -98,7 +98,7 @@ impl KeyStore {
             Decision::Denied => KeyState::Denied,
             Decision::Pend | Decision::Full => KeyState::Pending,
         };
-        // Unauthenticated peers choose ids freely: the number of their files is bounded.
+        // Unauthenticated peers can choose any id, so the number of their files is limited.
         if known.is_none() && decision != Decision::Accept && !self.has_room(state, config.max_pending_keys)? {
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(minion = %id, max_pending_keys = config.max_pending_keys, "key not stored: too many keys wait in this state; accept or delete some with salt-key");
@@ -158,7 +158,7 @@ mod tests {
     use super::super::tests::{PEM, PEM2, store};
     use super::*;
 
-    /// Returns the decision for a minion with this key text. Invalid text is refused before any decision.
+    /// Returns the decision for a minion with this key text. Invalid text is rejected before any decision.
     fn decide(store: &KeyStore, config: &MasterConfig, id: &MinionId, pem: &str, grains: &Map) -> Decision {
         PublicKey::from_pem(pem).map_or(Decision::Reject, |key| store.decide(config, id, &key, grains).unwrap())
     }
@@ -232,7 +232,7 @@ mod tests {
         let autosign = MasterConfig { autosign_file: Some(file), ..Default::default() };
         assert_eq!(decide(&store, &autosign, &id(), PEM, &Map::new()), Decision::Accept);
         store.set(&id(), KeyState::Pending, PEM).unwrap();
-        // The pending key is rejected whatever key the minion sends.
+        // The pending key is rejected, whichever key the minion sends.
         assert_eq!(decide(&store, &autoreject, &id(), PEM2, &Map::new()), Decision::Reject);
         assert_eq!(states(&store), "rejected");
         let new = "m2".parse().unwrap();

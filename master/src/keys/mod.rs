@@ -28,21 +28,21 @@ const MAX_KEY_FILE: u64 = 64 << 10;
 /// The state of a minion's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyState {
-    /// An operator has to decide.
+    /// The key is pending: an operator has to decide.
     Pending,
-    /// The minion is refused.
+    /// The minion is rejected.
     Rejected,
-    /// The minion is admitted.
+    /// The minion is accepted.
     Accepted,
-    /// Another key than the known one was shown for the id.
+    /// A different key than the known one was submitted for the id.
     Denied,
 }
 
 impl KeyState {
-    /// All states, in the order of Salt's lists.
+    /// All states, in the order in which Salt lists them.
     pub const ALL: [KeyState; 4] = [KeyState::Pending, KeyState::Rejected, KeyState::Accepted, KeyState::Denied];
 
-    /// Returns the directory below `pki_dir`, which wheel functions return as the state's name.
+    /// Returns the directory below `pki_dir`, which is also the state's name in results of wheel functions.
     pub fn directory(self) -> &'static str {
         match self {
             KeyState::Pending => "minions_pre",
@@ -52,12 +52,12 @@ impl KeyState {
         }
     }
 
-    /// Returns the state of a directory below `pki_dir`.
+    /// Returns the state that a directory below `pki_dir` stands for.
     pub fn of_folder(directory: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.directory() == directory)
     }
 
-    /// Returns the word for operators: `unaccepted`, `rejected`, `accepted`, `denied`.
+    /// Returns the name for operators: `unaccepted`, `rejected`, `accepted`, `denied`.
     pub fn word(self) -> &'static str {
         match self {
             KeyState::Pending => "unaccepted",
@@ -67,7 +67,7 @@ impl KeyState {
         }
     }
 
-    /// Returns the states of a word for `salt-key -l` or `key.list`. As in Salt, only the prefix counts: `un`, `pre`, `acc`,
+    /// Parses a state name of `salt-key -l` or `key.list`. As in Salt, only the prefix counts: `un`, `pre`, `acc`,
     /// `rej`, `den`, `all`.
     pub fn of_word(word: &str) -> Option<&'static [Self]> {
         let words: [(&str, &[Self]); 6] = [
@@ -103,7 +103,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// Returns the word in `salt/key` events.
+    /// Returns the value of `act` in `salt/key` events.
     pub fn event_word(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
@@ -112,7 +112,7 @@ impl Act {
         }
     }
 
-    /// Returns the state of the key afterwards; `None` if it is deleted.
+    /// Returns the state of a key after the action; `None` if it is deleted.
     pub fn leads_to(self) -> Option<KeyState> {
         match self {
             Act::Accept => Some(KeyState::Accepted),
@@ -121,7 +121,7 @@ impl Act {
         }
     }
 
-    /// Returns the word for operators, in the past tense.
+    /// Returns the name of the action in the past tense, for operators.
     pub fn past(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
@@ -140,7 +140,7 @@ pub enum KeyError {
     /// The text is not a valid minion id.
     #[error(transparent)]
     Id(#[from] InvalidMinionId),
-    /// There is no such key, or it has been removed.
+    /// The key does not exist (any more).
     #[error("there is no {} key of {id}", .state.word())]
     Gone {
         /// The minion's id.
@@ -153,7 +153,7 @@ pub enum KeyError {
     NotAKey {
         /// The minion's id.
         id: MinionId,
-        /// The error.
+        /// The reason.
         source: CryptError,
     },
 }
@@ -162,12 +162,12 @@ pub enum KeyError {
 pub struct KeyStore {
     pki_dir: PathBuf,
     autosign: Mutex<Autosign>,
-    /// Serializes decisions about one id; each lock is for a group of ids.
+    /// Serializes decisions about the same id. Each lock is shared by a group of ids.
     deciding: [Mutex<()>; 64],
     counted: Mutex<HashMap<KeyState, Counted>>,
 }
 
-/// The number of keys in a state.
+/// A cached number of keys in a state.
 struct Counted {
     keys: usize,
     when: Instant,
@@ -177,7 +177,7 @@ struct Counted {
 const COUNT_LIFETIME: Duration = Duration::from_secs(5);
 
 impl KeyStore {
-    /// Opens the directories below `pki_dir`. Missing ones are created for the owner alone.
+    /// Opens the directories below `pki_dir`. Missing ones are created with access for the owner only.
     pub fn open(pki_dir: impl Into<PathBuf>) -> Result<Self, FileError> {
         let pki_dir = pki_dir.into();
         files::create_private_dir(&pki_dir)?;
@@ -251,9 +251,9 @@ impl KeyStore {
         read().map_err(FileError::at("read", &directory))
     }
 
-    /// Returns the keys in these states whose ids match the pattern: globs, separated by commas.
+    /// Returns the keys in these states whose ids match the pattern, which is one or more globs separated by commas.
     pub fn select(&self, pattern: &str, states: &[KeyState]) -> Result<Vec<Key>, FileError> {
-        // An invalid glob can still be an id.
+        // An invalid glob can still be a literal id.
         let patterns: Vec<_> = pattern.split(',').map(|part| (part, Glob::new(part).ok())).collect();
         let matches = |id: &MinionId| {
             patterns.iter().any(|(text, glob)| glob.as_ref().map_or(*text == id.as_str(), |g| g.is_match(id.as_str())))
@@ -265,7 +265,7 @@ impl KeyStore {
         Ok(keys)
     }
 
-    /// Reads the PEM text of a key, if there is one.
+    /// Reads the PEM text of a key; `None` if it does not exist.
     pub fn get(&self, state: KeyState, id: &MinionId) -> Result<Option<String>, FileError> {
         let path = self.path(state, id);
         let read = || -> io::Result<Option<String>> {
@@ -294,19 +294,19 @@ impl KeyStore {
         Ok(None)
     }
 
-    /// Stores a key in a state and removes the minion's keys in other states. A denied key is stored in addition, and only
-    /// the first: an unauthenticated peer that tries many keys leaves one file. The text is encoded anew, so that nothing but
-    /// the key is stored.
+    /// Stores a key in a state and removes the minion's keys in other states. A denied key is stored in addition, and
+    /// only the first one, so that an unauthenticated peer that tries many keys leaves a single file. The text is
+    /// encoded again, so that nothing but the key is stored.
     pub fn set(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
         let key = PublicKey::from_pem(pem).map_err(|source| KeyError::NotAKey { id: id.clone(), source })?;
         self.store(id, state, &key.to_pem(), true)
     }
 
-    /// Stores the PEM text of a key; `flush` makes it survive a power failure.
+    /// Stores the PEM text of a key. With `flush` it survives a power failure.
     fn store(&self, id: &MinionId, state: KeyState, pem: &str, flush: bool) -> Result<(), KeyError> {
         let path = self.path(state, id);
         if state == KeyState::Denied {
-            // Without a write if it exists: a flood of keys must not load the disk.
+            // Nothing is written if it exists: a flood of keys must not load the disk.
             if !path.exists() {
                 files::write_new(path, pem.as_bytes(), 0o644)?;
             }
@@ -317,10 +317,9 @@ impl KeyStore {
         Ok(self.leave_only(state, id)?)
     }
 
-    /// Stores the first key of an id, which a power failure or the end of this process may lose: a part of a key counts as
-    /// none.
+    /// Stores the first key of an id. A power failure or a crash may lose it: a truncated key counts as missing.
     fn store_first(&self, id: &MinionId, state: KeyState, pem: &str) -> Result<(), KeyError> {
-        // Another process may have been faster, or a part of a key may be there.
+        // Another process may have created the file first, or it contains a truncated key.
         if files::create_soon(self.path(state, id), pem.as_bytes(), 0o644)? {
             return Ok(());
         }
@@ -338,7 +337,7 @@ impl KeyStore {
     /// nor rejected.
     pub fn apply(&self, act: Act, keys: &[Key]) -> Vec<(Key, Result<(), KeyError>)> {
         let results = keys.iter().map(|key| (key.clone(), self.apply_one(act, key))).collect();
-        // Renames are on disk when their directory is flushed: once for all keys.
+        // A rename is durable once its directory is flushed, which is done once for all keys.
         for state in KeyState::ALL {
             let directory = self.pki_dir.join(state.directory());
             if let Err(error) = File::open(&directory).and_then(|directory| directory.sync_all()) {
@@ -371,7 +370,7 @@ impl KeyStore {
         self.pki_dir.join(state.directory()).join(id.as_str())
     }
 
-    /// Returns the fingerprint of a minion's key, as `key.finger` on the minion.
+    /// Returns the fingerprint of a minion's key, equal to that of `key.finger` on the minion.
     pub fn finger(&self, key: &Key) -> Result<String, KeyError> {
         let gone = || KeyError::Gone { id: key.id.clone(), state: key.state };
         let pem = self.get(key.state, &key.id)?.ok_or_else(gone)?;

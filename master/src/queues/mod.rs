@@ -1,4 +1,5 @@
-//! Queues of items in the store, for the runner module `queue`: first in, first out. `shared.rs` has those of a cluster.
+//! Queues of items in the store, for the runner module `queue`: first in, first out. `shared.rs` implements the queues
+//! of a cluster.
 
 mod shared;
 
@@ -9,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::cluster::SharedError;
 pub(crate) use shared::SharedQueues;
 
-/// Items by `<queue>\0<number>`; numbers have eight bytes and grow.
+/// Items by `<queue>\0<number>`; numbers are eight bytes long and ascending.
 const ITEMS: Table = Table("queue_items");
 
 /// The maximum length of a name, in bytes.
@@ -27,13 +28,13 @@ pub enum QueueError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The cluster failed, whose queues these are.
+    /// The cluster, which contains the queues, failed.
     #[error("{0}")]
     Shared(#[from] SharedError),
     /// The event about the items was not published.
     #[error(transparent)]
     Event(#[from] brine_bus::BusError),
-    /// Another call took longer than the lock of the queue lasts.
+    /// The lock of the queue has expired before the change, so nothing was changed.
     #[error("the queue is busy: nothing was taken from it; try again")]
     Busy,
     /// The name of the queue is invalid.
@@ -42,9 +43,9 @@ pub enum QueueError {
     /// An item is too large.
     #[error("an item is too large: expected at most {limit} bytes, got {size}; queue a reference to the data instead")]
     LargeItem {
-        /// Its size in bytes.
+        /// The size of the item, in bytes.
         size: usize,
-        /// The maximum size.
+        /// The maximum size, in bytes.
         limit: usize,
     },
     /// The queue is full.
@@ -57,11 +58,11 @@ pub enum QueueError {
 /// The queues in a store.
 pub(crate) struct Queues {
     store: BlockingStore,
-    /// Serializes changes: a queue is read and changed in several steps.
+    /// Serializes changes, which read and write a queue in several steps.
     changing: Mutex<()>,
 }
 
-/// The items at the head of a queue. Until [`Head::remove`] or the end of this value no other call changes the queues.
+/// The items at the head of a queue. As long as this value exists, other calls cannot change the queues.
 pub(crate) struct Head<'a> {
     queues: &'a Queues,
     keys: Vec<Vec<u8>>,
@@ -83,7 +84,7 @@ impl Queues {
         Queues { store, changing: Mutex::default() }
     }
 
-    /// Appends items and returns those that are strings and in the queue already, which are left out.
+    /// Appends items. Strings that are already in the queue are skipped and returned.
     ///
     /// # Errors
     /// Nothing was appended.
@@ -142,7 +143,7 @@ impl Queues {
         Ok(items)
     }
 
-    /// Returns the names of the queues with items, sorted.
+    /// Returns the sorted names of non-empty queues.
     pub fn names(&self) -> Result<Vec<String>, QueueError> {
         let mut names = Vec::new();
         let mut start = Vec::new();
@@ -164,8 +165,7 @@ impl Queues {
     }
 }
 
-/// Returns the packed items that are to be appended to the `known` ones of a queue, and those that are strings and in the
-/// queue already.
+/// Returns the packed items to append to the `known` ones of a queue, and the strings that are already in the queue.
 fn new_items(
     queue: &str,
     known: Vec<Vec<u8>>,

@@ -1,7 +1,7 @@
-//! The queues of a cluster: each member sees the same ones, and an item is taken once.
+//! The queues of a cluster, which all members share.
 //!
-//! Every change is made under the lock of the queue. Items are removed when the journal has the event about them. If the
-//! master dies in between, another one takes them again; it never happens that nobody does.
+//! Every change is made under the lock of the queue. Items are removed after the journal has persisted the event about
+//! them. If the master dies in between, another one takes them again: items are delivered at least once.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use brine_value::{Value, msgpack};
 use super::{MAX_ITEMS, MAX_QUEUE, QueueError, new_items, prefix};
 use crate::cluster::Shared;
 
-/// The queues of a cluster.
+/// The queues in the values of a cluster.
 pub(crate) struct SharedQueues<'a>(pub &'a Shared);
 
-/// An item: its number, and the packed item unless it is damaged.
+/// An item: its stream number and its packed value, which is `None` if it cannot be decrypted.
 type Numbered = (u64, Option<Vec<u8>>);
 
 impl SharedQueues<'_> {
-    /// Appends items and returns those that are strings and in the queue already, which are left out.
+    /// Appends items. Strings that are already in the queue are skipped and returned.
     ///
     /// # Errors
-    /// The cluster does not answer: some items may have been appended. Otherwise nothing was.
+    /// If the cluster does not answer, some items may have been appended; otherwise none.
     pub async fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
             let known = self.all(queue).await?.into_iter().filter_map(|(_, packed)| packed).collect();
@@ -83,7 +83,7 @@ impl SharedQueues<'_> {
         Ok(self.0.queues().await?.into_iter().find(|(name, _)| name == queue).map_or(0, |(_, count)| count))
     }
 
-    /// Returns the names of the queues with items, sorted.
+    /// Returns the sorted names of non-empty queues.
     pub async fn names(&self) -> Result<Vec<String>, QueueError> {
         Ok(self.0.queues().await?.into_iter().map(|(name, _)| name).collect())
     }
@@ -106,14 +106,14 @@ impl SharedQueues<'_> {
     }
 }
 
-/// Returns the numbers of all items, and the items that are not damaged.
+/// Returns the numbers of all items, and the values of the readable ones.
 fn unpacked(queue: &str, head: Vec<Numbered>) -> (Vec<u64>, Vec<Value>) {
     let (mut numbers, mut items) = (Vec::new(), Vec::new());
     for (number, packed) in head {
         numbers.push(number);
         match packed.as_deref().map(msgpack::unpack) {
             Some(Ok(item)) => items.push(item),
-            // Logged where it was refused.
+            // Already logged when it was rejected.
             None => {}
             Some(Err(error)) => tracing::error!(queue, %error, "an item of a queue is damaged and is left out"),
         }

@@ -13,7 +13,7 @@ use crate::jobs::{Jobs, PublishError};
 use crate::metrics;
 use crate::runner_calls::{Kind, RunnerCalls};
 
-/// Carries out reactions with the jobs and runner calls of the master.
+/// Dispatches reactions through the jobs and runner calls of the master.
 pub(crate) struct MasterDispatch {
     pub jobs: Arc<Jobs>,
     pub calls: Arc<RunnerCalls>,

@@ -25,7 +25,7 @@ pub(crate) use template_functions::template_host;
 /// The user of reactions in events.
 pub(crate) const USER: &str = "Reactor";
 
-/// A handle of the running reactor. Its task alone owns it, so that the master's parts are dropped with it.
+/// A weak handle to the running reactor, which is owned by its task, so that the master's parts are dropped with it.
 #[derive(Default)]
 pub(crate) struct ReactorHandle(OnceLock<Weak<Reactor>>);
 
@@ -42,7 +42,7 @@ const GROUP_SIZE_TTL: Duration = Duration::from_secs(10);
 /// The sizes of node groups, each with the time of its resolution.
 type GroupSizes = HashMap<String, (Instant, Option<usize>)>;
 
-/// Returns the resolver of the sizes of node groups.
+/// Returns the function that resolves the size of a nodegroup.
 fn group_size(facts: &Arc<Facts>) -> brine_reactor::GroupSize {
     let facts = Arc::clone(facts);
     let known: Arc<Mutex<GroupSizes>> = Arc::default();
@@ -61,12 +61,12 @@ fn group_size(facts: &Arc<Facts>) -> brine_reactor::GroupSize {
     })
 }
 
-/// Returns the error of a start with invalid entries.
+/// Returns the startup error for invalid reactor entries.
 pub(crate) fn invalid_entries(error: &EntryError) -> StartError {
     StartError::Config { option: "reactor", reason: error.to_string() }
 }
 
-/// Starts the reactor, also without entries: they can be added while it runs.
+/// Starts the reactor. It starts without entries as well, since they can be added at runtime.
 pub(crate) async fn start(
     calls: &Arc<RunnerCalls>,
     store: BlockingStore,
@@ -77,7 +77,7 @@ pub(crate) async fn start(
     let config = &services.config;
     let entries = Entries::from_opts(&config.opts).map_err(|error| invalid_entries(&error))?;
     let functions = services.functions.clone();
-    // The reactor's workers are threads of its own.
+    // The reactor's workers run on dedicated threads.
     let thread = MayBlock::own_thread(Handle::current());
     let options = Options {
         workers: config.reactor_worker_threads,
@@ -109,7 +109,7 @@ pub(crate) async fn start(
     for error in errors {
         tracing::error!("a rule over time is skipped: {error}");
     }
-    // Set once: this is called once for a master.
+    // Set once: this function is called once per master.
     _ = services.reactor.0.set(Arc::downgrade(&reactor));
     let (reloading, bus) = ((Arc::clone(services), Arc::clone(&reactor)), services.bus.clone());
     parts.start("reactor", |shutdown| reactor.run(bus, events, shutdown));

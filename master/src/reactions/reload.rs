@@ -18,15 +18,15 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// The options that are reloaded.
 const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", "reactor_debounce", "reactor_rules"];
 
-/// The versions of the configuration's files.
+/// The versions of the configuration's files, from their metadata.
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
 
-/// The configuration that a poll found.
+/// The result of a poll.
 enum Found {
     Unchanged,
     /// The files are invalid.
     Invalid(String),
-    /// Only the files of rules have changed.
+    /// Only rule files have changed.
     Rules(Vec<String>),
     Options {
         opts: Map,
@@ -34,7 +34,7 @@ enum Found {
     },
 }
 
-/// The last version of the files.
+/// The watched files and their last version.
 struct Watched {
     directory: PathBuf,
     /// The options that the master was started with.
@@ -47,8 +47,8 @@ impl Watched {
     fn new(directory: PathBuf, started: Map) -> Self {
         let stamps = stamps(&directory, &started);
         match read(&directory) {
-            // Changed since the master read them: the first poll finds it. Options that the files do not set have their
-            // defaults here, and may come from elsewhere.
+            // Changed since the master read them: the first poll reports the change. Options that the files do not set
+            // have default values here, although they may come from elsewhere.
             Ok(known) if known.iter().any(|(name, value)| value.is_truthy() && started.get(name) != Some(value)) => {
                 Watched { directory, started, stamps: Stamps::default(), known: None }
             }
@@ -83,7 +83,7 @@ impl Watched {
 /// Polls the files until `shutdown`.
 pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdown: CancellationToken) {
     let (directory, started) = (services.config.config_dir.clone(), services.config.opts.clone());
-    // Fails only when the runtime ends, as the polls below do.
+    // Fails only at the end of the runtime, as the polls below do.
     let watched = services.executors.disk.run(move |_| Watched::new(directory, started)).await;
     let Ok(mut watched) = watched else { return };
     loop {
@@ -96,7 +96,7 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdo
             (watched, found)
         });
         let found = tokio::select! {
-            // A file system that hangs does not hold up the stop.
+            // A hanging file system must not delay the stop.
             polled = poll => match polled {
                 Ok((back, found)) => {
                     watched = back;
@@ -128,7 +128,7 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdo
     }
 }
 
-/// Logs invalid files of entries, as the start does.
+/// Logs invalid files of entries, as at startup.
 fn report_files(entries: &Entries, config: &MasterConfig) {
     for error in brine_reactor::check_files(entries, &config.renderer, config.reactor_strict_data) {
         tracing::warn!("{error}");
@@ -190,7 +190,7 @@ mod tests {
         let found = late.poll();
         assert!(matches!(&found, Found::Options { entries, .. } if entries.all().len() == 2));
         assert!(matches!(late.poll(), Found::Unchanged));
-        // Options from elsewhere stay.
+        // Options from elsewhere stay in effect.
         write("id: m\n");
         assert!(matches!(watched(&started).poll(), Found::Unchanged));
     }

@@ -1,5 +1,5 @@
-//! The host of templates on the master: runner functions, wheel functions, and execution functions of the master's host, in
-//! this order; the prefixes `runner.` and `wheel.` select one. Files are those of the file server.
+//! The functions of templates on the master: runner functions, wheel functions, and execution functions of the master's
+//! host, in this order. The prefixes `runner.` and `wheel.` select one kind. Files come from the file server.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use brine_value::{Map, Value};
 use super::USER;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
 
-/// Returns the host of templates on a thread.
+/// Returns the template host for a thread.
 pub(crate) fn template_host(calls: &Arc<RunnerCalls>, thread: &MayBlock) -> Host {
     let host = calls.services.functions.as_ref().map(|host| InThread(host.functions(None)));
     let functions = host.into_iter().fold(Host::new(), Host::with_functions);
@@ -27,10 +27,10 @@ struct TemplateFunctions {
     thread: MayBlock,
 }
 
-/// The function that a name in a template resolves to.
+/// The function to which a name in a template resolves.
 enum Resolved<'a> {
     Master(Kind, &'a str),
-    /// `saltutil.runner` and `saltutil.wheel`: the function's name is the first argument.
+    /// `saltutil.runner` and `saltutil.wheel`: the first argument names the function.
     ByArgument(Kind),
 }
 
@@ -57,7 +57,8 @@ impl TemplateFunctions {
     }
 }
 
-/// Returns the function and arguments of `saltutil.runner(name, arg=[...], kwarg={...})`, or of `saltutil.wheel`.
+/// Extracts the function and its arguments from a call `saltutil.runner(name, arg=[...], kwarg={...})`, or of
+/// `saltutil.wheel`.
 fn unwrapped(mut args: Args) -> Result<(String, Args), String> {
     let mut positional = args.positional.into_iter();
     let name = positional.next().or_else(|| args.keyword.shift_remove("name"));
@@ -95,7 +96,7 @@ impl Functions for TemplateFunctions {
         module == "saltutil" || self.calls.has_module(module)
     }
 
-    /// As the execution function of the same name.
+    /// Returns the behaviour of the execution function of the same name.
     fn behaviour(&self, function: &str) -> Behaviour {
         let host = self.calls.services.functions.as_ref();
         host.map(|host| host.functions(None).behaviour(function)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Events and job returns of minions. They are answered when the journal has persisted them.
+//! Events and job returns of minions. Minions receive the response after the journal has persisted them.
 
 use std::sync::Arc;
 
@@ -18,18 +18,18 @@ use crate::storage::Storage;
 /// Why an event or return is not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// It never will be.
+    /// It is invalid: a retry cannot succeed.
     Invalid,
-    /// The store cannot take it now.
+    /// The store cannot accept it now: a retry may succeed.
     Now,
 }
 
 impl Requests {
-    /// Waits until the journal has persisted the events up to a sequence number. Returns whether it has: that is the answer
-    /// to the minion.
+    /// Waits until the journal has persisted the events up to a sequence number. Returns whether it has, which is the
+    /// response to the minion.
     pub(super) async fn is_persisted(&self, published: Option<u64>, worker: Worker) -> bool {
         let Some(last) = published else { return false };
-        // Others are handled meanwhile, and committed together.
+        // Other requests are handled meanwhile, and committed together.
         drop(worker);
         self.services.bus.persisted(last).await.is_ok()
     }
@@ -72,13 +72,13 @@ impl Requests {
                 body.insert("_jid".into(), (&jid).into());
             }
             if pretag.is_some() && tags::is_of_minion_below(id, &tag, is_own) {
-                // A refusal is logged, and the event is there with its prefix.
+                // A refusal is logged; the event is also published with its prefix below.
                 _ = self.publish_for(id, &tag, body.clone()).await;
             }
             let tag = pretag.as_ref().map_or_else(|| tag.clone(), |pretag| format!("{pretag}/{tag}"));
             match self.publish_for(id, &tag, body).await {
                 Ok(seq) => last = seq,
-                // The other events of a syndic are those of other minions.
+                // The other events of a syndic come from other minions.
                 Err(Refused::Invalid) if pretag.is_some() => {}
                 Err(_) => return None,
             }
@@ -131,7 +131,7 @@ impl Requests {
         }
         for mut load in loads {
             let jid = match load.get("jid").and_then(Value::as_str) {
-                // A call on the minion itself that requests a job id.
+                // The return of a local call (`salt-call`), which requests a new jid.
                 Some("req" | "nocache") => {
                     let arg = load.get("fun_args").cloned().unwrap_or_else(|| list![]);
                     load.entry("arg".into()).or_insert(arg);
@@ -169,7 +169,7 @@ impl Requests {
             let text = |name: &str| load.get(name).map(ToString::to_string).unwrap_or_default();
             tracing::debug!(minion = %id, %jid, fun = text("fun"), retcode = text("retcode"), "return received");
             if self.unwritten.try_write().is_err() {
-                // It may be a return of the job that a client has just published.
+                // The job may be one that a client has just published, and whose files are still being written.
                 drop(self.unwritten.write().await);
             }
             if self.services.job_files.has(&jid) {
@@ -192,8 +192,8 @@ impl Requests {
         Ok(last)
     }
 
-    /// Publishes returns of the minions of a syndic. Nothing distinguishes a syndic from a minion: `order_masters` and
-    /// `syndics` say which there may be. No syndic returns for a minion of this master.
+    /// Publishes returns of the minions below a syndic. Only the options `order_masters` and `syndics` determine which
+    /// ids may be syndics. A syndic cannot return for a minion of this master.
     pub(super) async fn syndic_returns(&self, id: &MinionId, loads: Vec<Map>) -> Option<u64> {
         if !self.services.facts.syndics.allow(id) {
             brine_wire::metrics::REQUESTS_REFUSED.add(1);
@@ -225,13 +225,13 @@ impl Requests {
     }
 }
 
-/// Returns the time of a message without one, in seconds since 1970.
+/// Returns the timestamp for a message without one, in seconds since 1970.
 fn now() -> Value {
     jiff::Timestamp::now().as_second().into()
 }
 
-/// Removes the fields that only the master sets: causes of reactions, and the marks of its job cache. (`_seq`,
-/// `_stamp` and `_from` are the bus's own.)
+/// Removes the fields that only the master may set: causes of reactions, and flags for the job cache. (`_seq`, `_stamp`
+/// and `_from` are set by the bus.)
 fn remove_reserved(body: &mut Map) {
     const RESERVED: &[&str] = &[
         "_cause",

@@ -1,4 +1,4 @@
-//! File requests of minions, and the master's options for them.
+//! File requests of minions, and their requests for the master's options.
 
 use brine_config::MasterConfig;
 use brine_fileserver::Roots;

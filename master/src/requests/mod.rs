@@ -1,6 +1,6 @@
-//! Requests on port 4506: decrypted, parsed, authorized and answered. `events.rs` takes events and returns of minions,
-//! `files.rs` answers file requests, `signatures.rs` verifies the signatures of returns, `tags.rs` decides which tags a
-//! minion may publish.
+//! Handles requests on port 4506: decrypts, parses, authorises and answers them. `events.rs` processes events and
+//! returns of minions, `files.rs` answers file requests, `signatures.rs` verifies the signatures of returns, and
+//! `tags.rs` decides which tags a minion may publish.
 
 mod events;
 pub mod files;
@@ -32,7 +32,7 @@ use crate::pushed_files;
 use crate::runner_calls::{Caller, Kind, RunnerCalls, Services};
 use crate::stats::Stats;
 
-/// The reply to malformed or forbidden requests: Salt's text, deliberately uninformative.
+/// The reply to malformed or forbidden requests: Salt's message, which deliberately reveals nothing.
 const BAD_LOAD: &str = "bad load";
 
 /// The maximum size of a refused publish in its event, in bytes.
@@ -48,12 +48,12 @@ pub(crate) struct Requests {
     peers: Arc<Peers>,
     returns: ReturnEvents,
     stats: Stats,
-    /// Held for reading while the files of a job are not written yet (`write_job`): a return waits for them.
+    /// Held for reading while the files of a job are being written (`write_job`). Returns wait for it.
     unwritten: tokio::sync::RwLock<()>,
 }
 
 impl Requests {
-    /// Creates the requests of a master.
+    /// Creates the request handling of a master.
     pub fn new(calls: Arc<RunnerCalls>, returns: ReturnEvents) -> Arc<Self> {
         let peers = Arc::new(Peers::new(Arc::clone(&calls)));
         Arc::new(Requests {
@@ -122,7 +122,7 @@ impl Handler for RequestHandler {
                     Ok(command @ MinionCommand::Pillar { .. }) => {
                         let value = self.0.minion_command(&id, command, worker).await;
                         let identity = Arc::clone(services.admission.identity());
-                        // RSA takes milliseconds: not on the threads that serve sockets.
+                        // RSA takes milliseconds, so it does not run on the threads that serve sockets.
                         let sealed = services
                             .executors
                             .crypto
@@ -142,7 +142,7 @@ impl Handler for RequestHandler {
                         opened.reply(&value)
                     }
                     Err(error) => {
-                        // The session is valid, so the minion gets Salt's empty answer and does not authenticate again.
+                        // The session is valid: with Salt's empty answer the minion does not authenticate again.
                         log_refused(&peer, Some(&id), &error);
                         opened.reply(&Value::map())
                     }
@@ -245,7 +245,7 @@ impl Requests {
             ClientCommand::MakeToken(request) => {
                 drop(worker);
                 let made = Box::pin(self.services.access.make_token(peer, *request)).await;
-                // As in Salt, without an envelope.
+                // As in Salt, the reply has no envelope.
                 msgpack::pack(&made.map_or_else(|| "".into(), |made| token_of(&made.token, Some(&made.secret)).into()))
             }
             ClientCommand::GetToken(secret) => {
@@ -268,15 +268,19 @@ impl Requests {
         }
     }
 
-    /// Authenticates the publisher, and returns why that user may not publish. Fields that only the master's own tools
-    /// may set are removed from requests of others.
+    /// Authenticates and authorises the publisher. Fields that only the master's own tools may set are removed from
+    /// requests of other users.
+    ///
+    /// # Errors
+    /// The user may not publish the job.
     async fn admit_publish(self: &Arc<Self>, peer: &Peer, request: &mut PublishRequest) -> Result<(), Refusal> {
         let proof = request.proof.as_ref();
         let caller =
             Box::pin(self.services.access.identify(peer, "publish", request.key.as_deref(), &request.user, proof))
                 .await?;
         let caller = match (caller, request.kwargs.shift_remove(AUTH_LIST)) {
-            // The syndic of this master publishes with its key, and says what limits the user of the master above.
+            // The local syndic publishes with the master's key, and passes on the entries that limit the upstream
+            // master's user.
             (User::Master(name), Some(Value::List(entries))) if !entries.is_empty() => User::User { name, entries },
             (caller @ User::Master(_), _) => caller,
             (User::User { name, entries }, _) => {
@@ -324,8 +328,8 @@ impl Requests {
         reply(started.finish().await.into())
     }
 
-    /// Publishes `salt/job/<jid>/error` for a refused publish that names a job id. Unauthenticated peers can cause it, so its
-    /// size is bounded.
+    /// Publishes `salt/job/<jid>/error` for a refused publish that names a jid. Its size is limited, since
+    /// unauthenticated peers can cause it.
     async fn publish_refused(&self, request: &PublishRequest, refusal: &Refusal) {
         let Some(jid) = &request.jid else { return };
         let values = [&request.fun, &request.tgt, &Value::List(request.arg.clone())];
@@ -352,7 +356,7 @@ impl Requests {
                 self.is_persisted(published, worker).await.into()
             }
             MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, ext, clean_cache } => {
-                // Pillar files and targets decide by this grain: it is the authenticated id.
+                // Pillar files and targets rely on this grain, so it is set to the authenticated id.
                 grains.insert("id".into(), id.into());
                 let id = id.clone();
                 let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override, ext, clean_cache };
@@ -360,7 +364,7 @@ impl Requests {
             }
             MinionCommand::SyndicReturns { loads, acknowledged } => {
                 match Box::pin(self.syndic_returns(id, loads)).await {
-                    // All are refused for good.
+                    // All of the returns are permanently refused.
                     Some(0) => Value::Nil,
                     published => {
                         let persisted = self.is_persisted(published, worker).await;
@@ -369,7 +373,7 @@ impl Requests {
                 }
             }
             MinionCommand::MasterTops { opts } => Box::pin(self.services.pillars.master_tops(id, opts)).await,
-            // Brine has no targets for resources of minions.
+            // Brine does not support targets for resources of minions.
             MinionCommand::Resources(_) => {
                 let body = map! {"Resource cache refresh" => id};
                 Box::pin(self.services.events.fire(&format!("resource/refresh/{id}"), &body)).await;
@@ -427,7 +431,8 @@ impl Requests {
         }
     }
 
-    /// Revokes a minion's key on its own request, if `allow_minion_key_revoke` allows it. Returns whether it is revoked.
+    /// Revokes a minion's key at its own request, if `allow_minion_key_revoke` permits it. Returns whether it was
+    /// revoked.
     fn revoke(&self, id: &MinionId, thread: &MayBlock) -> bool {
         if !self.services.config.allow_minion_key_revoke {
             peers::refused(id, "the option 'allow_minion_key_revoke' does not allow it");
@@ -439,13 +444,13 @@ impl Requests {
         let results = crate::wheel::key::apply(&self.calls.wheel_context(caller), crate::keys::Act::Delete, &[key]);
         let revoked = results.iter().all(|(_, result)| result.is_ok());
         if revoked {
-            // At once: the event of the key may be handled after the minion's next request.
+            // Ended immediately: the event of the key may be handled only after the minion's next request.
             self.services.admission.sessions().end(id);
         }
         revoked
     }
 
-    /// Counts an answered request, with `master_stats`.
+    /// Counts an answered request, if `master_stats` is set.
     async fn count(&self, command: &str, start: Instant) {
         let config = &self.services.config;
         if !config.master_stats {

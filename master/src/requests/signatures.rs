@@ -30,7 +30,7 @@ pub(super) fn of(command: &Result<MinionCommand, WireError>, load: &Map, opened:
 }
 
 impl Requests {
-    /// Returns whether the signature of a minion's command allows it. A refused return is answered with `False`.
+    /// Whether the command is accepted with regard to its signature. A refused return is answered with `False`.
     pub(super) async fn accepts_signature(
         &self,
         id: &MinionId,

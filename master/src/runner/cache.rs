@@ -255,7 +255,7 @@ pub fn flush(context: &RunnerContext, bank: String, key: Option<String>, #[defau
     Ok(context.storage().banks.flush(&bank, key.as_deref()).map_err(CallError::execution)?.into())
 }
 
-/// A bank of Salt's with data of minions, which has tables of its own.
+/// A bank of Salt's with data of minions, which Brine stores in separate tables.
 #[derive(Clone, Copy)]
 enum MinionBank {
     Grains,
@@ -286,7 +286,7 @@ impl MinionBank {
     }
 }
 
-/// The parts of minions' data to remove.
+/// The parts of minions' data that are to be removed.
 #[derive(Default)]
 struct Parts {
     grains: bool,
@@ -295,7 +295,7 @@ struct Parts {
     mine_function: Option<String>,
 }
 
-/// Removes data of minions. Without a target, and with nothing to remove, the result is False, as in Salt.
+/// Removes data of minions. As in Salt, the result is False without a target, or if there is nothing to remove.
 fn clear(context: &RunnerContext, tgt: Value, tgt_type: String, parts: &Parts) -> CallResult {
     let has_part = parts.grains || parts.pillar || parts.mine || parts.mine_function.is_some();
     if tgt.is_nil() || !has_part {
@@ -316,7 +316,7 @@ fn clear(context: &RunnerContext, tgt: Value, tgt_type: String, parts: &Parts) -
     Ok(true.into())
 }
 
-/// Returns a part of the stored data by minion, without minions that have none.
+/// Returns a part of the stored data by minion. Minions without such data are left out.
 fn of_minions(
     context: &RunnerContext,
     tgt: Value,

@@ -88,7 +88,7 @@ pub fn replay(
     Ok(count.into())
 }
 
-/// The maximum size of returned events, so that the reply stays below max_message_size.
+/// The maximum total size of returned events in bytes, so that the reply stays below `max_message_size`.
 const REPLY_BYTES: usize = 16 << 20;
 
 /// Reads events from a position on: up to `limit`, as many as fit into `bytes` but at least one.
@@ -116,7 +116,7 @@ fn events_since(
     Ok(found)
 }
 
-/// The connection timeout of a replay's subscriber.
+/// The timeout of connecting to a replay's subscriber.
 const CONNECT_TIME: std::time::Duration = std::time::Duration::from_secs(5);
 /// The number of events that are read at once.
 const PAGE: usize = 1024;

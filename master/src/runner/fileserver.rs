@@ -164,12 +164,12 @@ pub fn lock(_context: &RunnerContext, #[default] backend: Value, #[default] remo
     Ok("No locks were set".into())
 }
 
-/// Whether these backends, or all backends if the list is empty, include gitfs.
+/// Whether a list of backends includes gitfs. An empty list means all backends.
 fn names_git(backends: &Value) -> bool {
     names(backends, &["git", "gitfs"])
 }
 
-/// Returns whether backends, as an argument lists them, have one of these names; without a list all are meant.
+/// Whether an argument with a list of backends contains one of these names. An empty list means all backends.
 fn names(backends: &Value, wanted: &[&str]) -> bool {
     let names: Vec<String> = match backends {
         Value::Str(names) => names.split(',').map(|name| name.trim().to_owned()).collect(),

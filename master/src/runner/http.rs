@@ -1,4 +1,4 @@
-//! `http`: requests of the master's host.
+//! `http`: HTTP requests from the master's host.
 
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};

@@ -1,7 +1,7 @@
 //! Runner functions, which `salt-run` calls: one file for each Salt module, its functions declared by `#[function]`.
 //!
-//! They run in the master, which owns the job cache and the bus. Like execution functions they are synchronous and have
-//! a thread of their own while they run.
+//! They run in the master, which owns the job cache and the bus. Like execution functions they are synchronous, and
+//! each runs on its own thread.
 
 mod auth;
 mod batch;
@@ -87,12 +87,12 @@ pub struct RunnerContext {
 }
 
 impl RunnerContext {
-    /// Publishes a progress event of the call itself with a message.
+    /// Publishes a progress event of this call with a message.
     pub(crate) fn progress(&self, message: &str) {
         self.progress_event(&map! {"message" => message});
     }
 
-    /// Publishes an event of the call itself: `salt/run/<jid>/progress`.
+    /// Publishes a progress event of this call: `salt/run/<jid>/progress`.
     pub(crate) fn progress_event(&self, data: &Map) {
         let tag = format!("salt/run/{}/progress", self.caller.jid);
         self.wait(self.master.events.fire(&tag, data));
@@ -134,7 +134,7 @@ impl RunnerContext {
         self.host()?.functions(None).call(function, args)
     }
 
-    /// Blocks on a future.
+    /// Blocks this thread on a future.
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.caller.thread.wait(future)
     }

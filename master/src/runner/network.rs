@@ -49,7 +49,7 @@ pub fn wollist(
     #[default(9)] destport: u16,
 ) -> CallResult {
     let failed = |error: &dyn std::fmt::Display| {
-        // As in Salt, the result of a failure is an empty list, and the error an event.
+        // As in Salt, a failure returns an empty list, and publishes the error as an event.
         let text = format!("reading the list of MAC addresses {} failed: {error}", maclist.display());
         context.progress_event(&map! {"error" => text});
         Ok(Value::List(Vec::new()))

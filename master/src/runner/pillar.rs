@@ -103,7 +103,7 @@ fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError
     Ok(ids.minions.iter().filter_map(|id| id.parse().ok()).collect())
 }
 
-/// Returns the request for a minion's pillar, with the grains of its last pillar request and the given ones over them.
+/// Returns the request for a minion's pillar, with the grains of its last pillar request, overridden by `over`.
 fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: Map) -> Result<PillarQuery, CallError> {
     // `*` is not a minion: it requests the pillar that all minions share.
     let id = if minion == "*" { "_".parse() } else { minion.parse() };

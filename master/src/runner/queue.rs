@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
     [insert, delete, list_queues, list_length, list_items, pop, process_queue, insert_runner, process_runner]
 );
 
-/// Salt's backends that a queue in the store replaces. The first is the default.
+/// Salt's queue backends, all of which are served by the master's store. The first one is the default.
 const BACKENDS: &[&str] = &["sqlite", "pgjsonb"];
 
 /// Items of a queue.

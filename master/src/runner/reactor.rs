@@ -224,7 +224,7 @@ pub fn timers(context: &RunnerContext) -> CallResult {
     Ok(timers.into())
 }
 
-/// Returns the tag and data of a dry run: of an event of the journal if `from_seq` names one.
+/// Returns the tag and data for a dry run: those of a journal event, if `from_seq` is given.
 pub(super) fn event_for(
     context: &RunnerContext,
     tag: Option<String>,
@@ -246,7 +246,8 @@ pub(super) fn reactor(context: &RunnerContext) -> Result<Arc<Reactor>, CallError
     context.master.reactor.get().ok_or_else(|| CallError::execution("Reactor system is not running."))
 }
 
-/// Publishes a result on the bus, as Salt does. Salt's request event is left out: it contains a key of the master.
+/// Publishes a result on the bus, as Salt does. Salt's request event is not published, because it contains a key of the
+/// master.
 fn publish_result(context: &RunnerContext, what: &str, body: &Map) {
     context.wait(context.master.events.fire(&format!("salt/reactors/manage/{what}"), body));
 }

@@ -62,7 +62,7 @@ pub fn execute(
     context.ask(request, timeout).map(Value::Map)
 }
 
-/// Returns the arguments of a job as they are published.
+/// Returns the arguments of a job in their wire format.
 pub(super) fn with_keywords(mut arg: Vec<Value>, keywords: Map) -> Vec<Value> {
     if !keywords.is_empty() {
         let mut last = map! {"__kwarg__" => true};

@@ -1,7 +1,7 @@
-//! `saltutil`: people's own modules, from the file server to the master.
+//! `saltutil`: copies custom modules from the file server to the master.
 //!
-//! The runner and wheel modules run in the master, those of execution, state, pillar and tops on its host. Other types are
-//! copied as well, for Salt's programs beside Brine.
+//! Runner and wheel modules run in the master, execution, state, pillar and tops modules on its host. Other types are
+//! copied as well, for Salt's programs that run next to Brine.
 
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};

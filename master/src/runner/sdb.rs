@@ -1,5 +1,5 @@
-//! `sdb`: values of databases, by `sdb://<profile>/<key>`; the profiles are options of the master. The execution module
-//! of the same name does the work.
+//! `sdb`: values in databases, by `sdb://<profile>/<key>`, with profiles from the master's options. The functions call
+//! the execution module of the same name.
 
 use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::Value;

@@ -246,7 +246,7 @@ pub fn graph_highstate(
     drawn(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
 }
 
-/// Draws a graph here or on minions.
+/// Draws a graph on the master's host, or on minions.
 fn drawn(
     context: &RunnerContext,
     function: &str,
@@ -329,7 +329,7 @@ pub fn soft_kill(context: &RunnerContext, jid: Value, #[default] state_id: Value
     control(context, "state.soft_kill", jid, [("state_id", state_id)])
 }
 
-/// Runs a state function on the master's host. The job id of an orchestration is that of the call.
+/// Runs a state function on the master's host. The jid of an orchestration is that of the call.
 fn run(
     context: &RunnerContext,
     function: &str,
@@ -372,7 +372,7 @@ fn run(
     done.map_err(CallError::execution)
 }
 
-/// Publishes the results as progress, too.
+/// Publishes the results as a progress event, and returns them.
 fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
     let data = map! {context.master.id.as_str() => done.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};

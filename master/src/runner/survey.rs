@@ -13,7 +13,7 @@ use super::salt::with_keywords;
 /// Runner functions of `survey`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash, diff]);
 
-/// The time for one comparison.
+/// The timeout of one comparison.
 const DIFF_TIME: Duration = Duration::from_secs(2);
 
 /// A call of an execution function on minions.
@@ -70,7 +70,7 @@ fn surveyed(context: &RunnerContext, survey: SurveyArgs) -> Result<Vec<Value>, C
     Ok(pools(context.ask(request, None)?, smallest_first))
 }
 
-/// Adds to each group but the first the difference between its result and that of the first.
+/// Adds the difference from the first group's result to every other group.
 fn with_diffs(mut pools: Vec<Value>) -> Vec<Value> {
     let parts = |pool: &Value| {
         let text = |value: Option<&Value>| value.map(ToString::to_string).unwrap_or_default();
@@ -81,7 +81,7 @@ fn with_diffs(mut pools: Vec<Value>) -> Vec<Value> {
     for pool in pools.iter_mut().skip(1) {
         let (id, result) = parts(pool);
         let mut diff = similar::TextDiff::configure();
-        // A comparison that takes longer is coarser.
+        // A comparison that would take longer becomes coarser.
         let diff = diff.timeout(DIFF_TIME).diff_lines(&first, &result);
         let text = diff.unified_diff().context_radius(0).header(&first_id, &id).to_string();
         if let Value::Map(pool) = pool {

@@ -9,18 +9,19 @@ use brine_value::{Map, Value, map};
 
 use crate::jobs::checkpoint::Checkpoint;
 
-/// The prefix of functions that run for long and lead to jobs.
+/// The prefix of long-running functions that publish jobs.
 pub(super) const ORCHESTRATIONS: &str = "state.";
 
-/// The field of the call of an orchestration: whether a reaction has made it, which is repeated elsewhere by the reactor.
+/// The field of an orchestration's call that marks it as part of a reaction, which the reactor of another member
+/// repeats.
 pub(crate) const REACTION: &str = "reaction";
 
 /// The registry of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `salt-run`'s functions.
+    /// The registry of runner functions, called by `salt-run`.
     Runner,
-    /// The functions that manage the master.
+    /// The registry of wheel functions, which manage the master.
     Wheel,
 }
 
@@ -35,7 +36,7 @@ impl Kind {
         format!("salt/{}/{jid}", self.words().0)
     }
 
-    /// Returns the word in tags, and the prefix of function names.
+    /// Returns the name of the registry in tags, and in function names.
     pub(super) fn words(self) -> (&'static str, &'static str) {
         match self {
             Kind::Runner => ("run", "runner"),
@@ -44,7 +45,7 @@ impl Kind {
     }
 }
 
-/// A call whose `new` event is published.
+/// A call that has been announced by its `new` event.
 pub(super) struct NewCall {
     pub kind: Kind,
     pub function: String,
@@ -52,13 +53,13 @@ pub(super) struct NewCall {
     pub jid: Jid,
     pub tag: String,
     pub user: String,
-    /// The fields of all its events.
+    /// The fields that all of its events share.
     pub body: Map,
-    /// The fields of its cause.
+    /// The fields that identify its cause.
     pub cause: Map,
     /// Whether it is part of another call.
     pub is_nested: bool,
-    /// The progress of a resumed orchestration.
+    /// The progress of a resumed orchestration, in a cluster.
     pub checkpoint: Option<Arc<Checkpoint>>,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Caller {
     pub jid: Jid,
     /// The user.
     pub user: String,
-    /// The fields of the cause, for events of the call; empty unless it is a reaction.
+    /// The fields that identify the cause, for events of the call; empty unless a reaction made the call.
     pub cause: Map,
     /// The thread of the call.
     pub thread: MayBlock,

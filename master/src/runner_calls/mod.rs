@@ -1,5 +1,5 @@
-//! Calls of runner and wheel functions: each has a job id, an event at its start and one with its result. `call.rs` is one call,
-//! `running.rs` those that run.
+//! Calls of runner and wheel functions. Each has a jid, an event at its start and one with its result. `call.rs`
+//! represents a single call, `running.rs` the running ones.
 
 mod call;
 mod running;
@@ -41,20 +41,20 @@ pub(crate) use call::{Caller, REACTION};
 use call::{NewCall, ORCHESTRATIONS};
 use running::Running;
 
-/// Functions that return events of the bus.
+/// Functions that return events of the bus, and whose results are left out of their events.
 const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
 
-/// Functions that local tools call once for each page of the journal. Their calls publish no events, or each page would
-/// append two events to the journal that is read.
+/// Functions that local tools call for each page of the journal. Their calls publish no events: otherwise each page
+/// would append two events to the journal that is being read.
 const PAGED: &[&str] = &["event_bus.since"];
 
 /// Internal functions of the tools, which are not listed as jobs.
 const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
 
-/// The prefix of functions that return data of the job cache, which does not store their large results whole again.
+/// The prefix of functions that return data of the job cache. Their large results are not stored in it again.
 const ABOUT_JOBS: &str = "jobs.";
 
-/// Salt's retcode of an unknown runner function.
+/// The retcode that Salt uses for an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
 
 /// A running call.
@@ -67,7 +67,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Waits for the end of the call. Returns the answer to a client, as in Salt.
+    /// Waits for the end of the call. Returns the response to a client, as in Salt.
     pub async fn finish(self) -> Map {
         let result = match self.outcome {
             Ok(pending) => pending.result().await,
@@ -109,16 +109,16 @@ pub(crate) struct RunnerCalls {
     pub runners: Registry<RunnerContext>,
     pub wheels: Registry<WheelContext>,
     pub services: Arc<Services>,
-    /// People's own runner and wheel modules, whose functions are in both registries, too.
+    /// Custom runner and wheel modules, whose functions overlay both registries.
     pub custom: Arc<CustomModules>,
     returns: ReturnEvents,
     running: Running,
-    /// Notified when an orchestration begins: the other members of a cluster have to know it.
+    /// Notified when an orchestration begins, so that it is stored in the cluster at once.
     pub orchestration_begun: Notify,
 }
 
 impl RunnerCalls {
-    /// Creates the registries. Results are published as `returns` fits them.
+    /// Creates the registries. `returns` converts results to events.
     pub fn new(services: Services, returns: ReturnEvents, custom: Arc<CustomModules>) -> Arc<Self> {
         Arc::new_cyclic(|calls| RunnerCalls {
             runners: Registry::new(runner::MODULES).with_overlay(custom::runners(calls)),
@@ -136,23 +136,23 @@ impl RunnerCalls {
         self.running.bodies(true, usize::MAX)
     }
 
-    /// Returns at most `limit` of the running calls that are not part of another one.
+    /// Returns at most `limit` of the running calls that are not nested in another call.
     pub fn running_on_their_own(&self, limit: usize) -> Vec<Map> {
         self.running.bodies(false, limit)
     }
 
-    /// Returns whether a call runs in this process.
+    /// Whether a call is running in this process.
     pub fn is_running(&self, jid: &Jid) -> bool {
         self.running.has(jid)
     }
 
-    /// Returns the call of an orchestration that is not part of another call, as [`RunnerCalls::resume`] takes it, and the
+    /// Returns the call of a top-level orchestration, in the form that [`RunnerCalls::resume`] accepts, and the
     /// progress that it was resumed with.
     pub fn orchestration(&self, jid: &Jid) -> Option<(Map, Option<Arc<Checkpoint>>)> {
         self.running.orchestration(jid)
     }
 
-    /// Ends a call of this process without an event: another member of the cluster goes on with it.
+    /// Ends a call of this process without an event, because another member of the cluster has taken it over.
     pub fn hand_over(&self, jid: &Jid) {
         self.running.hand_over(jid);
     }
@@ -173,7 +173,7 @@ impl RunnerCalls {
         true
     }
 
-    /// Returns whether a function exists. For one that is not built in, people's own modules are read.
+    /// Whether a function exists. If it is not built in, custom modules are searched.
     pub fn has(&self, kind: Kind, function: &str) -> bool {
         let is_built_in = match kind {
             Kind::Runner => self.runners.has_built_in(function),
@@ -191,7 +191,7 @@ impl RunnerCalls {
         may_block(|| self.runners.has_module(module) || self.wheels.has_module(module))
     }
 
-    /// Returns the host of templates, with the functions of the master.
+    /// Returns the template host with the functions of the master.
     pub fn template_host(self: &Arc<Self>) -> MasterHost {
         let calls = Arc::clone(self);
         Arc::new(move |thread: &MayBlock| template_host(&calls, thread))
@@ -208,7 +208,7 @@ impl RunnerCalls {
         WheelContext { keys, attended, host: Arc::new(WheelServices { calls: Arc::clone(self), caller }) }
     }
 
-    /// Calls a function on this thread, without events.
+    /// Calls a function on this thread, without publishing events.
     pub fn call_function(
         self: &Arc<Self>,
         kind: Kind,
@@ -229,8 +229,8 @@ impl RunnerCalls {
         self.start_call(call, true)
     }
 
-    /// Starts a call of a client with the master's key, which may have chosen the job id. Reads of the journal publish no
-    /// events.
+    /// Starts a call of a client that has the master's key, and that may have chosen the jid. Reads of the journal
+    /// publish no events.
     pub async fn start_for_tool(
         self: &Arc<Self>,
         kind: Kind,
@@ -254,7 +254,7 @@ impl RunnerCalls {
             if has_events && !is_elsewhere {
                 may_block.wait(calls.publish_return(&call, &body));
             }
-            // The answer to a client has a stamp, as the event has.
+            // The response to a client has a timestamp, like the event.
             body.insert(STAMP.into(), stamp().into());
             body
         });
@@ -264,8 +264,8 @@ impl RunnerCalls {
         Started { jid, tag, outcome }
     }
 
-    /// Makes a call within another one, such as an orchestration, on its thread. Returns the job id and the answer to a
-    /// client.
+    /// Makes a call nested in another one, such as an orchestration, on the same thread. Returns the jid and the
+    /// response to a client.
     pub fn call_within(self: &Arc<Self>, kind: Kind, function: &str, args: Args, caller: &Caller) -> (Jid, Map) {
         let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
         let call = NewCall { cause: caller.cause.clone(), is_nested: true, ..call };
@@ -276,13 +276,13 @@ impl RunnerCalls {
         (call.jid, map! {"tag" => call.tag, "data" => body})
     }
 
-    /// Makes a call of a reaction on this thread. Returns its result.
+    /// Makes a call for a reaction on this thread. Returns its result.
     pub async fn call_for_reaction(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
-        // A call that is repeated after a restart keeps its id.
+        // A call that is repeated after a restart keeps its jid.
         let jid = cause.prior.as_ref().map_or_else(Jid::new, |PriorDispatch { jid, .. }| jid.clone());
         let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
         let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
-        // The reactor's workers are threads of their own.
+        // The reactor's workers run on dedicated threads.
         let thread = MayBlock::own_thread(Handle::current());
         let (body, is_elsewhere) = tokio::task::block_in_place(|| self.call(&call, &thread));
         if !is_elsewhere {
@@ -294,7 +294,7 @@ impl RunnerCalls {
     /// Publishes the `new` event of a call, with the fields of its cause.
     async fn publish_new(&self, mut call: NewCall, cause: &Map) -> NewCall {
         if call.kind == Kind::Runner && !self.has(call.kind, &call.function) {
-            // Salt only publishes its end.
+            // As in Salt, only the end of such a call is published.
             call.body.insert("fun".into(), call.function.as_str().into());
             call.body.insert("retcode".into(), UNKNOWN_RUNNER.into());
         } else {
@@ -306,8 +306,8 @@ impl RunnerCalls {
         call
     }
 
-    /// Publishes the result of a call. Returned events are left out, or events would grow without end, and a result that
-    /// exceeds `max_event_size` is trimmed: the caller gets it in any case.
+    /// Publishes the result of a call. Returned events are left out, since otherwise events would grow without bound,
+    /// and a result that exceeds `max_event_size` is trimmed. The caller receives the full result either way.
     async fn publish_return(&self, call: &NewCall, body: &Map) {
         let tag = &format!("{}/ret", call.tag);
         let mut body = Cow::Borrowed(body);
@@ -346,8 +346,8 @@ impl RunnerCalls {
         })
     }
 
-    /// Makes a call on this thread, which may block. Returns the body of its return, and whether another member of the cluster
-    /// goes on with it.
+    /// Makes a call on this thread, which may block. Returns the body of its return, and whether another member of the
+    /// cluster has taken over the call.
     fn call(self: &Arc<Self>, call: &NewCall, thread: &MayBlock) -> (Map, bool) {
         let NewCall { kind, function, args, .. } = call;
         let (jid, user, cause) = (call.jid.clone(), call.user.clone(), call.cause.clone());
@@ -388,18 +388,18 @@ impl RunnerCalls {
     }
 }
 
-/// Runs what may block, also on a thread of the runtime.
+/// Runs a closure that may block, on a thread of the runtime as well.
 fn may_block<R>(run: impl FnOnce() -> R) -> R {
     let is_shared = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
     if is_shared { tokio::task::block_in_place(run) } else { run() }
 }
 
-/// Returns whether a result is a success. That of an orchestration names its own retcode.
+/// Whether a result means success. The result of an orchestration contains its own retcode.
 fn is_success(value: &Value) -> bool {
     !(value.get("data").is_some() && value.get("retcode").is_some_and(Value::is_truthy))
 }
 
-/// Returns the message of invalid arguments with the function's documentation, as Salt prints them.
+/// Returns the message about invalid arguments, followed by the function's documentation as in Salt.
 fn with_usage(sentence: &str, doc: &str) -> String {
     let lines = doc.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned());
     format!("\n{sentence}\n\nUsage:\n{}", lines.collect::<String>())

@@ -10,47 +10,47 @@ use parking_lot::Mutex;
 use super::call::{NewCall, REACTION};
 use crate::jobs::checkpoint::Checkpoint;
 
-/// The calls that are running, by job id.
+/// The running calls by jid.
 #[derive(Default)]
 pub(super) struct Running(Mutex<BTreeMap<Jid, RunningEntry>>);
 
-/// One of them.
+/// A running call.
 struct RunningEntry {
     body: Map,
-    /// Whether it is part of another call.
+    /// Whether it is nested in another call.
     is_nested: bool,
-    /// The call of an orchestration on its own.
+    /// The call of a top-level orchestration.
     orchestration: Option<Map>,
-    /// The progress of a resumed one.
+    /// The progress of a resumed orchestration.
     checkpoint: Option<Arc<Checkpoint>>,
-    /// Whether another member of the cluster goes on with it.
+    /// Whether another member of the cluster has taken over the call.
     is_elsewhere: bool,
 }
 
-/// Ends the entry of a running call, also of one that panics.
+/// A guard that removes a running call on drop, even if the call panics.
 pub(super) struct RunningCall<'a>(&'a Running, Jid);
 
 impl Running {
-    /// Returns the bodies of at most `limit` calls, oldest first; without `nested`, of those that are not part of another one.
+    /// Returns the bodies of at most `limit` calls, oldest first. Nested calls are included only with `nested`.
     pub fn bodies(&self, nested: bool, limit: usize) -> Vec<Map> {
         let running = self.0.lock();
         let shown = running.values().filter(|entry| nested || !entry.is_nested);
         shown.take(limit).map(|entry| entry.body.clone()).collect()
     }
 
-    /// Returns whether a call runs.
+    /// Whether a call is running.
     pub fn has(&self, jid: &Jid) -> bool {
         self.0.lock().contains_key(jid)
     }
 
-    /// Returns the call of an orchestration that is not part of another call, and the progress that it was resumed with.
+    /// Returns the call of a top-level orchestration, and the progress that it was resumed with.
     pub fn orchestration(&self, jid: &Jid) -> Option<(Map, Option<Arc<Checkpoint>>)> {
         let running = self.0.lock();
         let entry = running.get(jid)?;
         Some((entry.orchestration.clone()?, entry.checkpoint.clone()))
     }
 
-    /// Marks a call as continued elsewhere.
+    /// Marks a call as taken over by another member of the cluster.
     pub fn hand_over(&self, jid: &Jid) {
         if let Some(entry) = self.0.lock().get_mut(jid) {
             entry.is_elsewhere = true;
@@ -75,7 +75,7 @@ impl Running {
 }
 
 impl RunningCall<'_> {
-    /// Removes the call. Returns whether another member of the cluster goes on with it.
+    /// Removes the call. Returns whether another member of the cluster has taken it over.
     pub fn end(self) -> bool {
         self.0.0.lock().get(&self.1).is_some_and(|entry| entry.is_elsewhere)
     }

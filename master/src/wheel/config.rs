@@ -1,4 +1,4 @@
-//! `wheel.config`: the master's configuration: its options without secrets, and changes to its files.
+//! `wheel.config`: the master's options, without secrets, and changes to its configuration files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::WheelContext;
 /// Wheel functions of `config`.
 pub static FUNCTIONS: &[Function<WheelContext>] = registry!("config", [values, apply, update_config]);
 
-/// The value shown in place of a secret.
+/// The text that replaces a secret.
 const HIDDEN: &str = "<hidden>";
 
 /// Return all options of the master. Passwords, secrets, tokens and API keys are shown as `<hidden>`, and URLs without
@@ -71,8 +71,8 @@ fn directory(context: &WheelContext) -> Result<PathBuf, CallError> {
     directory.ok_or_else(|| CallError::execution("the configuration can only be changed through a running master"))
 }
 
-/// Returns a configuration file with one option set. Its lines are replaced in place; if the result would not be read as
-/// wanted, for example because the file is written in braces, the whole file is written anew.
+/// Returns a configuration file with one option set. The option's lines are replaced in place. If the result would not
+/// parse as intended, for example because the file is written in flow style, the whole file is rewritten.
 fn with_option(text: &str, key: &str, value: Value) -> Result<String, String> {
     let mut options = match brine_yaml::load(text).map_err(|error| error.to_string())? {
         Value::Map(options) => options,
@@ -124,7 +124,7 @@ fn shown(value: Value) -> Value {
     }
 }
 
-/// Returns whether an option of this name has a secret as its value.
+/// Whether the value of an option with this name is a secret.
 fn is_secret(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["secret", "passw", "passphrase"].iter().any(|part| name.contains(part))
@@ -133,7 +133,7 @@ fn is_secret(name: &str) -> bool {
             .any(|end| name.ends_with(end))
 }
 
-/// Replaces the values of a secret; switches and values that are not set stay.
+/// Replaces secret values. Booleans and unset values are kept.
 fn hidden(value: Value) -> Value {
     match value {
         Value::Map(map) => map.into_iter().map(|(name, value)| (name, hidden(value))).collect::<Map>().into(),
@@ -144,7 +144,7 @@ fn hidden(value: Value) -> Value {
     }
 }
 
-/// Returns a URL without the name and password before its host, if it has them.
+/// Returns a URL without its user name and password; `None` if it has none.
 fn without_login(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let authority = rest.split('/').next()?;

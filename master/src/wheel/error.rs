@@ -1,4 +1,4 @@
-//! `wheel.error`: failures on purpose, to test what handles them.
+//! `wheel.error`: deliberate failures, to test error handling.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::Value;

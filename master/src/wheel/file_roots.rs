@@ -1,3 +1,3 @@
-//! `wheel.file_roots`: the files in the directories of the option `file_roots`. Paths stay inside of their root.
+//! `wheel.file_roots`: the files in the directories of the option `file_roots`. Paths cannot leave their root.
 
 super::roots::functions!("file_roots", file_roots, true);

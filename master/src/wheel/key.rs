@@ -203,8 +203,8 @@ pub fn gen_accept(
     Ok(pair.into())
 }
 
-/// Applies an action to keys, publishes `salt/key` for each changed one, and rotates the publish key if a minion must not
-/// decrypt further publishes. Returns the result for each key.
+/// Applies an action to keys and publishes `salt/key` for each changed one. Rotates the publish key if a minion must
+/// not decrypt further publishes. Returns the result for each key.
 pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result<(), KeyError>)> {
     let results = context.keys.apply(act, keys);
     let mut changed = false;
@@ -224,7 +224,7 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
     results
 }
 
-/// Applies an action for a function: removed keys are skipped, invalid ones are logged.
+/// Applies an action on behalf of a wheel function: removed keys are skipped, invalid ones are logged.
 fn change(context: &WheelContext, act: Act, keys: &[Key]) -> Result<(), CallError> {
     let (keys, special): (Vec<Key>, Vec<Key>) =
         keys.iter().cloned().partition(|key| context.attended || act != Act::Accept || key.id.is_plain());

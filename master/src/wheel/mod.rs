@@ -1,5 +1,5 @@
-//! Wheel functions: changes to the master by `salt-key`, reactors (`wheel.key.accept`) and the API, one file for each
-//! Salt module, its functions declared by `#[function]`.
+//! Wheel functions, which change the master. Called by `salt-key`, reactions (`wheel.key.accept`) and the API. There is
+//! one file for each Salt module, with functions declared by `#[function]`.
 //!
 //! They block. A [`WheelHost`] provides the services of the master beyond its keys.
 
@@ -33,43 +33,44 @@ pub static MODULES: &[&[Function<WheelContext>]] = &[
     pillar_roots::FUNCTIONS,
 ];
 
-/// The services of wheel functions: of the master, or of `salt-key` when it works on the directories itself.
+/// The services of wheel functions: those of a running master, or of `salt-key` when it changes the directories itself.
 pub trait WheelHost: Send + Sync {
     /// Publishes an event.
     fn fire(&self, tag: &str, body: &Map);
 
-    /// Replaces the publish key, if `rotate_aes_key` allows it: a minion must not decrypt further publishes.
+    /// Replaces the publish key, if `rotate_aes_key` permits it, so that a removed minion cannot decrypt further
+    /// publishes.
     fn rotate_key(&self);
 
     /// Returns the caller for the log: a user, or a reaction.
     fn actor(&self) -> String;
 
-    /// Returns the options of the master, with its id; none where no master runs.
+    /// Returns the options of the master, with its id; empty without a running master.
     fn options(&self) -> Map {
         Map::new()
     }
 
-    /// Returns the directories of the file server by environment; none where no master runs.
+    /// Returns the directories of the file server by environment; empty without a running master.
     fn file_roots(&self) -> Roots {
         Roots::default()
     }
 
-    /// Returns the directories of the pillar by environment; none where no master runs.
+    /// Returns the directories of the pillar by environment; empty without a running master.
     fn pillar_roots(&self) -> Roots {
         Roots::default()
     }
 
-    /// Returns the directory of the configuration files; `None` where no master runs.
+    /// Returns the directory of the configuration files; `None` without a running master.
     fn config_dir(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Calls a function of people's own wheel modules; there are none where no master runs.
+    /// Calls a function of a custom wheel module. There are none without a running master.
     fn custom(&self, function: &str, _args: Args) -> CallResult {
         Err(CallError::NotAvailable(function.to_owned()))
     }
 
-    /// Returns the ids of the connected minions, sorted; none where no master runs.
+    /// Returns the sorted ids of the connected minions; empty without a running master.
     fn connected(&self) -> Vec<String> {
         Vec::new()
     }

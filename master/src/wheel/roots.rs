@@ -1,7 +1,7 @@
 //! Files below `file_roots` and `pillar_roots`, for the wheel modules of the same names.
 //!
-//! Paths come from callers and stay inside of their root: absolute paths, `..` and links that lead out are refused, for
-//! reads as well (CVE-2020-11652, CVE-2021-25282).
+//! Paths come from callers and cannot leave their root: absolute paths, `..` and links that lead outside are rejected,
+//! for reads as well (CVE-2020-11652, CVE-2021-25282).
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use brine_value::{Map, Value, map};
 const MAX_FILE: u64 = 16 << 20;
 /// The maximum number of files and directories in a list.
 const MAX_ENTRIES: usize = 200_000;
-/// The number of bytes by which a file is taken for text or binary, as in Salt.
+/// The size of the sample by which a file is classified as text or binary, in bytes, as in Salt.
 const SAMPLE: u64 = 512;
 
 /// Defines the wheel functions of a module, for the roots that a method of the host returns. `$shows_path` is whether
@@ -88,7 +88,7 @@ macro_rules! functions {
 }
 pub(super) use functions;
 
-/// Returns the files of this path in the roots of an environment: `{path: txt}` or `{path: bin}` each.
+/// Returns the files with this path in the roots of an environment, each as `{path: txt}` or `{path: bin}`.
 pub(super) fn find(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
     let mut found = Vec::new();
     for (full, inside) in existing(roots, path, saltenv) {
@@ -98,7 +98,7 @@ pub(super) fn find(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
     Ok(found.into())
 }
 
-/// Returns the content of the text files of this path in the roots of an environment: `{path: content}` each.
+/// Returns the content of the text files with this path in the roots of an environment, each as `{path: content}`.
 pub(super) fn read(roots: &Roots, path: &str, saltenv: &str) -> CallResult {
     let mut found = Vec::new();
     for (full, inside) in existing(roots, path, saltenv) {
@@ -128,7 +128,7 @@ pub(super) fn list_env(roots: &Roots, saltenv: &str) -> CallResult {
     Ok(found.into())
 }
 
-/// Returns the lists of all environments, each in a list.
+/// Returns the file lists of all environments; each value is a list with one tree.
 pub(super) fn list_roots(roots: &Roots) -> CallResult {
     let mut found = Map::new();
     for saltenv in roots.keys() {
@@ -137,8 +137,8 @@ pub(super) fn list_roots(roots: &Roots) -> CallResult {
     Ok(found.into())
 }
 
-/// Writes a file into a root of an environment. Mistakes are sentences as in Salt; `shows_path` of Salt's `file_roots`
-/// adds the invalid path.
+/// Writes a file into a root of an environment. As in Salt, mistakes are returned as sentences; with `shows_path`, as
+/// for Salt's `file_roots`, they include the invalid path.
 pub(super) fn write(
     roots: &Roots,
     data: &str,
@@ -175,8 +175,8 @@ fn invalid(path: &str, shows_path: bool) -> Value {
     if shows_path { format!("Invalid path: {path}").into() } else { "Invalid path".into() }
 }
 
-/// Returns the regular files of this path in the roots of an environment: the path as Salt names it, and the one with its
-/// links resolved, which is within the root.
+/// Returns the regular files with this path in the roots of an environment: the path as Salt shows it, and the path
+/// with links resolved, which is within the root.
 fn existing(roots: &Roots, path: &str, saltenv: &str) -> Vec<(String, std::path::PathBuf)> {
     let Some(relative) = relative_path(path) else { return Vec::new() };
     let inside = |root: &std::path::PathBuf| {
@@ -186,12 +186,12 @@ fn existing(roots: &Roots, path: &str, saltenv: &str) -> Vec<(String, std::path:
     roots.get(saltenv).into_iter().flatten().filter_map(inside).collect()
 }
 
-/// Returns whether a file seems to be text, as Salt decides: no NUL and under 30 % unprintable bytes at its beginning.
+/// Whether a file appears to be text, by Salt's rule: no NUL, and under 30 % unprintable bytes at its start.
 fn is_text(path: &Path) -> Result<bool, CallError> {
     let failed = |error| CallError::execution(format!("reading {} failed: {error}", path.display()));
     let mut sample = Vec::new();
     File::open(path).map_err(failed)?.take(SAMPLE).read_to_end(&mut sample).map_err(failed)?;
-    // A character that the sample cuts in two is text.
+    // A character that is cut by the end of the sample still counts as text.
     let is_utf8 = match std::str::from_utf8(&sample) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -201,7 +201,7 @@ fn is_text(path: &Path) -> Result<bool, CallError> {
     Ok(!sample.contains(&0) && (is_utf8 || odd * 10 <= sample.len() * 3))
 }
 
-/// Returns the content of a directory. Links are listed by what they lead to, and not followed.
+/// Returns the content of a directory. Links are listed as the type of their target, and not followed.
 fn listed(directory: &Path, left: &mut usize, above: &mut HashSet<(u64, u64)>) -> Result<Map, CallError> {
     let mut found = Map::new();
     let Ok(entries) = fs::read_dir(directory) else { return Ok(found) };

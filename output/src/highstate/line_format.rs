@@ -1,4 +1,4 @@
-//! The format of a terse state that `state_tabular` can have: fields in braces as of Python's `str.format`.
+//! The custom format of terse states in `state_tabular`: replacement fields in braces, as in Python's `str.format`.
 
 use brine_value::{FromValue, Map, Value};
 
@@ -18,16 +18,16 @@ enum Piece {
 #[derive(Debug, Clone, PartialEq)]
 struct Field {
     place: usize,
-    /// The key of the state's return.
+    /// The key in the state's return.
     key: Option<String>,
     fill: char,
-    /// `<`, `>` or `^`; by default numbers are on the right and text on the left.
+    /// `<`, `>` or `^`; by default numbers are aligned to the right and text to the left.
     align: Option<char>,
     width: usize,
     precision: Option<usize>,
 }
 
-/// The place of the state's return.
+/// The index of the state's return among the fields.
 const DATA: usize = 6;
 /// The maximum width of a field.
 const MAX_WIDTH: usize = 1000;
@@ -56,8 +56,8 @@ impl LineFormat {
         Some(LineFormat(pieces))
     }
 
-    /// Formats a state. The fields are the colour, name, module, function and result of the state, the end of the colour,
-    /// and, by keys, its return.
+    /// Formats a state. The fields are the colour, name, module, function and result of the state, the end of the
+    /// colour, and the state's return, accessed by key.
     pub fn format(&self, fields: [&str; DATA], data: &Map) -> String {
         let mut line = String::new();
         for piece in &self.0 {
@@ -76,7 +76,7 @@ impl LineFormat {
 }
 
 impl Field {
-    /// Parses what is between the braces. `numbered` counts the fields without a number.
+    /// Parses the text between the braces. `numbered` counts the fields without an index.
     fn parse(text: &str, numbered: &mut usize) -> Option<Self> {
         let (name, spec) = text.split_once(':').unwrap_or((text, ""));
         let name = name.strip_suffix("!s").or_else(|| name.strip_suffix("!r")).unwrap_or(name);
@@ -120,7 +120,7 @@ impl Field {
         Some(field)
     }
 
-    /// Returns a text without what exceeds the precision.
+    /// Truncates a text to the precision.
     fn cut<'a>(&self, text: &'a str) -> &'a str {
         let end = self.precision.and_then(|length| text.char_indices().nth(length));
         end.map_or(text, |(end, _)| &text[..end])
@@ -135,7 +135,7 @@ impl Field {
         self.pad(&escape_control(&text), is_number, line);
     }
 
-    /// Writes a text with the width of the field.
+    /// Writes a text, padded to the width of the field.
     fn pad(&self, text: &str, is_number: bool, line: &mut String) {
         let missing = self.width.saturating_sub(text.chars().count());
         let before = match self.align {

@@ -1,7 +1,7 @@
 //! The outputter of state runs: a block or a line for each state, and a summary for each minion.
 //!
-//! `state` formats one state, `summary` the summary, `compress` merges states of one id, `wrap` wraps warnings,
-//! `line_format` is the format of `state_tabular`.
+//! `state` formats one state, `summary` the summary, `compress` merges states with the same id, `wrap` wraps warnings,
+//! `line_format` implements the custom formats of `state_tabular`.
 
 mod compress;
 mod line_format;
@@ -85,8 +85,8 @@ fn compile_errors(errors: &[Value], colours: Colours, body: &mut Vec<String>) {
     }
 }
 
-/// Formats the states of a run in order. Returns the colour of the minion's line, which is that of the last failed or
-/// pending state, and the counts for the summary.
+/// Formats the states of a run in order. Returns the counts for the summary, and the colour of the minion's line, which
+/// is that of the last failed or pending state.
 fn run(states: &Map, options: &OutputOptions, depth: usize, body: &mut Vec<String>) -> Option<(Colour, Counts)> {
     for (key, data) in states {
         let unordered = data.as_map().is_some_and(|data| !data.is_empty() && !data.contains_key("__run_num__"));

@@ -11,7 +11,7 @@ use crate::text::{hang, lines};
 use crate::{Colour, Colours};
 use crate::{OutputOptions, StateMode, Tabular, nested};
 
-/// The last column of warnings.
+/// The column at which warnings are wrapped.
 const WARNINGS_END: usize = 80;
 
 /// The runner functions whose return is a state run.
@@ -28,7 +28,7 @@ pub struct State<'a> {
     pub changes: Cow<'a, Value>,
     pub duration: Option<Cow<'a, Value>>,
     pub run_number: i64,
-    /// The number of states in this entry; more than one after compression.
+    /// The number of merged states in this entry; 1 unless compressed.
     pub count: usize,
     /// The whole return.
     pub data: &'a Map,
@@ -43,7 +43,7 @@ pub struct Changes {
 /// The formatted state.
 pub struct Shown {
     pub text: String,
-    /// Whether warnings are shown as a block; only those are counted in the summary.
+    /// Whether warnings are shown as a block. Only these are counted in the summary.
     pub has_warnings_block: bool,
 }
 
@@ -71,7 +71,7 @@ impl<'a> State<'a> {
         })
     }
 
-    /// Returns whether the result is true; `None` of test mode is not.
+    /// Whether the result is true; a result of `None` (test mode) is not.
     pub fn is_success(&self) -> bool {
         self.result.is_truthy()
     }
@@ -152,7 +152,7 @@ impl<'a> State<'a> {
         if options.state_output.by_id { &self.id } else { &self.name }
     }
 
-    /// Returns start time and duration, if they are shown and known.
+    /// Returns the start time and the duration, if they are available and `state_output_profile` is set.
     fn profile(&self, options: &OutputOptions) -> Option<(String, String)> {
         let start = self.data.get("start_time").filter(|_| options.state_output_profile)?;
         let duration = match self.duration.as_deref() {
@@ -226,7 +226,7 @@ impl<'a> State<'a> {
         out.join("\n")
     }
 
-    /// Returns the comment with `data`, which some states return in addition.
+    /// Returns the comment, followed by the field `data` that some states add.
     fn comment(&self) -> String {
         let text = self.data.get("comment").map(Value::to_string).unwrap_or_default();
         let mut comment = hang(text.trim(), MARGIN);

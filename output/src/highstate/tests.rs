@@ -3,7 +3,7 @@ use brine_value::{list, map};
 use super::*;
 use crate::{StateMode, StateOutput};
 
-/// A state that did its work in 1.5 ms, with fields of its own.
+/// Returns a state that took 1.5 ms, with additional fields.
 fn state(number: i64, result: impl Into<Value>, fields: Map) -> Value {
     let mut data = map! {
         "name" => "n", "result" => result.into(), "changes" => Value::map(), "comment" => "ok", "__run_num__" => number,
@@ -169,7 +169,7 @@ fn terse_states_can_be_a_table() {
     options.set_all(&map! {"state_tabular" => "{4} {2}.{3} {6[__run_num__]:>3}"});
     assert_eq!(lines(&options)[..2], ["Clean test.nop   1", "Failed service.running   2"]);
     options.state_output_profile = false;
-    // What is no format is the table.
+    // An invalid format falls back to the table.
     options.set_all(&map! {"state_tabular" => "{9}"});
     assert_eq!(lines(&options)[0], "      test.nop        Clean     Name: a");
 }

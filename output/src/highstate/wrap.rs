@@ -2,9 +2,9 @@
 
 use brine_text::tabs::expand;
 
-/// Wraps a text to lines of at most `width` columns.
+/// Wraps a text into lines of at most `width` columns.
 ///
-/// Words are split after hyphens, and anywhere if a word exceeds the width.
+/// Words are split after hyphens, and at any character if they exceed the width.
 pub fn fill(text: &str, width: usize) -> Vec<String> {
     let text: String = expand(text, 8).chars().map(|c| if c.is_ascii_whitespace() { ' ' } else { c }).collect();
     let mut chunks: Vec<String> = chunks(&text);
@@ -75,7 +75,7 @@ fn breaks_before(chars: &[char], at: usize) -> bool {
     before && after
 }
 
-/// Splits a chunk that exceeds a line, after the last hyphen that fits if there is one.
+/// Splits a chunk that exceeds the line: after the last hyphen that fits, otherwise at `room` characters.
 fn cut(chunk: &str, room: usize) -> (String, String) {
     let chars: Vec<char> = chunk.chars().collect();
     let end = match chars[..room].iter().rposition(|c| *c == '-') {

@@ -1,7 +1,7 @@
-//! The outputter `table`: each list of rows as a table with borders, below the keys of its path.
+//! The outputter `table`: formats each list of rows as a table with borders, below the keys that lead to it.
 //!
-//! Mirrors Salt's outputter and its options (`out.table.*`). All lines of a wrapped cell are shown; Salt shows only as many as
-//! the shortest cell of the row has.
+//! Mirrors Salt's outputter and its options (`out.table.*`). All lines of a wrapped cell are shown; Salt truncates each
+//! row to the lines of its shortest cell.
 
 use brine_value::{FromValue, Map, Value};
 
@@ -12,44 +12,44 @@ use crate::{Colour, Colours};
 /// The maximum indentation and the maximum width of cells, in columns.
 const WIDEST: i64 = 1000;
 
-/// The position of a text within its cell.
+/// The alignment of text within a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Justify {
-    /// In the middle.
+    /// Centred.
     #[default]
     Center,
-    /// At the left end.
+    /// Left-aligned.
     Left,
-    /// At the right end.
+    /// Right-aligned.
     Right,
 }
 
-/// The options of the outputter, in a configuration as `out.table.NAME`.
+/// The options of the outputter, configured as `out.table.NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
     /// `nested_indent`: the indentation of all lines, in columns.
     pub indent: usize,
-    /// `has_header`: whether a rule follows the heading, if there are none between rows.
+    /// `has_header`: whether a rule follows the heading if `separate_rows` is off.
     pub has_header: bool,
     /// `row_delimiter`: the text that rules consist of.
     pub row_delimiter: String,
     /// `delim`: the text between columns.
     pub delim: String,
-    /// `justify`: the position of texts in cells.
+    /// `justify`: the alignment of text in cells.
     pub justify: Justify,
     /// `separate_rows`: whether there are rules between rows.
     pub separate_rows: bool,
-    /// `prefix`: the text before rows.
+    /// `prefix`: the text before each row.
     pub prefix: String,
-    /// `suffix`: the text after rows.
+    /// `suffix`: the text after each row.
     pub suffix: String,
-    /// `width`: the width from which a cell is wrapped, in columns.
+    /// `width`: the width in columns beyond which a cell is wrapped.
     pub width: usize,
-    /// `rows_key`: the key of the only rows that are shown.
+    /// `rows_key`: if set, only the rows under this key are shown.
     pub rows_key: Option<String>,
     /// `labels_key`: the key of the heading, beside the rows.
     pub labels_key: Option<String>,
-    /// `title`: the title of the rows that `rows_key` names.
+    /// `title`: the title of the rows under `rows_key`.
     pub title: Option<String>,
 }
 
@@ -101,10 +101,10 @@ impl TableOptions {
     }
 }
 
-/// Formats a value; `None` if it has a list that cannot be shown as rows.
+/// Formats a value; `None` if it contains a list that cannot be shown as rows.
 ///
-/// Rows are mappings (their keys are the heading), strings (one column), or lists of strings. As in Salt, lists whose
-/// rows are of different types, and scalars, are not shown.
+/// Rows are mappings (whose keys become the heading), strings (one column), or lists of strings. As in Salt, scalars
+/// and lists with rows of different types are not shown.
 pub fn render(value: &Value, options: &TableOptions, colours: Colours) -> Option<String> {
     let mut out = Tables { options, colours, lines: Vec::new() };
     if let (Some(title), Some(_)) = (&options.title, &options.rows_key) {
@@ -142,7 +142,7 @@ impl Tables<'_> {
         }
     }
 
-    /// Shows a value of a mapping.
+    /// Formats a value of a mapping.
     fn below(&mut self, map: &Map, value: &Value, indent: usize) -> Option<()> {
         match value {
             Value::List(rows) => {
@@ -207,7 +207,7 @@ fn heading(row: &Map) -> Vec<String> {
     sorted_items(row).into_iter().map(|(key, _)| title(&key.to_string().replace('_', " "))).collect()
 }
 
-/// Returns the cells of a row; `None` if it has none, or an item of a list is not a string.
+/// Returns the cells of a row; `None` if it is empty, or an item of a list is not a string.
 fn row_of(row: &Value) -> Option<Vec<String>> {
     let cells: Vec<String> = match row {
         Value::Map(map) => sorted_items(map).into_iter().map(|(_, value)| value.to_string()).collect(),
@@ -256,7 +256,7 @@ fn justified(text: &str, width: usize, justify: Justify) -> String {
     }
 }
 
-/// Centres a text as Python's `str.center` does: the odd space is on the left if the width is odd.
+/// Centres a text as Python's `str.center` does: a surplus space goes to the left if the width is odd.
 fn centred(text: &str, width: usize) -> String {
     let pad = width.saturating_sub(text.chars().count());
     let left = pad / 2 + (pad & width & 1);

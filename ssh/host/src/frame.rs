@@ -1,4 +1,4 @@
-//! Messages between the two ends: four bytes of length, most significant first, and msgpack.
+//! Messages between `salt-ssh` and the host: a length of four bytes, big-endian, followed by msgpack.
 
 use std::io::{self, Read, Write};
 
@@ -21,7 +21,7 @@ fn packed(map: &Map) -> io::Result<Vec<u8>> {
 
 fn unpacked(body: &[u8]) -> io::Result<Map> {
     let invalid = |error: msgpack::UnpackError| io::Error::new(io::ErrorKind::InvalidData, error.to_string());
-    // The other end may be a hostile host.
+    // The peer may be a hostile host: limit the decoded size.
     msgpack::unpack_map_within(body, Budget::AUTHENTICATED).map_err(invalid)
 }
 
@@ -33,7 +33,7 @@ fn length(bytes: [u8; 4]) -> io::Result<usize> {
 /// Writes a message.
 ///
 /// # Errors
-/// The message is too large, or the other end is gone.
+/// The message is too large, or the connection is closed.
 pub fn write(out: &mut impl Write, map: &Map) -> io::Result<()> {
     out.write_all(&packed(map)?)?;
     out.flush()
@@ -42,13 +42,13 @@ pub fn write(out: &mut impl Write, map: &Map) -> io::Result<()> {
 /// Reads a message.
 ///
 /// # Errors
-/// The other end is gone, or has sent something else.
+/// The connection is closed, or the data is not a message.
 pub fn read(from: &mut impl Read) -> io::Result<Map> {
     let mut header = [0; 4];
     from.read_exact(&mut header)?;
     let mut body = Vec::new();
     let length = length(header)?;
-    // Memory grows only with received bytes.
+    // Memory is allocated only as bytes arrive, not by the declared length.
     from.take(length as u64).read_to_end(&mut body)?;
     if body.len() < length {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -59,7 +59,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Map> {
 /// Writes a message, as [`write`] does.
 ///
 /// # Errors
-/// Those of [`write`].
+/// As for [`write`].
 pub async fn send(out: &mut (impl AsyncWrite + Unpin), map: &Map) -> io::Result<()> {
     out.write_all(&packed(map)?).await?;
     out.flush().await
@@ -68,7 +68,7 @@ pub async fn send(out: &mut (impl AsyncWrite + Unpin), map: &Map) -> io::Result<
 /// Reads a message, as [`read`] does.
 ///
 /// # Errors
-/// Those of [`read`].
+/// As for [`read`].
 pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Map> {
     let mut header = [0; 4];
     from.read_exact(&mut header).await?;
@@ -81,7 +81,7 @@ pub async fn receive(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Map> {
     unpacked(&body)
 }
 
-/// Returns a field that must be a string, an empty string without one.
+/// Returns a string field; an empty string if it is missing or of another type.
 #[must_use]
 pub fn text<'a>(map: &'a Map, name: &str) -> &'a str {
     map.get(name).and_then(Value::as_str).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! The other end of `salt-ssh` (`brine ssh-target`, `brine-ssh-host`): runs one call on the host, with files and pillar from
-//! the caller.
+//! The host side of `salt-ssh` (`brine ssh-target`, `brine-ssh-host`): runs one call on the host, with files and pillar
+//! from the caller.
 //!
-//! Messages go over the standard input and output that the process was started with. Both are taken away first, so that
-//! nothing that a function or its child processes read or print gets between them.
+//! Messages go over the standard input and output of the process. Both are replaced by `/dev/null` first, so that
+//! nothing that a function or its child processes read or print mixes with the messages.
 
 #![warn(clippy::self_named_module_files)]
 
@@ -25,14 +25,14 @@ use parking_lot::Mutex;
 
 use crate::frame::text;
 
-/// The word by which the program is started on a host.
+/// The subcommand that starts the program on a host.
 pub const COMMAND: &str = "ssh-target";
-/// The directory of the minion's cache and keys, beside the program.
+/// The name of the directory with the minion's cache and keys, next to the program.
 const DATA: &str = "data";
 
 /// The connection to the caller.
 struct Link {
-    /// One request at a time.
+    /// The streams to the caller; the lock admits one request at a time.
     streams: Mutex<(BufReader<File>, File)>,
     id: MinionId,
     grains: Arc<Grains>,
@@ -51,7 +51,7 @@ impl FileRequests for Link {
     }
 }
 
-/// Files of the caller need `Arc<dyn Ask>`, the minion `dyn Upstream`: both are the link.
+/// Shares the link: the file client needs an `Arc<dyn FileRequests>`, the minion a `dyn Upstream`.
 struct Shared(Arc<Link>);
 
 impl FileRequests for Shared {
@@ -65,7 +65,7 @@ impl FileRequests for Shared {
 }
 
 impl Link {
-    /// Asks for the pillar of a request.
+    /// Requests the pillar with the parameters in `load`.
     fn ask_pillar(&self, mut load: Map) -> Result<Map, String> {
         let grains = self.grains.get();
         load.extend(map! {"cmd" => "_pillar", "id" => &self.id, "grains" => (*grains).clone()});
@@ -112,7 +112,8 @@ impl Upstream for Link {
     }
 }
 
-/// Takes away standard input and output, which child processes get as `/dev/null`.
+/// Duplicates standard input and output for the messages, and replaces the originals by `/dev/null`, which child
+/// processes inherit.
 fn take_streams() -> io::Result<(BufReader<File>, File)> {
     let input = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
@@ -125,7 +126,7 @@ fn take_streams() -> io::Result<(BufReader<File>, File)> {
 /// Runs the call that the caller sends, and sends its result.
 ///
 /// # Errors
-/// The caller is gone, or sends something else.
+/// The connection is closed, or the received data is not a message.
 pub fn run() -> io::Result<()> {
     let (mut input, mut output) = take_streams()?;
     let request = frame::read(&mut input)?;
@@ -135,8 +136,8 @@ pub fn run() -> io::Result<()> {
     }
 }
 
-/// Returns the directory of data: below that of the program, which is private to its user; for another user, such as root by
-/// sudo, below a name of its own.
+/// Returns the data directory of the current user, next to the program: `data/UID`. It is separate for each user, such
+/// as root under sudo.
 fn directory() -> io::Result<PathBuf> {
     let program = std::env::current_exe()?;
     Ok(program.parent().unwrap_or(Path::new("/")).join(DATA).join(nix::unistd::geteuid().to_string()))

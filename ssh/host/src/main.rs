@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         },
         _ => "salt-ssh runs this program on hosts: put it into the directory ssh_program_dir".to_owned(),
     };
-    // Standard output belongs to the caller.
+    // Standard output is reserved for messages to the caller.
     _ = writeln!(std::io::stderr(), "brine-ssh-host: {message}");
     ExitCode::FAILURE
 }

@@ -1,4 +1,4 @@
-//! The roster `ansible`: an inventory of Ansible, read by its own program `ansible-inventory`, which knows all forms.
+//! The roster `ansible`: an Ansible inventory in any of its formats, read by Ansible's own program `ansible-inventory`.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fields, RosterError};
 
-/// The program of Ansible.
+/// The name of Ansible's program.
 const INVENTORY: &str = "ansible-inventory";
-/// How long it may take: inventories may be programs that ask a cloud.
+/// The timeout of the program: inventories may be programs that query a cloud.
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// The maximum size of its output, in bytes.
 const MAX_LIST: usize = 256 << 20;
 
-/// The variables of an inventory, and the fields that they become.
+/// The inventory variables, and the roster fields that they map to.
 const FIELDS: &[(&str, &str)] = &[
     ("ansible_host", "host"),
     ("ansible_ssh_host", "host"),

@@ -1,4 +1,4 @@
-//! The roster `cache`: the minions whose grains the master has stored, at their addresses.
+//! The roster `cache`: the minions whose grains are in the master's cache, at their addresses.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,5 +1,5 @@
-//! The roster `clustershell`: the target is a node set of ClusterShell, such as `web[1-40],@db`, expanded by its own program
-//! `nodeset`, which knows the node groups of the machine.
+//! The roster `clustershell`: the target is a node set of ClusterShell, such as `web[1-40],@db`. It is expanded by
+//! ClusterShell's own program `nodeset`, which resolves the node groups of the machine.
 
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -12,17 +12,17 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Fields, MAX_HOSTS, RosterError, scan};
 
-/// The program of ClusterShell.
+/// The name of ClusterShell's program.
 const NODESET: &str = "nodeset";
-/// How long it may take: sources of node groups may be commands.
+/// The timeout of the program: sources of node groups may be commands.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum size of its list, in bytes.
 const MAX_LIST: usize = 16 << 20;
-/// What combines node sets.
+/// The operators that combine node sets.
 const OPERATORS: &[char] = &[',', '!', '&', '^', ' '];
 
-/// Returns the fields of the hosts of a node set. As in Salt, a host has the first of the ports that answers, and otherwise
-/// those of the defaults; unlike there, it keeps its name, by which `ssh` knows its key.
+/// Returns the fields of the hosts of a node set. As in Salt, the port of a host is the first one that answers, else
+/// the default. Unlike in Salt, a host keeps its name instead of an address, since `ssh` stores host keys by name.
 pub(super) fn hosts(
     programs: &dyn Programs,
     tgt: &Value,
@@ -50,10 +50,10 @@ pub(super) fn hosts(
     Ok(found)
 }
 
-/// Returns the names of a node set.
+/// Expands a node set to the names of its nodes.
 fn expanded(programs: &dyn Programs, set: &str) -> Result<Vec<String>, RosterError> {
     let failed = |reason: &str| RosterError::Program(format!("the node set '{}': {reason}", set.escape_debug()));
-    // ClusterShell puts names of groups into commands of a shell.
+    // ClusterShell inserts names of groups into shell commands.
     if !set.chars().all(|c| c.is_alphanumeric() || "-_.:@[]/*?%~".contains(c) || OPERATORS.contains(&c)) {
         return Err(failed("it has a character that no node set has"));
     }
@@ -77,7 +77,7 @@ fn expanded(programs: &dyn Programs, set: &str) -> Result<Vec<String>, RosterErr
     if names.len() > MAX_HOSTS { Err(failed(&too_many)) } else { Ok(names) }
 }
 
-/// Returns how many names the ranges of a node set stand for, at most: ClusterShell holds them all in memory.
+/// Returns an upper bound on the number of names in a node set: ClusterShell holds all of them in memory.
 fn size(set: &str) -> u64 {
     let (mut sum, mut product, mut ranges) = (0_u64, 1_u64, None::<String>);
     for c in set.chars() {
@@ -95,7 +95,8 @@ fn size(set: &str) -> u64 {
     sum.saturating_add(product)
 }
 
-/// Returns the number of integers in a range such as `7`, `1-40` or `0-40/2`, and 1 for other text, which ClusterShell refuses.
+/// Returns the number of integers in a range such as `7`, `1-40` or `0-40/2`; 1 for other text, which ClusterShell
+/// rejects.
 fn range_size(range: &str) -> u64 {
     let (bounds, step) = range.split_once('/').unwrap_or((range, "1"));
     let Some((from, to)) = bounds.split_once('-') else { return 1 };

@@ -1,5 +1,4 @@
-//! Rosters that are people's own modules: the function `targets(tgt, tgt_type)` of `_roster/NAME.py` returns the hosts of a
-//! target.
+//! Custom rosters: the function `targets(tgt, tgt_type)` in `_roster/NAME.py` returns the hosts of a target.
 
 use brine_function::Args;
 use brine_jinja::{CustomCall, Host as Functions};
@@ -48,7 +47,7 @@ mod tests {
     use crate::roster;
     use crate::roster::tests::options;
 
-    /// A module that returns this for every target.
+    /// A stub module that returns this value for every target.
     struct Module(Value);
 
     impl brine_jinja::Functions for Module {

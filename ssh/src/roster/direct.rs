@@ -1,7 +1,7 @@
-//! Targets that name one host, `web1`, `192.0.2.7` or `user@web1`, which need not be in the roster; and its addition to the
-//! file of the roster (`--update-roster`).
+//! Targets that name a single host, `web1`, `192.0.2.7` or `user@web1`, which may be missing from the roster, and the
+//! addition of such a host to the roster file (`--update-roster`).
 //!
-//! Only the person at the command line may name such hosts: a password or a key of the configuration is used there.
+//! Only the command-line user may name such hosts, because a configured password or key is used to log in.
 
 use std::io::Write;
 use std::net::ToSocketAddrs;
@@ -14,7 +14,7 @@ use indexmap::IndexMap;
 
 use super::{Host, RosterError, RosterOptions, checked, flat, host};
 
-/// The rosters whose targets are ids; those of others name hosts already.
+/// The rosters whose targets are ids. The targets of other rosters already name hosts.
 const ROSTERS: &[&str] = &["flat", "ansible", "cache", "dir", "sshconfig", "sshknownhosts"];
 
 /// The hosts of a target.
@@ -22,18 +22,18 @@ const ROSTERS: &[&str] = &["flat", "ansible", "cache", "dir", "sshconfig", "sshk
 pub enum Found {
     /// Hosts of the roster, perhaps none.
     Known(IndexMap<MinionId, Host>),
-    /// A host that is in no roster; its fields are the defaults.
+    /// A host that is not in the roster; its fields have the default values.
     New(MinionId, Box<Host>),
 }
 
-/// What a target that names one host says.
+/// The parsed form of a target that names a single host.
 struct Named<'a> {
     user: Option<&'a str>,
     name: &'a str,
 }
 
 impl<'a> Named<'a> {
-    /// Parses `HOST` or `USER@HOST`; none is returned for a glob or a target of another type.
+    /// Parses `HOST` or `USER@HOST`; `None` for a glob or a target of another type.
     fn parse(tgt: &'a Value, kind: TargetKind) -> Option<Self> {
         let text = tgt.as_str().filter(|text| kind == TargetKind::Glob && !text.contains(['*', '?', '[']))?;
         let (user, name) = match text.rsplit_once('@') {
@@ -59,7 +59,7 @@ pub fn hosts(
         return super::hosts(options, tgt, kind, functions).map(Found::Known);
     };
     let known = |tgt: &Value| match super::hosts(options, tgt, kind, functions) {
-        // A host of its own needs no roster.
+        // A directly named host does not need a roster.
         Err(RosterError::File { path, .. }) if !path.exists() && resolves(named.name) => Ok(IndexMap::new()),
         known => known,
     };
@@ -71,7 +71,7 @@ pub fn hosts(
     let same = |(id, host): &(MinionId, Host)| id.as_str() == named.name || host.host == named.name;
     if let Some((id, mut host)) = known(&"*".into())?.into_iter().find(same) {
         if let Some(user) = named.user {
-            // The password of the roster is that of another user.
+            // The password in the roster belongs to another user.
             (host.user, host.passwd) = (Some(user.to_owned()), options.passwd.clone());
         }
         let host = checked(id.as_str(), host).map_err(invalid)?;
@@ -91,10 +91,10 @@ fn resolves(name: &str) -> bool {
     (name, 22).to_socket_addrs().is_ok_and(|mut addresses| addresses.next().is_some())
 }
 
-/// Adds a host to the file of the roster `flat`. Unlike Salt, without the password.
+/// Adds a host to the file of the roster `flat`. Unlike in Salt, the password is not written.
 ///
 /// # Errors
-/// The roster is another one, or its file cannot be read or written, or would not have the host afterwards.
+/// The roster is not `flat`, its file cannot be read or written, or the file would not contain the host afterwards.
 pub fn add(options: &RosterOptions, id: &MinionId, host: &Host, functions: &Functions) -> Result<(), RosterError> {
     let path = &options.file;
     let failed = |reason: String| RosterError::Invalid { path: path.clone(), reason };
@@ -110,7 +110,7 @@ pub fn add(options: &RosterOptions, id: &MinionId, host: &Host, functions: &Func
     }
     let newline = if source.is_empty() || source.ends_with('\n') { "" } else { "\n" };
     let entry = format!("{newline}'{id}':\n  host: '{}'\n  user: '{user}'\n", host.host);
-    // The file may be a template, or not YAML at all.
+    // The file may be a template, or not be YAML at all: check the rendered result.
     let rendered = flat::render_source(options, path, &format!("{source}{entry}"), functions)?;
     if rendered.get(id.as_str()).and_then(|fields| fields.get("host")).and_then(Value::as_str) != Some(&host.host) {
         return Err(refused("the file has another form: add the host by hand"));
@@ -171,11 +171,11 @@ mod tests {
             assert!(if expected.is_empty() { found.is_empty() } else { found.starts_with(expected) }, "{tgt}: {found}");
         }
         assert_eq!(of(list!["127.0.0.1"], "list", &options), "");
-        // Without a roster there are only such hosts.
+        // Without a roster file only directly named hosts exist.
         options.file = directory.path().join("none");
         assert_eq!(of("127.0.0.1".into(), "glob", &options), "new 127.0.0.1 default@127.0.0.1");
         assert!(of("web1.invalid".into(), "glob", &options).starts_with("reading the roster"));
-        // The target of these rosters names hosts already.
+        // The targets of these rosters already name hosts.
         options.roster = "scan".into();
         options.scan.0 = vec![1];
         assert_eq!(of("127.0.0.1".into(), "glob", &options), "");

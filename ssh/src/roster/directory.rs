@@ -1,4 +1,4 @@
-//! The roster `dir`: a directory with a file a host, named by its id and rendered as an SLS file.
+//! The roster `dir`: a directory with one file per host, named by its id and rendered as an SLS file.
 
 use brine_jinja::Host as Functions;
 use brine_text::glob::Glob;
@@ -6,8 +6,8 @@ use brine_value::Value;
 
 use super::{Fields, RosterError, RosterOptions, flat};
 
-/// Returns the fields of the hosts. With a glob, files of other hosts are not read; a file that cannot be rendered is logged
-/// and left out, as in Salt.
+/// Returns the fields of the hosts. With a glob, files of other hosts are not read. As in Salt, a file that cannot be
+/// rendered is logged and skipped.
 pub(super) fn hosts(options: &RosterOptions, glob: Option<&str>, functions: &Functions) -> Result<Fields, RosterError> {
     let failed =
         |error: std::io::Error| RosterError::File { path: options.directory.clone(), reason: error.to_string() };

@@ -18,7 +18,7 @@ pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fi
     };
     let one = |(id, fields): (Value, Value)| match fields {
         Value::Map(fields) => Ok((id.to_string(), fields)),
-        // The address alone.
+        // A string is the address alone.
         Value::Str(host) => Ok((id.to_string(), map! {"host" => host})),
         Value::Nil => Ok((id.to_string(), map! {})),
         other => Err(invalid(format!("{id}: expected a mapping, got {}", other.type_name()))),
@@ -26,12 +26,12 @@ pub(super) fn hosts(options: &RosterOptions, functions: &Functions) -> Result<Fi
     all.into_iter().map(one).collect()
 }
 
-/// Renders a file of a roster.
+/// Renders a roster file.
 pub(super) fn render(options: &RosterOptions, path: &Path, functions: &Functions) -> Result<Value, RosterError> {
     render_source(options, path, &read(path)?, functions)
 }
 
-/// Renders the text of a file of a roster.
+/// Renders the source text of a roster file.
 pub(super) fn render_source(
     options: &RosterOptions,
     path: &Path,

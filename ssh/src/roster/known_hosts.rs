@@ -1,4 +1,4 @@
-//! The roster `sshknownhosts`: the hosts whose keys `ssh` knows. Hashed names cannot be read back and are left out.
+//! The roster `sshknownhosts`: the hosts whose keys `ssh` has stored. Hashed names cannot be reversed and are skipped.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
 fn parse(text: &str) -> Fields {
     let mut found = Fields::new();
     for line in text.lines().map(str::trim) {
-        // Certificates of authorities and revoked keys are no hosts.
+        // Lines of certificate authorities and revoked keys are skipped.
         if line.is_empty() || line.starts_with(['#', '@', '|']) {
             continue;
         }

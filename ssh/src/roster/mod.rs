@@ -1,8 +1,8 @@
-//! Which hosts there are and how they are reached: rosters, and the hosts of a target.
+//! Rosters: the hosts, how to reach them, and the hosts of a target.
 //!
 //! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range.rs`, `scan.rs` and
-//! `clustershell.rs` are the sources, one a roster of Salt; `custom.rs` asks people's own modules (`_roster`). `direct.rs`
-//! owns targets that name a host which need not be in a roster.
+//! `clustershell.rs` each implement a roster of Salt; `custom.rs` calls custom modules (`_roster`). `direct.rs` handles
+//! targets that name a host which may be missing from the roster.
 
 mod ansible;
 mod cache;
@@ -37,7 +37,7 @@ pub enum RosterError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The content of the file is invalid.
@@ -45,10 +45,10 @@ pub enum RosterError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
-    /// There is no such roster.
+    /// The roster does not exist.
     #[error(
         "the roster '{0}' is not supported: use flat, ansible, cache, clustershell, dir, range, scan, sshconfig, \
          sshknownhosts or a module of yours in _roster (--roster)"
@@ -57,19 +57,19 @@ pub enum RosterError {
     /// The target is invalid.
     #[error(transparent)]
     Target(#[from] TargetError),
-    /// The program of another roster failed.
+    /// An external program of a roster failed, or its output or the target is invalid. The message describes the error.
     #[error("{0}")]
     Program(String),
 }
 
-/// One host of a roster, under Salt's names except for those in the comments.
+/// One host of a roster. Fields have Salt's names, except where a comment names another one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Host {
     /// The name or address.
     pub host: String,
-    /// The user of the login.
+    /// The login user.
     pub user: Option<String>,
-    /// The password of the login.
+    /// The login password.
     pub passwd: Option<String>,
     /// The TCP port.
     pub port: Option<u16>,
@@ -81,11 +81,11 @@ pub struct Host {
     pub key: Option<String>,
     /// The passphrase of the private key.
     pub priv_passwd: Option<String>,
-    /// The seconds that connecting may take.
+    /// The timeout of connecting, in seconds.
     pub timeout: Option<u64>,
-    /// Options of the minion that runs the functions.
+    /// Options of the minion that runs the functions, as in a minion configuration.
     pub minion_opts: Map,
-    /// Grains in addition to those of the host.
+    /// Additional grains, which override those of the host.
     pub grains: Map,
     /// The directory of the program on the host.
     pub thin_dir: Option<String>,
@@ -97,24 +97,24 @@ pub struct Host {
     pub set_path: Option<String>,
     /// Whether only the given key is tried.
     pub identities_only: bool,
-    /// The configuration file of `ssh`, in the place of the user's own (`config_file`).
+    /// The `ssh` configuration file that replaces the user's own (`config_file`).
     pub config_file: Option<String>,
-    /// Functions that other hosts may have called here (`mine.get`): names, or a mapping of names to arguments.
+    /// Functions that other hosts may call here through `mine.get`: names, or a mapping of names to arguments.
     pub mine_functions: Value,
-    /// Whether the host gives `ssh` a terminal, for a `sudo` that wants one.
+    /// Whether `ssh` allocates a terminal, for a `sudo` that requires one.
     pub tty: bool,
-    /// A command of the host's shell before each call (`ssh_pre_hook`).
+    /// A shell command that runs on the host before each call (`ssh_pre_hook`).
     pub pre_hook: Option<String>,
-    /// A script of this side that is run on the host before the first call (`ssh_pre_flight`).
+    /// The local path of a script that runs on the host before the first call (`ssh_pre_flight`).
     pub pre_flight: Option<PathBuf>,
-    /// Its arguments.
+    /// The arguments of the script.
     pub pre_flight_args: Vec<String>,
 }
 
-/// The maximum number of hosts that another program, a server or a module may return for a target.
+/// The maximum number of hosts that an external program, a server or a module may return for a target.
 const MAX_HOSTS: usize = 100_000;
 
-/// Options that Brine has no use for: their purpose is that of Salt's own program on the host.
+/// Options that are accepted but have no effect in Brine: they configure Salt's own program on the host.
 const UNUSED: &[&str] = &["shim_dir", "winrm", "hashed"];
 
 /// The settings of rosters.
@@ -122,19 +122,19 @@ const UNUSED: &[&str] = &["shim_dir", "winrm", "hashed"];
 pub struct RosterOptions {
     /// The name of the roster: `flat` if unset.
     pub roster: String,
-    /// Its file.
+    /// The path of the roster file.
     pub file: PathBuf,
-    /// Fields of all hosts that do not have them.
+    /// The default values of host fields.
     pub defaults: Map,
-    /// The user of logins, unless a host names one.
+    /// The default user.
     pub user: Option<String>,
-    /// The port, unless a host names one.
+    /// The default port.
     pub port: Option<u16>,
-    /// The password, unless a host names one.
+    /// The default password.
     pub passwd: Option<String>,
-    /// The private key, unless a host names one.
+    /// The default private key.
     pub key: Option<String>,
-    /// The passphrase of the private key, unless a host has one.
+    /// The default passphrase of the private key.
     pub priv_passwd: Option<String>,
     /// Whether functions run as root by `sudo`.
     pub sudo: bool,
@@ -148,19 +148,19 @@ pub struct RosterOptions {
     pub opts: Map,
     /// The directory of the roster `dir`.
     pub directory: PathBuf,
-    /// The domain of its hosts without `host`.
+    /// The domain that the roster `dir` appends to ids of hosts without `host`.
     pub domain: String,
     /// The file of the roster `sshknownhosts`.
     pub known_hosts: PathBuf,
-    /// The ports that the rosters `scan` and `clustershell` try, and the time that each has to answer.
+    /// The ports that the rosters `scan` and `clustershell` try, and the timeout of each.
     pub scan: (Vec<u16>, Duration),
     /// The address of the range server.
     pub range_server: String,
-    /// Addresses and grains of the minions in the master's cache, for the roster `cache`.
+    /// Grains of the minions in the master's cache, by id, for the roster `cache`.
     pub cached: HashMap<String, Map>,
 }
 
-/// The fields of a host, as a roster has them.
+/// The unparsed fields of hosts, by id.
 type Fields = IndexMap<String, Map>;
 
 /// Returns the hosts of a target, by id.
@@ -180,7 +180,7 @@ pub fn hosts(
         "cache" => cache::hosts(&options.cached),
         "dir" => directory::hosts(options, tgt.as_str().filter(|_| kind == TargetKind::Glob), functions)?,
         "sshknownhosts" => known_hosts::hosts(&options.known_hosts)?,
-        // The target names addresses, not ids.
+        // The target consists of addresses, not ids.
         "scan" => {
             let found = scan::hosts(tgt, &options.scan.0, options.scan.1);
             return parsed(options, found, |_, _| true);
@@ -191,7 +191,7 @@ pub fn hosts(
         "range" => {
             return listed(options, range::hosts(&options.range_server, tgt, kind)?, "the range server");
         }
-        // It has already matched the target.
+        // The module has already matched the target.
         other => {
             let found = custom::hosts(other, options, tgt, kind, functions)?;
             return parsed(options, found, |_, _| true);
@@ -205,7 +205,7 @@ pub fn hosts(
     parsed(options, found, |id, host| target.matches(&Known { id, grains: &host.grains }))
 }
 
-/// Parses the hosts that `source` has listed for the target, without a file of its own.
+/// Parses the hosts that an external `source` has listed. Its errors do not refer to a roster file.
 fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexMap<MinionId, Host>, RosterError> {
     parsed(options, found, |_, _| true).map_err(|error| match error {
         RosterError::Invalid { reason, .. } => {
@@ -215,7 +215,7 @@ fn listed(options: &RosterOptions, found: Fields, source: &str) -> Result<IndexM
     })
 }
 
-/// Parses the fields of hosts, and returns the hosts that match.
+/// Parses the fields of hosts, and returns the hosts for which `matches` is true.
 fn parsed(
     options: &RosterOptions,
     found: Fields,
@@ -233,7 +233,7 @@ fn parsed(
     Ok(hosts)
 }
 
-/// What is known of a host before the connection.
+/// The facts about a host that are known before the connection.
 struct Known<'a> {
     id: &'a str,
     grains: &'a Map,
@@ -321,7 +321,7 @@ fn host(options: &RosterOptions, id: &str, fields: Map) -> Result<Host, String> 
     checked(id, host)
 }
 
-/// Refuses what `ssh` or the shell of the host would take for something else.
+/// Rejects values that `ssh` or the shell of the host would interpret as options or syntax.
 fn checked(id: &str, host: Host) -> Result<Host, String> {
     let is_option = |text: &str| text.starts_with('-');
     let has_control = |text: &str| text.chars().any(char::is_control);
@@ -351,7 +351,7 @@ fn checked(id: &str, host: Host) -> Result<Host, String> {
     }
 }
 
-/// Reads a file of a roster.
+/// Reads a roster file.
 fn read(path: &Path) -> Result<String, RosterError> {
     brine_system::files::read_to_string(path)
         .map_err(|error| RosterError::File { path: path.to_owned(), reason: error.source.to_string() })

@@ -1,6 +1,6 @@
-//! The roster `range`, and targets by range (`-R`): a range server knows the hosts of an expression, such as
-//! `%%dc1.web,-web7`. It is asked as Salt's library does it: `GET /range/list?EXPRESSION` by HTTP, one host a line; an error
-//! of the expression is in the header `RangeException`.
+//! The roster `range`, and targets by range (`-R`): a range server resolves expressions such as `%%dc1.web,-web7`. As
+//! with Salt's client library, the request is `GET /range/list?EXPRESSION` over HTTP, with one host per line in the
+//! response. An error in the expression is reported in the header `RangeException`.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::{Fields, MAX_HOSTS, RosterError};
 
 /// The timeout of the request.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum length of an expression, in bytes: servers refuse longer addresses.
+/// The maximum length of an expression, in bytes: servers reject longer URLs.
 const MAX_EXPRESSION: usize = 7500;
 /// The maximum size of a list of hosts, in bytes.
 const MAX_LIST: u64 = 16 << 20;
@@ -27,7 +27,7 @@ pub(super) fn hosts(server: &str, tgt: &Value, kind: TargetKind) -> Result<Field
     Ok(found.into_iter().map(|host| (host.clone(), map! {"host" => host})).collect())
 }
 
-/// Returns the hosts of an expression, sorted, each once.
+/// Resolves an expression to its hosts, sorted and deduplicated.
 pub(super) fn expand(server: &str, tgt: &Value) -> Result<Vec<String>, RosterError> {
     let failed = |reason: String| {
         RosterError::Program(format!("asking the range server {} failed: {reason}", server.escape_debug()))
@@ -70,7 +70,7 @@ mod tests {
     use super::super::{RosterOptions, hosts};
     use super::*;
 
-    /// Starts a range server with a few expressions, and returns its address.
+    /// Starts a range server that resolves a few expressions, and returns its address.
     fn server() -> String {
         let port = web::server(|asked| {
             let plain = "text/plain";
@@ -120,7 +120,7 @@ mod tests {
         ] {
             assert_eq!(found(&options, tgt, kind), expected, "{tgt} {kind}");
         }
-        // Names that ssh, a shell or a file system would take for something else.
+        // Names that ssh, a shell or a file system would interpret as something else.
         for tgt in ["option", "command", "path"] {
             let error = found(&options, tgt, "range");
             assert!(error.starts_with("the list of the range server is invalid: "), "{tgt}: {error}");

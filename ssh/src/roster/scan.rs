@@ -1,4 +1,4 @@
-//! The roster `scan`: the target itself names addresses or networks; hosts are those that listen on a port of `ssh`.
+//! The roster `scan`: the target consists of addresses or networks; its hosts are those that listen on an `ssh` port.
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use super::Fields;
 
 /// The maximum number of addresses.
 const ADDRESSES: usize = 65_536;
-/// The number of connections that are tried at the same time.
+/// The maximum number of concurrent connection attempts.
 const PARALLEL: usize = 64;
 
-/// Returns the hosts of a target: an address, a network such as `10.0.0.0/24`, or a list of both. Unlike Salt, which returns
-/// an address without a port for a host that does not answer, only hosts that do are returned.
+/// Returns the hosts of a target: an address, a network such as `10.0.0.0/24`, or a list of both. Only hosts that
+/// answer are returned; Salt also returns those that do not, without a port.
 pub(super) fn hosts(tgt: &Value, ports: &[u16], timeout: Duration) -> Fields {
     let words: Vec<String> = match tgt {
         Value::List(words) => words.iter().map(ToString::to_string).collect(),
@@ -59,7 +59,7 @@ pub(super) fn listening<H: Send>(
     found.into_inner()
 }
 
-/// Returns the addresses of a word: none if it is neither an address nor a network.
+/// Returns the addresses of an address or a network; empty if `word` is neither.
 fn addresses(word: &str) -> Vec<IpAddr> {
     if let Ok(address) = word.parse() {
         return vec![address];

@@ -1,6 +1,6 @@
-//! The roster `sshconfig`: the hosts with names of their own in a configuration file of `ssh`.
+//! The roster `sshconfig`: the hosts in a configuration file of `ssh` that are listed by name.
 //!
-//! `ssh` itself reads the options of a host, so that only its name is taken.
+//! Only the names are read, because `ssh` itself applies the options of a host.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use brine_value::map;
 
 use super::{Fields, RosterError, read};
 
-/// Returns the hosts of the lines `Host` that are no patterns.
+/// Returns the hosts of `Host` lines, without patterns.
 pub(super) fn hosts(path: &Path) -> Result<Fields, RosterError> {
     let text = read(path)?;
     let mut found = Fields::new();

@@ -1,4 +1,4 @@
-//! Rosters that are read, and refused.
+//! Accepted and rejected rosters.
 
 use brine_value::map;
 

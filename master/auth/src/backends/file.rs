@@ -11,7 +11,7 @@ use brine_value::Map;
 
 use super::{Backend, BackendError, Proven, htpasswd};
 
-/// The maximum size of the file.
+/// The maximum size of the file, in bytes.
 const LONGEST: u64 = 16 << 20;
 
 pub(super) struct PasswordFile {

@@ -1,5 +1,5 @@
-//! Hashes in htpasswd files of Apache: bcrypt (`htpasswd -B`), MD5-crypt with 1,000 rounds (`htpasswd -m`, its
-//! default), SHA-1.
+//! Hashes in Apache's htpasswd files: bcrypt (`htpasswd -B`), MD5-crypt with 1,000 rounds (`htpasswd -m`, the default),
+//! and SHA-1.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,11 +8,11 @@ use brine_digest::Digest;
 
 /// The prefix of Apache's variant of MD5-crypt.
 const APR1: &str = "$apr1$";
-/// The maximum length of its salt.
+/// The maximum length of an MD5-crypt salt.
 const APR1_SALT: usize = 8;
 const APR1_ROUNDS: usize = 1000;
 
-/// Whether a hash is that of a password.
+/// Whether a password matches a hash.
 pub(super) fn is_password(hash: &str, password: &str) -> bool {
     if let Some(rest) = hash.strip_prefix(APR1) {
         let salt = rest.split('$').next().unwrap_or_default();
@@ -24,12 +24,12 @@ pub(super) fn is_password(hash: &str, password: &str) -> bool {
     if ["$2a$", "$2b$", "$2y$"].iter().any(|scheme| hash.starts_with(scheme)) {
         return bcrypt::verify(password, hash).unwrap_or(false);
     }
-    // The hash is not logged: an old DES hash can be cracked.
+    // The hash itself is not logged, because old DES hashes can be cracked.
     tracing::error!("a hash of an htpasswd file is not supported: create it with htpasswd -B");
     false
 }
 
-/// Returns the hash of a password with a salt, of which eight bytes count.
+/// Returns the MD5-crypt hash of a password. Only the first eight bytes of the salt are used.
 fn apr1(password: &[u8], salt: &str) -> String {
     let salt = salt.get(..APR1_SALT).unwrap_or(salt);
     let joined = |parts: &[&[u8]]| Digest::Md5.of(parts.concat());
@@ -52,7 +52,7 @@ fn apr1(password: &[u8], salt: &str) -> String {
     format!("{APR1}{salt}${}", encoded(&digest))
 }
 
-/// Encodes 16 bytes as the 22 characters of crypt, in its order.
+/// Encodes a digest of 16 bytes as 22 characters in crypt's alphabet and byte order.
 fn encoded(digest: &[u8]) -> String {
     const CHARACTERS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let at = |index: usize| u32::from(digest.get(index).copied().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! The authentication backends: one file each, one line each in [`open`].
+//! The authentication backends: one module each, opened by [`open`].
 
 mod auto;
 mod file;
@@ -18,16 +18,16 @@ use brine_value::{Map, Value};
 /// Salt's names of the supported backends.
 pub(crate) const NAMES: &[&str] = &["auto", "file", "ldap", "pam", "rest", "sharedsecret"];
 
-/// People's own authentication modules (`_auth`).
+/// Custom authentication modules (`_auth`), which run in Python.
 pub trait OwnModules: Send + Sync {
-    /// Returns whether there is a file of this name. It runs nothing.
+    /// Whether a file of this name exists. Runs no code.
     fn has_file(&self, module: &str) -> bool;
 
-    /// Returns whether a file or the package `salt` may have a module of this name. It runs nothing.
+    /// Whether a file or the package `salt` may provide a module of this name. Runs no code.
     fn may_have(&self, module: &str) -> bool;
 
-    /// Calls a function by its full name with those of the arguments that it takes; `None` if there is no such function.
-    /// Blocks until it ends or its deadline passes.
+    /// Calls a function by its full name with those arguments that it accepts. Returns `None` if there is no such
+    /// function. Blocks until the function returns or its deadline has passed.
     fn call(&self, function: &str, arguments: Map) -> Option<Result<Value, String>>;
 }
 
@@ -36,12 +36,12 @@ pub(crate) trait Backend: Send + Sync {
     /// Returns the groups and entries of a user; `None` if the user is unknown or the password is wrong.
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError>;
 
-    /// Whether the account of a token's user has to be checked before the token is accepted.
+    /// Whether the account has to be checked each time that a token of the user is used.
     fn must_check_account(&self, _user: &str) -> bool {
         false
     }
 
-    /// Whether the account of a user who was authenticated earlier is still valid.
+    /// Whether the account of a previously authenticated user is still valid.
     fn is_account_valid(&self, _user: &str) -> Result<bool, BackendError> {
         Ok(true)
     }
@@ -56,7 +56,7 @@ pub(crate) trait Backend: Send + Sync {
         false
     }
 
-    /// Resolves entries with targets that only the backend knows. Unresolvable ones are dropped.
+    /// Resolves entries whose targets only the backend can resolve. Unresolvable entries are dropped.
     fn expand(&self, entries: Vec<Value>) -> Vec<Value> {
         entries
     }
@@ -66,7 +66,7 @@ pub(crate) trait Backend: Send + Sync {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Proven {
     pub groups: Vec<String>,
-    /// Entries of the backend itself, if it has any.
+    /// Entries that the backend itself provides, if any.
     pub entries: Option<Vec<Value>>,
 }
 
@@ -88,7 +88,7 @@ pub enum BackendError {
     File {
         /// The file.
         path: PathBuf,
-        /// The system's error.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The helper program of a backend failed.
@@ -96,29 +96,29 @@ pub enum BackendError {
     Helper {
         /// The program.
         program: PathBuf,
-        /// The error.
+        /// The reason.
         reason: String,
     },
-    /// An own module failed.
+    /// A custom module failed.
     #[error("external_auth '{module}' failed: {reason}")]
     Module {
         /// The module.
         module: String,
-        /// The error.
+        /// The reason.
         reason: String,
     },
-    /// A server did not answer, or refused the request.
+    /// A server did not answer, or rejected the request.
     #[error("request to {server} failed: {reason}")]
     Server {
         /// Its address, without the password.
         server: String,
-        /// The error.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Opens a backend with its part of `external_auth` and the options of the master; `None` if it is not supported. A module
-/// with a file takes precedence over a built-in backend. Opening runs nothing and connects to nothing.
+/// Opens a backend with its section of `external_auth` and the options of the master; `None` if it is not supported. A
+/// custom module with a file takes precedence over a built-in backend. Neither runs code nor opens connections.
 pub(crate) fn open(
     name: &str,
     users: &Map,

@@ -1,5 +1,5 @@
-//! People's own modules: `auth` verifies the password; `groups` and `acl`, if the module has them, return the groups and
-//! the entries of a user. Entries replace those of the configuration, as in Salt.
+//! Custom authentication modules: `auth` verifies the password; the optional functions `groups` and `acl` return the
+//! groups and the entries of a user. The entries replace those of the configuration, as in Salt.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brine_value::{Value, map};
 
 use super::{Backend, BackendError, OwnModules, Proven};
 
-/// The most groups and entries of a user; more are an error.
+/// The maximum number of groups or entries of a user; more are an error.
 const MOST: usize = 10_000;
 
 pub(super) struct Own {
@@ -30,7 +30,7 @@ impl Own {
         called.transpose().map_err(|reason| self.failed(reason))
     }
 
-    /// Calls a function that may be absent and returns a list, or nothing.
+    /// Calls an optional function; `None` if it is missing or returns nothing.
     fn list(&self, function: &str, user: &str, password: &str) -> Result<Option<Vec<Value>>, BackendError> {
         match self.call(function, user, password)? {
             None | Some(Value::Nil | Value::Bool(false)) => Ok(None),

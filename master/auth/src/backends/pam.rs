@@ -1,9 +1,9 @@
 //! `pam`: the accounts of the master's host, or any source of the PAM service in the option `auth.pam.service`
 //! (`login`).
 //!
-//! Modules of PAM block, leak and crash, so each login runs in a process of its own, `brine-pam`, which is installed
-//! beside this binary. Request: mode, service, user and password on standard input, separated by NUL. Response: a line
-//! `permitted`, `denied REASON` or `failed REASON`, for permitted users a line for each group, and a line `end`.
+//! PAM modules may block, leak and crash, so each login runs in a separate process, `brine-pam`, installed next to this
+//! binary. The request on standard input has mode, service, user and password, separated by NUL. The response is a line
+//! `permitted`, `denied REASON` or `failed REASON`, one line per group for permitted users, and a final line `end`.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -22,13 +22,13 @@ use parking_lot::Mutex;
 use super::{Backend, BackendError, Proven};
 
 const HELPER: &str = "brine-pam";
-/// Salt's default PAM service.
+/// The PAM service that Salt uses by default.
 const SERVICE: &str = "login";
-/// The deadline of a login; modules delay failures by some seconds.
+/// The deadline of a login. PAM modules delay failures by some seconds.
 const DEADLINE: Duration = Duration::from_secs(30);
-/// The maximum size of a response: a user with 10,000 groups.
+/// The maximum size of a response, in bytes: enough for a user with 10,000 groups.
 const MAX_ANSWER: u64 = 1 << 20;
-/// How long an account check is cached when the user's tokens are used.
+/// The time for which an account check is cached when tokens are used.
 const CHECKED_FOR: Duration = Duration::from_secs(60);
 /// The maximum number of cached account checks.
 const REMEMBERED: usize = 10_000;
@@ -43,12 +43,12 @@ pub(super) struct Pam {
     checked: Mutex<HashMap<String, Instant>>,
 }
 
-/// The request to the helper.
+/// The operation that the helper performs.
 #[derive(Clone, Copy)]
 enum Mode {
-    /// The password and the account.
+    /// Checks the password and the account.
     Login,
-    /// The account alone.
+    /// Checks the account only.
     Account,
 }
 
@@ -156,7 +156,7 @@ fn parse(answer: &[u8]) -> Option<Answer> {
     }
 }
 
-/// Kills a helper and all processes that its modules have started.
+/// A running helper. On drop, kills it and all processes that its modules have started.
 struct Running(Child);
 
 impl Drop for Running {
@@ -179,11 +179,11 @@ fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, S
     let mut running = Running(processes::start(&mut command).map_err(|error| error.to_string())?);
     let (stdin, stdout) = (running.0.stdin.take(), running.0.stdout.take());
     let (done, answer) = mpsc::sync_channel(1);
-    // The thread ends when the helper has been killed, at the latest.
+    // The thread ends at the latest when the helper has been killed.
     std::thread::Builder::new()
         .name(HELPER.to_owned())
         .spawn(move || {
-            // A helper that ends early does not read its request.
+            // A helper that exits early does not read its request.
             _ = stdin.map(|mut stdin| stdin.write_all(&request));
             let mut answer = Vec::new();
             let read = stdout.map(|stdout| stdout.take(MAX_ANSWER).read_to_end(&mut answer));
@@ -196,7 +196,7 @@ fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, S
     answer.recv_timeout(deadline).map_err(|_| format!("no answer within {deadline:?}: it was killed"))?
 }
 
-/// Logs once why PAM may refuse all users.
+/// Logs once the likely reason why PAM rejects all users.
 fn warn_unprivileged() {
     static WARNED: Once = Once::new();
     if geteuid().is_root() || std::fs::File::open("/etc/shadow").is_ok() {
@@ -217,7 +217,7 @@ mod tests {
 
     use super::*;
 
-    /// Creates a helper that is this script.
+    /// Creates a helper that runs this script.
     fn helper(directory: &Path, script: &str) -> Pam {
         let path = directory.join("helper");
         processes::write_program(|| {
@@ -278,7 +278,7 @@ mod tests {
         let error = pam.authenticate("fred", "pw").unwrap_err().to_string();
         assert!(error.ends_with("no answer within 500ms: it was killed"), "{error}");
         for pid in std::fs::read_to_string(pids).unwrap_or_default().split_whitespace() {
-            // A killed process ends at its next turn on a processor.
+            // A killed process ends only once it is scheduled again.
             let limit = Instant::now() + Duration::from_secs(20);
             loop {
                 let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -309,7 +309,7 @@ mod tests {
             let error = Pam::new(&map! {"auth.pam.service" => service}).err().unwrap().to_string();
             assert!(error.starts_with("external_auth pam: auth.pam.service: "), "{error}");
         }
-        // The test binary has no helper beside it.
+        // There is no helper next to the test binary.
         let error = Pam::new(&Map::new()).err().unwrap().to_string();
         assert!(error.contains("brine-pam failed: the program is missing"), "{error}");
     }

@@ -13,7 +13,7 @@ use super::{Backend, BackendError, Proven, tls};
 
 /// The deadline of the response.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// The maximum size of the response.
+/// The maximum size of a response, in bytes.
 const MAX_ANSWER: u64 = 1 << 20;
 
 pub(super) struct Rest {
@@ -33,7 +33,7 @@ impl Rest {
         Ok(Rest { url, ca_bundle: text("^ca_bundle").map(PathBuf::from), deadline: DEADLINE })
     }
 
-    /// Creates the client. It neither follows redirects nor uses proxies: no other host may get the password.
+    /// Creates the client. It neither follows redirects nor uses proxies, so that no other host receives the password.
     fn agent(&self) -> Result<Agent, String> {
         let mut config = Agent::config_builder()
             .timeout_global(Some(self.deadline))
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves one response to each request with this body, and 401 to others. Returns the URL.
+    /// Starts a service that answers requests with the expected body, and others with 401. Returns its URL.
     fn service(expected: &'static str, answer: &'static str) -> String {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,5 @@
-//! `sharedsecret`: one password for all users, in the master option of that name. For a proxy that authenticates users.
+//! `sharedsecret`: one password for all users, from the master option of the same name. Intended for proxies that
+//! authenticate users themselves.
 
 use brine_crypt::token::constant_time_eq;
 use brine_value::{Map, Value};

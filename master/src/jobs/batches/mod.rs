@@ -1,7 +1,7 @@
-//! Batches that the master runs: `salt --batch-size 10 --async`. The job runs on a number of minions at the same time, under
-//! one job id; when one returns, the next one gets it.
+//! Batches that the master runs: `salt --batch-size 10 --async`. The job runs on a limited number of minions at a time,
+//! under one jid; when a minion returns, the next one receives it.
 //!
-//! The state of a batch is stored with each step, so that it is resumed after a restart. The event
+//! The state of a batch is stored at each step, so that the batch can be resumed after a restart. The event
 //! `salt/batch/<jid>/stop`, which `batch.stop` publishes, stops it.
 
 mod observed;
@@ -29,7 +29,7 @@ use state::Stage;
 pub(crate) use state::State;
 
 const TABLE: Table = Table("batches");
-/// The maximum number of batches; beyond it ended ones are dropped.
+/// The maximum number of batches; beyond it, finished ones are dropped.
 const CAPACITY: usize = 1000;
 
 /// A request for a batch.
@@ -37,13 +37,13 @@ const CAPACITY: usize = 1000;
 pub(crate) struct BatchRequest {
     /// The job.
     pub request: PublishRequest,
-    /// The number of minions at the same time, or a part such as `25%`.
+    /// The maximum number of concurrent minions, or a percentage such as `25%`.
     pub size: String,
     /// Whether a failed return halts the batch.
     pub failhard: bool,
     /// The pause after each minion, in seconds.
     pub wait: f64,
-    /// The timeout of silent minions, in seconds.
+    /// The timeout after which silent minions are polled, in seconds.
     pub timeout: u64,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct BatchRequest {
 pub(crate) struct Batches {
     table: Store,
     all: Mutex<IndexMap<String, State>>,
-    /// The job ids of the batches that run in this process.
+    /// The jids of the batches that run in this process.
     running: Mutex<HashSet<String>>,
-    /// The batches of `salt -b`.
+    /// The batches that `salt -b` runs.
     pub observed: observed::Observed,
 }
 
@@ -86,7 +86,7 @@ impl Batches {
         self.running.lock().contains(jid)
     }
 
-    /// Removes a batch that another member of the cluster goes on with.
+    /// Removes a batch that another member of the cluster has taken over.
     fn forget(&self, jid: &str) {
         self.all.lock().shift_remove(jid);
         let mut batch = StoreBatch::new();
@@ -94,7 +94,7 @@ impl Batches {
         drop(self.table.write(batch));
     }
 
-    /// Stores a state. The ticket is complete when it is on disk.
+    /// Stores a state. The ticket completes when the state is on disk.
     fn store(&self, state: &State) -> Ticket {
         let mut all = self.all.lock();
         all.insert(state.jid.to_string(), state.clone());
@@ -111,8 +111,8 @@ impl Batches {
 }
 
 impl Jobs {
-    /// Starts a batch with the minions of its target that answer a ping. Returns its job id, its minions, and those that do
-    /// not answer.
+    /// Starts a batch on the minions of its target that answer a ping. Returns its jid, its minions, and the minions
+    /// that do not answer.
     ///
     /// # Errors
     /// A message: the size is invalid, or the ping or the store failed.
@@ -179,7 +179,8 @@ impl Jobs {
         self.batches.running.lock().insert(jid.clone());
         let run =
             BatchRun { run: Run::new(Arc::clone(self), events, driver), jobs: Arc::clone(self), state, ownership };
-        // A stop of the master ends it; it is resumed from the store, or taken over by another member.
+        // A stop of the master ends the task. The batch is then resumed from the store, or taken over by another
+        // member.
         self.background.spawn("batch", async move {
             run.until_end().await;
             jobs.batches.running.lock().remove(&jid);
@@ -188,12 +189,12 @@ impl Jobs {
     }
 }
 
-/// A batch under way.
+/// A running batch.
 struct BatchRun {
     jobs: Arc<Jobs>,
     run: Run,
     state: State,
-    /// In a cluster.
+    /// The ownership of the batch, in a cluster.
     ownership: Option<Ownership>,
 }
 
@@ -219,7 +220,7 @@ impl BatchRun {
                     drop(self.record());
                     self.jobs.publish_stage(&self.state, Stage::Progress).await;
                 }
-                // The only other tag: `stop`.
+                // The only other tag subscribed to is `stop`.
                 Progress::Event(event) => {
                     let reason = event.data().get("reason").map_or_else(|| "stop".to_owned(), ToString::to_string);
                     self.run.driver.halt(reason);
@@ -228,7 +229,7 @@ impl BatchRun {
                 Progress::Stopping => return,
             }
         }
-        // Nothing may be said in the name of another member.
+        // Events are published only while this member still owns the batch.
         self.state.record(&self.run.driver);
         if !self.hold().await {
             return self.hand_over();
@@ -236,13 +237,13 @@ impl BatchRun {
         self.state.ended = true;
         drop(self.record().durable().await);
         self.jobs.publish_stage(&self.state, Stage::End).await;
-        // A successor that begins before this repeats the event.
+        // If a successor takes over before this, it repeats the event.
         if let Some(ownership) = self.ownership {
             ownership.end().await;
         }
     }
 
-    /// Stores the state in the cluster. Returns false if another member goes on with the batch.
+    /// Stores the state in the cluster. Returns `false` if another member has taken over the batch.
     async fn hold(&mut self) -> bool {
         let Some(ownership) = &mut self.ownership else { return true };
         match ownership.hold(&self.state.to_map()).await {
@@ -255,13 +256,13 @@ impl BatchRun {
         }
     }
 
-    /// Stores the state of the driver. The ticket is complete when it is on disk.
+    /// Stores the state of the driver. The ticket completes when the state is on disk.
     fn record(&mut self) -> Ticket {
         self.state.record(&self.run.driver);
         self.jobs.batches.store(&self.state)
     }
 
-    /// Waits for the minions after a restart, and takes the returns of before it.
+    /// Waits for the minions after a restart, and processes the returns that arrived before it.
     async fn catch_up(&mut self) {
         let expected = self.state.active.iter().chain(&self.state.pending).cloned().collect();
         self.jobs.wait_for_minions(&expected).await;
@@ -277,9 +278,11 @@ impl BatchRun {
         self.state.record(&self.run.driver);
     }
 
-    /// Publishes the job to the next minions. Returns false if another member of the cluster goes on with the batch.
+    /// Publishes the job to the next minions. Returns `false` if another member of the cluster has taken over the
+    /// batch.
     async fn publish(&mut self, minions: Vec<String>) -> bool {
-        // On disk before the publish: after a restart it is known that they got the job. The store logs failed writes.
+        // The state is on disk before the publish, so that after a restart these minions are known to have received the
+        // job. The store logs failed writes.
         self.state.record(&self.run.driver);
         self.state.active.extend(minions.iter().cloned());
         if !self.hold().await {

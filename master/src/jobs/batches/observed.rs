@@ -17,7 +17,7 @@ use super::Jobs;
 /// The maximum number of batches.
 const CAPACITY: usize = 1000;
 
-/// The batches of `salt -b` by job id, each with the state of its last event.
+/// The batches of `salt -b` by jid, each with the state of its latest event.
 #[derive(Default)]
 pub(crate) struct Observed(Mutex<IndexMap<String, State>>);
 
@@ -30,7 +30,7 @@ pub(crate) struct State {
 }
 
 impl Observed {
-    /// Records an event of a batch; those of the master's own batches hold no state.
+    /// Records an event of a batch. Events of the master's own batches are ignored.
     fn take(&self, event: &Event) {
         let parts: Vec<&str> = event.tag().split('/').collect();
         let [_, _, jid, word @ ("new" | "progress" | "complete" | "halted")] = parts[..] else { return };
@@ -40,7 +40,7 @@ impl Observed {
         }
         let Some(Value::Map(fields)) = data.shift_remove("state") else { return };
         let mut all = self.0.lock();
-        // Each event has its own connection: an earlier one may arrive after the last one.
+        // Each event uses a separate connection, so an earlier event may arrive after the last one.
         if all.get(jid).is_some_and(|known| known.ended) {
             return;
         }

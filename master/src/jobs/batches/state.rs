@@ -18,25 +18,25 @@ fn now() -> f64 {
 /// The state of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
-    /// The job id, the same on all minions.
+    /// The jid, which is the same on all minions.
     pub jid: Jid,
     /// The job, with the requested target.
     pub request: PublishRequest,
-    /// The number of minions at the same time.
+    /// The maximum number of concurrent minions.
     pub size: usize,
     /// The pause after each minion, in seconds.
     pub wait: f64,
     /// Whether a failed return halts the batch.
     pub failhard: bool,
-    /// The timeout of silent minions, in seconds.
+    /// The timeout after which silent minions are polled, in seconds.
     pub timeout: u64,
     /// The number of minions.
     pub total: usize,
-    /// The minions that have not got the job.
+    /// The minions that have not yet received the job.
     pub pending: VecDeque<String>,
-    /// The minions that run the job.
+    /// The minions that are running the job.
     pub active: BTreeSet<String>,
-    /// The number of minions that have ended, also failed ones.
+    /// The number of minions that have finished, including failed ones.
     pub completed: usize,
     /// The number of minions that failed or did not return.
     pub failed: usize,
@@ -44,11 +44,11 @@ pub(crate) struct State {
     pub created: f64,
     /// The time of the last progress, in seconds since 1970.
     pub last_progress: f64,
-    /// Why the batch was halted.
+    /// The reason why the batch was halted.
     pub halted: Option<String>,
     /// Whether the batch has ended.
     pub ended: bool,
-    /// Whether the members of a cluster know it.
+    /// Whether the state is stored in the cluster.
     pub is_shared: bool,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Stage {
     End,
 }
 
-/// The driver in events; that of `salt -b` is `cli`.
+/// The value of `driver` in events; for `salt -b` it is `cli`.
 const DRIVER: &str = "master";
 
 impl State {
@@ -112,7 +112,7 @@ impl State {
         })
     }
 
-    /// Returns the state in the form of the store.
+    /// Returns the stored form of the state.
     pub(super) fn to_map(&self) -> Map {
         map! {
             "jid" => &self.jid,
@@ -155,13 +155,13 @@ impl State {
         self.last_progress = now();
     }
 
-    /// Returns the fields of all events.
+    /// Returns the fields that all events share.
     fn common(&self) -> Map {
         let PublishRequest { fun, tgt, tgt_type, user, .. } = &self.request;
         map! {"jid" => &self.jid, "fun" => fun.clone(), "tgt" => tgt.clone(), "tgt_type" => tgt_type, "user" => user}
     }
 
-    /// Returns the last word of the tag and the body of the event of a stage.
+    /// Returns the event of a stage: the last part of its tag, and its body.
     pub(super) fn event(&self, stage: Stage) -> (&'static str, Map) {
         let mut body = self.common();
         let counts = map! {"completed" => self.completed, "failed" => self.failed};

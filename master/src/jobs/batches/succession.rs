@@ -1,7 +1,7 @@
-//! The batches of a cluster: each has one owner, and a successor when that one dies.
+//! Batches in a cluster: each has one owner, and a successor takes over when the owner dies.
 //!
-//! The state of a batch is a value of the cluster, `batch.<job id>`, stored before each publish. The successor has the returns of
-//! the time before in its job cache.
+//! The state of a batch is a value of the cluster, `batch.<jid>`, stored before each publish. The successor reads
+//! earlier returns from its own job cache.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use super::{BatchRun, State};
 use crate::cluster::{Members, Owned, Ownership, Shared, SharedError};
 use crate::jobs::Jobs;
 
-/// The prefix of the keys of batches.
+/// The prefix of the keys of batches in the cluster.
 const PREFIX: &str = "batch.";
 
-/// Returns the key of a batch.
+/// Returns the key of a batch in the cluster.
 pub(super) fn key(jid: &str) -> String {
     format!("{PREFIX}{jid}")
 }
 
-/// Returns the batch that the cluster has under a key.
+/// Returns the state of the batch that is stored under a key.
 fn state_of(key: &str, owned: &Owned) -> Option<State> {
     let state = owned.state.as_ref().and_then(State::from_map);
     let state = state.filter(|state| key.strip_prefix(PREFIX) == Some(state.jid.as_str()));
@@ -28,7 +28,8 @@ fn state_of(key: &str, owned: &Owned) -> Option<State> {
 }
 
 impl Jobs {
-    /// Resumes the batches of this member's earlier process that the cluster does not know: they were started without it.
+    /// Resumes batches of this member's earlier process that are not in the cluster, because they were started while it
+    /// was away.
     ///
     /// # Errors
     /// The cluster does not answer.
@@ -40,7 +41,7 @@ impl Jobs {
                 continue;
             }
             if state.is_shared {
-                // Another member has ended it.
+                // Another member has finished it.
                 self.batches.forget(&jid);
                 continue;
             }
@@ -52,7 +53,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// Goes on with the batches whose owner is dead, if this member leads, and with those of its own earlier process.
+    /// Resumes batches whose owner is dead, if this member leads, and those of this member's earlier process.
     ///
     /// # Errors
     /// The cluster does not answer.
@@ -106,7 +107,7 @@ impl Jobs {
 }
 
 impl BatchRun {
-    /// Stops without an end: another member goes on with the batch.
+    /// Stops without publishing the end: another member has taken over the batch.
     pub(super) fn hand_over(&self) {
         tracing::warn!(jid = %self.state.jid, "another master of the cluster goes on with a batch");
         self.jobs.batches.forget(self.state.jid.as_str());

@@ -210,7 +210,7 @@ pub fn exit_success(context: &RunnerContext, jid: String, ext_source: Option<Str
         result.extend(expected(&load).into_iter().map(|id| (id, Value::Bool(false))));
     }
     for (id, one) in &returns(&*cache, &jid)? {
-        // The return of a master's own call has its success.
+        // The return of a master's own call contains its `success`.
         let of_call =
             one.get("return").filter(|value| *id == context.master.id.as_str().into() && value.get("fun").is_some());
         let one = of_call.unwrap_or(one);
@@ -234,7 +234,7 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
     let gather = Duration::from_secs(master.config.gather_job_timeout);
     let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
-    // As in Salt, the first event comes after the answers.
+    // As in Salt, the first event follows the responses.
     publish_progress(context, display_progress, || {
         let ids: Vec<Value> = running.returned.iter().map(|(id, _)| id.as_str().into()).collect();
         format!("Attempting to contact minions: {}", python::repr(&ids.into()))
@@ -290,7 +290,7 @@ fn publish_progress(context: &RunnerContext, wanted: bool, message: impl FnOnce(
     }
 }
 
-/// Publishes the message of a search in this returner, if the caller requested it.
+/// Publishes a message about the search in this returner, if the caller requested progress events.
 fn publish_search(context: &RunnerContext, wanted: bool, cache: &dyn Returner) {
     publish_progress(context, wanted, || format!("Querying returner {} for jobs.", cache.name()));
 }
@@ -299,8 +299,8 @@ fn parse(jid: &str) -> Result<Jid, CallError> {
     jid.parse().map_err(CallError::execution)
 }
 
-/// Returns `ext_job_cache`, or the named returner, or the job cache. Waits, for at most a second, until the job cache has all jobs
-/// published so far.
+/// Returns the returner `ext_job_cache` if it is set, else the named one, else the job cache. First waits, for at most
+/// a second, until the job cache has stored all jobs published so far.
 fn cache(context: &RunnerContext, ext_source: Option<&str>) -> Result<Arc<dyn Returner>, CallError> {
     context.wait(context.master.events.job_cache_caught_up(Duration::from_secs(1)));
     let config = &context.master.config;
@@ -326,7 +326,7 @@ fn expected(load: &Load) -> Vec<Value> {
     load.minions().iter().map(Value::from).collect()
 }
 
-/// Returns a job with its minions and returns; an unknown one has an error field.
+/// Returns a job with its minions and returns. For an unknown job, the result has an error field.
 fn whole(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
     let mut job = if let Some(load) = load(cache, jid)? {
         let mut job = load.summary();

@@ -41,7 +41,7 @@ pub fn rerun(
     Ok(map! {"jid" => published.jid.as_ref().map_or(Value::Nil, Value::from), "minions" => published.minions}.into())
 }
 
-/// Checks that a user may publish a job again: a right to call `jobs.*` must not become the right to run anything.
+/// Checks that a user may publish a job again: permission for `jobs.*` must not grant permission to run anything.
 fn may_rerun(user: &str, job: &Load, process_user: &str) -> Result<(), CallError> {
     let is_administrator = user == "root" || user == process_user || user.starts_with("sudo_");
     if is_administrator || user == job.user() {
@@ -54,7 +54,7 @@ fn may_rerun(user: &str, job: &Load, process_user: &str) -> Result<(), CallError
     )))
 }
 
-/// Returns the minions that a job is published to again: all of them, or those that failed and that are missing.
+/// Returns the minions to which a job is published again: all of them, or those that failed or are missing.
 fn selected(job: &Load, returns: &Map, failed: bool, missing: bool) -> Vec<String> {
     let has_failed = |one: &Value| {
         one.get("retcode").and_then(Value::as_i64).unwrap_or(0) != 0

@@ -43,14 +43,14 @@ impl Search {
         })
     }
 
-    /// Matches every job, or every one but those of `saltutil.find_job`.
+    /// Matches every job, optionally except for those of `saltutil.find_job`.
     pub(super) fn all(without_find_job: bool) -> Self {
         Search { without_find_job, ..Search::default() }
     }
 
     /// Returns the newest jobs that match, oldest first.
     pub(super) fn jobs(&self, cache: &dyn Returner, count: Option<usize>) -> Result<Vec<(Jid, Map)>, CallError> {
-        // Metadata is not in outlines.
+        // Outlines do not contain metadata.
         let limit = if self.metadata.is_none() { count } else { None };
         let loads = cache.find_jobs(limit, &|outline| self.accepts(outline)).map_err(CallError::execution)?;
         let found = loads.iter().filter(|load| self.has_metadata(load)).take(count.unwrap_or(usize::MAX));
@@ -94,7 +94,7 @@ fn globs(value: &Value) -> Result<Option<GlobSet>, CallError> {
     (!globs.is_empty()).then(compiled).transpose()
 }
 
-/// The forms of times that are parsed, beside ISO 8601: those that jobs are listed with, and common ones.
+/// The time formats that are parsed in addition to ISO 8601: those in which jobs are listed, and common ones.
 const TIMES: &[&str] = &[
     "%Y, %b %d %H:%M:%S%.f",
     "%Y, %b %d %H:%M",
@@ -104,7 +104,7 @@ const TIMES: &[&str] = &[
     "%d %b %Y %H:%M:%S",
     "%d %b %Y %H:%M",
 ];
-/// Forms without a time of day: midnight.
+/// Formats without a time of day, which mean midnight.
 const DATES: &[&str] = &["%Y, %b %d", "%b %d %Y", "%d %b %Y", "%Y-%m-%d", "%Y%m%d"];
 
 fn time(value: &Value) -> Result<Option<DateTime>, CallError> {
@@ -139,7 +139,7 @@ mod tests {
         Load::from_map(load).unwrap()
     }
 
-    /// A returner with one job.
+    /// A returner that contains one job.
     struct One(Load);
 
     impl Returner for One {

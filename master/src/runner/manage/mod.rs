@@ -1,4 +1,5 @@
-//! `manage`: the state of the fleet: which minions answer, their versions and keys. `presence` has the functions that
+//! `manage`: the state of the fleet: responding minions, their versions and keys. `presence` contains the functions
+//! that do not contact minions.
 //! contact no minion.
 
 pub(super) mod presence;
@@ -129,7 +130,8 @@ pub fn versions(context: &RunnerContext) -> CallResult {
 #[function]
 pub fn key_regen(context: &RunnerContext) -> CallResult {
     let request = PublishRequest::new("*", "saltutil.regen_keys", &context.caller.user);
-    // Minions without the function, such as Brine's, return an error, and need the new key of the master by hand.
+    // Minions without the function, such as Brine's, return an error. They need the new key of the master to be set
+    // manually.
     context.ask(request, None)?;
     let wheel = context.calls.wheel_context(context.caller.clone());
     delete(&wheel, |_| true)?;

@@ -1,4 +1,5 @@
-//! `manage`, without contacting minions: which are connected. Salt's names for the states mean the same.
+//! The functions of `manage` about connected minions, which do not contact minions. Salt's different names for presence
+//! are equivalent here.
 
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value};
@@ -48,7 +49,7 @@ presence_functions! {
     list_state list_not_state;
 }
 
-/// Returns the ids of the connected minions, sorted; with `show_ip` a mapping of id to address.
+/// Returns the sorted ids of the connected minions; with `show_ip`, a mapping from id to address.
 fn connected(context: &RunnerContext, subset: Option<Vec<String>>, show_ip: bool) -> Value {
     let found = context.master.facts.present_addresses().into_iter();
     let found = found.map(|(id, address)| (id.to_string(), address));

@@ -35,7 +35,7 @@ struct Fixture {
     host: Arc<Recorder>,
 }
 
-/// Keys: web1 and web2 pending, db1 accepted, db2 rejected, web1 denied as well.
+/// Creates a fixture with web1 and web2 pending, db1 accepted, db2 rejected, and a denied key of web1.
 fn fixture() -> Fixture {
     let (folder, store) = store();
     for (id, state) in [
@@ -149,7 +149,7 @@ fn keys_are_selected_by_state() {
     assert_eq!(after, map! {"minions" => list!["db1", "web1"], "minions_denied" => list!["web1"]}.into());
     let after = fixture.call("key.reject_dict", map! {"match" => map! {"minions_pre" => list!["web2"]}});
     assert_eq!(after, map! {"minions_rejected" => list!["web2"]}.into());
-    // web1 is accepted by now: pending entries do not match it.
+    // web1 is already accepted, so the pending entry does not match it.
     let after = fixture.call("key.delete_dict", map! {"match" => named});
     assert_eq!(after, map! {"minions" => list!["web1"], "minions_denied" => list!["web1"]}.into());
     let bad = map! {"match" => map! {"minions" => list!["../../etc/passwd"]}};

@@ -1,6 +1,7 @@
-//! `ldap`: users and groups of a directory, by Salt's options `auth.ldap.*` (`settings.rs`). The user's entry is
-//! searched by `filter` (with the master's own `binddn` and `bindpw`) or named by `binddn`, and the password has to
-//! bind as that entry. Group lookups support OpenLDAP's schemas, Active Directory and FreeIPA, as in Salt.
+//! `ldap`: users and groups of an LDAP directory, configured by Salt's options `auth.ldap.*` (`settings.rs`). The
+//! user's entry is either searched by `filter`, with the master's own `binddn` and `bindpw`, or named by `binddn`. The
+//! password must then bind as that entry. Group lookups support OpenLDAP's schemas, Active Directory and FreeIPA, as in
+//! Salt.
 //!
 //! User input is escaped wherever it becomes part of a DN or filter.
 
@@ -16,16 +17,17 @@ use rustls::ClientConfig;
 use super::{Backend, BackendError, Proven, tls};
 use settings::{Directory, Settings};
 
-/// The deadline of a whole login: connect, bind and search.
+/// The deadline of a whole login: connecting, binding and searching.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The maximum number of groups of a user.
 const MAX_GROUPS: i32 = 10_000;
 /// The maximum number of computers of an organisational unit.
 const MAX_COMPUTERS: i32 = 100_000;
-/// Bind results for an invalid user or password, or a locked or expired account: constraintViolation, noSuchObject,
-/// invalidDNSyntax, inappropriateAuthentication, invalidCredentials, insufficientAccessRights, unwillingToPerform.
+/// Bind result codes that mean an invalid user or password, or a locked or expired account: constraintViolation,
+/// noSuchObject, invalidDNSyntax, inappropriateAuthentication, invalidCredentials, insufficientAccessRights,
+/// unwillingToPerform.
 const DENIALS: &[u32] = &[19, 32, 34, 48, 49, 50, 53];
-/// The result of a search below an entry that does not exist.
+/// The result code of a search below an entry that does not exist.
 const NO_SUCH_OBJECT: u32 = 32;
 /// The prefix of entries for the computers of an organisational unit.
 const UNIT: &str = "ldap(";
@@ -33,7 +35,7 @@ const UNIT: &str = "ldap(";
 pub(super) struct Ldap {
     settings: Settings,
     deadline: Duration,
-    /// Loaded at the first login: reading the host's certificates takes a while.
+    /// Loaded at the first login, because reading the host's certificates is slow.
     tls: OnceLock<Result<Arc<ClientConfig>, String>>,
 }
 
@@ -44,7 +46,7 @@ impl Ldap {
         Ok(Ldap { settings, deadline: DEADLINE, tls: OnceLock::new() })
     }
 
-    /// Runs LDAP operations with the server within the deadline.
+    /// Runs LDAP operations within the deadline.
     fn converse<T>(&self, conversation: impl Future<Output = Result<T, LdapError>>) -> Result<T, BackendError> {
         let failed = |reason: String| BackendError::Server { server: self.settings.servers.join(" "), reason };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -67,7 +69,7 @@ impl Ldap {
             if self.settings.starttls || server.starts_with("ldaps:") {
                 settings = settings.set_starttls(self.settings.starttls).set_config(self.tls()?);
             }
-            // Leaves time within the deadline for the other servers.
+            // Leave time for the other servers within the deadline.
             if self.settings.servers.len() > 1 {
                 settings = settings.set_conn_timeout(self.deadline / 3);
             }
@@ -92,7 +94,7 @@ impl Ldap {
         Ok(ldap)
     }
 
-    /// Returns the DN of the user's entry; `None` if there is no such user, or more than one.
+    /// Returns the DN of the user's entry; `None` if no entry or more than one matches.
     async fn name_of(&self, user: &str) -> Result<Option<String>, LdapError> {
         if let Some(template) = &self.settings.user_dn {
             return Ok(Some(template.name(user)));
@@ -168,14 +170,14 @@ impl Ldap {
         Ok(groups)
     }
 
-    /// Returns the minion ids of the computers below an entry.
+    /// Returns the minion ids of the computers in the subtree of an entry.
     async fn computers(&self, ldap: &mut Connection, base: &str) -> Result<Vec<String>, LdapError> {
         let found = search(ldap, base, Scope::Subtree, "(objectClass=computer)", &["cn"], MAX_COMPUTERS).await?;
         let id = |entry: &SearchEntry| {
             let name = values(entry, "cn").first()?.to_lowercase();
             let domains = &self.settings.strip_domains;
             let id = domains.iter().find_map(|domain| name.strip_suffix(domain.as_str())).unwrap_or(&name).to_owned();
-            // The id becomes part of a target.
+            // The id is inserted into a target expression.
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             (!id.is_empty() && id.chars().all(is_plain)).then_some(id)
         };
@@ -195,7 +197,7 @@ impl Ldap {
 
 impl Backend for Ldap {
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
-        // A bind without a password is anonymous, and succeeds.
+        // An LDAP bind without a password is anonymous, and would succeed.
         if user.is_empty() || password.is_empty() {
             return Ok(None);
         }
@@ -223,13 +225,13 @@ impl Backend for Ldap {
     }
 }
 
-/// Returns the organisational unit of an entry `ldap(..)`, and the functions of the entry.
+/// Parses an `ldap(..)` entry into the organisational unit and its functions.
 fn unit(entry: &Value) -> Option<(&str, &Value)> {
     let (key, rules) = entry.as_map().filter(|map| map.len() == 1)?.iter().next()?;
     Some((key.as_str()?.strip_prefix(UNIT)?.strip_suffix(')')?, rules))
 }
 
-/// Searches; a missing base has no entries.
+/// Searches the directory. A missing base counts as one without entries.
 async fn search(
     ldap: &mut Connection,
     base: &str,
@@ -273,7 +275,7 @@ fn first_value(name: &str) -> String {
     part.split_once('=').map_or(part, |(_, value)| value).to_owned()
 }
 
-/// Returns the error without DNs and filters, for messages.
+/// Formats an error for messages, without DNs and filters.
 fn shown(error: &LdapError) -> String {
     match error {
         LdapError::LdapResult { result } => format!("it answered with result {}: {}", result.rc, result.text),
@@ -318,7 +320,7 @@ mod tests {
         ] {
             assert_eq!(ldap.must_expand(&entry), is_unit, "{entry}");
         }
-        // The server is down: the entry permits nothing, other entries stay valid.
+        // The server is down: the `ldap` entry permits nothing, but other entries stay valid.
         let entries = vec![map! {"ldap(OU=web)" => list!["test.ping"]}.into(), "test.ping".into()];
         assert_eq!(ldap.expand(entries), [Value::from("test.ping")]);
     }
@@ -339,7 +341,7 @@ mod tests {
             let error = ldap.authenticate("fred", "pw").unwrap_err().to_string();
             assert!(error.starts_with(&format!("request to {uri} failed: ")) && error.contains(reason), "{error}");
             assert!(begun.elapsed() < Duration::from_secs(10));
-            // A login without a password is refused without a bind.
+            // A login without a password is rejected without a bind.
             assert_eq!(ldap.authenticate("fred", "").unwrap(), None);
         }
     }

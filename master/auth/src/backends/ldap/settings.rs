@@ -10,10 +10,10 @@ const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 const USERNAME: &str = "username";
 
-/// An invalid option and the error.
+/// An invalid option and the reason.
 type Invalid = (&'static str, String);
 
-/// A template with placeholders for the user's name, `{{ username }}`: the pieces between them.
+/// A template with placeholders `{{ username }}`, as the pieces of text between them.
 #[derive(Debug, PartialEq)]
 pub(super) struct Template(Vec<String>);
 
@@ -55,28 +55,28 @@ impl Template {
 /// The schema of groups.
 #[derive(Debug, PartialEq)]
 pub(super) enum Directory {
-    /// Groups list the names of their members (`auth.ldap.activedirectory`).
+    /// Groups list the names of their members (`auth.ldap.activedirectory`), as in Active Directory.
     Active,
-    /// Groups are searched by their own filter (`auth.ldap.freeipa`).
+    /// Groups are searched by a separate filter (`auth.ldap.freeipa`).
     FreeIpa { base: String, filter: Template },
     /// Groups of posixGroup and similar classes, below this DN.
     Other { base: String },
 }
 
-/// The options.
+/// The LDAP options.
 #[derive(Debug)]
 pub(super) struct Settings {
-    /// Server URLs, in the order of their use.
+    /// The URLs of the servers, in order of preference.
     pub servers: Vec<String>,
     pub starttls: bool,
     pub verify: bool,
-    /// The file with trusted certificate authorities, instead of those of the host.
+    /// The file with trusted certificate authorities, which replace those of the host.
     pub ca_bundle: Option<PathBuf>,
     pub basedn: String,
     pub scope: Scope,
-    /// The DN and password of the master itself.
+    /// The DN and password with which the master binds itself.
     pub master: Option<(String, String)>,
-    /// The DN of a user's entry, if known without a search.
+    /// The template of a user's DN, if no search is needed.
     pub user_dn: Option<Template>,
     /// The filter that finds a user's entry.
     pub filter: Option<Template>,
@@ -104,7 +104,7 @@ impl Settings {
         let template = |name: &'static str| {
             text(name).map(|text| Template::parse(&text)).transpose().map_err(|reason| (name, reason))
         };
-        // An attribute or class becomes part of filters.
+        // Attributes and classes are inserted into filters.
         let word = |name: &'static str, default: &str| {
             let value = or(name, default);
             let is_word = value.chars().all(|c| c.is_ascii_alphanumeric() || "-;.:".contains(c));
@@ -155,7 +155,7 @@ impl Settings {
                 filter: template("auth.ldap.group_filter")?.ok_or_else(|| missing("auth.ldap.group_filter"))?,
             }
         } else {
-            // An empty unit means the whole directory.
+            // An empty unit selects the whole directory.
             let unit = options.get("auth.ldap.groupou").map_or_else(|| "Groups".to_owned(), ToString::to_string);
             let is_whole = unit.is_empty() || unit == Value::Nil.to_string();
             Directory::Other { base: if is_whole { basedn.clone() } else { format!("ou={unit},{basedn}") } }
