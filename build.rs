@@ -1,5 +1,5 @@
-//! Lets `brine-pam` link with libpam where only the library itself is installed, as on most hosts, and not the link
-//! `libpam.so` of its development package.
+//! Links `brine-pam` with libpam on hosts that have only the shared library, as most do, and not the link `libpam.so`
+//! of its development package.
 
 use std::env;
 use std::io;

@@ -1,6 +1,6 @@
 //! Standard output and standard error: colours, progress, and closed pipes.
 //!
-//! The tools build text and print it through this module alone, which knows neither values nor outputters.
+//! The tools build text and print it only through this module, which depends on neither values nor outputters.
 //! [`print_plain`] and [`print_plain_error`] escape their text. Text for [`Ui`] may contain colours, so its caller
 //! escapes untrusted parts of it.
 
@@ -88,7 +88,7 @@ impl Ui {
         }
     }
 
-    /// As [`Ui::print`], but a closed stdout is an error, for tools that have to clean up first.
+    /// Prints like [`Ui::print`], but a closed stdout is an error: for tools that have to clean up first.
     pub fn try_print(&mut self, text: &str) -> io::Result<()> {
         self.clear_progress()?;
         write_line(&mut self.out, text)
@@ -137,7 +137,7 @@ impl Ui {
 /// The width of a progress bar, in columns.
 const BAR: usize = 30;
 
-/// Returns a bar of how much is done, with the percentage.
+/// Returns a progress bar with the percentage.
 pub fn bar(done: u64, all: u64) -> String {
     // Without anything to do, all is done.
     let of = |width: usize| {

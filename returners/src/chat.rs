@@ -1,9 +1,9 @@
-//! Messages about returns for people: what the returners of chats have in common.
+//! Text messages about returns: helpers that the returners for chat services share.
 
 use brine_job::Return;
 use brine_value::Value;
 
-/// Returns the text of a return, as Salt's returners of chats send it. `shown` is the value in the text.
+/// Returns the text of a return, as Salt's chat returners send it. `shown` is the value in the text.
 pub(crate) fn text_of(job_return: &Return, shown: &str) -> String {
     let field = |name: &str| job_return.map().get(name).unwrap_or(&Value::Nil).to_string();
     format!(
@@ -20,7 +20,7 @@ pub(crate) fn preformatted(text: &str) -> String {
     format!("```{}```", text.replace("```", "'''"))
 }
 
-/// Cuts a text off after a number of characters, with a line in the log.
+/// Truncates a text to `limit` characters, and logs this.
 pub(crate) fn cut(returner: &str, text: String, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text,

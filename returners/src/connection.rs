@@ -1,5 +1,5 @@
-//! A connection to a server that is opened by the first operation, so that a master may start before the server, and
-//! opened again after a failure.
+//! A connection to a server. It is opened by the first operation, so that a master may start before the server, and
+//! reopened after a failure.
 
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};

@@ -73,7 +73,7 @@ impl Couchdb {
         Ok(self.http.json(reply)?.get("rows").and_then(Value::as_list).unwrap_or_default().to_vec())
     }
 
-    /// Returns the documents of a job, also of a database that only Salt has written to.
+    /// Returns the documents of a job, even from a database that only Salt has written to.
     fn of_job(&self, jid: &Jid) -> Result<Vec<Map>, ReturnerError> {
         let path = format!("{}/_design/brine/_view/by-jid?include_docs=true", self.path);
         let keys = map! {"keys" => brine_value::list![jid]}.into();
@@ -112,7 +112,7 @@ fn designs() -> [(&'static str, Map); 2] {
         },
     };
     let by_jid = "function (doc) { if (doc.jid) { emit(doc.jid, null); } }";
-    // The reduction of Salt's view `minions` fails.
+    // The reduce function of Salt's view `minions` fails.
     let minions = map! {"map" => "function (doc) { if (doc.jid) { emit(doc.id, null); } }", "reduce" => "_count"};
     let views = map! {"by-jid" => map! {"map" => by_jid}, "minions" => minions};
     let brine = map! {"language" => "javascript", "views" => views};
@@ -130,7 +130,7 @@ impl Returner for Couchdb {
 
     fn setup(&self) -> Result<(), ReturnerError> {
         let made = self.http.ask("PUT", &self.path, &Body::Nothing)?;
-        // 412: it exists.
+        // 412: the database exists.
         if !made.is_success() && made.status != 412 {
             return Err(self.http.refusal(&made));
         }

@@ -1,6 +1,7 @@
 //! `elasticsearch`: returns, jobs and events as documents of Elasticsearch or OpenSearch.
 //!
-//! Documents have Salt's form. Their ids are new: those of returns make a repeated return the same document.
+//! Documents have the form of Salt's returner. Unlike in Salt, returns have explicit ids: a repeated return is not
+//! stored again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -91,9 +92,9 @@ pub(crate) const BACKEND: Backend = Backend {
 const STATE_FUNCTIONS: &[&str] = &["state.apply", "state.highstate", "state.sls"];
 
 struct Elasticsearch {
-    /// At least one.
+    /// The servers, at least one.
     servers: Vec<Http>,
-    /// The number of the server that was reached last.
+    /// The index of the server that was reached last.
     current: AtomicUsize,
     blacklist: Vec<String>,
     has_date: bool,
@@ -184,7 +185,7 @@ impl Elasticsearch {
         let settings = map! {"number_of_shards" => self.shards, "number_of_replicas" => self.replicas};
         let body = map! {"settings" => settings}.into();
         let made = http.ask("PUT", &format!("{path}-v1"), &Body::Json(&body))?;
-        // Another process may have created it meanwhile.
+        // Another process may have created the index meanwhile.
         if !made.is_success() && !made.text.contains("resource_already_exists_exception") {
             return Err(http.refusal(&made));
         }
@@ -242,12 +243,12 @@ fn now() -> String {
     brine_clock::now().timestamp().strftime("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }
 
-/// Returns a segment of a path.
+/// Returns a name as a path with one segment.
 fn path_of(name: &str) -> String {
     format!("/{}", brine_value::percent_encoded(name))
 }
 
-/// Returns states with the number of their run in front of their names, and their functions.
+/// Returns states with their run numbers in front of their names, and with their functions as `_func`.
 fn ordered(states: &Map) -> Map {
     let width = states.len().to_string().len();
     let pairs = states.iter().map(|(name, state)| {
@@ -264,7 +265,8 @@ fn ordered(states: &Map) -> Map {
     pairs.collect()
 }
 
-/// Returns a value whose keys have no dots, which would be paths. The last of the replaced keys is kept, as by Salt.
+/// Replaces the dots in the keys of a value, which Elasticsearch would treat as paths. As in Salt, `_orig_key` is the
+/// last replaced key.
 fn without_dots(value: &Value) -> Value {
     match value {
         Value::Map(map) => {
@@ -329,7 +331,7 @@ impl Returner for Elasticsearch {
         let index = self.dated(self.events.clone());
         let mut lines = String::new();
         for event in events {
-            // The sequence number makes an event that is sent again the same document.
+            // With the sequence number in its id, an event that is sent again is stored once.
             let action = match event.seq() {
                 0 => map! {"create" => Map::new()},
                 seq => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brine_bus::store::StoreError;
 
-/// Why a job, return or event could not be stored or read.
+/// The error of storing or reading a job, return or event.
 #[derive(Debug, thiserror::Error)]
 pub enum ReturnerError {
     /// No returner has this name.
@@ -84,7 +84,7 @@ pub enum ReturnerError {
         /// The remedy of a missing table, or empty.
         hint: String,
     },
-    /// The backend cannot store this.
+    /// The backend cannot store the value.
     #[error("storing it by returner '{returner}' failed: {reason}")]
     Refused {
         /// The name of the returner.
@@ -117,7 +117,7 @@ pub enum ReturnerError {
 }
 
 impl ReturnerError {
-    /// Whether the server was not reached, so that a later retry may succeed.
+    /// Whether the server was not reached or is overloaded, so that a later retry may succeed.
     pub fn is_outage(&self) -> bool {
         match self {
             ReturnerError::Redis { source, .. } => crate::redis::is_of_connection(source),

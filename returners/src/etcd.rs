@@ -44,7 +44,7 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| open(options).map(drop),
 };
 
-/// The operations of one transaction; the server's limit is 128.
+/// The maximum number of operations in one transaction; the server's limit is 128.
 const OPERATIONS: usize = 100;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -59,17 +59,17 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     }))
 }
 
-/// A server, and the way of access to it.
+/// The client of a server, with its credentials and options.
 struct Server {
     http: Http,
     login: Option<(String, String)>,
-    /// The token of the login, which the server forgets after some minutes.
+    /// The token of the login, which expires after some minutes.
     token: Mutex<Option<String>>,
     packs: bool,
     ttl: Option<i64>,
 }
 
-/// Returns an option: from the profile, or else the configuration.
+/// Returns an option: from the profile if there is one, else from the configuration.
 fn get<T: FromValue>(options: &Options, profile: Option<&Map>, name: &str) -> Result<Option<T>, ReturnerError> {
     let full = format!("etcd.{name}");
     match profile.map(|profile| profile.get(full.as_str()).filter(|value| !value.is_nil())) {
@@ -149,7 +149,7 @@ impl Server {
         if reply.is_success() {
             return self.http.json(reply);
         }
-        // The status of a request that is too large is that of an overloaded server.
+        // The server replies to a request that is too large with the status of an overloaded server.
         if reply.text.contains("larger than max") {
             return Err(self.http.failed(format!("the request is too large: {}", excerpt(&reply.text)), false));
         }
@@ -160,7 +160,7 @@ impl Server {
         if self.packs { STANDARD.encode(msgpack::pack(&text.into())) } else { base64_of(text) }
     }
 
-    /// Returns the text of a value.
+    /// Decodes the text of a value.
     fn text(&self, value: &Value) -> String {
         let bytes = value.as_str().and_then(|text| STANDARD.decode(text).ok()).unwrap_or_default();
         let unpacked = if self.packs { msgpack::unpack(&bytes).ok() } else { None };
@@ -170,7 +170,7 @@ impl Server {
         }
     }
 
-    /// Returns the keys from `start` to before `end`, or this one, with the texts of their values.
+    /// Returns the keys from `start` up to but excluding `end`, or only `start`, with the texts of their values.
     fn range(&self, start: &str, end: Option<&str>, keys_only: bool) -> Result<Vec<(String, String)>, ReturnerError> {
         let mut body = map! {"key" => base64_of(start), "keys_only" => keys_only};
         body.extend(end.map(|end| ("range_end".into(), base64_of(end).into())));
@@ -193,7 +193,7 @@ impl Server {
         self.range(prefix, Some(&after(prefix)), keys_only)
     }
 
-    /// Returns a lease for keys that expire.
+    /// Grants a lease for keys that expire; `None` without a `ttl`.
     fn lease(&self) -> Result<Option<Value>, ReturnerError> {
         let Some(ttl) = self.ttl.filter(|ttl| *ttl > 0) else { return Ok(None) };
         let reply = self.ask("/lease/grant", &map! {"TTL" => ttl}.into())?;
@@ -229,7 +229,7 @@ fn base64_of(text: &str) -> String {
     STANDARD.encode(text)
 }
 
-/// Returns the key behind all keys with a prefix, whose last character is `/`.
+/// Returns the exclusive end of the range of keys with a prefix, which ends with `/`.
 fn after(prefix: &str) -> String {
     format!("{}0", prefix.strip_suffix('/').unwrap_or(prefix))
 }

@@ -1,7 +1,7 @@
 //! The ranges of job ids that a clean-up removes from a database.
 
-/// Returns the ranges between the kept job ids, which are in ascending order and below `oldest`: each as the ids above and below
-/// it, which are not of it.
+/// Returns the ranges between the kept job ids, which are in ascending order and below `oldest`. Each range is given by
+/// its bounds, which it excludes.
 pub(crate) fn between<'a>(kept: &'a [String], oldest: &'a str) -> Vec<[&'a str; 2]> {
     let above = std::iter::once("").chain(kept.iter().map(String::as_str));
     let below = kept.iter().map(String::as_str).chain([oldest]);

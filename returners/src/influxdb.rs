@@ -35,7 +35,7 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| open(options).map(drop),
 };
 
-/// The number of job ids that one query names.
+/// The maximum number of job ids in one query.
 const PAGE: usize = 100;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -56,13 +56,13 @@ struct Influxdb {
     database: String,
 }
 
-/// A series of a reply: its tags, and its rows in the order of the query's columns behind the time.
+/// A series of a reply: its tags, and its rows in the order of the query's columns, after the time.
 struct Series {
     tags: Map,
     rows: Vec<Vec<Value>>,
 }
 
-/// Returns a tag's value in the line protocol.
+/// Encodes a tag's value in the line protocol.
 fn tag(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -72,19 +72,19 @@ fn tag(text: &str) -> String {
             c => out.push(c),
         }
     }
-    // A backslash at the end would escape what follows the value.
+    // A backslash at the end would escape the delimiter behind the value.
     if out.ends_with('\\') {
         out.push('_');
     }
     out
 }
 
-/// Returns a string field in the line protocol.
+/// Encodes a string field in the line protocol.
 fn field(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-/// Returns a string of InfluxQL.
+/// Quotes a string for InfluxQL.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
 }
@@ -176,7 +176,7 @@ impl Returner for Influxdb {
     }
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
-        // Points of one series and request have one time: the last one would replace the first.
+        // Points of one series and request have the same time: the last one would replace the first.
         let mut seen = HashSet::new();
         let mut lines = String::new();
         for one in returns.iter().filter(|one| seen.insert((one.jid(), one.id()))) {

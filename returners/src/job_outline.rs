@@ -1,11 +1,11 @@
-//! Outlines of jobs: what lists are filtered by, so that other jobs need not be decoded.
+//! Outlines of jobs: the fields by which lists are filtered, so that filtered jobs need not be decoded.
 
 use brine_job::Load;
 use brine_value::Value;
 
-/// Ends the functions, and the targets, in the text of an outline.
+/// The end of the functions, and of the targets, in the text of an outline.
 const END: char = '\0';
-/// Separates several of them.
+/// The separator between several of them.
 const SEPARATOR: char = '\n';
 
 /// The outline of a job.

@@ -2,7 +2,7 @@
 //!
 //! [`open`] opens a returner by its Salt name (`--return redis`, `master_job_cache`, `event_return`) with Salt's
 //! options (`redis.host`, ...). A [`Returner`] is synchronous: masters and minions call it on threads that may block.
-//! Nothing here knows the bus, the master or the minion.
+//! This crate does not depend on the bus, the master or the minion.
 //!
 //! Storing is idempotent: of several returns of one minion for one job the first is kept, as in Salt's job cache.
 //! Events may therefore be stored again after a crash, and a minion cannot overwrite its return.
@@ -105,7 +105,7 @@ pub trait Returner: Send + Sync {
         Ok(())
     }
 
-    /// Adds minions to those expected to return for a job: those of later batches and of masters below this one.
+    /// Adds minions to those expected to return for a job: the minions of later batches and of masters below this one.
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let _ = (jid, minions);
         Err(self.cannot("store the minions of a job"))
@@ -131,7 +131,7 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("list jobs"))
     }
 
-    /// Returns the loads of at most `limit` jobs of which `wanted` accepts the outline, newest first. Loads may lack their
+    /// Returns the loads of at most `limit` jobs whose outlines match `wanted`, newest first. Loads may lack their
     /// minions. Damaged ones are logged and skipped.
     fn find_jobs(
         &self,
@@ -224,7 +224,7 @@ pub struct BackendOption {
     pub doc: &'static str,
 }
 
-/// The option of all backends with an expiry of jobs.
+/// The option of all backends whose jobs expire.
 const KEEP_JOBS_SECONDS: BackendOption = BackendOption {
     name: "keep_jobs_seconds",
     default: Some("86400"),
@@ -276,12 +276,12 @@ pub fn open(name: &str, options: &Options) -> Result<Box<dyn Returner>, Returner
     }
 }
 
-/// Returns the names in a list that is separated by commas.
+/// Splits a comma-separated list of names.
 pub fn split(names: &str) -> impl Iterator<Item = &str> {
     names.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// Stores a return in a returner, with these options, the grains of this minion, and the options of the return itself
+/// Stores a return with a returner, with these options, the grains of this minion, and the options of the return itself
 /// (`ret_config`, `ret_kwargs`).
 pub fn store(name: &str, opts: &Map, grains: &Arc<Map>, load: &Map) -> Result<(), ReturnerError> {
     let mut load = load.clone();
@@ -293,8 +293,8 @@ pub fn store(name: &str, opts: &Map, grains: &Arc<Map>, load: &Map) -> Result<()
     returner.returner(&Return::from_map(load).map_err(invalid)?)
 }
 
-/// Stores a return in each of these returners, as by [`store`]. Logs and counts a failure, except that of a server that was
-/// not reached; returns the names of such returners.
+/// Stores a return with each of these returners, as by [`store`]. Logs and counts a failure, unless the server was not
+/// reached. Returns the names of the returners whose servers were not reached.
 pub fn try_store_in<'a>(
     names: impl IntoIterator<Item = &'a str>,
     opts: &Map,
@@ -319,7 +319,7 @@ pub fn try_store_in<'a>(
     unreachable
 }
 
-/// Stores a return in each of these returners, separated by commas, as by [`store`]. Logs and counts a failure.
+/// Stores a return with each of these returners, separated by commas, as by [`store`]. Logs and counts a failure.
 pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: &Map) {
     for name in try_store_in(split(names), opts, grains, load) {
         brine_job::metrics::RETURNS_LOST.add(1);
@@ -349,7 +349,7 @@ fn unknown(name: &str) -> ReturnerError {
     ReturnerError::Unknown { name: name.to_owned(), hint, known: known() }
 }
 
-/// Returns the names of all returners.
+/// Returns the names of all returners, separated by commas.
 fn known() -> String {
     BACKENDS.iter().map(|backend| backend.name).collect::<Vec<_>>().join(", ")
 }

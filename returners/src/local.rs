@@ -1,4 +1,4 @@
-//! `local`: prints returns and events, to try `--return` out.
+//! `local`: prints returns and events, for trying out `--return`.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Mail: what the returners `smtp` and `highstate` send through a mail server.
+//! Sends mail through a mail server, for the returners `smtp` and `highstate`.
 
 use lettre::message::header::ContentType;
 use lettre::message::{Mailbox, MessageBuilder};
@@ -9,7 +9,7 @@ use lettre::{Message, SmtpTransport, Transport};
 use crate::connection::TIMEOUT;
 use crate::{Options, ReturnerError};
 
-/// The names of a returner's options.
+/// The names of the options, which differ between returners.
 pub(crate) struct Names {
     pub returner: &'static str,
     pub host: &'static str,
@@ -74,7 +74,7 @@ impl Mailer {
         Ok(Mailer { returner, address: format!("mail server {host}:{port}"), transport: transport.build(), builder })
     }
 
-    /// Sends a mail. Line ends in the subject become spaces.
+    /// Sends a mail. Line breaks in the subject become spaces.
     pub fn send(&self, subject: &str, body: String, content_type: ContentType) -> Result<(), ReturnerError> {
         let refused = |error: &dyn std::fmt::Display| ReturnerError::Refused {
             returner: self.returner,
@@ -92,7 +92,7 @@ impl Mailer {
     }
 }
 
-/// Returns an error with its causes, which the error's own text leaves out.
+/// Returns the message of an error with its causes, which the error's own message omits.
 fn reason(error: &lettre::transport::smtp::Error) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);

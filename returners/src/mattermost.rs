@@ -26,7 +26,7 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| Mattermost::new(options).map(drop),
 };
 
-/// The characters of a message.
+/// The maximum number of characters of a message.
 const LIMIT: usize = 16_383;
 
 struct Mattermost {

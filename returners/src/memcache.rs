@@ -37,13 +37,13 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| open(options).map(drop),
 };
 
-/// The number of job ids in the key `jids`: with a PID in each they take less than 1 MB.
+/// The maximum number of job ids in the key `jids`: with a PID in each they take less than 1 MB.
 const JIDS: usize = 40_000;
-/// The number of keys that one command reads.
+/// The maximum number of keys that one command reads.
 const PAGE: usize = 100;
-/// The number of attempts to change a list that other processes change, too.
+/// The number of attempts to change a list that other processes change concurrently.
 const ATTEMPTS: usize = 50;
-/// The bytes of a reply from which on it is refused: the server's own limit of a value is 1 GiB.
+/// The maximum size of a value in a reply, in bytes: the server's own limit is 1 GiB.
 const MAX_VALUE: usize = 256 << 20;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -90,7 +90,7 @@ impl Client {
         Ok(line.to_owned())
     }
 
-    /// Sends a command that stores a value, and returns whether it was stored.
+    /// Stores a value by a storage command, and returns whether it was stored.
     fn store(&mut self, command: &str, key: &str, version: Option<u64>, value: &str) -> Result<bool, Failure> {
         let version = version.map(|version| format!(" {version}")).unwrap_or_default();
         let head = format!("{command} {} 0 0 {}{version}\r\n", checked(key)?, value.len());
@@ -149,7 +149,7 @@ impl Client {
         Ok(self.get(&[key.to_owned()])?.remove(key).map(|found| items(&found.text)).unwrap_or_default())
     }
 
-    /// Changes a list, also while other processes change it. A list that `change` leaves as it is is not written.
+    /// Changes a list, also while other processes change it. The list is only written if `change` modifies it.
     fn change_list(&mut self, key: &str, change: impl Fn(&mut Vec<String>)) -> Result<(), Failure> {
         for _ in 0..ATTEMPTS {
             let found = self.get(&[key.to_owned()])?.remove(key);
@@ -171,7 +171,7 @@ impl Client {
         Err(Failure::Refused(format!("other processes changed the key {key} {ATTEMPTS} times")))
     }
 
-    /// Adds an item to a list of at most `limit` items; the first ones are dropped.
+    /// Appends an item to a list of at most `limit` items, unless it contains the item; the first ones are dropped.
     fn append(&mut self, key: &str, item: &str, limit: usize) -> Result<(), Failure> {
         self.change_list(key, |list| {
             if !list.iter().any(|one| one == item) {
@@ -187,7 +187,7 @@ fn items(text: &str) -> Vec<String> {
     text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns a key that the protocol can express.
+/// Returns the key if the protocol can express it.
 fn checked(key: &str) -> Result<&str, Failure> {
     let is_valid = key.len() <= 250 && !key.contains(|c: char| c.is_whitespace() || c.is_control());
     if is_valid {

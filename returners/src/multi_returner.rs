@@ -1,4 +1,4 @@
-//! `multi_returner`: several returners as one. Everything is stored in each of them; reads merge what they have.
+//! `multi_returner`: several returners as one. Everything is stored in each of them; reads merge their contents.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ fn names(options: &Options) -> Result<Vec<String>, ReturnerError> {
 }
 
 struct Multi {
-    /// At least one.
+    /// The returners, at least one.
     returners: Vec<Box<dyn Returner>>,
 }
 
@@ -57,7 +57,7 @@ impl Multi {
             match operation(&**returner) {
                 Ok(result) => results.push(result),
                 Err(error @ ReturnerError::Unsupported { .. }) => unsupported = Some(error),
-                // The error of an unreachable server decides whether the caller waits for it.
+                // The error of an unreachable server takes precedence: it makes the caller retry later.
                 Err(error) if error.is_outage() => failed = Some(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
@@ -69,7 +69,7 @@ impl Multi {
         }
     }
 
-    /// Merges mappings by minion id; the last returner that has a minion counts, as in Salt.
+    /// Merges mappings by minion id. As in Salt, the last returner that has a minion wins.
     fn merged(&self, operation: impl Fn(&dyn Returner) -> Result<Map, ReturnerError>) -> Result<Map, ReturnerError> {
         let mut merged: Map = self.each(operation)?.into_iter().flatten().collect();
         merged.sort_by(|one, _, other, _| one.as_str().cmp(&other.as_str()));
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(std::fs::read_to_string(path("lines")).unwrap().lines().count(), 2);
         assert_eq!(multi.get_jid(one.jid()).unwrap(), map! {"web1" => map! {"return" => true}});
         assert_eq!(multi.get_jids(None).unwrap().len(), 1);
-        // An error of one of them is reported, and the other has stored it all the same.
+        // An error of one returner is reported, and the other one has stored the data nevertheless.
         let opts = map! {
             "multi_returner" => list!["rawfile_json", "sqlite3"],
             "rawfile_json.filename" => "/nonexistent/lines", "sqlite3.database" => path("other"),

@@ -35,7 +35,7 @@ impl Options {
         self
     }
 
-    /// Adds the grains of this minion, which titles of reports name.
+    /// Adds the grains of this minion, which titles of reports may contain.
     #[must_use]
     pub fn with_grains(mut self, grains: Arc<Map>) -> Self {
         self.grains = grains;
@@ -49,7 +49,7 @@ impl Options {
         shared::disable_returners(&self.opts).iter().any(is_it)
     }
 
-    /// Replaces `{name}` by the grain of this name, as in titles of reports; `{id}` is known without grains. Unknown
+    /// Replaces `{name}` with the grain of this name, as in titles of reports; `{id}` is known without grains. Unknown
     /// grains are empty, as in Salt.
     pub(crate) fn with_grains_in(&self, text: &str) -> String {
         let parts = text.split(['{', '}']).enumerate();

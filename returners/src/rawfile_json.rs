@@ -58,7 +58,7 @@ fn write_line(file: &mut File, mut line: String) -> std::io::Result<()> {
     let before = file.metadata()?;
     file.write_all(line.as_bytes()).inspect_err(|_| {
         if before.is_file() {
-            // The error of the write is the one to report.
+            // The error of the write is the one that is reported.
             _ = file.set_len(before.len());
         }
     })

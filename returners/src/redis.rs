@@ -40,9 +40,9 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| open(options).map(|_| ()),
 };
 
-/// The length of the list `salt_events`.
+/// The maximum length of the list `salt_events`.
 const EVENTS: isize = 100_000;
-/// The number of keys that one command reads or removes.
+/// The maximum number of keys that one command reads or removes.
 const PAGE: usize = 1000;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -235,7 +235,7 @@ impl Returner for Redis {
         })
     }
 
-    /// Redis expires keys by itself; this removes those that were stored with a longer expiry.
+    /// Redis expires keys itself; this removes those that were stored with a longer expiry.
     fn clean_old_jobs(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let Some(oldest) = oldest_kept(&brine_clock::now(), older_than.as_secs()) else { return Ok(()) };
         for prefix in ["load:", "ret:", "minions:"] {

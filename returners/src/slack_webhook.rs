@@ -41,9 +41,9 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| SlackWebhook::new(options).map(drop),
 };
 
-/// The states that a message lists at most, of each kind.
+/// The maximum number of states that a message lists, of each kind.
 const TASKS: usize = 100;
-/// The characters of a value that a message shows.
+/// The maximum number of characters of a value that a message shows.
 const SHOWN: usize = 3000;
 
 struct SlackWebhook {
@@ -116,7 +116,7 @@ impl SlackWebhook {
         map! {"attachments" => attachments}.into()
     }
 
-    /// Returns an attachment with the number of states, and their names if they are wanted.
+    /// Returns an attachment with the number of states, and with their names if these are requested.
     fn tasks(&self, title: &str, color: &str, tasks: &[String]) -> Value {
         let mut attachment = map! {"color" => color, "title" => format!("{title}: {}", tasks.len())};
         if self.shows_tasks && !tasks.is_empty() {
@@ -142,7 +142,7 @@ struct StateRun {
     failed: Vec<String>,
 }
 
-/// Returns the counts of a state run, or `None` for the value of another function.
+/// Returns the counts of a state run; `None` if the value is not that of a state run.
 fn run_of(value: &Value) -> Option<StateRun> {
     let states =
         value.as_map().filter(|states| states.values().next().is_some_and(|one| one.get("__id__").is_some()))?;

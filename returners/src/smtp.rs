@@ -103,7 +103,7 @@ impl Smtp {
 
     fn send(&self, data: &Map) -> Result<(), ReturnerError> {
         let mut subject = render("smtp.subject", &self.subject, data)?;
-        // After the template: a value cannot be one.
+        // Appended after rendering: values must not be rendered as templates.
         for value in self.fields.iter().filter_map(|name| data.get(name.as_str())) {
             subject = format!("{subject} {value}");
         }
@@ -121,8 +121,8 @@ impl Smtp {
     }
 }
 
-/// Renders a template without functions and files: only the fields are its variables. Those of the default body that are
-/// missing are empty.
+/// Renders a template without functions and files: its only variables are the fields. Missing fields of the default
+/// body are empty.
 fn render(name: &str, template: &str, data: &Map) -> Result<String, ReturnerError> {
     let mut variables: Map =
         ["id", "fun", "fun_args", "jid", "return"].iter().map(|name| ((*name).into(), "".into())).collect();

@@ -8,7 +8,7 @@ use crate::http::{Body, Http, Trust};
 use crate::{Backend, BackendOption, Options, Returner, ReturnerError};
 
 const NAME: &str = "splunk";
-/// The prefix of the options, which Salt named otherwise than the returner.
+/// The prefix of the options, which differs from the returner's name in Salt.
 const PREFIX: &str = "splunk_http_forwarder";
 
 pub(crate) const BACKEND: Backend = Backend {
@@ -34,7 +34,7 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| Splunk::new(options).map(drop),
 };
 
-/// The bytes of a request from which on it takes no further event. The server's default limit is 800 MB.
+/// The size of a request, in bytes, from which on no further event is added. The server's default limit is 800 MB.
 const PAGE_BYTES: usize = 1 << 20;
 
 struct Splunk {
@@ -60,7 +60,7 @@ impl Splunk {
         })
     }
 
-    /// Sends events, several in one request: the collector takes documents one after the other.
+    /// Sends events, several in one request: the collector accepts concatenated documents.
     fn send(&self, events: impl Iterator<Item = Value>) -> Result<(), ReturnerError> {
         let time = brine_clock::now().timestamp().as_second().to_string();
         let mut text = String::new();
@@ -69,7 +69,7 @@ impl Splunk {
                 "time" => time.as_str(), "index" => self.index.clone(), "sourcetype" => self.sourcetype.clone(),
                 "event" => event, "host" => self.host.as_str(),
             };
-            // The collector refuses an index and a source type of null.
+            // The collector refuses an index and a source type that are null.
             let document: Map = document.into_iter().filter(|(_, value)| !value.is_nil()).collect();
             text += &json::to_json(&document.into());
             if text.len() >= PAGE_BYTES {

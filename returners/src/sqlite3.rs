@@ -1,5 +1,5 @@
 //! `sqlite3`: jobs, returns and events in an SQLite database, in the tables of Salt's returner, `jids` and
-//! `salt_returns`. As in Salt, `full_ret` holds the return value alone; the other fields of a return are in the
+//! `salt_returns`. As in Salt, `full_ret` contains only the return value; the other fields of a return are in the
 //! additional column `rest`.
 
 use std::path::PathBuf;
@@ -93,7 +93,8 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let start = Instant::now();
     let connection = loop {
         match connect() {
-            // Another process is creating the database: the busy timeout does not cover a change of the journal mode.
+            // Another process is creating the database: the busy timeout does not apply to a change of the journal
+            // mode.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < timeout => {
                 std::thread::sleep(BUSY_PAUSE);
             }
@@ -154,7 +155,7 @@ impl ReturnRow {
         Return::from_map(map).map_err(|error| ReturnerError::damaged(NAME, &key, error))
     }
 
-    /// Returns the fields of a row written by Salt, which has no `rest`: `fun` and `success`.
+    /// Returns the fields `fun` and `success` of a row written by Salt, which has no `rest`.
     fn fields_of_salt(&self) -> Map {
         let mut map = Map::new();
         if let Some(fun) = &self.fun {
@@ -276,7 +277,7 @@ impl Returner for Sqlite {
     }
 
     fn get_jids(&self, limit: Option<usize>) -> Result<Vec<Load>, ReturnerError> {
-        // A negative LIMIT is none.
+        // A negative LIMIT means no limit.
         let limit = limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(-1));
         let loads =
             self.run(|connection| strings(connection, "SELECT load FROM jids ORDER BY jid DESC LIMIT ?1", [limit]))?;
@@ -316,7 +317,7 @@ impl Returner for Sqlite {
         let Some(oldest) = oldest_kept(&now, older_than.as_secs()) else { return Ok(()) };
         let age = SignedDuration::try_from(older_than).unwrap_or(SignedDuration::MAX);
         let oldest_event = brine_event::stamp_of(Timestamp::now().checked_sub(age).unwrap_or(Timestamp::MIN));
-        // As returns are stored; Salt writes the same form.
+        // In the format in which returns are stored, by Salt, too.
         let since = now.checked_sub(age).unwrap_or(now).strftime("%Y-%m-%d %H:%M:%S").to_string();
         self.change(|transaction| {
             let select = "SELECT DISTINCT jid FROM salt_returns WHERE jid < ?1 AND date >= ?2 ORDER BY jid";
@@ -395,7 +396,7 @@ mod tests {
             VALUES ('test.ping', '20261120235852025555', ?1, NULL, '2026-11-20 23:58:52', ?2, ?3)";
         salt.execute(insert, ["a", "true", "1"]).unwrap();
         let returner = at(&path);
-        // Salt can still write to it, and a minion's second row does not hide its first.
+        // Salt can still write to the database, and a minion's second row does not hide its first.
         salt.execute(insert, ["b", "\"x\"", ""]).unwrap();
         salt.execute(insert, ["b", "\"y\"", ""]).unwrap();
         salt.execute(insert, ["c", "not json", "1"]).unwrap();

@@ -78,7 +78,7 @@ const OPTIONS: &[&str] = &["LOG_PID", "LOG_CONS", "LOG_NDELAY", "LOG_NOWAIT", "L
 
 struct Syslog {
     priority: u16,
-    /// The tag, with the PID if it is wanted.
+    /// The tag, with the PID if that is enabled.
     tag: String,
     is_printed: bool,
     socket: PathBuf,
@@ -118,7 +118,7 @@ impl Syslog {
         let time = brine_clock::now().strftime("%b %e %H:%M:%S").to_string();
         let line = format!("<{}>{time} {}: {message}", self.priority, self.tag);
         let socket = UnixDatagram::unbound()?;
-        // A stopped daemon may leave its queue full.
+        // A hung daemon may leave its queue full.
         socket.set_write_timeout(Some(crate::connection::TIMEOUT))?;
         socket.send_to(line.as_bytes(), &self.socket).map(drop)
     }
@@ -140,10 +140,10 @@ impl Returner for Syslog {
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        // JSON has no line ends: a return cannot look like several messages.
+        // JSON contains no line breaks: a return cannot look like several messages.
         let message = encoding::of_map(job_return.map());
         if self.is_printed {
-            // Nobody may read it.
+            // Standard error may be closed.
             _ = writeln!(std::io::stderr(), "{}: {message}", self.tag);
         }
         self.send(&message).map_err(|source| ReturnerError::Server {

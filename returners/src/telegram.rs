@@ -23,7 +23,7 @@ pub(crate) const BACKEND: Backend = Backend {
     check: |options| Telegram::new(options).map(drop),
 };
 
-/// The characters of a message.
+/// The maximum number of characters of a message.
 const LIMIT: usize = 4096;
 
 struct Telegram {

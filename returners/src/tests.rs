@@ -1,4 +1,4 @@
-//! Options of returners, and how they are opened.
+//! Tests of the options of returners, and of opening them.
 
 use brine_value::{list, map};
 

@@ -50,7 +50,7 @@ fn rabbit(directory: &Path, port: u16, tls: u16) -> Rabbit {
     // Debian's wrapper in PATH changes the account.
     let mut command = Command::new("/usr/lib/rabbitmq/bin/rabbitmq-server");
     for (name, value) in [
-        // The script becomes the server, which so ends with the test.
+        // The script executes the server in its place, so that the server ends with the test.
         ("RUNNING_UNDER_SYSTEMD", "true".to_owned()),
         ("HOME", directory.display().to_string()),
         ("ERL_EPMD_PORT", mapper_port.to_string()),

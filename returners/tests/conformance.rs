@@ -346,7 +346,7 @@ fn calls_are_jobs_of_the_master(returner: &dyn Returner) {
     assert_eq!(returner.get_minions().unwrap(), ids(&["host_master"]));
     returner.clean_old_jobs(HOUR).unwrap();
     let mut kept = vec![new, middle, old];
-    // It began long ago, and has ended now.
+    // This job began long ago, and has only ended now.
     kept.extend(KEEP_LATE_RETURNS.contains(&returner.name()).then(|| ancient.clone()));
     assert_eq!(listed(None), kept);
     assert_eq!(returner.get_jid(&ancient).unwrap().is_empty(), kept.len() == 3);

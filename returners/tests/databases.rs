@@ -272,7 +272,7 @@ fn old_jobs_are_archived(name: &str, server: &mut DatabaseServer) {
         server.client(&database(name), &format!("UPDATE {table} SET alter_time = now() - interval '2 days'"));
     }
     returner.event_return(&[Event::from_map("new", &Map::new()).unwrap()]).unwrap();
-    // What is archived already is not archived again.
+    // Archived rows are not archived again.
     for _ in 0..2 {
         returner.clean_old_jobs(Duration::from_secs(3600)).unwrap();
     }

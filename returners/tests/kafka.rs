@@ -122,7 +122,7 @@ fn messages_over_the_limit_are_refused() {
          returner.kafka.message_max_bytes permits 1000000"
     );
     assert_eq!(error.to_string(), expected);
-    // With a higher limit they go in several batches. The mock keeps 5 MiB of a partition.
+    // With a higher limit, they are sent in several batches. The mock stores at most 5 MiB of a partition.
     let kafka = returner(port, map! {"message_max_bytes" => 2_000_000});
     let large: Vec<Return> = (0..3).map(|_| returned("web1", "x".repeat(1_200_000))).collect();
     kafka.save_returns(&large).unwrap();
@@ -180,7 +180,7 @@ fn options_are_validated() {
         let error = open("kafka", &Options::new(&opts, None)).err().unwrap().to_string();
         assert!(error.starts_with(expected), "{error}");
     }
-    // Salt's spelling: whole names.
+    // Salt's notation: full names.
     let opts = map! {"returner.kafka.bootstrap" => list!["a:1"], "returner.kafka.topic" => "t"};
     assert!(open("kafka", &Options::new(&opts, None)).is_ok());
     let opts = map! {"returner" => map! {"kafka" => map! {"bootstrap" => "a,[::1]:2", "topic" => "t"}}};

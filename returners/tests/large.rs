@@ -57,7 +57,7 @@ fn a_million_returns_are_looked_up_quickly() {
     // All returns are late ones, since their jobs are of another day.
     cache.clean_old_jobs(Duration::from_secs(1)).unwrap();
     println!("removed in {:?}", start.elapsed());
-    // The check that the removal asked for, and another one.
+    // The check that the removal requested, and another one.
     store.reclaim().durable_blocking().unwrap();
     println!("given back in {:?}: {} MiB", start.elapsed(), store.disk_bytes() >> 20);
     assert!(store.disk_bytes() < 16 << 20);

@@ -1,4 +1,4 @@
-//! The rates at which database servers take events and returns. Ignored: they depend on the machine.
+//! The rates at which database servers store events and returns. Ignored: they depend on the machine.
 //!
 //!     cargo test --workspace --features databases --test rates -- --ignored --nocapture
 #![cfg(all(feature = "mysql", feature = "postgres"))]
@@ -15,7 +15,7 @@ use brine_value::{Map, list, map};
 use support::{DatabaseServer, Kind, RedisServer};
 
 const COUNT: usize = 10_000;
-/// The events of one batch, as of a busy bus.
+/// The number of events in one batch, as on a busy bus.
 const BATCH: usize = 1000;
 
 fn event(number: usize) -> Event {
@@ -29,7 +29,7 @@ fn event(number: usize) -> Event {
 
 fn measure(name: &str, opts: &Map) {
     let returner = open(name, &Options::new(opts, None)).unwrap();
-    // A server without tables has none to make.
+    // Fails for servers without tables.
     _ = returner.setup();
     let events: Vec<Event> = (0..COUNT).map(event).collect();
     let returns: Vec<Return> = events.iter().map(|event| Return::from_map(event.data()).unwrap()).collect();

@@ -130,7 +130,7 @@ fn etcd_has_salts_keys() {
     assert_eq!(read("/salt/mine/minions/web1", &["--print-value-only"]), format!("{JID}\n"));
     let error = etcd.returner(&returned("large", "x".repeat(10_000_000))).unwrap_err();
     assert!(!error.is_outage() && error.to_string().contains("too large"), "{error}");
-    // As Salt's default: msgpack.
+    // Salt's default encoding: msgpack.
     let packed =
         returner("etcd", &map! {"etcd.host" => "127.0.0.1", "etcd.port" => i64::from(port), "etcd.ttl" => 1000});
     packed.returner(&returned("web1", 1)).unwrap();
@@ -158,7 +158,7 @@ fn etcd_logs_in_again_when_its_token_has_expired() {
     };
     let etcd = returner("etcd", &opts("s3cret"));
     etcd.returner(&returned("web1", 1)).unwrap();
-    // A restarted server does not know its tokens.
+    // A restarted server does not accept its earlier tokens.
     let _server = restart(&*etcd, server, || Service::etcd(directory.path(), port));
     let error = returner("etcd", &opts("hush-hush")).returner(&returned("web1", 1)).unwrap_err().to_string();
     assert!(!error.contains("hush"), "{error}");

@@ -12,7 +12,8 @@ use brine_value::Map;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use support::{DatabaseServer, Kind, hand_over};
 
-/// PEM files: an authority, the certificate of the host `localhost`, one of a client, and an authority of nobody.
+/// PEM files: an authority, the certificate of the host `localhost`, one of a client, and an authority that has signed
+/// neither.
 struct Certificates(PathBuf);
 
 impl Certificates {
@@ -71,7 +72,7 @@ fn postgresql_is_verified_as_sslmode_says() {
     let options = options.into_iter().flat_map(|option| ["-c".to_owned(), option]).collect();
     let mut server = DatabaseServer::start_with(Kind::Postgres, directory.path(), options);
     server.create("salt");
-    // From here on the server wants TLS.
+    // From here on the server requires TLS.
     let rules = server.data().join("pg_hba.conf");
     fs::write(&rules, "hostssl all all all scram-sha-256\n").unwrap();
     server.stop();

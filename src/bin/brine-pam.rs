@@ -1,7 +1,7 @@
-//! Asks PAM about one user, for `external_auth: pam` of a master: a process of its own, because modules of PAM block,
-//! leak and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and answers.
+//! Checks one user with PAM, for `external_auth: pam` of a master. It is a separate process because PAM modules block,
+//! leak and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and responses.
 //!
-//! Not for people: it has no arguments, and passwords are only read from standard input.
+//! Not for interactive use: it has no arguments, and reads passwords only from standard input.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
@@ -23,11 +23,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> io::Result<()> {
-    // No core dump, and no debugger of the same user, gets the password.
+    // Keeps the password out of core dumps and debuggers of the same user.
     nix::sys::prctl::set_dumpable(false)?;
     let mut request = String::new();
     io::stdin().take(MAX_REQUEST).read_to_string(&mut request)?;
-    // Modules may write to standard output: the response goes to a descriptor that they do not know.
+    // Modules may write to standard output: the response is written to a descriptor that they do not use.
     let mut answer = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;

@@ -48,7 +48,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = runtime::multi_thread(None)?;
     runtime::block_on(&runtime, async {
         let server = Server::start(&config, key_file).await?;
-        // Before the PID file invites signals.
+        // Installed before the PID file exists: its readers may send signals at once.
         let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.api_pidfile)?;
         tracing::info!(url = server.url(), "the API serves");

@@ -184,7 +184,7 @@ enum Called {
     Exception(String),
 }
 
-/// Prints the documentation of the functions with this prefix; none is a failure.
+/// Prints the documentation of the functions with this prefix. Returns a failure if there are none.
 fn show_docs(start: &str) -> ExitCode {
     let functions = Registry::new(&MODULES.functions());
     let found: Vec<_> = functions.iter().filter(|function| function.full_name().starts_with(start)).collect();
@@ -200,7 +200,7 @@ fn show_docs(start: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Stores a return in the returners of `--return`. As in Salt, the result is shown even if one fails.
+/// Stores a return with the returners of `--return`. As in Salt, the result is shown even if one fails.
 fn return_to(arguments: &Arguments, minion: &Minion, mut load: Map) {
     load.insert("success".into(), true.into());
     let names = arguments.r#return.iter().flat_map(|names| names.split(','));
@@ -246,7 +246,7 @@ fn job_return(
     load
 }
 
-/// Returns the settings of a call that published jobs have as fields.
+/// Returns the options of the call that are fields of published jobs.
 fn fields(arguments: &Arguments) -> Map {
     [("module_executors", &arguments.module_executors), ("executor_opts", &arguments.executor_opts)]
         .into_iter()
@@ -316,7 +316,7 @@ fn show(
                 print_plain_error(&message);
                 return Ok(ExitCode::from(NOT_AVAILABLE));
             }
-            // As Salt, with the documentation of functions with this prefix.
+            // As in Salt, with the documentation of functions with this prefix.
             similar.insert(fun.into(), message.into());
             arguments.call.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
             return Ok(ExitCode::from(FAILED));

@@ -30,7 +30,7 @@ pub enum ClientError {
     /// The master refuses the key.
     #[error("Authentication failed")]
     Unauthorised,
-    /// The master does not know the user, or the user is not permitted. The message is the master's.
+    /// The user is unknown to the master, or is not permitted. The message is the master's.
     #[error("{0}")]
     Denied(String),
     /// The master refuses the request with this message.
@@ -154,12 +154,12 @@ impl MasterClient {
         self.events_of(&[prefix]).await
     }
 
-    /// As [`MasterClient::events`], for several prefixes.
+    /// Subscribes like [`MasterClient::events`], to several prefixes.
     pub async fn events_of(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
         Ok(Events(self.master.events(prefixes).await?))
     }
 
-    /// Returns the connection of a job that is published after this, with events of these prefixes beside its own.
+    /// Subscribes to the events of a job that is about to be published, and to events with these prefixes.
     pub async fn link(&self, prefixes: &[&str]) -> Result<JobLink<'_>, ClientError> {
         let events = self.events_of(&[&["salt/job/", "syndic/"], prefixes].concat()).await?;
         Ok(JobLink { client: self, events })
@@ -176,7 +176,7 @@ impl Events {
     }
 }
 
-/// The connection of a job. Ctrl-C interrupts the job.
+/// The client and the event subscription of one job. Ctrl-C interrupts the job.
 pub struct JobLink<'a> {
     client: &'a MasterClient,
     events: Events,

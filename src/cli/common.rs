@@ -123,15 +123,15 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for `salt-ssh`, which has a log file of its own.
+    /// Works like [`CommonOptions::start_with_master`] for `salt-ssh`, which has its own log file.
     pub fn start_ssh(&self) -> anyhow::Result<MasterConfig> {
         let loaded = sdb::master_config(self.directory()?, &Map::new())?;
         self.start(Role::Tool, &configured!(loaded.config, ssh_log_file, "var/log/salt/ssh"))?;
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for `salt-key`, which has a log file of its own and writes files of the
-    /// master: root changes to the user of the configuration.
+    /// Works like [`CommonOptions::start_with_master`] for `salt-key`, which has its own log file and writes files of
+    /// the master: root changes to the user of the configuration.
     pub fn start_with_keys(&self) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
         let config = &loaded.config;
@@ -141,8 +141,8 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the user of
-    /// the configuration.
+    /// Works like [`CommonOptions::start_with_master`] for tools that write files of the master: root changes to the
+    /// user of the configuration.
     pub fn start_as_user_of_master(&self) -> anyhow::Result<MasterConfig> {
         let loaded = MasterConfig::load(self.directory()?, &saltfile::overridden(&Map::new()))?;
         let config = &loaded.config;
@@ -158,7 +158,7 @@ impl CommonOptions {
         Ok(privileges::take_user(config.user.as_deref(), &owned, false)?)
     }
 
-    /// As [`CommonOptions::start_with_master`] for the minion's configuration.
+    /// Works like [`CommonOptions::start_with_master`] for the minion's configuration.
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
         let mut loaded = sdb::minion_config(self.directory()?, overrides)?;
         let opts = &mut loaded.config.opts;
@@ -172,7 +172,7 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_with_master`] for the daemon, which also reports options without effect. The
+    /// Works like [`CommonOptions::start_with_master`] for the daemon, which also reports options without effect. The
     /// environment is that of the user that root will change to.
     pub fn start_daemon_with_master(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
         let loaded = sdb::master_config(self.directory()?, &of_user(user))?;
@@ -181,7 +181,7 @@ impl CommonOptions {
         Ok(report(loaded, role, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_daemon_with_master`] for the API, which has a log file of its own.
+    /// Works like [`CommonOptions::start_daemon_with_master`] for the API, which has its own log file.
     pub fn start_api(&self, role: Role, user: Option<&str>) -> anyhow::Result<MasterConfig> {
         let loaded = sdb::master_config(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;
@@ -190,8 +190,8 @@ impl CommonOptions {
         Ok(report(loaded, Role::Tool, |config| &config.opts))
     }
 
-    /// As [`CommonOptions::start_daemon_with_master`] for the syndic, which has a log file and a user of its own and the
-    /// identity of the minion.
+    /// Works like [`CommonOptions::start_daemon_with_master`] for the syndic, which has its own log file and user, and
+    /// the identity of the minion.
     pub fn start_syndic(&self, role: Role, user: Option<&str>) -> anyhow::Result<(MasterConfig, MinionConfig)> {
         let mut loaded = sdb::master_config(self.directory()?, &of_user(user))?;
         let minion = sdb::minion_config(self.directory()?, &Map::new())?.config;
@@ -204,7 +204,7 @@ impl CommonOptions {
         Ok((report(loaded, Role::Tool, |config| &config.opts), minion))
     }
 
-    /// As [`CommonOptions::start_daemon_with_master`] for the minion.
+    /// Works like [`CommonOptions::start_daemon_with_master`] for the minion.
     pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
         let loaded = sdb::minion_config(self.directory()?, &of_user(user))?;
         privileges::take_environment(loaded.config.user.as_deref())?;

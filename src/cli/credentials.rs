@@ -68,7 +68,7 @@ impl Credentials {
     }
 }
 
-/// Prompts on the terminal; without one reads a line of the input.
+/// Prompts on the terminal; without one, reads a line from standard input.
 fn prompt(question: &str, is_secret: bool) -> Result<String, ClientError> {
     let read = || {
         let mut line = String::new();

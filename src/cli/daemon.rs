@@ -59,7 +59,7 @@ pub struct DaemonCommand {
     pub name: &'static str,
     /// The text after `Usage: `.
     pub usage: &'static str,
-    /// What the daemon does, in one line.
+    /// The purpose of the daemon, in one line.
     pub about: &'static str,
     /// The text below the options.
     pub examples: &'static str,
@@ -128,8 +128,8 @@ impl DaemonOptions {
         Some(if fails { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 
-    /// Makes this process the one that serves: goes to the background with `-d`, and changes to the user of the
-    /// configuration. Returns an exit status if this process is to end.
+    /// Prepares this process to serve: moves it to the background with `-d`, and changes to the user of the
+    /// configuration. Returns an exit status if this process must end.
     pub fn detach(&self, tool: &str, words: &[OsString], paths: &DaemonPaths<'_>) -> anyhow::Result<Option<ExitCode>> {
         if let Some(status) = self.go_to_background(words, tool, paths.pid_file, paths.log_file)? {
             return Ok(Some(status));
@@ -191,7 +191,7 @@ impl DaemonOptions {
             }
         }
         if is_in_background() {
-            // A session of its own, so that the end of the terminal does not end the daemon.
+            // A new session, so that the end of the terminal does not end the daemon.
             _ = nix::unistd::setsid();
         }
         Ok(PidFile(path))

@@ -21,18 +21,18 @@ pub struct OwnHost(Arc<OwnMinion>);
 /// A masterless minion, created when a template first needs it.
 struct OwnMinion {
     config: Map,
-    /// The options of the master, for people's own modules of pillar and `master_tops`.
+    /// The options of the master, for custom modules of pillar and `master_tops`.
     opts: Map,
     minion: OnceLock<Result<Arc<Minion>, String>>,
     /// The configuration of the master whose host this is.
     master: Option<Arc<MasterConfig>>,
 }
 
-/// The functions of the minion, with grains of its own or those of another.
+/// The functions of the minion, with its own grains or those of another minion.
 struct OwnFunctions {
     own: Arc<OwnMinion>,
     grains: Option<Arc<Map>>,
-    /// Whether there are files in `_matchers`, once a target has been asked for.
+    /// Whether there are files in `_matchers`; determined at the first target.
     has_matchers: OnceLock<bool>,
 }
 
@@ -80,7 +80,7 @@ impl OwnHost {
         OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master }))
     }
 
-    /// Creates host functions with these options of a minion; functions of other types see `opts`.
+    /// Creates host functions with these options of a minion. Functions of other types receive `opts`.
     pub fn with_options(given: Map, opts: Map) -> Self {
         OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master: None }))
     }
@@ -99,7 +99,7 @@ impl OwnHost {
     }
 }
 
-/// Returns the options of a minion that runs people's own modules with the `opts` of a master or minion.
+/// Returns the options of a minion that runs custom modules with the `opts` of a master or minion.
 pub fn own_minion_options(opts: &Map) -> Map {
     const SAME: [&str; 9] = [
         "id",
@@ -118,14 +118,14 @@ pub fn own_minion_options(opts: &Map) -> Map {
     given
 }
 
-/// Returns the profiles of `sdb`, which have names of their own.
+/// Returns the profiles of `sdb`: the options that contain a `driver`.
 fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
     let profiles = opts.iter().filter(|(_, value)| value.get("driver").is_some());
     profiles.map(|(name, profile)| (name.clone(), profile.clone()))
 }
 
 impl OwnMinion {
-    /// Returns whether a directory of this type of people's own modules has any file.
+    /// Returns whether a directory of custom modules of this type contains any file.
     fn has_files(&self, kind: &str) -> bool {
         let text = |name: &str| self.config.get(name).map(|value| PathBuf::from(value.to_string()));
         let synced = text("extension_modules").or_else(|| Some(text("cachedir")?.join("extmods")));
@@ -181,7 +181,7 @@ impl Functions for OwnFunctions {
     }
 
     fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
-        // Asked for each target of a pillar: without such files no minion is made for it.
+        // Called for each target of a pillar: without such files, no minion is created for it.
         if call.kind == "matchers" && !*self.has_matchers.get_or_init(|| self.own.has_files("matchers")) {
             return None;
         }

@@ -79,13 +79,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             }
             Err(error) => return Err(error.into()),
         };
-        // Before the PID file invites signals.
+        // Installed before the PID file exists: its readers may send signals at once.
         let mut signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let mut status = ExitCode::SUCCESS;
         tokio::select! {
             signal = signals.ended() => tracing::info!(signal, "the master stops"),
-            // The init system restarts the master.
+            // The init system is expected to restart the master.
             () = master.failed() => status = ExitCode::FAILURE,
         }
         if tokio::time::timeout(STOP_TIME, master.stop()).await.is_err() {

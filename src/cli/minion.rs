@@ -43,7 +43,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     // One thread serves the sockets; jobs run on an executor.
     let runtime = runtime::current_thread()?;
     let result = runtime::block_on(&runtime, async {
-        // Before the PID file invites signals.
+        // Installed before the PID file exists: its readers may send signals at once.
         let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&config.pidfile)?;
         let shutdown = signals

@@ -1,6 +1,7 @@
-//! People's own outputters (`_output`): the function `output(data)` of `NAME.py` formats results for `--out=NAME`.
+//! Custom outputters (`_output`): the function `output(data)` of `NAME.py` formats results for `--out=NAME`.
 //!
-//! Python starts for an outputter that a file may have, and with `python_fallback` for one of the package `salt`.
+//! Python is only started if a file may define the outputter or, with `python_fallback`, for an outputter of the
+//! package `salt`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -15,10 +16,10 @@ use brine_value::{Map, Value, map};
 use super::host::{OwnHost, own_minion_options};
 use crate::output::Outputter;
 
-/// The type of these modules.
+/// The type of these custom modules.
 const KIND: &str = "output";
 
-/// The own outputters of a configuration.
+/// The custom outputters of a configuration.
 pub struct OwnOutputters {
     /// The minion that runs them and its options; `None` if there cannot be any.
     minion: Option<(MinionConfig, Map)>,
@@ -27,7 +28,8 @@ pub struct OwnOutputters {
 }
 
 impl OwnOutputters {
-    /// Creates those of the `opts` of a master or minion. It looks for directories, and reads no file.
+    /// Creates the custom outputters for the `opts` of a master or minion. Checks which directories exist, and reads no
+    /// file.
     pub fn new(config: &Map, color: bool) -> Self {
         let synced = shared::extension_modules(config).unwrap_or_else(|| master::cachedir(config).join("extmods"));
         let below = |directory: String| ["output", "_output"].map(|name| Path::new(&directory).join(name));
@@ -49,7 +51,8 @@ impl OwnOutputters {
         OwnOutputters { minion, opts, host: OnceLock::new() }
     }
 
-    /// Returns a value as an own outputter formats it; `None` if there is none of this name, or it fails, which is logged.
+    /// Returns a value formatted by a custom outputter; `None` if there is none of this name, or it fails, which is
+    /// logged.
     pub fn display(&self, name: &str, value: &Value, retcode: i64) -> Option<String> {
         let (config, given) = self.minion.as_ref()?;
         let is_package = config.python_fallback && name.parse::<Outputter>().is_err();

@@ -1,6 +1,6 @@
 //! Drops root privileges for the user of the configuration, before any thread starts.
 //!
-//! The owner of the daemon's files is changed first: earlier daemons that ran as root have left files of root.
+//! The owner of the daemon's files is changed first: daemons that ran as root earlier have left files of root.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -22,7 +22,7 @@ use crate::ui::print_plain_error;
 const SELF: &str = "/proc/self/exe";
 /// Salt's exit status for an unknown user, EX_NOUSER of `sysexits.h`.
 const NO_USER: u8 = 67;
-/// The depth to which owners of directories are changed; the daemon creates none below it.
+/// The depth to which owners of directories are changed; the daemon creates no directories below it.
 const MAX_DEPTH: u32 = 64;
 
 /// The errors of changing to the user of the configuration.
@@ -86,7 +86,7 @@ pub struct Owned<'a> {
 /// Returns the user to change to; `None` if the process runs as this user, or no user is configured.
 fn other(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
-    // Spares the usual case the database of users.
+    // Avoids reading the user database in the usual case.
     if name == "root" && geteuid().is_root() {
         return Ok(None);
     }
@@ -100,7 +100,7 @@ fn change(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
 }
 
 /// Executes this program again if its environment is not that of the user that root will change to, because child
-/// processes look for their configuration by it; otherwise returns. `SHELL` is kept: users of daemons often have no
+/// processes find their configuration through it; otherwise returns. `SHELL` is kept: users of daemons often have no
 /// usable one.
 pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
     let Some(user) = other(name)?.filter(|_| geteuid().is_root()) else { return Ok(()) };

@@ -8,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 /// Creates a runtime that does all its work in [`block_on`].
 ///
 /// # Errors
-/// The system has no more files.
+/// The system has no more file descriptors.
 pub fn current_thread() -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
 }
@@ -16,7 +16,7 @@ pub fn current_thread() -> io::Result<Runtime> {
 /// Creates a runtime with a thread for each processor, or with this number.
 ///
 /// # Errors
-/// The system has no more threads or files.
+/// The system has no more threads or file descriptors.
 pub fn multi_thread(threads: Option<usize>) -> io::Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     if let Some(threads) = threads {

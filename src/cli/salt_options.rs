@@ -110,7 +110,7 @@ fn of(tool: &str) -> impl Iterator<Item = &'static SaltOption> {
     own.iter().flat_map(|options| options.iter())
 }
 
-/// Adds the options of a Salt tool that the command does not have, hidden in its help.
+/// Adds the options of a Salt tool that the command lacks, hidden in its help.
 pub fn add(command: Command, tool: &str) -> Command {
     of(tool).fold(command, |command, option| {
         let [name, aliases @ ..] = option.names else { return command };

@@ -2,7 +2,7 @@
 //! configuration.
 //!
 //! As in Salt the file is that of `--saltfile`, of `SALT_SALTFILE`, `Saltfile` in the current directory, or
-//! `~/.salt/Saltfile`. One that another user could have written is not read: it could name another configuration.
+//! `~/.salt/Saltfile`. A file that another user could have written is not read: it could name another configuration.
 
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 use brine_value::{Map, Value};
 use clap::{Arg, ArgAction, Command};
 
-/// The name of the file where none is named.
+/// The default name of the file.
 const NAME: &str = "Saltfile";
 /// The option that names a file.
 const OPTION: &str = "--saltfile";
@@ -30,10 +30,10 @@ const NAMES: &[(&str, &str)] = &[
     ("log_level_logfile", "log-file-level"),
 ];
 
-/// The options of the file without an option of the command line: they override the configuration.
+/// The options of the file that have no counterpart on the command line: they override the configuration.
 static OVERRIDES: OnceLock<Map> = OnceLock::new();
 
-/// Returns options that override the configuration, with those of the Saltfile below them.
+/// Returns the options that override the configuration: those given here, and below them those of the Saltfile.
 pub fn overridden(overrides: &Map) -> Map {
     let mut all = OVERRIDES.get().cloned().unwrap_or_default();
     all.extend(overrides.clone());
@@ -43,7 +43,7 @@ pub fn overridden(overrides: &Map) -> Map {
 /// Returns the words of a command line with the tool's options of the Saltfile before them.
 ///
 /// # Errors
-/// A message: the named file is not there, or the file is invalid.
+/// A message if the named file does not exist, or the file is invalid.
 pub fn apply(tool: &str, command: &Command, words: &[OsString]) -> Result<Vec<OsString>, String> {
     let Some(path) = find(words)? else { return Ok(words.to_vec()) };
     let failed = |error: &dyn std::fmt::Display| format!("the Saltfile {} is invalid: {error}", path.display());

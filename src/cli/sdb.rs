@@ -1,7 +1,7 @@
 //! `sdb://` in the configuration: options whose values are in databases (`minion/modules/salt/src/sdb`).
 //!
-//! A configuration is read, its URIs are resolved with the profiles in it, and it is read again with their values. So an
-//! option with another type than string cannot be a URI.
+//! A configuration is read, its URIs are resolved with the profiles in it, and it is read again with their values. Only
+//! options that are strings can therefore be URIs.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use brine_value::{Map, Value};
 use super::host::OwnHost;
 use super::saltfile;
 
-/// What every URI begins with.
+/// The beginning of every URI.
 const SCHEME: &str = "sdb://";
 
 /// Reads the master's configuration, and the values of its URIs.

@@ -52,7 +52,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     daemon::log_panics();
     let runtime = runtime::current_thread()?;
     let result = runtime::block_on(&runtime, async {
-        // Before the PID file invites signals.
+        // Installed before the PID file exists: its readers may send signals at once.
         let signals = Signals::install()?;
         let _pid_file = arguments.daemon.write_pid(&pid_file)?;
         let shutdown = signals.cancelling(|signal| {

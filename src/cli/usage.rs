@@ -29,7 +29,7 @@ pub fn parse<T: FromArgMatches>(
     parse_by(name, usage, command, &words, T::from_arg_matches)
 }
 
-/// As [`parse`], with the option `--args-stdin`, which reads further arguments from stdin, one a line.
+/// Parses like [`parse`], with the option `--args-stdin`, which reads further arguments from stdin, one a line.
 ///
 /// # Errors
 /// Stdin cannot be read.
@@ -179,7 +179,7 @@ fn candidates(option: &str, command: &Command) -> Vec<String> {
     all
 }
 
-/// Returns an option as it was typed: clap reports `--timeout <N>` also for `-t`.
+/// Returns an option as it was typed: clap reports `-t` as `--timeout <N>`, too.
 fn spelling(option: &str, words: &[OsString], command: &Command) -> String {
     let long = option.split([' ', '=']).next().unwrap_or_default();
     let known = command.get_arguments().find(|arg| arg.get_long() == long.strip_prefix("--"));

@@ -1,4 +1,4 @@
-//! The client. Each batch has a connection of its own and is a transaction, whose end the server confirms.
+//! The client. Each batch has its own connection and is a transaction, whose commit the server confirms.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -105,7 +105,7 @@ impl Amqp {
         })
     }
 
-    /// Publishes messages and waits until the server has them.
+    /// Publishes messages and waits until the server has confirmed them.
     fn publish(&self, messages: Vec<Message>) -> Result<(), ReturnerError> {
         if messages.is_empty() {
             return Ok(());
@@ -114,7 +114,7 @@ impl Amqp {
             let connection = self.connect().await?;
             let sent = self.send(&connection, messages).await;
             let is_open = connection.is_open();
-            // The transaction is over; a connection that is not closed properly ends with its object.
+            // The transaction is over. A connection that cannot be closed properly is closed when it is dropped.
             _ = connection.close().await;
             sent.map_err(|reason| self.failed(reason, !is_open))
         };

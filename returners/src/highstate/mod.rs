@@ -183,7 +183,7 @@ impl Returner for Highstate {
         let Some(report) = report::of(job_return, self.reports) else { return Ok(()) };
         let text = self.format.write(&report.value);
         match &self.delivery {
-            // Reports contain changes and comments, which may be secret; the directory may be everybody's.
+            // Reports contain changes and comments, which may be secret; other users may be able to read the directory.
             Delivery::File(path) => brine_system::files::write_soon(path, text.as_bytes(), 0o600)
                 .map_err(|error| ReturnerError::Refused { returner: NAME, reason: error.to_string() }),
             Delivery::Mail { mailer, success, failure } => {

@@ -18,7 +18,7 @@ pub(super) struct Report {
     pub has_failed: bool,
 }
 
-/// What reports show of a state's result.
+/// The result of one state.
 struct State<'a> {
     /// The key in the return, such as `file_|-motd_|-/etc/motd_|-managed`.
     key: &'a str,
@@ -89,7 +89,7 @@ fn pairs(map: &Map) -> Value {
     sorted.into_iter().map(pair).collect::<Vec<_>>().into()
 }
 
-/// Returns the report of a state run, or `None` if it is not wanted or the return is not that of a state run.
+/// Returns the report of a state run; `None` if it is not to be reported, or if the return is not that of a state run.
 pub(super) fn of(job_return: &Return, wanted: ReportedRuns) -> Option<Report> {
     let states = job_return.value().as_map()?;
     let of_entry = |(key, data): (&'_ Value, &'_ Value)| -> bool {

@@ -25,7 +25,7 @@ const SHOWN: usize = 300;
 pub(crate) struct Http {
     returner: &'static str,
     agent: Agent,
-    /// The URL that paths follow, without a `/` at its end.
+    /// The URL in front of all paths, without a `/` at its end.
     base: String,
     headers: Vec<(String, String)>,
 }
@@ -34,9 +34,9 @@ pub(crate) struct Http {
 pub(crate) enum Body<'a> {
     Nothing,
     Json(&'a Value),
-    /// Names and values of a form.
+    /// A form, as names and values.
     Form(&'a [(&'a str, &'a str)]),
-    /// Another type, and the text.
+    /// A text and its content type.
     Text(&'static str, String),
 }
 
@@ -52,7 +52,7 @@ impl Reply {
     }
 }
 
-/// How the certificates of a service are verified.
+/// The verification of a service's certificates.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     /// The file of the trusted authorities, in place of `ca_bundle` and the host's own.
@@ -62,8 +62,8 @@ pub(crate) struct Trust {
 }
 
 impl Http {
-    /// Creates a client of the service at a URL with `http://` or `https://`. No connection is opened. Redirects are not
-    /// followed: no other host may get the data and its credentials.
+    /// Creates a client of the service at a URL with `http://` or `https://`. No connection is opened. Redirects are
+    /// not followed: no other host may receive the data and its credentials.
     pub fn new(
         returner: &'static str,
         option: &str,
@@ -120,19 +120,19 @@ impl Http {
         self.with_header("Authorization", format!("Basic {}", STANDARD.encode(format!("{user}:{password}"))))
     }
 
-    /// Returns the server for messages: its URL without path.
+    /// Returns the URL of the server without its path, for messages.
     pub fn shown(&self) -> String {
         let start = self.base.find("://").map_or(0, |at| at + 3);
         let end = self.base[start..].find('/').map_or(self.base.len(), |at| start + at);
         self.base[..end].to_owned()
     }
 
-    /// Returns the error of a request.
+    /// Creates the error of a request.
     pub fn failed(&self, reason: String, is_outage: bool) -> ReturnerError {
         ReturnerError::Server { returner: self.returner, server: self.shown(), reason, is_outage }
     }
 
-    /// Sends a request and returns its reply, also that of an error.
+    /// Sends a request and returns its reply, even if its status is an error.
     ///
     /// # Errors
     /// The server was not reached, or its reply is too large.
@@ -140,7 +140,7 @@ impl Http {
         self.ask_with(method, path, body, None)
     }
 
-    /// As [`Http::ask`], with one more header.
+    /// Sends a request as [`Http::ask`] does, with one more header.
     pub fn ask_with(
         &self,
         method: &str,
@@ -179,7 +179,7 @@ impl Http {
     /// Sends a request and returns the reply if it is a success.
     ///
     /// # Errors
-    /// Also replies with an error.
+    /// The errors of [`Http::ask`], and replies with an error status.
     pub fn send(&self, method: &str, path: &str, body: &Body<'_>) -> Result<Reply, ReturnerError> {
         let reply = self.ask(method, path, body)?;
         if reply.is_success() { Ok(reply) } else { Err(self.refusal(&reply)) }
@@ -188,25 +188,25 @@ impl Http {
     /// Sends a request and returns the JSON of its reply.
     ///
     /// # Errors
-    /// Also replies with an error, and those that are not JSON.
+    /// The errors of [`Http::send`], and replies that are not JSON.
     pub fn send_json(&self, method: &str, path: &str, body: &Body<'_>) -> Result<Value, ReturnerError> {
         let reply = self.send(method, path, body)?;
         self.json(&reply)
     }
 
-    /// Parses a reply.
+    /// Parses the JSON of a reply.
     pub fn json(&self, reply: &Reply) -> Result<Value, ReturnerError> {
         json::from_json(&reply.text).map_err(|error| self.failed(format!("its reply is not JSON: {error}"), false))
     }
 
-    /// Returns the error of a reply.
+    /// Creates the error of a reply with an error status.
     pub fn refusal(&self, reply: &Reply) -> ReturnerError {
         let is_outage = matches!(reply.status, 408 | 429 | 502..=504);
         self.failed(format!("status {}: {}", reply.status, excerpt(&reply.text)), is_outage)
     }
 }
 
-/// Returns the beginning of a reply, on one line.
+/// Returns the beginning of a reply on one line, for messages.
 pub(crate) fn excerpt(text: &str) -> String {
     let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
     if line.is_empty() { "no text".to_owned() } else { line }

@@ -1,4 +1,4 @@
-//! The client. It is connected by the first batch, and stays so until one fails.
+//! The client. The first batch connects it, and it stays connected until a batch fails.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -24,11 +24,11 @@ use crate::{Options, Returner, ReturnerError, encoding};
 
 /// The prefix of the options, which are Salt's.
 const PREFIX: &str = "returner.kafka";
-/// The port of a server that names none.
+/// The port of servers that are configured without one.
 const PORT: u16 = 9092;
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long connections and the numbers of partitions are kept, as by librdkafka.
+/// The lifetime of connections and of known partitions, as in librdkafka.
 const REFRESH: Duration = Duration::from_secs(300);
 /// The largest reply of a server, in bytes: the description of all topics.
 const REPLY: usize = 32 << 20;
@@ -83,7 +83,7 @@ struct Kafka {
     /// The maximum size of a message, in bytes.
     limit: usize,
     runtime: Runtime,
-    /// Used by one batch at a time.
+    /// The client, used by one batch at a time.
     connected: Mutex<Option<Connected>>,
 }
 
@@ -93,7 +93,7 @@ impl Kafka {
         ReturnerError::Server { returner: NAME, server, reason: reason.to_string(), is_outage }
     }
 
-    /// Publishes messages and waits until the servers have them.
+    /// Publishes messages and waits until the servers have confirmed them.
     fn publish(&self, topic: &str, messages: Vec<Message>) -> Result<(), ReturnerError> {
         if messages.is_empty() {
             return Ok(());
@@ -115,7 +115,7 @@ impl Kafka {
             connected.send(topic, messages, self.limit).await?;
             Ok::<_, Error>(connected)
         };
-        // The client logs each of its tries; the result says it once.
+        // The client logs each of its attempts; the result reports the error once.
         let result = tracing::subscriber::with_default(NoSubscriber::new(), || {
             self.runtime.block_on(async { tokio::time::timeout(BATCH_TIMEOUT, publish).await })
         });
@@ -133,7 +133,7 @@ impl Kafka {
     }
 }
 
-/// A client and what it knows of topics.
+/// A client and its cache of topics.
 struct Connected {
     client: Client,
     since: Instant,
@@ -159,7 +159,7 @@ impl Connected {
         Ok(Connected { client, since: Instant::now(), topics: HashMap::new() })
     }
 
-    /// Publishes messages to the partitions of a topic, the batches of a partition one after the other.
+    /// Publishes messages to the partitions of a topic. The batches of one partition are sent one after the other.
     async fn send(&mut self, name: &str, messages: Vec<Message>, limit: usize) -> Result<(), Error> {
         let Connected { client, topics, .. } = self;
         let topic = match topics.entry(name.to_owned()) {
@@ -216,7 +216,7 @@ fn last(error: Error) -> Error {
     }
 }
 
-/// Returns the reason of an error.
+/// Returns the message of an error.
 fn reason(error: &Error, topic: &str) -> String {
     if let Error::ServerError { protocol_error, .. } = error {
         return match protocol_error {

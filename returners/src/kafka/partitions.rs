@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// The size of a message beside its key and its value, in bytes: the upper bound of its header in a batch.
+/// The overhead of a message in a batch, in bytes: the upper bound of its header.
 pub(super) const OVERHEAD: usize = 64;
 
-/// A message and the key that decides its partition.
+/// A message and the key that selects its partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     pub key: String,
@@ -19,7 +19,7 @@ impl Message {
     }
 }
 
-/// Returns the partition of a key, as librdkafka chooses it, which is the client of most other programs.
+/// Returns the partition of a key. It is the same as with librdkafka, which most other clients use.
 fn partition_of(key: &str, partitions: &[i32]) -> i32 {
     let at = crc32fast::hash(key.as_bytes()) as usize % partitions.len();
     partitions[at]

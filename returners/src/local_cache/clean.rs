@@ -1,5 +1,5 @@
-//! Removal of old jobs, in steps between which other writes are committed. A job is old when it began long ago and its newest
-//! return is old too: the returns that came long after the beginning of their job are recorded with their time.
+//! Removes old jobs, in steps between which other writes are committed. A job is old if it began long ago and its
+//! newest return is old, too. For this, the time of returns that arrive long after the start of their job is recorded.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,18 +14,18 @@ use crate::ReturnerError;
 
 /// The time of the newest late return, as the first digits of a job id, by job id.
 const LATE: Table = Table("jobs_late");
-/// The tables with jobs.
+/// The tables whose keys begin with a job id.
 const TABLES: [Table; 6] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE];
-/// The time after the beginning of a job from which on a return is late, in seconds. Jobs stay this much longer.
+/// The age of a job, in seconds, from which on its returns are late. Jobs are kept this much longer.
 const PROMPT: u64 = 60;
-/// The digits of a job id down to its second.
+/// The number of digits of a job id up to its seconds.
 const SECONDS: usize = 14;
 /// The number of rows that one step removes.
 const STEP: usize = 2000;
 
 impl LocalCache {
-    /// Adds the records of those that are late among rows of [`RETURNS`] or [`CALLS`]. A row that is there already is none: a
-    /// minion that returns again and again could keep a job for ever.
+    /// Adds the records of late returns among rows of [`RETURNS`] or [`CALLS`]. A row that already exists does not
+    /// count: a minion that returns again and again could keep a job forever.
     pub(super) fn record_late<'a>(
         &self,
         table: Table,
@@ -46,7 +46,7 @@ impl LocalCache {
         Ok(())
     }
 
-    /// Removes the jobs that began longer ago, and whose returns are older.
+    /// Removes the jobs that are older than `older_than` and have no younger return.
     pub(super) fn remove_old(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let now = brine_clock::now();
         let of = |seconds| oldest_kept(&now, seconds);
@@ -55,13 +55,13 @@ impl LocalCache {
         };
         let (mut start, mut is_removed) = (Vec::new(), false);
         for kept in self.kept(&young, &end)? {
-            // Behind `<jid>/<minion id>`.
+            // Behind all keys `<jid>/<minion id>`.
             let next = [&kept[..], b"0"].concat();
             is_removed |= self.remove(start..kept)?;
             start = next;
         }
         if self.remove(start..end.as_str().into())? || is_removed {
-            // The store logs a failure, and nobody waits for the end.
+            // The store logs a failure, and no caller waits for the end.
             drop(self.settle()?.reclaim());
         }
         Ok(())
@@ -108,7 +108,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// Stores a job with returns of two minions, as if they had come at once.
+    /// Stores a job with returns of two minions, as if they had arrived at once.
     fn store_job(cache: &LocalCache, jid: &Jid) {
         cache.save_load(&brine_job::Load::from_map(map! {"jid" => jid, "fun" => "test.ping"}).unwrap()).unwrap();
         cache.save_minions(jid, &["a".parse().unwrap()]).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         for id in ids.iter().map(|id| jid(id)).chain([new.clone()]) {
             store_job(&cache, &id);
         }
-        // A second return of a minion is none; one of another minion is.
+        // A second return of a minion does not count; a return of another minion does.
         cache.returner(&returned(&jid(ids[0]), "a")).unwrap();
         cache.returner(&returned(&jid(ids[2]), "c")).unwrap();
         cache.clean_old_jobs(Duration::ZERO).unwrap();
@@ -179,7 +179,7 @@ mod tests {
         let full = store.disk_bytes();
         assert!(full > 45_000_000, "{full}");
         cache.clean_old_jobs(DAY).unwrap();
-        // The next check begins behind the one that the removal has asked for.
+        // The next check begins after the one that the removal has requested.
         store.reclaim().durable_blocking().unwrap();
         assert!(store.disk_bytes() < 2 << 20, "{}", store.disk_bytes());
     }
@@ -196,7 +196,7 @@ mod tests {
         }
         cache.write(batch).unwrap();
         cache.settle().unwrap();
-        // Between two steps the rest is there.
+        // Between two steps, the remaining rows exist.
         let mut batch = Batch::new();
         batch.delete_first(RETURNS, Vec::new()..b"3".to_vec(), STEP);
         cache.write(batch).unwrap();

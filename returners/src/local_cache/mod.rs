@@ -37,14 +37,14 @@ const RETURNS: Table = Table("jobs_return");
 const CALLS: Table = Table("jobs_call");
 /// Keys `<jid>/<minion id>` of minions expected to return in addition to those in the load.
 const MINIONS: Table = Table("jobs_minions");
-/// What lists show of each job, by job id: the text of its outline with its length in front of it as four bytes, and the
-/// load without minions. So a list reads neither minions nor the results of calls.
+/// The data that listings show of each job, by job id: the length of the job's outline in four bytes, the outline, and
+/// the load without minions. A listing therefore reads neither minions nor the results of calls.
 const INDEX: Table = Table("jobs_index");
-/// Has the key [`COMPLETE`] once all older jobs are in the index.
+/// Contains the key [`COMPLETE`] once all older jobs are in the index.
 const INDEX_STATE: Table = Table("jobs_index_state");
 const COMPLETE: &[u8] = b"complete";
 
-/// The number of uncommitted writes from which on a write waits for the oldest one.
+/// The number of uncommitted writes from which on a new write blocks until the oldest one is committed.
 const IN_FLIGHT: usize = 1024;
 /// The number of rows that a full scan reads at a time.
 const PAGE: usize = 1000;
@@ -55,12 +55,12 @@ fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
 }
 
 /// The job cache. Writes are queued in the store in order and share its commits, so a failed write is reported by a
-/// later call. After a crash nothing is missing: the subscriber that writes here commits its cursor behind these
-/// writes in the same store and gets the same events again.
+/// later call. After a crash nothing is missing: the subscriber that writes here commits its cursor after these writes
+/// in the same store, and receives the same events again.
 struct LocalCache {
     store: BlockingStore,
     in_flight: Mutex<VecDeque<Ticket>>,
-    /// Whether all jobs are in the index, as far as known.
+    /// Whether all jobs are known to be in the index.
     is_indexed: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl LocalCache {
         Ok(&self.store)
     }
 
-    /// Adds the jobs to the index that an earlier version has stored without it. The first list does this, not the start
+    /// Adds jobs to the index that an earlier version has stored without it. The first listing does this, not the start
     /// of the master.
     fn complete_index(&self) -> Result<(), ReturnerError> {
         if self.is_indexed.load(Ordering::Relaxed) {
@@ -117,7 +117,7 @@ impl LocalCache {
         })
     }
 
-    /// As [`LocalCache::each`], until an error.
+    /// Calls `visit` as [`LocalCache::each`] does, until it fails.
     fn try_each(
         &self,
         table: Table,

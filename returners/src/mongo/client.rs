@@ -1,5 +1,5 @@
-//! The client. Documents of returns have an id of job and minion, so that the first return stays; those of events one of
-//! master and event, so that a repeated batch adds nothing.
+//! The client. Returns have an id of job and minion, so that the first return is kept. Events have an id of master and
+//! event, so that a repeated batch adds nothing.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::connection::TIMEOUT;
 use crate::error::readable;
 use crate::{Options, Returner, ReturnerError, sorted_ids};
 
-/// The error number of a document whose id is taken.
+/// The error number of an insert whose id exists already.
 const DUPLICATE: i32 = 11000;
 /// The indexed fields of the collections.
 const INDEXES: [(&str, &[&str]); 4] =
@@ -34,7 +34,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     };
     let mut settings = match (text("uri")?, text("host")?) {
         (Some(_), Some(_)) => return Err(invalid("uri", "it cannot be used together with mongo.host")),
-        // The error could contain the password.
+        // The client's error could contain the password.
         (Some(uri), None) => ClientOptions::parse(uri).run().map_err(|_| {
             invalid("uri", "it is invalid: expected a URL such as mongodb://user:password@host:27017/database")
         })?,
@@ -58,7 +58,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
         None => return Err(invalid("db", "it is required")),
     };
     settings.app_name = Some("brine".to_owned());
-    // What is acknowledged is not sent again, so a server that is killed must still have it.
+    // An acknowledged document is not sent again, so a server that is killed must still have it.
     let durable = WriteConcern::builder().w(Acknowledgment::Majority).journal(true).build();
     settings.write_concern.get_or_insert(durable);
     settings.connect_timeout = Some(TIMEOUT);
@@ -75,7 +75,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
 }
 
 struct Mongo {
-    /// The servers for messages.
+    /// The servers, for messages.
     server: String,
     settings: ClientOptions,
     database: String,
@@ -85,7 +85,7 @@ struct Mongo {
     master: String,
 }
 
-/// Returns the id of a document of a job and a minion.
+/// Returns the id of the document of a job and a minion.
 fn key(jid: &Jid, id: &MinionId) -> String {
     format!("{jid}/{id}")
 }
@@ -117,7 +117,7 @@ fn by_minion(returns: impl Iterator<Item = Result<Return, ReturnerError>>) -> Ma
     found
 }
 
-/// Whether documents were refused only because their ids are taken.
+/// Whether documents were refused only because their ids exist already.
 fn is_repetition(error: &Error) -> bool {
     match &*error.kind {
         ErrorKind::InsertMany(failed) => {
@@ -154,7 +154,7 @@ impl Mongo {
         operation(&database).map_err(failed)
     }
 
-    /// Inserts documents; those whose ids are taken stay as they are.
+    /// Inserts documents. Existing documents with the same ids are kept unchanged.
     fn insert(&self, collection: &str, documents: Vec<Document>) -> Result<(), ReturnerError> {
         if documents.is_empty() {
             return Ok(());
@@ -165,7 +165,7 @@ impl Mongo {
         })
     }
 
-    /// Returns the documents with a value of a field, in ascending or descending order of another one.
+    /// Returns the documents in which a field has this value, in ascending or descending order of another field.
     fn find(
         &self,
         collection: &str,
@@ -175,7 +175,7 @@ impl Mongo {
     ) -> Result<Vec<Document>, ReturnerError> {
         self.run(|database| {
             let collection: Collection<Document> = database.collection(collection);
-            // Zero is no limit.
+            // Zero means no limit.
             let limit = limit.map_or(0, |limit| limit.try_into().unwrap_or(i64::MAX));
             collection.find(filter).sort(sort).limit(limit).run()?.collect()
         })
@@ -270,7 +270,7 @@ impl Returner for Mongo {
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {
         let document = |event: &Event| {
             let mut document = doc! {"tag": event.tag(), "data": to_document(&event.data(), plain)};
-            // Events that were not published have no number.
+            // Events that were not published have no sequence number.
             if event.seq() > 0 {
                 document.insert("_id", format!("{}/{}/{}", self.master, event.time().unwrap_or(0), event.seq()));
             }

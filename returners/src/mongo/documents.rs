@@ -6,33 +6,34 @@ use brine_value::{Map, Value};
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document};
 
-/// How the keys of a mapping are written.
+/// The conversion of a mapping's keys.
 pub(super) type Keys = fn(&str) -> String;
 
-/// Leaves keys as they are, but for NUL, which BSON keys cannot hold.
+/// Returns the key unchanged, except for NUL, which BSON keys cannot contain.
 pub(super) fn plain(key: &str) -> String {
     key.replace('\0', "\u{fffd}")
 }
 
-/// Writes keys of returns as Salt does.
+/// Converts a key of a return, as Salt does.
 pub(super) fn without_dots(key: &str) -> String {
     plain(key).replace('.', "-")
 }
 
-/// The characters that keys of jobs do not hold, and what Salt writes in their place. `%` is first: it is in the others.
+/// The characters that keys of jobs cannot contain, and Salt's replacements. `%` is first, because the others contain
+/// it.
 const ESCAPES: [(char, &str); 4] = [('%', "%25"), ('\\', "%5c"), ('$', "%24"), ('.', "%2e")];
 
-/// Writes keys of jobs as Salt does.
+/// Escapes a key of a job, as Salt does.
 pub(super) fn escaped(key: &str) -> String {
     ESCAPES.iter().fold(plain(key), |key, (character, escape)| key.replace(*character, escape))
 }
 
-/// Reads keys of jobs.
+/// Reverses [`escaped`].
 pub(super) fn unescaped(key: &str) -> String {
     ESCAPES.iter().rev().fold(key.to_owned(), |key, (character, escape)| key.replace(escape, &character.to_string()))
 }
 
-/// Converts a mapping to a document. Of keys that are written the same, the last one stays.
+/// Converts a mapping to a document. Of keys that are converted to the same key, the last one is kept.
 pub(super) fn to_document(map: &Map, keys: Keys) -> Document {
     map.iter().map(|(key, value)| (keys(&key.to_string()), to_bson(value, keys))).collect()
 }

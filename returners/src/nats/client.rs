@@ -1,4 +1,4 @@
-//! The client. Each batch has a connection of its own, and ends when the server has confirmed it.
+//! The client. Each batch has its own connection, and ends when the server has confirmed it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::{Options, Returner, ReturnerError, encoding};
 
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// The number of messages that JetStream acknowledges together.
+/// The number of messages that are published to JetStream before their acknowledgements are awaited.
 const PAGE: usize = 256;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -50,7 +50,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
 }
 
 struct Nats {
-    /// The server for messages.
+    /// The server, for messages.
     shown: String,
     url: String,
     subject: String,
@@ -84,7 +84,7 @@ impl Nats {
         ReturnerError::Server { returner: NAME, server: self.shown.clone(), reason: reason.to_string(), is_outage }
     }
 
-    /// Publishes messages and waits until the server has them.
+    /// Publishes messages and waits until the server has confirmed them.
     fn publish(&self, messages: Vec<Message>) -> Result<(), ReturnerError> {
         if messages.is_empty() {
             return Ok(());
@@ -110,7 +110,7 @@ impl Nats {
     }
 }
 
-/// Publishes messages, and waits for one of its own behind them: then the server has taken the others.
+/// Publishes messages, followed by one to itself: its arrival proves that the server has received the others.
 async fn send(client: Client, messages: Vec<Message>) -> Result<(), BoxError> {
     let inbox = client.new_inbox();
     let mut replies = client.subscribe(inbox.clone()).await?;
@@ -155,7 +155,7 @@ impl Returner for Nats {
     }
 
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
-        // Ids may contain what is special in subjects.
+        // Ids may contain characters that are special in subjects.
         let part = |id: &str| id.replace(|c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>'), "_");
         let message =
             |one: &Return| (format!("{}.ret.{}", self.subject, part(one.id().as_str())), encoding::of_map(one.map()));

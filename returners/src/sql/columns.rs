@@ -1,4 +1,4 @@
-//! Jobs and returns as columns of tables: as whole JSON documents, or with a column for each field.
+//! The columns of jobs and returns: whole JSON documents, or a column for each field.
 
 #[cfg(feature = "postgres")]
 use brine_ids::{Jid, MinionId};
@@ -7,12 +7,12 @@ use brine_value::{Map, Value, json};
 
 use crate::{ReturnerError, encoding};
 
-/// How jobs and returns become columns.
+/// The conversion between columns and jobs and returns.
 pub(super) struct Columns {
     /// The parameters that store a load.
     pub of_load: fn(&Load, Texts) -> Vec<String>,
-    /// The columns that store a return: function, job id, value, minion id, success, and others. They and their order are
-    /// used to find returns that are present.
+    /// The columns that store a return: function, job id, value, minion id, success, and others. Their order matters:
+    /// existing returns are found by it.
     pub of_return: fn(&Return, Texts) -> Vec<String>,
     /// Decodes the columns of a load.
     pub to_load: fn(&'static str, &[String]) -> Result<Load, ReturnerError>,
@@ -20,12 +20,12 @@ pub(super) struct Columns {
     pub to_summary: fn(&'static str, &str, &str, &str) -> Result<Map, ReturnerError>,
 }
 
-/// The texts of values in a layout.
+/// The encoding of values in a layout.
 #[derive(Clone, Copy)]
 pub(super) struct Texts {
     /// The texts of false and true.
     pub booleans: [&'static str; 2],
-    /// Whether columns hold NUL characters, or their escapes in JSON.
+    /// Whether columns can contain NUL characters, or their escapes in JSON.
     pub holds_nul: bool,
 }
 
@@ -35,14 +35,14 @@ impl Texts {
         if self.holds_nul { json::to_json(value) } else { json::to_json(&without_nul(value)) }
     }
 
-    /// Returns a text that a column can hold: no column of PostgreSQL holds NUL characters.
+    /// Returns a text that a column can store: columns of PostgreSQL cannot contain NUL characters.
     #[cfg(feature = "postgres")]
     fn plain(self, text: String) -> String {
         if self.holds_nul { text } else { text.replace('\0', "") }
     }
 }
 
-/// Returns a value without the NUL characters of its strings, which PostgreSQL's jsonb cannot hold.
+/// Returns a value without the NUL characters of its strings, which PostgreSQL's jsonb cannot contain.
 fn without_nul(value: &Value) -> Value {
     match value {
         Value::Str(text) if text.contains('\0') => text.replace('\0', "").into(),
@@ -76,7 +76,7 @@ pub(super) const WHOLE: Columns = Columns {
     },
 };
 
-/// A column for each field, each written as Salt writes it, and the whole load, which Salt does not have. Returns lack the
+/// A column for each field in Salt's encoding, and one for the whole load, which Salt does not have. Returns lack the
 /// fields that `salt-run jobs.lookup_jid` does not show.
 #[cfg(feature = "postgres")]
 pub(super) const SEPARATE: Columns = Columns {
@@ -111,7 +111,7 @@ pub(super) const SEPARATE: Columns = Columns {
         if !column(row, 0).is_empty() {
             return encoding::to_load(returner, "jids", column(row, 0));
         }
-        // Written by Salt.
+        // The row was written by Salt.
         let key = column(row, 1);
         let names = ["jid", "tgt_type", "cmd", "tgt", "kwargs", "ret", "user", "arg", "fun"];
         let mut map: Map =

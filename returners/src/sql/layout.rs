@@ -9,7 +9,7 @@ pub(super) struct Layout {
     pub name: &'static str,
     /// The statements that create and upgrade the tables, each idempotent.
     pub setup: &'static [&'static str],
-    /// How jobs and returns become columns.
+    /// The columns of jobs and returns.
     pub columns: Columns,
     /// Stores a load; parameters: those of [`Columns::of_load`].
     pub replace_load: &'static str,
@@ -23,11 +23,11 @@ pub(super) struct Layout {
     pub event_group: &'static str,
     /// Selects the load of a job id, in the columns of [`Columns::to_load`].
     pub load_of_jid: &'static str,
-    /// Selects all loads in these columns, newest first.
+    /// Selects all loads, in the columns of [`Columns::to_load`], newest first.
     pub loads: &'static str,
     /// Selects job id, minion id and the text of [`Columns::to_summary`] of the returns of a job id, oldest first.
     pub returns_of_jid: &'static str,
-    /// The same of a function's newest return of each minion.
+    /// Selects the same columns of each minion's newest return of a function.
     pub newest_returns: &'static str,
     /// Selects the job ids below a given one that have a return younger than `SECONDS`.
     pub returned_since: &'static str,
@@ -35,7 +35,7 @@ pub(super) struct Layout {
     pub old_events: &'static str,
     /// The texts of false and true in the column `success`.
     pub booleans: [&'static str; 2],
-    /// Whether the JSON columns hold NUL characters.
+    /// Whether the JSON columns can contain NUL characters.
     pub holds_nul: bool,
 }
 
@@ -61,7 +61,7 @@ pub(super) static MYSQL: Layout = Layout {
         "CREATE TABLE IF NOT EXISTS `jid_minions` (
             `jid` varchar(255) NOT NULL, `id` varchar(255) NOT NULL, PRIMARY KEY (`jid`, `id`)
         ) DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin",
-        // Salt's own tables cut off functions of more than 50 characters and returns of more than 16 MiB.
+        // Salt's own tables truncate functions of more than 50 characters and returns of more than 16 MiB.
         "ALTER TABLE `jids` MODIFY `load` longtext NOT NULL",
         "ALTER TABLE `salt_returns` MODIFY `fun` varchar(255) NOT NULL, MODIFY `return` longtext NOT NULL,
             MODIFY `full_ret` longtext NOT NULL",
@@ -87,8 +87,8 @@ pub(super) static MYSQL: Layout = Layout {
     holds_nul: true,
 };
 
-/// What `postgres` and `pgjsonb` have in common; `$json` is the type of the JSON columns, `$value` the placeholder of a
-/// JSON parameter.
+/// The common layout of `postgres` and `pgjsonb`; `$json` is the type of the JSON columns, `$value` the placeholder of
+/// a JSON parameter.
 #[cfg(feature = "postgres")]
 macro_rules! postgres {
     ($name:literal, $json:literal, $value:literal, $holds_nul:literal) => {
@@ -122,7 +122,7 @@ macro_rules! postgres {
                 "CREATE INDEX IF NOT EXISTS idx_salt_returns_updated ON salt_returns (alter_time)",
                 "CREATE INDEX IF NOT EXISTS idx_salt_events_tag ON salt_events (tag)",
                 "CREATE INDEX IF NOT EXISTS idx_salt_events_updated ON salt_events (alter_time)",
-                // Salt's own tables refuse job ids with a PID and functions of more than 50 characters.
+                // Salt's own tables reject job ids with a PID and functions of more than 50 characters.
                 "ALTER TABLE jids ALTER COLUMN jid TYPE varchar(255)",
                 "ALTER TABLE salt_returns ALTER COLUMN fun TYPE varchar(255)",
             ],
@@ -160,7 +160,7 @@ pub(super) static POSTGRES: Layout = postgres!("postgres", "text", "?", true);
 #[cfg(feature = "postgres")]
 pub(super) static PGJSONB: Layout = postgres!("pgjsonb", "jsonb", "CAST(CAST(? AS text) AS jsonb)", false);
 
-/// PostgreSQL with a column for each field of a job. Brine adds the column `load`, which has all fields.
+/// PostgreSQL with a column for each field of a job. Brine adds the column `load`, which contains all fields.
 #[cfg(feature = "postgres")]
 pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
     name: "postgres_local_cache",
@@ -181,14 +181,14 @@ pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
         "CREATE TABLE IF NOT EXISTS jid_minions (
             jid varchar(255) NOT NULL, id varchar(255) NOT NULL, PRIMARY KEY (jid, id)
         )",
-        // PostgreSQL's own names for the indexes of Salt's documentation, which names none.
+        // Salt's documentation creates the indexes without names; these are the names that PostgreSQL generates.
         "CREATE INDEX IF NOT EXISTS salt_returns_added_idx ON salt_returns (added)",
         "CREATE INDEX IF NOT EXISTS salt_returns_id_idx ON salt_returns (id)",
         "CREATE INDEX IF NOT EXISTS salt_returns_jid_idx ON salt_returns (jid)",
         "CREATE INDEX IF NOT EXISTS salt_returns_fun_idx ON salt_returns (fun)",
         "CREATE INDEX IF NOT EXISTS salt_events_tag_idx ON salt_events (tag)",
         "CREATE INDEX IF NOT EXISTS salt_events_updated_idx ON salt_events (alter_time)",
-        // An index of Salt's refuses events of more than 2,704 bytes.
+        // An index of Salt's rejects events of more than 2,704 bytes.
         "DROP INDEX IF EXISTS salt_events_data_idx",
         "ALTER TABLE jids ALTER COLUMN jid TYPE varchar(255)",
         "ALTER TABLE jids ADD COLUMN IF NOT EXISTS load text",
@@ -215,6 +215,6 @@ pub(super) static POSTGRES_LOCAL_CACHE: Layout = Layout {
         WHERE jid < ? AND added >= now() - interval 'SECONDS seconds' ORDER BY jid",
     old_events: "alter_time < now() - interval 'SECONDS seconds'",
     booleans: ["false", "true"],
-    // In texts of their own, not within JSON.
+    // The columns are plain text, not JSON, which would escape NUL characters.
     holds_nul: false,
 };

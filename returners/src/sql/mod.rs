@@ -1,6 +1,6 @@
-//! Returners of SQL servers. This file documents them; `returner.rs` stores and reads, `layout.rs` has the statements that
-//! differ, `columns.rs` the columns, `mysql.rs` and `postgres.rs` the clients, which are built by the features of their
-//! names, and `tls.rs` the TLS of PostgreSQL.
+//! Returners of SQL servers. This file documents them; `returner.rs` stores and reads, `layout.rs` contains the
+//! statements that differ, `columns.rs` the columns, `mysql.rs` and `postgres.rs` the clients, which are built by the
+//! features of their names, and `tls.rs` the TLS of PostgreSQL.
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod columns;
@@ -70,7 +70,7 @@ pub(crate) const MYSQL: Backend = Backend {
     check: |options| mysql::open(options).map(|_| ()),
 };
 
-/// The documentation of a backend; the names of its options but the password differ by the prefix alone.
+/// Defines the documentation of a backend. The names of its options differ only by the prefix, except the password's.
 macro_rules! backend {
     ($name:literal, $prefix:literal, $password:literal, $open:path, $doc:literal) => {
         Backend {

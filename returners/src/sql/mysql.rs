@@ -42,8 +42,8 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     Ok(returner::create(&MYSQL, options, address, Box::new(connect)))
 }
 
-/// Returns the TLS settings of `ssl_ca`, `ssl_cert` and `ssl_key`. One of them turns TLS on, and with TLS the server's
-/// certificate is verified, also the name of the host in it.
+/// Returns the TLS settings of `ssl_ca`, `ssl_cert` and `ssl_key`. Any of them enables TLS. With TLS, the server's
+/// certificate and its host name are verified.
 fn tls(options: &Options) -> Result<Option<SslOpts>, ReturnerError> {
     let path = |name: &str| options.get::<String>(NAME, name).map(|found| found.filter(|text| text != "None"));
     let (authority, certificate, key) = (path("ssl_ca")?, path("ssl_cert")?, path("ssl_key")?);
@@ -74,7 +74,7 @@ impl From<Error> for SqlError {
     fn from(error: Error) -> Self {
         let cause = match &error {
             Error::IoError(_) | Error::CodecError(_) => Cause::Connection,
-            // The server ends: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED.
+            // The server shuts down: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED.
             Error::MySqlError(error) if [1053, 1927].contains(&error.code) => Cause::Connection,
             Error::MySqlError(error) if SCHEMA_ERRORS.contains(&error.code) => Cause::Schema,
             _ => Cause::Other,

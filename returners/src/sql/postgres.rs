@@ -12,7 +12,7 @@ use super::tls;
 use crate::connection::TIMEOUT;
 use crate::{Options, Returner, ReturnerError};
 
-/// The timeout of a statement in milliseconds, kept by the server.
+/// The timeout of a statement in milliseconds, enforced by the server.
 const STATEMENT_TIMEOUT: &str = "-c statement_timeout=30000";
 
 pub(super) fn open_text(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
@@ -65,14 +65,14 @@ impl From<Error> for SqlError {
     fn from(error: Error) -> Self {
         let cause = match error.code() {
             Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN) => Cause::Schema,
-            // The server is starting, ending or has ended this session.
+            // The server is starting or shutting down, or has ended this session.
             Some(&SqlState::ADMIN_SHUTDOWN | &SqlState::CRASH_SHUTDOWN | &SqlState::CANNOT_CONNECT_NOW) => {
                 Cause::Connection
             }
             Some(_) => Cause::Other,
             None => Cause::Connection,
         };
-        // The client's message has the kind of the error alone.
+        // The client's own message contains only the kind of the error.
         let source = match error.into_source() {
             Some(source) => source,
             None => "the server closed the connection".into(),
@@ -81,7 +81,7 @@ impl From<Error> for SqlError {
     }
 }
 
-/// Replaces each `?` by `$1`, `$2`, ...
+/// Replaces the placeholders `?` with `$1`, `$2`, ...
 fn numbered(statement: &str) -> String {
     let mut parts = statement.split('?');
     let first = parts.next().unwrap_or_default().to_owned();

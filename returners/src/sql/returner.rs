@@ -1,7 +1,7 @@
 //! One implementation of [`Returner`] over the tables of Salt's returners (`jids`, `salt_returns`, `salt_events`) and a
 //! table of Brine, `jid_minions`.
 //!
-//! `full_ret` holds a whole return, `return` its value; `success` is written as the database driver of Salt writes it.
+//! `full_ret` contains a whole return, `return` its value; `success` is encoded as by Salt's database driver.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -18,12 +18,13 @@ use crate::error::readable;
 use crate::expiry::between;
 use crate::{Options, Returner, ReturnerError, sorted_ids};
 
-/// The number of rows that one statement inserts or looks up at most: servers take at most 65,535 parameters.
+/// The maximum number of rows that one statement inserts or looks up: servers accept at most 65,535 parameters.
 const PAGE: usize = 500;
-/// The bytes of parameters from which a statement takes no further row. MariaDB refuses statements over 16 MiB.
+/// The size of parameters, in bytes, from which on no further row is added to a statement. MariaDB rejects statements
+/// over 16 MiB.
 const PAGE_BYTES: usize = 4 << 20;
 
-/// The tables whose old rows `archive_jobs` moves to tables of these names with `_archive`.
+/// The tables whose old rows `archive_jobs` moves to tables with the suffix `_archive`.
 const ARCHIVED: [&str; 3] = ["jids", "salt_returns", "salt_events"];
 
 /// An error of a server or its client.
@@ -91,7 +92,7 @@ pub(super) fn create(
     connect: Connect,
 ) -> Box<dyn Returner> {
     let master = options.own_id().unwrap_or_default();
-    // As in Salt, no other returner does.
+    // As in Salt, only `pgjsonb` archives.
     let archives = layout.name == "pgjsonb" && options.archive_jobs();
     Box::new(Sql { layout, connect, connection: Connection::new(), address, master, archives })
 }
@@ -136,7 +137,7 @@ impl Sql {
         })
     }
 
-    /// Runs `operation` in a transaction. A failed one is rolled back by closing the connection.
+    /// Runs `operation` in a transaction. If it fails, the transaction is rolled back by closing the connection.
     fn change(&self, operation: impl Fn(&mut dyn Client) -> Result<(), SqlError>) -> Result<(), ReturnerError> {
         self.run(|client| {
             client.batch("BEGIN")?;
@@ -145,7 +146,7 @@ impl Sql {
         })
     }
 
-    /// Inserts rows, many by one statement. `group` has the placeholders of a row.
+    /// Inserts rows, several with one statement. `group` contains the placeholders of a row.
     fn insert(client: &mut dyn Client, into: &str, group: &str, rows: &[Vec<String>]) -> Result<(), SqlError> {
         for page in pages(rows) {
             let parameters: Vec<&str> = page.iter().flatten().map(String::as_str).collect();
@@ -174,7 +175,7 @@ impl Sql {
         Texts { booleans: self.layout.booleans, holds_nul: self.layout.holds_nul }
     }
 
-    /// Returns those of `rows` whose minion has no return for the job yet, the first of each.
+    /// Returns the rows whose minions have no return for the job yet, the first of each minion.
     fn missing(client: &mut dyn Client, rows: &[Vec<String>]) -> Result<Vec<Vec<String>>, SqlError> {
         let mut present = HashSet::new();
         for page in rows.chunks(PAGE) {
@@ -186,7 +187,7 @@ impl Sql {
         Ok(rows.iter().filter(|row| present.insert(vec![row[1].clone(), row[3].clone()])).cloned().collect())
     }
 
-    /// Decodes rows of job id, minion id and text to returns by minion id; the first row of a minion counts.
+    /// Decodes rows of job id, minion id and text to returns by minion id. The first row of a minion wins.
     fn by_minion(&self, rows: Vec<Vec<String>>) -> Map {
         let mut returns = Map::new();
         for row in rows {

@@ -24,8 +24,8 @@ pub(super) struct Tls {
     pub connector: Connector,
 }
 
-/// Parses the options `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and `sslcrl`. As with libpq, the default is `prefer`:
-/// encrypted if the server can, without verification.
+/// Parses the options `sslmode`, `sslrootcert`, `sslcert`, `sslkey` and `sslcrl`. As with libpq, the default is
+/// `prefer`: encrypted if the server supports it, without verification.
 pub(super) fn of(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> {
     let text = |name: &str| options.get::<String>(prefix, name).map(|found| found.filter(|text| text != "None"));
     let invalid = |name: &str, reason: String| ReturnerError::Option { option: format!("{prefix}.{name}"), reason };
@@ -58,7 +58,7 @@ pub(super) fn of(prefix: &str, options: &Options) -> Result<Tls, ReturnerError> 
     }
     let verifier = match verifier.build() {
         Ok(verifier) => Some(verifier),
-        // Without trusted authorities nothing can be verified, and nothing has to be.
+        // Without trusted authorities nothing can be verified, and here nothing has to be.
         Err(_) if verified == Verified::Nothing => None,
         Err(error) => return Err(invalid("sslrootcert", error.to_string())),
     };
@@ -114,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TlsConnect<S> for Handshake {
     }
 }
 
-/// A handshake under way.
+/// A handshake in progress.
 pub(super) struct Connecting<S>(Connect<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Future for Connecting<S> {

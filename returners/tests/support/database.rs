@@ -33,7 +33,7 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// Gives a file that only its owner may read to the account of a server.
+/// Makes a file readable for its owner only and, as root, the account of a server its owner.
 pub fn hand_over(kind: Kind, path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     if is_root() {
@@ -41,7 +41,7 @@ pub fn hand_over(kind: Kind, path: &Path) {
     }
 }
 
-/// Gives a directory to the account of a server.
+/// Makes a directory accessible for its owner only and, as root, the account of a server its owner.
 pub fn hand_over_directory(kind: Kind, path: &Path) {
     hand_over(kind, path);
     fs::set_permissions(path, fs::Permissions::from_mode(0o700)).unwrap();
@@ -51,7 +51,8 @@ fn is_root() -> bool {
     output(Command::new("id").arg("-u")).trim() == "0"
 }
 
-/// A program of PostgreSQL's server package, which Debian keeps outside of PATH. It refuses to run as root.
+/// Returns a command for a program of PostgreSQL's server package, which Debian installs outside `PATH`. The program
+/// refuses to run as root.
 pub fn postgres_program(name: &str) -> Command {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> = versions.map(|version| version.path().join("bin").join(name)).collect();
@@ -66,7 +67,7 @@ pub fn postgres_program(name: &str) -> Command {
 }
 
 impl DatabaseServer {
-    /// Creates and starts a server, and waits until it answers.
+    /// Creates and starts a server, and waits until it accepts queries.
     pub fn start(kind: Kind, directory: &Path) -> Self {
         Self::start_with(kind, directory, Vec::new())
     }
@@ -83,7 +84,7 @@ impl DatabaseServer {
             Kind::MariaDb => {
                 let mut install = Command::new("mariadb-install-db");
                 install.args(["--no-defaults", "--skip-test-db", "--auth-root-authentication-method=normal"]);
-                // Several at a time disturb each other in a common directory for temporary files.
+                // Concurrent installations interfere in a shared temporary directory.
                 install.arg(format!("--datadir={}", data.display())).arg(format!("--tmpdir={}", data.display()));
                 if is_root() {
                     output(Command::new("chown").arg("nobody").arg(&data));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use brine_value::{Value, json};
 
-/// How long a server may take to start.
+/// The timeout of a server's start.
 const START: Duration = Duration::from_secs(60);
 
 /// Returns a free port.
@@ -87,8 +87,8 @@ impl Service {
         Service::start(command, "influxdb", directory, port)
     }
 
-    /// Starts a server of Graphite that accepts plain text at its port and pickles at another one, and stores what it gets
-    /// every second below `whisper`.
+    /// Starts a server of Graphite that accepts plain text on its port and pickles on another one, and stores the
+    /// received metrics every second below `whisper`.
     pub fn carbon(directory: &Path, pickles: u16) -> Self {
         let port = free_port();
         let path = directory.display();
@@ -163,7 +163,7 @@ impl Drop for MailServer {
     }
 }
 
-/// A request that a [`Receiver`] got.
+/// A request received by [`http_server`].
 #[derive(Debug)]
 pub struct Request {
     /// The method and the path.

@@ -1,5 +1,5 @@
-//! `salt-cp`: copies files of this host to minions, by the execution functions `cp.recv` and `cp.recv_chunked`. `sources`
-//! finds the files, `resume` what minions have of them already.
+//! `salt-cp`: copies files of this host to minions, by the execution functions `cp.recv` and `cp.recv_chunked`.
+//! `sources` finds the files, `resume` determines the parts that minions already have.
 
 mod resume;
 mod sources;
@@ -152,12 +152,12 @@ enum SourceError {
     NotSmall(String),
 }
 
-/// How files are sent in pieces.
+/// The settings for sending files in pieces.
 struct Pieces {
     /// The size of a piece in bytes.
     size: usize,
     compressed: bool,
-    /// Whether only what minions lack is sent.
+    /// Whether only the parts that minions lack are sent.
     resume: bool,
 }
 
@@ -185,7 +185,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Sends files and directories in pieces, a job each. A minion that has refused a piece of a file gets no more of it.
+    /// Sends files and directories in pieces, a job each. A minion that has refused a piece of a file receives no
+    /// further pieces of it.
     async fn in_pieces(&mut self, how: &Pieces, sources: &[String], dest: &str) -> anyhow::Result<()> {
         let found = SourceFiles::below(sources)?;
         let into_directory = found.files.len() > 1 || !found.empty.is_empty() || dest.ends_with('/');
@@ -240,7 +241,7 @@ impl Copy {
             if complete.is_empty() {
                 break;
             }
-            // A piece behind a missing one would make a wrong file.
+            // A piece behind a missing one would corrupt the file.
             (self.tgt, self.tgt_type) = (Value::List(complete), TargetKind::List.name());
             self.shower.progress(&format!("{} {}", bar(sent, status.len()), source.display()))?;
             append = true;

@@ -1,6 +1,6 @@
-//! What minions have of a file already, so that `salt-cp --resume` sends only the rest.
+//! Determines the part of a file that each minion already has, so that `salt-cp --resume` sends only the rest.
 //!
-//! The file of a minion counts if it is the beginning of the source: its size and its digest say so. Any other is sent whole.
+//! A minion's file counts if its size and digest match the beginning of the source. Any other file is sent whole.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,7 +31,7 @@ impl Part {
 }
 
 impl Copy {
-    /// Returns the parts of a file that the minions of the target lack. Minions that have all of it are done.
+    /// Returns the parts of a file that the minions of the target lack. Minions that have the whole file are done.
     pub(super) async fn parts(&mut self, source: &Path, remote: &str) -> anyhow::Result<Vec<Part>> {
         let unreadable = |error| SourceError::NoFile(format!("{}: {error}", source.display()));
         let length = source.metadata().map_err(unreadable)?.len();

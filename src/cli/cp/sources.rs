@@ -68,7 +68,7 @@ impl SourceFiles {
         if children.is_empty() {
             self.empty.push(entry);
         }
-        // A link to a directory above would have no end.
+        // A link to a parent directory would be followed endlessly.
         let is_loop = |child: &PathBuf| child.is_symlink() && child.is_dir();
         children.iter().filter(|child| !is_loop(child)).try_for_each(|child| self.add(child, source, name))
     }

@@ -136,7 +136,7 @@ pub enum Task {
 }
 
 impl Actions {
-    /// Returns the task to run; of several Salt's first.
+    /// Returns the task to run; of several, the one that takes precedence in Salt.
     pub fn task(&self) -> Result<Task, String> {
         let given = |one: &Option<String>, all: bool| {
             one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))

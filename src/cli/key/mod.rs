@@ -100,7 +100,7 @@ struct Pending {
 impl WheelHost for Pending {
     fn fire(&self, tag: &str, body: &Map) {
         let mut body = body.clone();
-        // The master's log names the operator.
+        // The operator is named in the master's log.
         body.insert("_by".into(), self.actor().into());
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push((tag.to_owned(), body));
     }
@@ -236,7 +236,7 @@ fn fire(endpoint: &Endpoint, events: &[(String, Map)]) -> anyhow::Result<()> {
     })
 }
 
-/// `unaccepted`, `unaccepted or rejected`, `unaccepted, rejected or denied`.
+/// Lists states, such as `unaccepted`, `unaccepted or rejected`, `unaccepted, rejected or denied`.
 fn listed(states: &[KeyState]) -> String {
     let words: Vec<_> = states.iter().map(|state| state.word()).collect();
     match &words[..] {

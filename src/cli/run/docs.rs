@@ -12,7 +12,7 @@ use super::super::usage::docstring;
 use super::{Arguments, failed};
 use crate::ui::{print_plain, print_plain_error};
 
-/// Prints the documentation of the given functions; none is a failure.
+/// Prints the documentation of the given functions. Returns a failure if there are none.
 pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.call.common.start_with_master(&Map::new())?;
     let runtime = runtime::current_thread()?;
@@ -51,7 +51,7 @@ pub(super) async fn instead(
 ) -> anyhow::Result<()> {
     let asked = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await;
     let docs = match asked {
-        // Users who may not read the documentation only get the message.
+        // Users who may not read the documentation receive only the message.
         Err(ClientError::Denied(_)) => Value::Nil,
         asked => asked?,
     };

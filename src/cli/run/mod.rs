@@ -26,7 +26,7 @@ use progress::Progress;
 const NAME: &str = "salt-run";
 const USAGE: &str = "salt-run [options] <function> [arguments]";
 const NO_CREDENTIALS: u8 = 2;
-/// Reads the journal; its calls have no events.
+/// The function that reads the journal; its calls have no events.
 const JOURNAL: &str = "event_bus.since";
 /// Functions whose result is also a progress event.
 const STATES: &[&str] = &["state.orchestrate_single", "state.orchestrate_high"];
@@ -126,7 +126,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             jid: Some(jid.clone()),
             is_salt: false,
         };
-        // As in Salt, calls of users of `external_auth` are made without.
+        // As in Salt, progress is not shown for users of `external_auth`.
         let follows = !arguments.asynchronous && !arguments.quiet && client.proof().is_none() && fun != JOURNAL;
         let progress = if follows { Progress::subscribe(&client, &jid).await } else { None };
         let Some(progress) = progress else { return Ok(Some(client.runner(call).await?)) };
@@ -156,7 +156,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let (value, mut hint) =
         if whole { (returned, "nested".to_owned()) } else { unwrapped(returned, field("outputter")) };
     if STATES.contains(&fun.as_str()) {
-        // Salt's progress event of these names this outputter.
+        // Salt's progress events of these functions name this outputter.
         "highstate".clone_into(&mut hint);
     }
     let success = field("success").is_truthy();
@@ -183,7 +183,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
 
-/// Joins `--follow` with a following point, so that any other word is an argument.
+/// Joins `--follow` with a following point, so that any other following word remains an argument.
 fn follow_joined(words: Vec<OsString>) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(words.len());
     for word in words {

@@ -9,9 +9,9 @@ use brine_value::{Map, Value, map};
 
 use super::super::client::{ClientError, Events, MasterClient};
 
-/// The beginning of a call, and the jobs of an orchestration, which are not its progress.
+/// The suffixes of events that are not progress: the start of a call, and the jobs of an orchestration.
 const NOT_SHOWN: &[&str] = &["new", "args"];
-/// How long to wait, after the result, for the event that ends the others.
+/// The time to wait, after the result, for the event that ends the progress.
 const END: Duration = Duration::from_secs(2);
 
 /// The subscription to the events of a call that is about to be made.

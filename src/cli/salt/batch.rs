@@ -109,13 +109,13 @@ pub(super) async fn run(
     output.finish(&request, u8::try_from(worst).unwrap_or(1))
 }
 
-/// Records a minion that answered the ping and does not return. Salt does not report it; here stderr does.
+/// Records a minion that answered the ping but did not return. Salt does not report it; here a message on stderr does.
 fn not_returned(state: &mut BatchState, id: &str) {
     state.missing(id);
     print_plain_error(format_args!("Minion {id} did not return."));
 }
 
-/// Starts a batch that the master runs.
+/// Starts a batch that is run by the master.
 pub(super) async fn hand_over(
     job: &Job<'_>,
     arguments: &Arguments,
@@ -147,7 +147,7 @@ pub(super) async fn hand_over(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The output of a batch: each return as it comes, or all as one document (`--static`).
+/// The output of a batch: each return as it arrives, or all as one document (`--static`).
 struct Output {
     shower: ResultPrinter,
     fixed: bool,

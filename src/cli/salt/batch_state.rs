@@ -16,11 +16,11 @@ use super::super::client::MasterClient;
 pub(super) enum Stage {
     /// The minions are known.
     New,
-    /// Minions got the job or returned.
+    /// Minions have received the job, or have returned.
     Progress,
     /// All minions have ended.
     Complete,
-    /// It was halted.
+    /// The batch was halted.
     Halted,
 }
 
@@ -93,7 +93,7 @@ impl BatchState {
         }
     }
 
-    /// Records minions that got the job.
+    /// Records minions that have received the job.
     pub(super) fn asked(&mut self, minions: &[String]) {
         self.last_progress = now();
         self.pending.retain(|id| !minions.contains(id));
@@ -120,7 +120,7 @@ impl BatchState {
         self.done.insert(id.into(), returned.into());
     }
 
-    /// Records why the batch was halted.
+    /// Records the reason for halting the batch.
     pub(super) fn halt(&mut self, reason: &str) {
         self.halted = Some(reason.to_owned());
     }

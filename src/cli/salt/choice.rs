@@ -45,7 +45,7 @@ pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize)
     Ok(brine_client::job::subset(&request, able.minions, count))
 }
 
-/// Suggests on stderr a similar target for one without matches. Failures are ignored.
+/// Prints a similar target on stderr for a target without matches. Failures are ignored.
 pub(super) async fn hint(job: &Job<'_>, request: &PublishRequest) {
     let Some(target) = request.tgt.as_str().filter(|_| request.tgt_type == TargetKind::Glob.name()) else { return };
     let everybody = PublishRequest::new("*", "test.ping", "");

@@ -1,7 +1,7 @@
 //! `salt`: publishes jobs to minions and shows their returns.
 //!
-//! `arguments.rs` parses the command line, `job.rs` asks the minions of a target, `shown.rs` shows and counts returns, `docs.rs`
-//! shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
+//! `arguments.rs` parses the command line, `job.rs` queries the minions of a target, `shown.rs` shows and counts
+//! returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
 
 mod arguments;
 mod batch;

@@ -13,7 +13,7 @@ use super::arguments::Arguments;
 use super::{NOBODY, NOTHING_RETURNED, docs};
 use crate::ui::{bar, print_plain, print_plain_error};
 
-/// How returns are shown.
+/// The way in which returns are shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     /// Each one as it arrives.
@@ -22,7 +22,7 @@ enum Form {
     Together,
     /// As documentation.
     Docs,
-    /// Only how many there are, as a bar (`--progress`).
+    /// Only their number, as a bar (`--progress`).
     Count,
 }
 

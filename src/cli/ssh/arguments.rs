@@ -242,7 +242,7 @@ fn nodegroups(config: &MasterConfig) -> Map {
     groups
 }
 
-/// Returns the ports of `ssh_scan_ports`; what is no port is left out.
+/// Returns the ports of `ssh_scan_ports`; invalid entries are skipped.
 fn scan_ports(option: &Value) -> Vec<u16> {
     match option {
         Value::List(ports) => ports.iter().filter_map(|port| port.to_string().parse().ok()).collect(),

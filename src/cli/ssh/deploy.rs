@@ -1,4 +1,4 @@
-//! `--key-deploy`: installs the own public key on a host.
+//! `--key-deploy`: installs the caller's public key on a host.
 
 use anyhow::Context;
 use brine_ids::MinionId;
@@ -16,14 +16,15 @@ pub(super) fn public_key(options: &RosterOptions) -> anyhow::Result<String> {
     Ok(line)
 }
 
-/// Adds the key to those that may log in, unless it is there. A failure is logged: the call that follows fails by itself.
+/// Adds the key to the host's `authorized_keys`, unless it is there. A failure is logged: the call that follows fails
+/// by itself.
 pub(super) async fn install(caller: &Caller, id: &MinionId, host: &Host, key: &str) {
     let key = quote(key);
     let line = format!(
         "umask 077; mkdir -p ~/.ssh && touch ~/.ssh/authorized_keys && \
          {{ grep -qxF {key} ~/.ssh/authorized_keys || printf '%s\\n' {key} >> ~/.ssh/authorized_keys; }}"
     );
-    // As the user of the login, whose key it is to be.
+    // As the login user, to whom the key is to belong.
     let own = Host { sudo: false, sudo_user: None, ..host.clone() };
     let reply = caller.call(id, &own, &Call::Raw(line)).await;
     if reply.retcode != 0 {

@@ -40,10 +40,10 @@ const NAME: &str = "salt-ssh";
 const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
 /// Salt's exit status if a host of several failed.
 const ONE_FAILED: u8 = 20;
-/// The number of requests of hosts that are answered at the same time, and of those that wait.
+/// The number of requests from hosts that are served at the same time, and of those that may wait.
 const ANSWERS: (usize, usize) = (8, 10_000);
 
-/// Serves as the program on a host, or answers the question of `ssh` for a password, if it was called as that.
+/// Acts as the program on a host, or as the askpass program of `ssh`, if the command line selects one of them.
 pub(super) fn intercept(words: &[OsString]) -> Option<ExitCode> {
     let called = std::path::Path::new(words.first()?).file_name()?;
     if called == askpass::NAME {
@@ -134,12 +134,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
     let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, shower));
     drop(within);
-    // A request that still blocks must not keep the tool.
+    // A request that still blocks must not delay the exit.
     runtime.shutdown_background();
     status
 }
 
-/// Opens what the calls of all hosts share.
+/// Creates the caller, with the state that the calls of all hosts share.
 fn caller(
     arguments: &Arguments,
     config: &Arc<MasterConfig>,
@@ -169,7 +169,7 @@ fn caller(
     })
 }
 
-/// Returns what is done on the hosts.
+/// Returns the call to make on the hosts.
 fn called(arguments: &Arguments, config: &MasterConfig, jid: &Jid, rest: &[String]) -> Call {
     if arguments.raw {
         return Call::Raw(rest.join(" "));
@@ -192,7 +192,7 @@ async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
     Ok(all.into_iter().filter_map(|(id, grains)| Some((id.to_string(), grains.as_map()?.clone()))).collect())
 }
 
-/// Returns how the mine of the running master is read.
+/// Returns the function that reads the mine of the running master.
 fn regular_mine(config: Arc<MasterConfig>) -> Regular {
     Box::new(move |query: Map| {
         let config = Arc::clone(&config);
@@ -225,8 +225,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Calls all hosts, some at a time, publishes their returns and passes them on as they come. A public key is installed
-    /// first.
+    /// Calls all hosts, some at a time, publishes their returns and passes them on as they arrive. A public key is
+    /// installed first.
     async fn each(
         &self,
         hosts: IndexMap<MinionId, Host>,
@@ -256,7 +256,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Calls all hosts and shows their results as they come, or together at the end.
+    /// Calls all hosts and shows their results as they arrive, or together at the end.
     async fn show(
         &self,
         hosts: IndexMap<MinionId, Host>,

@@ -23,7 +23,7 @@ use super::{NAME, Run, USAGE, cached, caller, shown};
 /// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
 const RESULTS: usize = 256 << 20;
 
-/// The number of calls at the same time, and the longest time of one: a host that hangs must not keep others from the master.
+/// The number of concurrent calls, and the maximum duration of one: a hanging host must not block the calls of others.
 static AT_ONCE: Semaphore = Semaphore::const_new(8);
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 

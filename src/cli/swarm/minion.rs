@@ -37,7 +37,7 @@ pub(super) struct Shared {
     turns: Semaphore,
     /// The last publishes, each decrypted once for all minions with its keys.
     opened: Mutex<VecDeque<(u64, Bytes, Arc<Opened>)>>,
-    /// The number of the master's keys: it rises when a minion notices that its own are old.
+    /// The generation of the master's keys, incremented when a minion detects that its own are stale.
     keys: AtomicU64,
     returns: AtomicU64,
     /// The last error of any minion.
@@ -111,7 +111,7 @@ pub(super) struct Simulated {
     grains: Map,
     channel: Arc<Channel>,
     shared: Arc<Shared>,
-    /// The keys with which the minion has joined.
+    /// The generation of the keys with which the minion has joined.
     keys: AtomicU64,
     /// The last jobs, oldest first.
     seen: Mutex<VecDeque<String>>,
@@ -193,7 +193,7 @@ impl Simulated {
                 Err(ChannelError::Crypt(_)) => {
                     self.shared.keys.fetch_max(keys + 1, Ordering::Relaxed);
                     self.join().await?;
-                    // The first one is the notice of the new keys, which is for nobody; a later one may be a job.
+                    // The first publish with the new keys only announces them; a later one may be a job.
                     match self.shared.open(self.keys.load(Ordering::Relaxed), &self.channel, &payload) {
                         Ok(opened) => self.take(opened),
                         Err(error) => tracing::debug!(minion = %self.id, %error, "a publish cannot be decrypted"),

@@ -68,7 +68,7 @@ impl System {
         let (publish, ret) = self.ports;
         let root = self.directory.display();
         let web = self.web.as_ref().map(Web::configuration).unwrap_or_default();
-        // The owner alone may read the password in it.
+        // Only the owner may read the password in it.
         write_private(
             &self.directory.join("etc/master"),
             &format!(
@@ -96,7 +96,7 @@ impl System {
         Ok(())
     }
 
-    /// Starts the REST API, if it is wanted, and waits until it serves. Returns its address and login.
+    /// Starts the REST API, if it is enabled, and waits until it serves. Returns its address and login.
     pub async fn start_web(&mut self) -> anyhow::Result<Option<String>> {
         let Some(Web { port, password }) = &self.web else { return Ok(None) };
         let address = format!("https://127.0.0.1:{port}/");

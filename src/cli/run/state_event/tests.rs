@@ -1,4 +1,4 @@
-//! What `state.event` prints.
+//! Tests of the output of `state.event`.
 
 use super::*;
 use crate::escape::HOSTILE;
