@@ -86,7 +86,7 @@ async fn users_may_do_what_their_entries_permit() {
         let (text, _) = output_of(&by_password(&system, "salt-run", user, password, words));
         assert!(text.contains(&reported), "{user} {words:?}: {text}");
     }
-    // The jobs are attributed to the users.
+    // Jobs record the user who published them.
     let jobs = stdout(&system.tool("salt-run", &["jobs.list_jobs", "--out=json"]));
     let jobs = brine_value::json::from_json(&jobs).unwrap();
     let users: Vec<String> = jobs.as_map().unwrap().values().map(|job| job.get("User").unwrap().to_string()).collect();
@@ -101,7 +101,7 @@ async fn tokens_replace_passwords_until_they_are_revoked() {
     assert_eq!(output_of(&output), ("web1: True".to_owned(), Some(0)));
     let file = system.path("token");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-    // No prompt for a name or password any more.
+    // With the token, `salt` asks for no name or password.
     assert_eq!(
         output_of(&system.tool("salt", &[&["-a", "file"][..], &ping].concat())),
         ("web1: True".to_owned(), Some(0))
@@ -232,7 +232,7 @@ async fn users_manage_keys_and_read_documentation_with_a_token() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hanging_directory_delays_no_other_backend() {
-    // It accepts connections and never answers.
+    // This server accepts connections and never answers.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = silent.local_addr().unwrap().port();
     let mut system = System::new(&format!(

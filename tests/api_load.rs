@@ -24,7 +24,7 @@ rest_cherrypy:
   port: PORT
   disable_ssl: True
 ";
-/// The descriptors that the test needs beside those of its streams.
+/// The file descriptors that the test needs in addition to those of its streams.
 const OWN_DESCRIPTORS: usize = 500;
 const STREAMS: usize = 10_000;
 const SLOW_PEERS: usize = 500;
@@ -39,7 +39,7 @@ async fn connect(api: &Api, head: &str) -> TcpStream {
     peer
 }
 
-/// Reads until the text has come, and returns all that was read.
+/// Reads until the input contains the text, and returns everything that was read.
 async fn read_until(peer: &mut TcpStream, text: &str) -> String {
     let (mut read, mut chunk) = (Vec::new(), [0; 4096]);
     let reading = async {
@@ -88,7 +88,7 @@ async fn ten_thousand_idle_event_streams_are_served_beside_requests() {
     }
     let received = reading.join_all().await;
     assert_eq!(received.len(), count);
-    // The connections are closed: others have room.
+    // The connections are closed, so new ones are accepted.
     assert_eq!(ping(&api, &token), map! {"m1" => true}.into());
 }
 

@@ -96,7 +96,7 @@ async fn a_batch_of_salt_itself_is_listed_and_stopped_while_it_pauses() {
     });
     let (tag, _) = events.until("salt/batch/*/new").await;
     let jid = tag.split('/').nth(2).unwrap().to_owned();
-    // Published and returned: the pause has begun.
+    // The job was published and has returned: the pause has begun.
     for _ in 0..2 {
         events.until(&format!("salt/batch/{jid}/progress")).await;
     }

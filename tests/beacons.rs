@@ -75,7 +75,7 @@ async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
         let report = system.salt_json(&[&["web1"], words].concat());
         report.get("web1").unwrap_or(&report).get("comment").map(ToString::to_string).unwrap_or_default()
     };
-    // A process that never runs, so that each poll reports it.
+    // No process has this name, so that each poll reports it.
     assert_eq!(said(&["beacons.add", "ps", "[{processes: {no-such: stopped}}]"]), "Added beacon: ps.");
     let (_, data) = events.until("salt/beacon/web1/ps/").await;
     assert_eq!((text(&data, "no-such"), text(&data, "id")), ("Stopped".into(), "web1".into()));
@@ -185,7 +185,7 @@ async fn states_configure_beacons_for_what_they_manage() {
     let again = system.salt_json(&["web1", "state.apply", "watched"]).to_string();
     assert!(again.contains(&format!("Job {name} in correct state")), "{again}");
     let mut events = system.events("salt/beacon/web1/").await;
-    // The first poll watches the file; a change before it is no event.
+    // The first poll starts to watch the file; an earlier change causes no event.
     let changes = async {
         for number in 0.. {
             std::fs::write(&path, number.to_string()).unwrap();
@@ -221,7 +221,7 @@ async fn jobs_are_copied_and_moved_to_other_minions() {
     assert_eq!(report.get("comment"), Some(&"Copied Job one from schedule to minion(s).".into()), "{report}");
     assert_eq!(report.get("minions"), Some(&brine_value::list!["web2"]));
     assert_eq!(jobs("web2").get("one"), before.get("one"));
-    // A job of that name is there: it stays here.
+    // The other side has a job of that name, so the job stays here.
     let report = call("web1", &["schedule.move", "one", "web2"]);
     assert_eq!(report.get("comment"), Some(&"the following minions return False".into()), "{report}");
     let report = call("web1", &["schedule.move", "two", "web2"]);

@@ -1,5 +1,5 @@
-//! Jobs that were published while a minion was away (`publish_catch_up`): below a syndic, with several masters, and what
-//! a hostile minion gets by asking.
+//! Jobs that were published while a minion was disconnected (`publish_catch_up`): below a syndic, with several masters,
+//! and requested by a hostile minion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "faults/proxy.rs"]
@@ -18,7 +18,7 @@ use proxy::{Mode, Proxy};
 use support::{System, stdout, until};
 use syndic::{Syndic, below};
 
-/// More than the time that a test takes on a busy machine.
+/// Longer than a test takes on a busy machine.
 const WINDOW: &str = "publish_catch_up: 300\n";
 
 /// Publishes a job that appends this word to the file `ran`, and returns its id.
@@ -74,13 +74,13 @@ async fn a_minion_below_a_syndic_runs_missed_jobs_once() {
     };
     publish(words[0]).await;
     until_ran(&lower, &words[..1]).await;
-    // The minion is away.
+    // The minion is stopped.
     lower.kill_minion("m1");
     let jid = publish(words[1]).await;
     jobs.until(&format!("salt/job/{jid}/publish")).await;
     lower.spawn_minion("m1");
     until_ran(&lower, &words[..2]).await;
-    // The syndic is away.
+    // The syndic is stopped.
     syndic.kill();
     until("the upper master notices", || {
         stdout(&upper.tool("salt", &["-t", "1", "--out=txt", "m1", "test.ping"])).trim() != "m1: True"
@@ -89,7 +89,7 @@ async fn a_minion_below_a_syndic_runs_missed_jobs_once() {
     publish(words[2]).await;
     let mut syndic = Syndic::start(&lower, "s1").await;
     until_ran(&lower, &words[..3]).await;
-    // Both are away; either comes back first.
+    // Both are stopped, and start again in either order.
     for (word, minion_first) in [(3, true), (4, false)] {
         lower.kill_minion("m1");
         syndic.kill();
@@ -134,10 +134,10 @@ impl Two {
         let mut two = Two { systems: vec![first, second], proxies };
         let ports =
             two.proxies.iter().map(|proxy| format!("'127.0.0.1:{}'", proxy.port)).collect::<Vec<_>>().join(", ");
-        // Publishes pass the proxies by: the minion notices by its checks that it is cut off.
+        // Publishes do not pass through the proxies: the minion notices a cut by its checks (`master_alive_interval`).
         let more = format!("master: [{ports}]\nauth_timeout: 1\nmaster_alive_interval: 1\n{WINDOW}{extra}");
         two.systems[0].configure_minion("m1", &more);
-        // The last one counts.
+        // `configure_minion` has written a `master` option, too; it is removed.
         let path = two.systems[0].path("m1/etc/minion");
         let text = std::fs::read_to_string(&path).unwrap().replace("master: 127.0.0.1\n", "");
         std::fs::write(path, text).unwrap();
@@ -193,7 +193,7 @@ async fn a_failover_delivers_what_the_minion_missed_once() {
     two.until_ran(&["a1"]).await;
     two.close(0);
     two.until_serves(1).await;
-    // At the second master: what the first one publishes meanwhile is older than the last job.
+    // The minion uses the second master. The job that the first one publishes now is older than the minion's last job.
     two.publish(0, "a2").await;
     two.publish(1, "b1").await;
     two.until_ran(&["a1", "b1"]).await;
@@ -201,7 +201,7 @@ async fn a_failover_delivers_what_the_minion_missed_once() {
     two.until_lost(2).await;
     two.publish(1, "b2").await;
     two.publish(0, "a3").await;
-    // A job that has run from the first master has the same id at the second one.
+    // The second master publishes a job with an id that the minion has already run for the first one.
     two.publish_as(1, "again", shared).await;
     two.open(0);
     two.until_ran(&["a1", "a2", "a3", "b1"]).await;
@@ -210,7 +210,8 @@ async fn a_failover_delivers_what_the_minion_missed_once() {
     two.close(0);
     two.open(1);
     two.until_ran(&["a1", "a2", "a3", "a4", "b1", "b2"]).await;
-    // After a restart the minion uses the first master again; what the second one published meanwhile is older.
+    // After a restart the minion uses the first master again; the jobs that the second one published meanwhile are
+    // older.
     two.systems[0].stop_minion("m1");
     two.publish(1, "b3").await;
     two.publish(0, "a5").await;
@@ -239,7 +240,7 @@ async fn a_master_of_several_that_comes_back_delivers_what_the_minion_missed_onc
     two.publish_as(0, "again", shared).await;
     two.open(0);
     two.until_ran(&["a1", "a2", "b1", "b2"]).await;
-    // The minion is away, too, and is back before the master.
+    // The minion stops, too, and starts again before the master is reachable.
     two.close(0);
     two.systems[0].stop_minion("m1");
     two.publish(0, "a3").await;
@@ -259,7 +260,7 @@ async fn a_hostile_minion_gets_no_jobs_of_others_and_keeps_nobody_waiting() {
     system.start_minion("m1").await;
     let rogue = system.channel("rogue", "aes-256-gcm");
     rogue.authenticate().await.unwrap();
-    // Large ones, and targets of several kinds.
+    // Large jobs, and targets of several kinds.
     let large = "x".repeat(100_000);
     for _ in 0..16 {
         assert!(system.tool_async("salt", &["--async", "m1", "test.echo", &large]).await.status.success());
@@ -286,7 +287,7 @@ async fn a_hostile_minion_gets_no_jobs_of_others_and_keeps_nobody_waiting() {
     for invalid in [map! {"jid" => "../x"}, map! {"away" => -1}, map! {"away" => "x"}, map! {"jid" => 5.5}] {
         assert_eq!(ask(invalid.clone().into()).await.unwrap(), Value::map(), "{invalid:?}");
     }
-    // Endless requests: others are served meanwhile.
+    // During endless requests of the hostile minion, others are served.
     let endless = async {
         loop {
             futures::future::join_all((0..50).map(|_| ask(map! {"jid" => "20200101000000000000"}.into()))).await;

@@ -1,5 +1,5 @@
-//! Several masters as one, on a NATS server: any of them reaches all minions, each event has its reactions once, and nothing
-//! is lost while the server or a master is away.
+//! A cluster of masters on a NATS server: any member reaches all minions, each event has its reactions once, and
+//! nothing is lost while the server or a member is down.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
 
@@ -59,7 +59,7 @@ fn send(system: &System, number: u32) {
     assert!(sent.status.success(), "{}", stderr(&sent));
 }
 
-/// Returns the numbers that were recorded, as a member's journal has them, each with the member that did.
+/// Returns the recorded numbers in a member's journal, each with the member that recorded it.
 fn recorded(system: &System) -> Vec<(String, String)> {
     let (mut found, mut next) = (Vec::new(), 1);
     loop {
@@ -80,7 +80,7 @@ fn recorded(system: &System) -> Vec<(String, String)> {
     }
 }
 
-/// Waits until every member's journal has the records of exactly these numbers, and returns the members that made them.
+/// Waits until every member's journal has records of all these numbers, and returns the members that recorded them.
 async fn until_recorded(members: &[&System], numbers: std::ops::Range<u32>) -> Vec<String> {
     let expected: Vec<String> = numbers.map(|number| number.to_string()).collect();
     for member in members {
@@ -94,7 +94,7 @@ async fn until_recorded(members: &[&System], numbers: std::ops::Range<u32>) -> V
     recorded(members[0]).into_iter().map(|(_, by)| by).collect()
 }
 
-/// Returns the member that leads.
+/// Returns the index of the leader.
 fn leader(members: &[System]) -> usize {
     let leads = |member: &System| member.counter("brine_cluster_leader") == 1;
     members.iter().position(leads).unwrap()
@@ -120,7 +120,7 @@ async fn every_member_reaches_all_minions() {
         assert_eq!(pinged(member, &["-L", "web1,db1"]), ["db1", "web1"]);
         until("grains are known", || pinged(member, &["-G", "id:web2"]) == ["web2"]).await;
     }
-    // A job of one member is in the job caches of all.
+    // A job that one member published is in the job caches of all.
     let started = stdout(&members[0].tool("salt", &["--async", "*", "test.echo", "hello"]));
     let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
     for member in &members {
@@ -149,7 +149,7 @@ async fn each_event_has_its_reactions_once_whoever_leads() {
     let by = until_recorded(&all, 0..9).await;
     assert_eq!(by.len(), 9, "one reaction each");
     assert!(by.iter().all(|member| *member == by[0]), "one member reacts: {by:?}");
-    // The leader dies; another one goes on, and repeats nothing.
+    // The leader is killed; another member takes over, and repeats no reaction.
     let first = leader(&members);
     assert_eq!(by[0], format!("m{}", first + 1));
     members[first].kill_master();
@@ -160,7 +160,7 @@ async fn each_event_has_its_reactions_once_whoever_leads() {
     let rest: Vec<&System> = others.iter().map(|at| &members[*at]).collect();
     let by = until_recorded(&rest, 0..15).await;
     assert_eq!(by.len(), 15, "one reaction each: {by:?}");
-    // It comes back, and learns what it has missed.
+    // The first member starts again, and receives the events that it has missed.
     members[first].start_master().await;
     send(&members[first], 15);
     let all: Vec<&System> = members.iter().collect();
@@ -189,7 +189,7 @@ async fn members_serve_their_minions_without_the_server_and_catch_up() {
     send(&members[1], 1);
     until_recorded(&[&members[0]], 0..1).await;
     until_recorded(&[&members[1]], 1..2).await;
-    // A new minion is accepted, and known to the other one later.
+    // A new minion is accepted, and its key reaches the other member later.
     members[0].start_minion("web3").await;
     let started = stdout(&members[0].tool("salt", &["--async", "web1", "test.echo", "alone"]));
     let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
@@ -226,7 +226,7 @@ async fn a_member_that_joins_later_knows_what_was() {
     let all: Vec<&System> = members.iter().collect();
     assert_eq!(until_recorded(&all, 0..1).await, ["m1"], "the past has no reactions");
     assert_eq!(pinged(&members[1], &["*"]), ["web1"]);
-    // What is stored about it came along, too.
+    // The data stored about the minion was copied, too.
     until("grains are known", || {
         run_json(&members[1], &["cache.grains", "tgt=web1"])
             .get("web1")
@@ -254,7 +254,7 @@ async fn a_master_with_another_secret_or_key_does_not_join() {
     std::fs::write(other.path("pki/master.pem"), "another").unwrap();
     let error = refused(&other);
     assert!(error.contains("master.pem differs from the key pair of the cluster"), "{error}");
-    // Messages and values of somebody without the secret change nothing, and disturb nobody.
+    // Messages and values that were written without the secret are refused and have no effect.
     let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
     let context = async_nats::jetstream::new(client);
     let values = context.get_key_value("brine_brine_values").await.unwrap();
@@ -270,7 +270,7 @@ async fn a_master_with_another_secret_or_key_does_not_join() {
     second.start_minion("web1").await;
     until("the key is known", || stdout(&members[0].tool("salt-key", &["-l", "acc"])).contains("web1")).await;
     assert!(!stdout(&members[0].tool("salt-key", &["-L"])).contains("evil"));
-    // What is stored on the server shows no secret.
+    // The data on the server contains neither keys nor tags in clear text.
     let events = String::from_utf8_lossy(&std::fs::read(members[0].path("pki/master.pem")).unwrap()).into_owned();
     let line = events.lines().nth(3).unwrap().to_owned();
     let stored = nats.stored();
@@ -299,7 +299,7 @@ async fn round_robin(ports: Vec<u16>) -> u16 {
 #[tokio::test(flavor = "multi_thread")]
 async fn minions_connect_through_a_proxy_to_any_member() {
     let nats = Nats::start().await;
-    // The members tell minions their publish port: it is that of the proxy for all of them.
+    // Each minion is configured with the publish port of the proxy.
     let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
     let requests = round_robin(members.iter().map(|member| member.ret_port).collect()).await;
     let publishes = round_robin(members.iter().map(|member| member.publish_port).collect()).await;

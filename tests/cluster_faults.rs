@@ -1,8 +1,8 @@
 //! A cluster of three masters on three NATS servers, whose members are killed in turn and cut off under load: no return is
 //! lost, and no minion runs a job twice. The figures are printed.
 //!
-//! A return whose master dies before it has answered is sent to another one, too: two events, of which the job caches keep
-//! the first.
+//! A return whose master dies before it has replied is also sent to another master. This causes two events, of which
+//! the job caches keep the first.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
 
@@ -25,7 +25,7 @@ const MINIONS: &[&str] = &["web1", "web2", "web3", "web4", "web5", "web6"];
 /// The seconds after which a return is late.
 const LATE: f64 = 10.0;
 
-/// Three members, each with its own way to the servers, and minions that fail over between them.
+/// Three members, each with its own proxies to the servers, and minions that fail over between them.
 struct Cluster {
     members: Vec<System>,
     ways: Vec<Vec<Proxy>>,
@@ -51,7 +51,7 @@ impl Cluster {
         let mut minions = System::new("");
         let masters: Vec<String> = members.iter().map(|member| format!("127.0.0.1:{}", member.ret_port)).collect();
         for (number, id) in MINIONS.iter().enumerate() {
-            // Each has another first master.
+            // The first master differs from minion to minion.
             let mut own = masters.clone();
             own.rotate_left(number % 3);
             let extra = format!(
@@ -126,8 +126,8 @@ impl Cluster {
     }
 }
 
-/// Jobs, those that a minion ran twice, and of all returns those that a job cache lacks, those with two events, and those
-/// after [`LATE`] seconds: the most of a member.
+/// Counts of jobs, and of those that a minion ran twice; and the highest counts of a member of lost returns (missing in
+/// its job cache), returns with two events, and returns after [`LATE`] seconds.
 #[derive(Debug, Default)]
 struct Figures {
     jobs: usize,
@@ -146,7 +146,7 @@ fn present(member: &System) -> usize {
     run(member, &["manage.present"]).as_list().map_or(0, <[Value]>::len)
 }
 
-/// Returns the number of returns that a member's job cache lacks.
+/// Returns the number of returns that are missing in a member's job cache.
 fn missing(member: &System, jids: &[String]) -> usize {
     let returned = |jid: &String| -> BTreeSet<String> {
         let all = run(member, &["jobs.lookup_jid", jid]);

@@ -1,4 +1,4 @@
-//! The work of a cluster of masters: who goes on with it when a member is killed, and what all members see.
+//! The work of a cluster of masters: another member takes it over when a member is killed, and all members see it.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
 
@@ -41,7 +41,7 @@ fn leads(system: &System) -> bool {
     system.counter("brine_cluster_leader") == 1
 }
 
-/// Returns the position of the leader, once there is one.
+/// Waits for a leader and returns its index.
 async fn leader(members: &[System]) -> usize {
     let mut found = None;
     until("a member leads", || {
@@ -104,7 +104,7 @@ async fn a_batch_goes_on_when_its_member_is_killed() {
         until("the batch has ended", || journal(member, &format!("salt/batch/{jid}/complete")).len() == 1).await;
         until("no batch is active", || run(member, &["batch.list_active"]).as_list().unwrap().is_empty()).await;
     }
-    // Its first member comes back, and starts nothing again.
+    // The member that began the batch starts again, and repeats nothing.
     members[0].start_master().await;
     until("no batch is active", || run(&members[0], &["batch.list_active"]).as_list().unwrap().is_empty()).await;
     assert_eq!(lines(), ids.len());
@@ -133,14 +133,14 @@ fn start(member: &System, words: &[&str]) -> String {
     text.split(|c: char| !c.is_ascii_digit()).find(|word| word.len() == 20).expect(&text).to_owned()
 }
 
-/// Waits until all members know the end of a call, whose first member was killed and comes back. Returns it as each member has
-/// it, once.
+/// Waits until every member's journal has the end of a call. The member that began the call was killed, and is started
+/// here. Returns the data of the end's only event on each member.
 async fn ends(members: &mut [System], jid: &str) -> Vec<Value> {
     let tag = format!("salt/run/{jid}/ret");
     for member in &members[1..] {
         until("its end is known", || !journal(member, &tag).is_empty()).await;
     }
-    // It comes back, and neither starts nor reports it again.
+    // The member neither starts nor reports the call again.
     members[0].start_master().await;
     until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
     let end = |member: &System| {
@@ -168,7 +168,7 @@ async fn an_orchestration_goes_on_on_another_member() {
         step("first", "", ""),
         step("second", &wait, "    - require: [{salt: first}]\n"),
         step("third", "", "    - require: [{salt: second}]\n"),
-        // The request of the first state once more: it must not count as made.
+        // The same request as the first state's: it must not be taken for the one that was already made.
         step("first", "", "    - require: [{salt: third}]\n").replacen("first", "again", 1),
     ];
     for member in &members {
@@ -228,7 +228,7 @@ async fn an_interrupted_call_fails_once_on_all_members() {
     members[1].start_minion("web1").await;
     until("the minion is known", || sorted(&run(&members[0], &["manage.present"])) == ["web1"]).await;
     let jid = start(&members[0], &["salt.execute", "web1", "test.sleep", "arg=[600]", "timeout=600"]);
-    // The cluster knows it when its record is larger than an empty one.
+    // The call is recorded in the cluster when the record is larger than an empty one.
     let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
     let work = async_nats::jetstream::new(client).get_key_value("brine_brine_work").await.unwrap();
     tokio::time::timeout(support::LONG, async {
@@ -310,10 +310,10 @@ async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
     }
     taken.sort_by_key(|one| one.parse::<u32>().unwrap());
     assert_eq!(taken, numbers[..29]);
-    // Every item was in one event, on all members.
+    // On all members, each item is in exactly one event.
     until("the events are known", || journal(&members[0], "salt/queue/tasks/process").len() == 15).await;
     assert_eq!(run(&members[1], &["queue.list_length", "tasks"]), 0.into());
-    // Without the servers nothing is taken, and the operator learns why.
+    // Without the servers no item is taken, and the error names the cause.
     assert_eq!(run(&members[0], &["queue.insert", "tasks", "last"]), true.into());
     nats.kill();
     let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "tasks"]));
@@ -340,7 +340,7 @@ async fn presence_is_about_the_minions_of_all_members() {
         assert_eq!(sorted(&run(member, &["manage.up"])), ids);
         assert_eq!(sorted(&run(member, &["manage.not_present"])), Vec::<String>::new());
     }
-    // One member publishes the events.
+    // One member, the leader, publishes the presence events.
     let mut events = members[0].events("salt/presence/present").await;
     let (_, data) = events.until("salt/presence/present").await;
     assert_eq!(sorted(data.get("present").unwrap()), ids);
@@ -350,7 +350,7 @@ async fn presence_is_about_the_minions_of_all_members() {
         let by = data.get("_origin").map_or("m1".to_owned(), ToString::to_string);
         assert!(!others.contains(&by), "{by} is not the leader");
     }
-    // The minions of a member that has died are gone.
+    // The minions of a killed member are no longer present.
     members[2].kill_master();
     for member in &members[..2] {
         until("its minion is not present", || sorted(&run(member, &["manage.present"])) == ["web1", "web2"]).await;
@@ -382,7 +382,7 @@ async fn rules_over_time_go_on_with_a_new_leader() {
     let nats = Nats::start().await;
     let names = ["m1", "m2", "m3"];
     let mut members = Vec::new();
-    // The same files on all members, at the same paths: other paths are other rules.
+    // All members have the same files at the same paths: a rule at another path is another rule.
     let files = tempfile::tempdir().unwrap();
     let path = files.path().display().to_string();
     for what in ["three", "absent"] {
@@ -404,7 +404,7 @@ async fn rules_over_time_go_on_with_a_new_leader() {
     let send = |system: &System| assert!(system.tool("salt-run", &["event.send", "count/me"]).status.success());
     for at in [first, (first + 1) % 3] {
         send(&members[at]);
-        // The state with this event is with the others.
+        // The state of the rules, with this event, was sent to the other members.
         let state = tokio::time::timeout(support::LONG, futures::StreamExt::next(&mut states)).await.unwrap();
         assert!(!state.unwrap().unwrap().value.is_empty());
     }
@@ -412,7 +412,7 @@ async fn rules_over_time_go_on_with_a_new_leader() {
     let other = (first + 2) % 3;
     send(&members[other]);
     until("the third event fires", || !journal(&members[other], "fired/three").is_empty()).await;
-    // The timer of the last one goes on, too.
+    // The timer of `absent` continues, too.
     until("the timer fires", || !journal(&members[other], "fired/absent").is_empty()).await;
     assert_eq!(journal(&members[other], "fired/three").len(), 1);
 }
@@ -434,7 +434,7 @@ async fn garbage_on_the_servers_stops_nothing() {
     }
     let lease = context.get_key_value("brine_brine_lease").await.unwrap();
     lease.put("alive.bTk", "junk".into()).await.unwrap();
-    // The name of the queue is 'work'.
+    // `d29yaw` is the queue `work` in base64.
     context.publish("brine.brine.queues.d29yaw", "junk".into()).await.unwrap().await.unwrap();
     assert_eq!(run(&members[0], &["queue.insert", "tasks", "item"]), true.into());
     assert_eq!(sorted(&run(&members[1], &["queue.pop", "tasks", "all"])), ["item"]);

@@ -41,7 +41,7 @@ fn no_option_alone_panics() {
     let system = System::new("");
     system.write("etc/minion", "id: local\nroot_dir: ROOT\nfile_client: local\nmaster: 127.0.0.1\n");
     let etc = system.etc();
-    // Tools that would start a daemon get only options that end at once.
+    // Tools that start a daemon are run only with options that make them exit at once.
     let starts = |option: &str| option == "--daemon";
     let mut tried = 0;
     for (tool, words) in [

@@ -139,7 +139,7 @@ async fn each_view_works_in_a_browser() {
     sees(&browser, "1 key accepted.");
     sees(&browser, "3 of 3 keys, 0 pending");
     assert!(system.path("pki/minions/new1").exists());
-    // The list is drawn a frame after its numbers.
+    // The list is drawn one frame after the numbers.
     browser.until("[...document.querySelectorAll('.rows .row')].some((row) => /new1\\s+accepted/.test(row.innerText))");
     click(&browser, ".rows .row", "new1");
     sees(&browser, "1 selected");
@@ -148,7 +148,7 @@ async fn each_view_works_in_a_browser() {
     sees(&browser, "2 of 2 keys");
     assert!(system.path("pki/minions/m1").exists() && !system.path("pki/minions/new1").exists());
 
-    // Run: a preview, the progress, and the results.
+    // Run: the preview, the progress and the results.
     go(&browser, "run");
     sees(&browser, "2 minions match.");
     enter(&browser, "Target", "m1");
@@ -167,7 +167,7 @@ async fn each_view_works_in_a_browser() {
     click(&browser, "form button", "Run");
     sees(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
 
-    // Jobs: filters, a job, and to run it again.
+    // Jobs: filters, one job, and running it again.
     go(&browser, "jobs");
     sees(&browser, "state.apply broken");
     enter(&browser, "Function", "test.*");

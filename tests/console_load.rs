@@ -50,7 +50,7 @@ impl Drop for Swarm {
     }
 }
 
-/// Asserts that the page is small, whatever its lists have.
+/// Asserts that the page is small, however long its lists are.
 fn is_small(browser: &Browser) {
     let elements = browser.run("return document.querySelectorAll('*').length;").as_u64().unwrap();
     assert!(elements < MOST_ELEMENTS, "{elements} elements");
@@ -77,7 +77,7 @@ async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
     is_small(&browser);
     browser.shoot("run-1000");
 
-    // The bus live, at the pace of the publisher.
+    // The live view keeps up with the publisher.
     go(&browser, "bus");
     sees(&browser, "live");
     click(&browser, "button", "Clear");
@@ -94,7 +94,7 @@ async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
     browser.shoot("bus-100000");
     enter(&browser, "Tag", "load/4242?");
     sees(&browser, "load/42420");
-    // Replay reads the journal, which has all.
+    // Replay reads the journal, which contains all events.
     enter(&browser, "Replay from", "30m");
     enter(&browser, "Tag", "load/777*");
     click(&browser, "button", "Replay");

@@ -118,7 +118,7 @@ async fn functions_of_cp_get_files_from_a_master() {
     assert!(output.status.success(), "{}", stdout(&output));
 }
 
-/// Returns the number of jobs by which pieces of files were sent. They are stored without the pieces.
+/// Returns the number of jobs that have sent pieces of files. Their loads are stored without the pieces.
 fn pieces_sent(system: &System) -> usize {
     let output = system.tool("salt-run", &["jobs.list_jobs", "search_function=cp.recv_chunked", "--out=json"]);
     let jobs = brine_value::json::from_json(&stdout(&output)).unwrap();
@@ -161,7 +161,7 @@ async fn salt_cp_copies_small_files_large_ones_and_directories() {
         assert_eq!(std::fs::read(&names[1]).unwrap(), b"");
         assert!(std::path::Path::new(&names[2]).is_dir());
     }
-    // A copy that was interrupted goes on where it ended; what is no beginning of the file is replaced.
+    // An interrupted copy is resumed; a destination that is not a beginning of the file is replaced.
     let big = here("from/tree/big");
     for (name, present, pieces) in
         [("part", &bytes[..100_000], 2), ("none", b"", 4), ("all", &bytes, 0), ("other", &bytes[1..100_001], 4)]
@@ -240,7 +240,7 @@ async fn salt_cp_needs_no_more_memory_for_a_larger_file() {
     let small = copy(WHOLE / 3);
     let large = copy(WHOLE);
     for (who, (small, large)) in ["master", "minion", "salt-cp"].iter().zip(small.into_iter().zip(large)) {
-        // A program that holds the file would have 20 MiB more.
+        // A program that holds the whole file would use 20 MiB more.
         assert!(large < small + 15, "{who}: {small} MiB, then {large} MiB");
     }
 }

@@ -159,7 +159,7 @@ fn full() -> Minion {
 #[test]
 fn without_custom_modules_no_python_starts() {
     let minion = Minion::new(&[]);
-    // An interpreter that would be noticed.
+    // An interpreter whose start would be noticed.
     let (python, trace) = (minion.0.path().join("python"), minion.0.path().join("started"));
     std::fs::write(&python, format!("#!/bin/sh\ntouch {}\n", trace.display())).unwrap();
     std::fs::set_permissions(&python, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
@@ -296,7 +296,7 @@ async fn a_minion_syncs_from_its_master_and_serves_calls_at_once() {
             assert_eq!(done.join().unwrap(), "built in".into());
         }
     });
-    // A file replaced on the master counts from the next sync on.
+    // A file replaced on the master takes effect at the next sync.
     system.write("srv/salt/_modules/own.py", "def list_():\n    return 'new'\n");
     assert_eq!(call(&["own.list"]), "built in".into());
     call(&["saltutil.sync_modules", "saltenv=base"]);

@@ -12,7 +12,7 @@ use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
 use support::{BRINE, System, stdout};
 
-/// The time in which a minion has to end.
+/// The maximum time for a minion to stop.
 const STOP: Duration = Duration::from_secs(5);
 
 /// Returns the number of files in a directory. Files that are still being written have hidden names.
@@ -61,7 +61,7 @@ async fn salt_call_leaves_its_return_to_the_minion() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let etc = system.path("web1/etc").display().to_string();
-    // The master ends while the function runs.
+    // The master is stopped while the function runs.
     let pid = std::fs::read_to_string(system.path("master.pid")).unwrap();
     let command = format!("kill -9 {}; echo left", pid.trim());
     let output = support::within_limit(BRINE).args(["salt-call", "-c", &etc, "cmd.run", &command]).output().unwrap();

@@ -1,5 +1,5 @@
-//! A man in the middle changes unencrypted parts of an authentication: the session is either as strong as both ends
-//! allow, or there is none. Minions of both ciphers coexist.
+//! A man in the middle changes unencrypted parts of an authentication: the session either has the strongest cipher that
+//! both ends allow, or is not established. Minions of both ciphers coexist.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 type Change = fn(&mut Map);
 
-/// The changes to authentications: the packed request and the packed reply as maps.
+/// The attacks on authentications: changes to the unpacked request and the unpacked reply.
 #[derive(Clone, Copy)]
 struct Changes {
     request: Change,
@@ -91,7 +91,7 @@ fn signed(reply: &mut Map, change: impl Fn(&mut Map)) {
     reply.insert("load".into(), msgpack::pack_map(&inner).into());
 }
 
-/// Each attack, and the minion's errors: with a known master, and at the first contact.
+/// Each attack, and the minion's errors: with a known master key, and at the first contact.
 const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     (
         "the offer is taken away",
@@ -142,7 +142,7 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     (
         "the token is taken away",
         Changes { request: |envelope| _ = load(envelope).shift_remove("token"), ..NOTHING },
-        // No error at the first contact.
+        // An empty string means no error at the first contact.
         [ALTERED, ""],
     ),
     (
@@ -350,7 +350,7 @@ async fn an_unknown_cipher_is_a_configuration_error() {
 async fn a_publish_is_sent_once_for_each_cipher_in_use() {
     let mut system = System::start("").await;
     let endpoint = Endpoint::Tcp("127.0.0.1".into(), system.publish_port);
-    // Subscribed as Salt's minions are, and as Brine's.
+    // One subscriber subscribes as Salt's minions do, the other as Brine's.
     let mut plain = Subscriber::connect(&endpoint, &[b""], Limits::default()).await.unwrap();
     let mut named = Subscriber::connect(&endpoint, &[TOPIC_GCM], Limits::default()).await.unwrap();
     let start = async |system: &mut System, id: &str, cipher: &str| {
@@ -361,7 +361,7 @@ async fn a_publish_is_sent_once_for_each_cipher_in_use() {
     };
     start(&mut system, "new", "aes-256-gcm").await;
     assert_eq!(system.salt_json(&["*", "test.ping"]), map! {"new" => true}.into());
-    // It is the only one: the first message for the others is the first job after one of them has joined.
+    // So far no minion has Salt's cipher: the first publish with it is the first job after such a minion has joined.
     start(&mut system, "old", "aes-192-cbc-hmac").await;
     let both = map! {"new" => true, "old" => true};
     for _ in 0..3 {

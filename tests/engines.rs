@@ -1,4 +1,4 @@
-//! Engines: people's own functions that run beside the master and a minion.
+//! Engines: custom functions that run beside the master and a minion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -62,7 +62,7 @@ async fn an_engine_of_the_master_hears_and_publishes_events_and_is_started_again
     let (_, answer) = events.until("engine/own/answer").await;
     assert_eq!(number(&answer, "number"), 42);
 
-    // A crash and a return: both are ends, after which it starts again.
+    // After a crash and after a return the engine is started again.
     for (how, why) in [("end", "the Python process ended"), ("return", "its function returned")] {
         send("ask/own/2", &format!(r#"{{"{how}": 1}}"#));
         let (_, again) = events.until("engine/own/ready").await;

@@ -1,4 +1,4 @@
-//! The event bus through its sockets: pyzmq, and users of the crate `zeromq`.
+//! The sockets of the event bus, used by pyzmq and by the crate `zeromq`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -39,7 +39,7 @@ async fn five_lines_of_python_publish_and_subscribe() {
         move || support::python(FOLLOW, &[&directory])
     });
     support::until("the follower is connected", || system.path("following").exists()).await;
-    // The subscription is asynchronous: publish until it has printed one.
+    // The subscription is asynchronous: publish until the subscriber has printed an event.
     let mut following = std::pin::pin!(following);
     let printed = loop {
         system.tool_async("salt-run", &["event.send", "my/other", "{n: 1}"]).await;

@@ -32,11 +32,11 @@ enum Do {
     Show(&'static str, usize, fn() -> Map),
     /// Starts the minion web1.
     Start,
-    /// No action: the events occur by themselves.
+    /// No action: the events are published without one.
     Wait,
     /// Writes a file of the file server.
     Write,
-    /// Starts a batch in the master, and stops it.
+    /// Starts a batch that the master runs, and stops it.
     StopBatch,
     /// Starts a master with `max_minions: 1`, and its minion authenticates.
     Room,

@@ -29,7 +29,7 @@ async fn follow_prints_one_readable_line_for_each_event() {
     let called = stdout(&system.tool("salt-run", &called));
     assert!(called.contains("runner.test.arg 1 by Reactor, who rendered"), "{called}");
 
-    // Salt's form, with each way to specify the starting point.
+    // Salt's format, with each way to specify the starting point.
     let seq = seq.to_string();
     for point in [&["--since", &seq][..], &["--follow", &seq], &[&format!("since={seq}")], &["--since", "1h"]] {
         let words = [&["state.event", "my/go", "count=1"], point].concat();
@@ -110,7 +110,7 @@ async fn the_programs_of_the_documentation_miss_no_event() {
         let mut last = String::new();
         for n in 0..4 {
             if n == 2 {
-                // Published while the subscriber is disconnected, as its master is down.
+                // Pushed while the master is down, so the subscriber is disconnected.
                 system.stop_master();
                 system.start_master().await;
             }

@@ -52,7 +52,7 @@ async fn requests_in_another_minions_name_are_refused() {
     for cipher in Cipher::ALL {
         let mut rogue = Raw::join(&system, &format!("rogue-{cipher}"), *cipher).await;
         let each = i64::try_from(commands().len()).unwrap();
-        // Its own session, another name inside of the load.
+        // Its own session, with another minion's id in the load.
         refused(&system, each, "it claims to be from 'web1'", async {
             for command in commands() {
                 let mut load = rogue.proven(command.clone());
@@ -61,7 +61,7 @@ async fn requests_in_another_minions_name_are_refused() {
             }
         })
         .await;
-        // Another name on the envelope, or in both: the session is not that minion's.
+        // Another minion's id on the envelope, or in both: the session is not that minion's.
         let words = match cipher {
             Cipher::Aes256Gcm => "decryption failed",
             Cipher::AesCbcHmac => "expected a message of AES-256-GCM",
@@ -242,7 +242,7 @@ async fn requests_for_files_outside_of_the_roots_are_logged() {
         assert_eq!(rogue.ask(load).await, map! {"data" => b"".to_vec(), "dest" => ""}.into());
     })
     .await;
-    // A missing file is not an attack.
+    // A request for a missing file is not counted as an attack.
     refused(&system, 0, words, async {
         for (path, saltenv) in [("none", "base"), ("", "base"), ("open.txt", "none"), ("./open.txt", "base")] {
             rogue.ask(map! {"cmd" => "_serve_file", "path" => path, "saltenv" => saltenv, "loc" => 0}).await;
@@ -276,7 +276,7 @@ async fn publishes_are_accepted_once(system: &System, algorithm: SignatureAlgori
         for _ in 0..2 {
             let refused = channel.open_publish(payload).unwrap_err().to_string();
             assert!(refused.contains("a publish is a replay"), "{cipher}: {refused}");
-            // A new session does not make it acceptable again.
+            // A new session does not make a replayed message acceptable.
             channel.authenticate().await.unwrap();
         }
         assert!(system.tool("salt-key", &["-y", "-d", &channel_id(*cipher)]).status.success());
@@ -312,7 +312,8 @@ async fn minions_cannot_forge_publishes_of_the_master() {
             "jid" => "20261120235852025555", "fun" => "cmd.run", "arg" => list!["id"], "tgt" => "*", "tgt_type" => "glob",
             "serial" => i64::MAX,
         };
-        // Every minion has this key: it protects against unauthenticated peers, not against minions.
+        // Every minion has the key of the publish stream: it protects against unauthenticated peers, not against
+        // minions.
         let sealed = rogue.publish.seal(&msgpack::pack_map(&job), None, purpose::PUBLISH);
         let algorithm = SignatureAlgorithm::default();
         let signed = map! {"sig" => rogue.key.sign(&sealed, algorithm).unwrap(), "sig_algo" => algorithm.name()};

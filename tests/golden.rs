@@ -176,7 +176,7 @@ fn copy(from: &Path, to: &Path, root: &Path) {
     }
 }
 
-/// Returns the `PATH` of a case: its own programs come first.
+/// Returns the `PATH` of a case, on which its own programs come first.
 fn path(root: &Path) -> String {
     format!("{}/bin:{}", root.display(), std::env::var("PATH").unwrap_or_default())
 }
@@ -205,7 +205,7 @@ fn salt_call(line: &str, root: &Path) -> Value {
     }
     let report = String::from_utf8_lossy(&done.stderr).into_owned();
     if out.contains("CLI Example") && report.contains("Passed invalid arguments") {
-        // The documentation of the function, whose wording differs from Salt's.
+        // The documentation of functions is worded differently from Salt's, so only its presence is compared.
         run["text"] = "<usage>".into();
     } else if out.trim().is_empty() {
         run["stderr"] = plain(report.into(), "", root);
@@ -213,7 +213,7 @@ fn salt_call(line: &str, root: &Path) -> Value {
     run
 }
 
-/// Returns shell commands that mount the case's own files and directories over the machine's, for one process only.
+/// Returns shell commands that mount the case's own files and directories over the machine's, in a mount namespace.
 fn mounts(root: &Path) -> String {
     let text = fs::read_to_string(root.join("mounts")).unwrap_or_default();
     let mount = |line: &str| {
@@ -288,7 +288,7 @@ fn sorted<'t>(parts: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
     parts
 }
 
-/// Removes the plain causes that Brine adds to messages of Salt with Python's class names.
+/// Removes the causes that Brine adds to Salt's messages with names of Python's classes.
 fn without_causes(text: &str) -> String {
     const LACKS: &str = " has no attribute '";
     let mut parts = text.split(LACKS);

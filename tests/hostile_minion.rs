@@ -49,7 +49,7 @@ async fn no_request_for_files_leaves_the_file_roots() {
         for command in ["_serve_file", "_file_hash", "_file_hash_and_stat", "_file_find"] {
             for (path, saltenv) in paths.iter().flat_map(|path| environments.iter().map(move |env| (path, env))) {
                 let load = map! {"cmd" => command, "path" => *path, "saltenv" => *saltenv, "loc" => 0};
-                // No reply is as good as an empty one.
+                // No reply is as acceptable as an empty one.
                 let Ok(answer) = channel.request(load).await else { continue };
                 let text = answer.to_string();
                 assert!(!text.contains(SECRET) && !text.contains("hsum"), "{command} {path} {saltenv}: {text}");
@@ -186,7 +186,7 @@ async fn a_session_belongs_to_the_minion_that_began_it() {
         let answer = channel.request(load).await.unwrap();
         assert!(!answer.to_string().contains(SECRET), "{answer}");
     }
-    // Its owner can still use it.
+    // The minion that owns the pillar still gets it.
     assert!(system.tool("salt", &["web1", "saltutil.refresh_pillar"]).status.success());
     assert_eq!(system.salt_json(&["web1", "pillar.ls"]), map! {"web1" => list!["word"]}.into());
 }

@@ -167,7 +167,7 @@ async fn mine_peers_events_and_files() {
     fleet.salt(&[&python[2], "mine.flush"]).await;
     fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
 
-    // Brine's minion has a mine like the others, and queries it as they do.
+    // Brine's minion has mine data as the others do, and queries the mine in the same way.
     let brine = async |words: &[&str]| fleet.salt(&[&[BRINE_ID], words].concat()).await.swap_remove(BRINE_ID).unwrap();
     assert_eq!(brine(&["mine.send", "system", "mine_function=grains.get", "kernel"]).await, true.into());
     assert_eq!(brine(&["mine.update", "mine_functions={test.echo: [x]}"]).await, true.into());
@@ -335,7 +335,7 @@ async fn beacons_schedules_and_reactions() {
     let mut events = fleet.system.events("salt/").await;
     let minion = "beacons: {status: [{loadavg: [all]}, {interval: 1}]}\nschedule: {often: {function: test.arg, args: [scheduled], seconds: 1}}\n";
     fleet.spawn(minion);
-    // In any order.
+    // Returns arrive in any order.
     let mut missing: BTreeSet<(String, &str)> = BTreeSet::new();
     for id in fleet.python_ids() {
         missing.extend(["highstate", "beacon", "schedule"].map(|what| (id.clone(), what)));
@@ -405,11 +405,11 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
         assert!(begun.elapsed() < FLEET_TIME, "nothing comes of {missing:?}");
         let kept = stdout(&fleet.system.tool_async("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await);
         missing.retain(|id| !kept.contains(&format!("\"{id}\": \"done\"")));
-        // What never left the minion cannot arrive.
+        // Salt's minions may drop a return themselves; it cannot arrive.
         let dropped = |id: &str| fleet.python.iter().any(|minion| minion.id == id && minion.dropped_a_return());
         missing.retain(|id| !dropped(id));
     }
-    // Its publishes reach them as soon as they have reconnected.
+    // Publishes of the new master reach the minions as soon as they have reconnected.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
         assert!(begun.elapsed() < FLEET_TIME, "these do not come back: {missing:?}");

@@ -107,7 +107,7 @@ fn table(name: &str) -> BTreeMap<String, String> {
     pairs.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Cargo's profiles inherit the levels of single crates, too.
+/// Cargo's profiles also inherit the optimisation levels of single crates.
 #[test]
 fn crates_that_a_first_build_leaves_unoptimised_are_optimised_in_packages() {
     let unoptimised: Vec<String> = table("profile.release.package").into_keys().collect();

@@ -1,5 +1,5 @@
-//! Modules of other people, from the packages `saltext-*` of PyPI, through Brine's loader and through Salt's: the same
-//! functions with the same parameters and documentation, and the same results.
+//! Third-party modules, from the packages `saltext-*` of PyPI, loaded by Brine's loader and by Salt's: both find the
+//! same functions with the same parameters and documentation, and their calls have the same results.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -35,14 +35,14 @@ const PACKAGES: [&str; 17] = [
     "saltext-freebsd==1.0.0",
 ];
 
-/// The files whose functions are called, all of them clients of web services: with the arguments `x` and without any. Those
-/// of servers that may run on this host, and what changes the host, is not called.
+/// The files whose functions are called, with arguments `x` and without arguments. All are clients of web services;
+/// clients of servers that may run on this host, and functions that change the host, are excluded.
 const CALLED: &str = "consul consul_mod zabbix zabbix_mod pagerduty pagerduty_util mattermost mattermost_mod namecheap_domains \
                       namecheap_domains_dns namecheap_domains_ns namecheap_ssl namecheap_users splunk splunk_search telegram \
                       telegram_mod pushover_notify pushover pushover_mod servicenow grafana4 grafana4_mod";
 
-/// Describes and calls the functions of own modules, whichever loader has loaded it: an execution module for execution
-/// functions, a state module for states.
+/// Describes and calls the functions of custom modules, with either loader: loaded as an execution module it handles
+/// execution functions, as a state module states.
 const PROBE: &str = r#"
 import inspect
 import json
@@ -141,7 +141,7 @@ async fn modules_of_other_people_do_the_same_by_both_loaders() {
     let probe = PROBE.replace("@CALLED@", CALLED);
     system.write("own/modules/loader_probe.py", &probe);
     system.write("own/states/loader_probe.py", &probe);
-    // Nothing is sent anywhere: each request goes to a proxy that is not there.
+    // No request leaves the host: all go to a proxy that does not exist.
     let nowhere = "http://127.0.0.1:1";
     let python = venv.join("bin/python");
     let script = format!(

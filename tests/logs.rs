@@ -119,7 +119,7 @@ async fn reactions_rules_and_key_decisions_are_named_at_info() {
     let accepted = line("key accepted minion=web1 by=\"reaction of ");
     assert!(accepted.contains(&format!("{} to event ", auth.display())), "{accepted}");
     assert!(line("rule fired rule=\"twice\"").contains("tag=\"my/tag\" _seq="));
-    // An operator's decision is logged by salt-key and by the master.
+    // A decision about a key is logged by `salt-key` and by the master.
     let rejected = system.tool("salt-key", &["-y", "-d", "web1", "--log-file-level", "info"]);
     assert!(rejected.status.success(), "{}", stderr(&rejected));
     until("the master's line", || {

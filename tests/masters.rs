@@ -39,17 +39,18 @@ async fn events(all: &[System]) -> Vec<Events> {
     events
 }
 
-/// Starts the minion m1 in the first directory, with these masters in front of all, of which it uses one at a time.
+/// Starts the minion m1 in the first directory, with `before` in front of the addresses of all masters; it uses one
+/// master at a time.
 fn start(all: &mut [System], before: &str, extra: &str) {
     start_with(all, before, &format!("master_type: failover\n{extra}"));
 }
 
-/// Starts the minion m1 in the first directory, with these masters in front of all.
+/// Starts the minion m1 in the first directory, with `before` in front of the addresses of all masters.
 fn start_with(all: &mut [System], before: &str, extra: &str) {
     let ports: Vec<String> = all.iter().map(|system| format!("'127.0.0.1:{}'", system.ret_port)).collect();
     let more = format!("master: [{before}{}]\nauth_timeout: 1\n{extra}", ports.join(", "));
     all[0].configure_minion("m1", &more);
-    // The last one counts.
+    // `configure_minion` has written a `master` option, too; it is removed.
     let path = all[0].path("m1/etc/minion");
     let text = std::fs::read_to_string(&path).unwrap().replace("master: 127.0.0.1\n", "");
     std::fs::write(path, text).unwrap();
@@ -80,12 +81,12 @@ async fn each_death_leads_to_the_next_master_and_around() {
     assert!(killed.elapsed() < Duration::from_secs(3), "the failover took {:?}", killed.elapsed());
     assert!(answers(&all[1]));
 
-    // A second death is noticed as the first one.
+    // The loss of the second master is noticed like that of the first.
     all[1].kill_master();
     events[2].until(START).await;
     assert!(answers(&all[2]));
 
-    // All are down; the minion waits, and takes the first that is there again.
+    // All masters are down; the minion waits, and uses the first one that is back.
     all[2].kill_master();
     all[1].start_master().await;
     let mut second = all[1].events("salt/minion/").await;
@@ -119,20 +120,20 @@ async fn a_master_that_hangs_is_left_and_the_first_is_preferred_again() {
     events[0].until(START).await;
     assert!(answers(&all[0]));
     assert!(all[0].minion_log("m1").contains("has not answered for 1s"));
-    // Two checks later there was no further start. Nothing happens that could be awaited.
+    // After two more checks there was no further start. There is no event to wait for.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     let log = all[0].minion_log("m1");
     assert_eq!(log.matches("the minion is ready").count(), 3, "{log}");
 }
 
-/// What happens to a master.
+/// A fault of a master.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     Killed,
     Hung,
-    /// Its connections stay open, and carry nothing.
+    /// The connections stay open without traffic.
     Blackholed,
-    /// Another master, with another key, has its address.
+    /// Another master, with another key, takes its address.
     Replaced,
 }
 
@@ -172,8 +173,8 @@ fn pid(system: &System) -> Pid {
     Pid::from_raw(i32::try_from(system.master_pid()).unwrap())
 }
 
-/// Two of three masters fail, in every order: the third one gets the minion each time. All stand behind proxies that delay
-/// what they pass, and a name that does not resolve stands before them.
+/// Two of three masters fail, in every order: each time the minion changes to the third one. All are behind proxies
+/// that delay the traffic, and an unresolvable name precedes them in the list.
 async fn two_of_three_fail_in_every_order(fault: Fault) {
     let mut all = masters(3).await;
     let mut proxies = Vec::new();
@@ -193,14 +194,14 @@ async fn two_of_three_fail_in_every_order(fault: Fault) {
     std::fs::write(path, text).unwrap();
     let mut events = all[0].events("salt/minion/").await;
     all[0].spawn_minion("m1");
-    // The key of the masters is trusted from here on.
+    // From here on the minion trusts the masters' key.
     events.until(START).await;
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let [first, second, left] = order;
         for failed in [first, second] {
             fault.begin(&mut all[failed], &proxies[failed]).await;
         }
-        // A master that the minion has not reached yet knows no minion.
+        // On a master that the minion has not reached yet, `salt` prints no return.
         let is_served = || {
             let output = all[left].tool("salt", &["--out=txt", "-t", "1", "m1", "test.ping"]);
             support::stdout(&output).trim() == "m1: True"
@@ -295,7 +296,7 @@ async fn masters_that_hang_die_or_reject_the_minion_leave_the_others_alone() {
     for events in &mut events {
         events.until(START).await;
     }
-    // One hangs, one dies: the third one serves as before, and what happens is kept for them.
+    // One master hangs and one is killed: the third one still serves the minion, and events are kept for the others.
     let first = Pid::from_raw(i32::try_from(all[0].master_pid()).unwrap());
     kill(first, Signal::SIGSTOP).unwrap();
     all[1].kill_master();
@@ -310,7 +311,7 @@ async fn masters_that_hang_die_or_reject_the_minion_leave_the_others_alone() {
     for system in &all {
         support::until("all masters serve the minion again", || answers(system)).await;
     }
-    // Rejected by one and deleted there, the minion goes on with the others and comes back to it.
+    // Rejected by one master, the minion stays with the others, and returns to that master when it is accepted there.
     assert!(all[2].tool("salt-key", &["-y", "-r", "m1", "--include-accepted"]).status.success());
     assert!(all[2].tool("salt", &["m1", "test.ping", "--timeout=1"]).status.code() != Some(0));
     assert!(answers(&all[0]) && answers(&all[1]));
@@ -332,7 +333,7 @@ async fn a_function_of_the_host_returns_the_masters() {
     let text = std::fs::read_to_string(&path).unwrap();
     let (before, after) = text.split_once("master: [").unwrap();
     let after = after.split_once(']').unwrap().1;
-    // The address of the first master is no function: that is one sentence.
+    // The address of a master in place of a function is an error of one sentence.
     support::until("the list is refused", || all[0].minion_log("m1").contains("option 'master'")).await;
     all[0].stop_minion("m1");
     std::fs::write(&path, format!("{before}master: inventory.addresses{after}")).unwrap();
@@ -402,7 +403,7 @@ async fn a_minion_connects_from_its_ports_again_and_again() {
             let expected = format!("0100007F:{from:04X} 0100007F:{to:04X} 01");
             assert!(connections.contains(&expected), "before the end of {end}: no {expected} in {connections}");
         }
-        // Another process of the minion has no use for ports that are taken.
+        // Another process of the minion connects from other ports if these are in use.
         let called = system.tool_async("salt-call", &["-c", &etc, "--out=txt", "pillar.items"]).await;
         assert!(called.status.success(), "{}", support::stderr(&called));
         match end {

@@ -73,7 +73,7 @@ fn states_create_what_is_missing_once() {
         "Grant select,INSERT on shop_1.* to app@% is already present".to_owned(),
     ];
     assert_eq!(second, present.map(|comment| json!([true, comment, {}])));
-    // The server itself takes the passwords.
+    // The server itself accepts the passwords.
     assert_eq!(server.client_as("app", "s'cret\\\"#;", "shop_1", "SELECT 1"), "1\n");
     assert_eq!(server.client_as(odd, "mypass", "", "SELECT 1"), "1\n");
     assert_eq!(minion.call(&["mysql.verify_login", "app", "s'cret\\\"#;"]), true);
@@ -142,7 +142,7 @@ fn queries_return_every_character_and_null() {
     assert_eq!(answer["columns"], json!(["one", "n<\"&", "t", "x", "e"]));
     assert_eq!(answer["results"], json!([["1", null, "NULL", "a\tb\n&lt;</field>é😀", ""]]));
     assert_eq!(answer["rows returned"], 1);
-    // Commands of the client are not run, whatever is in a query.
+    // No text in a query runs commands of the client program.
     let hostile = format!("SELECT 'x\n\\! touch {0}\n'\n\\! touch {0}\nsystem touch {0}\n", marker.display());
     let output = minion.run(&["mysql.query", "shop", &hostile]);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -182,7 +182,7 @@ fn queries_return_every_character_and_null() {
 #[test]
 fn names_are_names_whatever_they_contain() {
     let directory = tempfile::tempdir().unwrap();
-    // Neither mode changes what a quoted name is.
+    // Neither mode changes the quoting of names.
     let options = vec!["--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES".to_owned()];
     let server = DatabaseServer::start_with(Kind::MariaDb, directory.path(), options);
     let minion = minion_of(&server);
@@ -190,7 +190,7 @@ fn names_are_names_whatever_they_contain() {
     let call = |function: &str, words: &[&str]| minion.call(&[&[function], words].concat());
     for evil in ["x`; DROP DATABASE keep; --", "a'b\"c\\", "f_o%o", "é😀"] {
         let (user, password) = (&evil[..evil.len().min(20)], &format!("p{evil}"));
-        // The server has names of three bytes a character only.
+        // The server's names may only contain characters of up to three bytes.
         if !evil.contains('😀') {
             assert_eq!(call("mysql.db_create", &[evil]), true, "{evil}");
             assert_eq!(call("mysql.db_exists", &[evil]), true, "{evil}");
@@ -210,7 +210,7 @@ fn names_are_names_whatever_they_contain() {
         assert_eq!(call("mysql.db_exists", &[evil]), false, "{evil}");
     }
     assert_eq!(call("mysql.db_exists", &["keep"]), true);
-    // `_` is no wildcard: there is no database `k_ep`.
+    // `_` is not a wildcard: `k_ep` does not match `keep`.
     assert_eq!(call("mysql.db_exists", &["k_ep"]), false);
 }
 
@@ -283,7 +283,7 @@ fn functions_answer_and_refuse() {
     let answer = call("mysql.query", &["shop", "SELECT CURRENT_USER()", &by_file]);
     assert_eq!(answer["results"], json!([["salt@%"]]));
 
-    // A server that is away is an error with its reason, not an empty answer.
+    // An unreachable server causes an error with the reason, not an empty result.
     drop(server);
     let output = minion.run(&["mysql.db_list"]);
     let error = String::from_utf8_lossy(&output.stderr);

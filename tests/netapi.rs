@@ -32,7 +32,8 @@ const OTHER_STATUS: &[(&str, u16)] = &[
     ("keys with a wrong password", 401),
 ];
 
-/// Cases with a different message than Salt's, or a different list of clients (Salt's has a method that is not one).
+/// Cases with another message than Salt's, or another list of clients (Salt's list contains a method that is not a
+/// client).
 const OTHER_TEXT: &[&str] = &[
     "root",
     "root as yaml",

@@ -112,7 +112,7 @@ async fn every_kind_of_state_acts_on_the_master_or_its_minions() {
     let number = |id: &str| results.get(id).unwrap().get("__run_num__").and_then(Value::as_i64).unwrap();
     assert!(number("last") > number("states"), "its requisite comes first");
 
-    // In test mode nothing is changed.
+    // Test mode changes nothing.
     let (results, _) = orchestrate(&system, &["orch", "test=True"]);
     let comment = "Function test.arg would be executed on target *";
     assert_eq!(report(&results, "last"), (Value::Nil, comment.into()));

@@ -53,7 +53,7 @@ fn output_matches_salt_in_every_case() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Generates data with control characters here and there.
+/// Generates data, some of it with control characters.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Nil),

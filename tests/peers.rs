@@ -1,5 +1,5 @@
-//! The resources that unauthenticated peers can use of a master: memory, time, connections. Other peers are still
-//! served.
+//! Limits on the resources of a master that unauthenticated peers can use: memory, time, connections. Other peers are
+//! still served.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/raw.rs"]
@@ -39,7 +39,7 @@ async fn large_messages_of_unauthenticated_peers_are_answered_and_dropped() {
     nested.resize(62_000_000, 0xc0);
     let mut peer = requests(&system, REMOTE).await;
     assert_eq!(peer.request(&nested).await, Some(bad_load()));
-    // From the master's own host it is decoded, within the memory for it.
+    // From the master's own host the message is decoded, within its memory limit.
     let flat = [&b"\xdd\x03\xb2\x0b\x80"[..], &vec![0xc0; 62_000_000]].concat();
     for content in [&nested, &flat] {
         assert_eq!(requests(&system, "127.0.0.1").await.request(content).await, Some(bad_load()));

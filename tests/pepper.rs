@@ -1,4 +1,4 @@
-//! The REST API used by pepper, Salt's own command line and library for it, as PyPI has them.
+//! The REST API used by pepper, Salt's own command line and library for it, unmodified from PyPI.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -37,7 +37,8 @@ const FILES: [(&str, &str); 6] = [
     ("srv/pillar/data.sls", "colour: blue\n"),
 ];
 
-/// The parts of Salt that pepper uses where Salt is installed, so that it prints each part of an answer by itself.
+/// A stand-in for the parts of Salt that pepper uses if Salt is installed: with it, pepper prints each part of an
+/// answer by itself.
 const OUTPUTTERS: [(&str, &str); 4] = [
     ("outputters/salt/__init__.py", ""),
     ("outputters/salt/loader.py", "def minion_mods(opts):\n    return {}\n"),
@@ -75,7 +76,7 @@ fn login(api: &Api) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// Returns what a run printed, without what differs in each run.
+/// Returns the output of a run, with the values masked that differ between runs.
 fn printed(output: &Output) -> Value {
     let text = stdout(output);
     let text = Regex::new(r"\b\d{20}\b").unwrap().replace_all(&text, "<jid>");

@@ -65,7 +65,7 @@ fn states_make_what_is_missing_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
     let minion = minion_of(&server);
-    // In a fresh server, before anything is made, `shop` cannot be looked into.
+    // On a new server the states cannot inspect `shop`, which does not exist yet.
     let first = minion.apply(SLS, false);
     let change = |name: &str, change: &str| json!({name: change});
     let expected = [
@@ -82,7 +82,7 @@ fn states_make_what_is_missing_once() {
     for state in minion.apply(SLS, false) {
         assert_eq!((&state[0], &state[2]), (&json!(true), &json!({})), "{state}");
     }
-    // The server itself takes the password, and grants what was asked for.
+    // The server itself accepts the password, and the role has the requested attributes.
     assert_eq!(server.client_as("app", "s'cret\\", "shop", "SELECT current_user"), "app\n");
     let role = minion.call(&["postgres.role_get", "app"]);
     assert_eq!(role["groups"], json!(["team"]));
@@ -137,7 +137,7 @@ fn states_remove_what_is_there() {
     assert_eq!(made[1], json!([true, "Schema sales has been removed from database shop", {"sales": "Absent"}]));
     assert_eq!(made[2][1], "The privilege(s): TEMPORARY have been revoked from team");
     assert_eq!(made[3][1], "The privilege(s): team have been revoked from app");
-    // The group has a privilege left: the server's reason is in the comment.
+    // The group still has a privilege: the server's reason is in the comment.
     let comment = made[4][1].as_str().unwrap();
     assert!(
         comment.starts_with("Group team failed to be removed: ") && comment.contains("privileges for database shop")
@@ -176,7 +176,7 @@ fn functions_answer_and_refuse() {
     assert_eq!(call("postgres.privileges_grant", &function), true);
     assert_eq!(call("postgres.has_privileges", &function), true);
 
-    // Names are names, whatever they contain.
+    // Names are quoted, whatever characters they contain.
     let evil = "x\"; DROP TABLE \"My Items\"; --";
     assert_eq!(call("postgres.user_create", &[evil]), true);
     assert_eq!(call("postgres.user_exists", &[evil]), true);
@@ -201,7 +201,7 @@ fn functions_answer_and_refuse() {
     assert_eq!(minion.apply(&changed, false)[0][2], json!({"fast": {"options": {"seq_page_cost": 1.75}}}));
     assert_eq!(minion.call(&["postgres.tablespace_list"])["fast"]["Opts"], "{seq_page_cost=1.75}");
 
-    // A server that is away is an error with its reason, not an empty answer.
+    // An unreachable server causes an error with the reason, not an empty result.
     drop(server);
     let output = minion.run(&["postgres.db_list"]);
     let error = String::from_utf8_lossy(&output.stderr);

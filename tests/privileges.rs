@@ -108,7 +108,7 @@ async fn a_daemon_in_the_background_drops_privileges() {
     assert_eq!(owner(&log), user.uid.as_raw());
     nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.parse().unwrap()), nix::sys::signal::Signal::SIGTERM)
         .unwrap();
-    // The directory belongs to root: the file can only be truncated.
+    // The directory belongs to root: the PID file can only be truncated.
     let file = system.path("master.pid");
     support::until("the daemon ends", || std::fs::read_to_string(&file).is_ok_and(|text| text.is_empty())).await;
 }
@@ -197,7 +197,7 @@ async fn users_keep_their_supplementary_groups() {
 #[tokio::test(flavor = "multi_thread")]
 async fn published_jobs_run_as_the_sudo_user() {
     let mut system = System::start("show_jid: True\ncli_summary: True\n").await;
-    // A stand-in that says as whom it runs what.
+    // A stand-in for `sudo`, which sets the variable `AS` for the command.
     let sudo = system
         .write("bin/sudo", "#!/bin/sh\n[ \"$1 $2 $3\" = '-n -u deploy' ] || exit 7\nshift 3\nAS=$0 exec \"$@\"\n");
     std::fs::set_permissions(&sudo, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -218,7 +218,7 @@ async fn published_jobs_run_as_the_sudo_user() {
     let text = stdout(&shown);
     assert!(text.starts_with("jid: 20") && text.contains("# of minions returned: 1"), "{text}");
 
-    // Without the stand-in's permission the message of sudo is the return.
+    // If `sudo` refuses, its message is the return.
     system.write("bin/sudo", "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n");
     let refused = system.salt_json(&["web1", "test.ping"]);
     assert_eq!(refused.get("web1"), Some(&"sudo: a password is required".into()));

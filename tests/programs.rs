@@ -1,4 +1,4 @@
-//! People's own modules that are programs in other languages than Python.
+//! Custom modules that are programs in other languages than Python.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

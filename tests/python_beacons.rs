@@ -1,4 +1,4 @@
-//! People's own beacons and returners in Python, on a minion with a master.
+//! Custom beacons and returners in Python, on a minion with a master.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -61,7 +61,7 @@ async fn beacons_and_returners_of_the_file_server_are_used_once_they_are_synced(
         ["limit", "name", "echo", "id", "polls"].map(|name| data.get(name).map(ToString::to_string).unwrap_or_default())
     };
     assert_eq!(fields(&first)[..4], ["5", "queue", "built in", "m1"], "{first:?}");
-    // The next poll has the `__context__` of this one.
+    // `__context__` persists from one poll to the next.
     let (_, second) = events.until("salt/beacon/m1/queue/full/now").await;
     let polls = |body| fields(body)[4].parse::<u32>().unwrap();
     assert!(polls(&second) > polls(&first), "{first:?} {second:?}");

@@ -59,7 +59,7 @@ fn functions_of_salt_are_called_that_brine_lacks() {
     minion(true);
     assert_eq!(run(&["xml.get_value", &data, ".//b"]), Ok("3004".into()));
     assert_eq!(run(&["app.through"]), Ok(list!["3004", "here", true, false]));
-    // Functions of Brine stay Brine's: those of Salt have these.
+    // Functions that Brine has are not called in Salt, whose result has this key.
     assert_eq!(run(&["test.versions_information"]).unwrap().get("Dependency Information"), None);
     let functions = run(&["sys.list_functions"]).unwrap();
     for name in ["xml.get_value", "app.through", "test.ping"] {
@@ -73,7 +73,7 @@ fn functions_of_salt_are_called_that_brine_lacks() {
     let error = run(&["no.such"]).unwrap_err();
     assert!(error.contains("'no.such' is not available"), "{error}");
 
-    // A state of Salt in a run of Brine, which changes nothing in test mode.
+    // A state of Salt in a state run of Brine; in test mode it changes nothing.
     write(
         "srv/key.sls",
         "'{{ salt['xml.get_value']('ROOT/data.xml', './/b') }}':\n  test.nop: []\n\

@@ -1,4 +1,4 @@
-//! People's own Python on the master: runner and wheel modules, external pillar, tops, and `#!py` files of the reactor.
+//! Custom Python on the master: runner and wheel modules, external pillar, tops, and `#!py` files of the reactor.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -147,7 +147,7 @@ async fn own_runner_functions_are_called_like_built_in_ones() {
     assert!(system.master_log().contains("No module named 'no_such_package'"));
     assert!(stdout(&system.tool("salt-run", &["-d", "shop.open"])).contains("Open a shop."));
 
-    // Own modules take precedence, and a changed file holds for the next call.
+    // Custom modules take precedence, and a changed file takes effect at the next call.
     system.write("own/test.py", "def arg(*args):\n    return 'own'\n");
     support::until("the new file is seen", || run(&system, &["test.arg", "1"]) == "own".into()).await;
     std::fs::remove_file(system.path("own/test.py")).unwrap();

@@ -1,4 +1,4 @@
-//! People's own Python modules: synced from the file server, called by the daemon, by `salt-call` and by states.
+//! Custom Python modules: synced from the file server, called by the daemon, by `salt-call` and by states.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -26,7 +26,7 @@ const FILES: [(&str, &str); 9] = [
          def odd():\n    return {'set': {1}, 'object': object}\n\n\
          def again(count):\n    return count if count == 0 else __salt__['web.again'](count - 1)\n",
     ),
-    // Another name than the file's, and a function that is built in.
+    // A module whose virtual name differs from the file's, and one that overrides a built-in function.
     (
         "srv/salt/_modules/mine_test.py",
         "__virtualname__ = 'test'\n\ndef __virtual__():\n    return __virtualname__\n\ndef ping():\n    return 'pong'\n",
@@ -97,7 +97,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
         (&["web.secret"], "of the pillar".into()),
         (&["web.prints"], true.into()),
         (&["web.again", "6"], 0.into()),
-        // Over the built-in function of this name; others of the module stay.
+        // This function replaces the built-in one of its name; the module's other functions stay.
         (&["test.ping"], "pong".into()),
         (&["test.echo", "text"], "text".into()),
         (&["web.fails"], "ERROR: no such site".into()),
@@ -120,7 +120,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
         let got = run(words).to_string();
         assert!(got.contains(part), "{words:?}: {got}");
     }
-    // After the end of its process a new one starts.
+    // When the Python process has ended, the next call starts a new one.
     assert_eq!(run(&["web.greet", "you"]), "hello you of m1".into());
 
     assert!(run(&["sys.list_functions", "web"]).as_list().unwrap().contains(&"web.echo".into()));
@@ -130,7 +130,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
     assert_eq!(spec.get("args"), Some(&list!["name", "greeting"]));
     assert_eq!(spec.get("defaults"), Some(&list!["hello"]));
 
-    // A changed file is loaded anew, a removed one is gone.
+    // A changed file is loaded again, and the functions of a removed one are gone.
     system.write("srv/salt/_modules/web.py", "def greet(name):\n    return 'changed'\n");
     std::fs::remove_file(system.path("srv/salt/_modules/mine_test.py")).unwrap();
     assert_eq!(run(&["saltutil.sync_modules"]), list!["modules.web"]);
@@ -153,7 +153,7 @@ async fn states_and_grains_are_synced_by_a_highstate() {
     };
     let field = |state: &Value, name: &str| state.get(name).cloned().unwrap();
 
-    // Nothing is changed by the state itself, so what it watches makes it run `mod_watch`.
+    // The state itself changes nothing, so the change of the watched state makes it run `mod_watch`.
     let tested = run(&["state.highstate", "test=True"]);
     let state = site(&tested).unwrap_or_else(|| panic!("{tested}"));
     assert_eq!(field(&state, "changes"), brine_value::map! {"watched" => "present"}.into(), "{tested}");
@@ -171,7 +171,7 @@ async fn states_and_grains_are_synced_by_a_highstate() {
     for part in ["hello_sls_of_m1", "hello module of m1"] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // The highstate has brought the grains, too.
+    // The highstate has also synced the grains.
     assert_eq!(run(&["grains.get", "rack"]), "r1".into());
     assert_eq!(run(&["grains.get", "rack_of"]), "m1".into());
     let output = system.tool("salt", &["-G", "rack:r1", "test.ping", "--out=txt"]);
@@ -214,7 +214,7 @@ fn salt_call_runs_modules_of_its_directories() {
     assert_eq!(call(directory.path(), &["app.version"]), "local: m1 1\n");
     assert!(call(directory.path(), &["state.single", "app.ran", "x"]).contains("ran"));
 
-    // No Python: functions of Brine are not concerned, those of files say what is missing.
+    // Without Python, Brine's functions work, and functions of files fail with an error that names `python_host`.
     minion(&format!("module_dirs: [{root}/own]\npython_host: /nonexistent/python3\n"));
     assert_eq!(call(directory.path(), &["test.ping"]), "local: True\n");
     let refused = call(directory.path(), &["app.version"]);
@@ -244,7 +244,7 @@ fn names_of_the_file_server_lead_nowhere_else() {
     assert!(!synced.join("sub").exists());
 }
 
-/// Files in Python of the pillar and of states.
+/// SLS files in Python, of pillar and states, and a template in Python.
 const IN_PYTHON: [(&str, &str); 6] = [
     ("srv/pillar/top.sls", "base: {'*': [own]}\n"),
     (
@@ -319,7 +319,7 @@ fn calls_without_own_modules_start_no_python() {
         call(root, words);
         assert!(!trace.exists(), "{words:?} started Python");
     }
-    // The trace is one: a call of an own module leaves it.
+    // A call of a custom module leaves the trace, so the check above is effective.
     write_below(root, "own/modules/web.py", "def version():\n    return 7\n");
     std::fs::write(root.join("minion"), format!("{config}module_dirs: [{}/own]\n", root.display())).unwrap();
     call(root, &["test.ping"]);

@@ -1,4 +1,4 @@
-//! Stores of the operator's own in Python: of tokens (`eauth_tokens`) and of data by bank and key (`cache`).
+//! Custom stores in Python: of tokens (`eauth_tokens`) and of data by bank and key (`cache`).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -41,7 +41,7 @@ def list_tokens(opts):
         yield name
 "#;
 
-/// A driver in JSON files, one a key, which fails while the file `away` is there.
+/// A driver that stores each key in a JSON file, and fails while the file `away` exists.
 const CACHE: &str = r#"
 import json
 import os
@@ -141,7 +141,8 @@ async fn own_stores_have_the_tokens_of_users() {
     assert!(by_token().contains(unknown));
     assert!(!path.exists());
 
-    // What is no path stays inside; a store that fails authenticates nobody, and its error does not show the token.
+    // Tokens that name other files, or none, are refused. A store that fails authenticates nobody, and its error does
+    // not show the token.
     for token in ["../users", "keep", "tok-9"] {
         system.write("token", token);
         assert!(by_token().contains(unknown), "{token}");
@@ -206,7 +207,7 @@ async fn cache_drivers_have_the_tokens_of_users() {
         }
         assert_eq!(by_token(), "m1: True");
         assert_eq!(run(&system, &["auth.list_tokens"]).as_map().unwrap().len(), 1);
-        // A driver that is away authenticates nobody, and its error does not show the token.
+        // A failing driver authenticates nobody, and its error does not show the token.
         let unknown = "Authentication error occurred.";
         system.write("shelf/blue/away", "");
         system.write("shelf/away", "");
@@ -280,7 +281,7 @@ async fn cache_drivers_have_the_banks_of_callers_and_copies_of_minion_data() {
         assert!(output.contains("is invalid"), "{words:?}: {output}");
     }
 
-    // A driver that is away delays the copies; what has gone is removed.
+    // A failing driver delays the copies; deleted data is removed from it, too.
     system.write("shelf/away", "");
     system.tool("salt", &["m1", "mine.flush"]);
     let output = shown(&system.tool("salt-run", &["cache.list", "apps"]));

@@ -1,5 +1,5 @@
-//! People's own modules of the types that few use: authentication, rosters, databases of values, outputters, executors,
-//! matchers, serializers and file servers.
+//! Custom modules of rarely used types: authentication, rosters, `sdb` drivers, outputters, executors, matchers,
+//! serializers and file servers.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -214,7 +214,7 @@ def match(tgt, opts=None, minion_id=None):
     return "%s-%s" % (minion_id, opts["grains"]["rack"]) == tgt
 "#;
 
-/// Takes the place of the built-in one, also of that in compound targets.
+/// Replaces the built-in matcher, also in compound targets.
 const GRAIN_MATCHER: &str = r#"
 def match(tgt, delimiter=":", opts=None, minion_id=None):
     key, _, value = tgt.partition(delimiter)
@@ -257,7 +257,7 @@ async fn own_matchers_decide_about_targets_of_their_type() {
     }
     let log = system.minion_log("m1");
     assert!(log.contains("matching a target failed") && log.contains("no rack"), "{log}");
-    // The minion matches the targets of jobs, too. The master sends jobs to all that may be meant.
+    // The minion also matches the targets of jobs; the master publishes a job to all minions that may match.
     let output = system.tool("salt", &["--out=txt", "-t", "2", "-E", "m.", "test.ping"]);
     assert!(!stdout(&output).contains("True"), "{}", stdout(&output));
     let output = system.tool("salt", &["--out=txt", "-G", "rack:r7", "test.ping"]);
@@ -279,7 +279,7 @@ async fn own_matchers_decide_about_targets_of_pillar_top_files() {
         ("four", "grain", "rack:r"),
         ("five", "compound", "G@rack:r and m*"),
         ("six", "compound", "not G@rack:r"),
-        // A matcher that is not loaded, or crashes, matches nothing: secrets would reach other minions.
+        // A matcher that is not loaded, or crashes, matches nothing: otherwise secrets could reach other minions.
         ("seven", "pcre", "m."),
         ("eight", "compound", "not E@web."),
         ("nine", "pillar", "a:b"),
@@ -301,7 +301,7 @@ async fn own_matchers_decide_about_targets_of_pillar_top_files() {
     assert!(system.master_log().contains("no rack") && system.master_log().contains("no_such_package"));
 }
 
-/// Rows of `key=value`; `sep` is an option of both functions.
+/// A serializer to lines of `key=value`; `sep` is an option of both functions.
 const ROWS: &str = r#"
 def serialize(obj, sep="=", **options):
     return "".join("%s%s%s\n" % (key, sep, obj[key]) for key in sorted(obj))
@@ -328,7 +328,7 @@ async fn data_is_serialized_by_own_serializers() {
         (&["slsutil.serialize", "rows", "{a: x}", "sep=:"], "a:x\n".into()),
         (&["slsutil.deserialize", "rows", "stream_or_string=a=x"], map! {"a" => "x"}.into()),
         (&["slsutil.serialize", "json", "{a: x}"], "<own json>".into()),
-        // What a file leaves out goes on working.
+        // Functions that the file does not define stay built in.
         (&["slsutil.deserialize", "json", "{\"a\": 1}"], map! {"a" => 1}.into()),
         (&["slsutil.serialize", "yaml", "{a: x}"], "{a: x}".into()),
     ] {
@@ -353,7 +353,7 @@ async fn data_is_serialized_by_own_serializers() {
     let options = ["serializer_opts=[{sep: ':'}]", "deserializer_opts=[{sep: ':'}]", "merge_if_exists=True"];
     state(&[&["dataset={a: 2}", "serializer=rows"], &options[..]].concat());
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "a:2\nb:1\n");
-    // Nothing is appended to bytes.
+    // Bytes are written as they are, without a final newline.
     state(&["dataset={text: x}", "serializer=raw"]);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
     let failed = state(&["dataset={text: x}", "serializer=raw", "merge_if_exists=True"]);
@@ -434,7 +434,7 @@ async fn files_are_served_by_own_backends() {
     assert_eq!(read("salt://only?saltenv=dev"), false.into());
     assert_eq!(call(&system, &["cp.list_master"]), list!["both", "web.sls"]);
 
-    // A backend that fails does not take away what was copied.
+    // A failing backend does not remove the files that were copied before.
     system.write("own/fileserver/shelf.py", "def envs():\n    raise ValueError('no shelf')\n");
     support::until("the file is seen", || {
         let output = system.tool("salt-run", &["fileserver.update", "backend=shelf"]);

@@ -1,4 +1,4 @@
-//! The reactor in a real master: keys accepted, highstates run, nothing lost.
+//! The reactor in a real master: keys are accepted, highstates run, and no event is lost.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Faults of reactions in a real master: `reactor.explain` and `reactor.history` report the cause of each, of errors
-//! and of silent ones.
+//! Faults of reactions in a real master: `reactor.explain` and `reactor.history` report the causes of errors and of
+//! missing reactions.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;

@@ -46,7 +46,7 @@ async fn a_loop_through_a_minion_is_found_and_explained() {
     assert!(text(&error, "message").starts_with("3 reactions lead from one to the next"), "{error:?}");
     let report = stdout(&system.tool("salt-run", &["reactor.explain", &text(&error, "_cause")]));
     let lines: Vec<_> = report.lines().collect();
-    // The external event, and three times job and event, each below its cause.
+    // The external event, and three jobs with the event of each, all below their causes.
     for (index, what) in [
         (0, " again"),
         (1, "again: local.event.send"),

@@ -1,5 +1,5 @@
-//! Renderers that Python runs (`pyobjects`, `pydsl`, `mako`, ...), people's own, and `stateconf` in state runs, pillar and
-//! `file.managed`.
+//! Renderers that run in Python (`pyobjects`, `pydsl`, `mako`, ...), custom renderers, and `stateconf` in state runs,
+//! pillar and `file.managed`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -200,7 +200,7 @@ fn states_call_functions_of_files_in_python() {
     }
 }
 
-/// The states between take longer than Python stays without calls, and load modules anew.
+/// Between the calls, one state takes longer than the idle time of the Python process, and another one reloads modules.
 const LATE: &str = r"#!pydsl
 def pid():
     import os

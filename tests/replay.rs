@@ -1,4 +1,4 @@
-//! Replays recorded messages of Salt minions to a Brine master: its answers match those of the recorded Salt master.
+//! Replays recorded messages of Salt minions to a Brine master: its replies match those of the recorded Salt master.
 //!
 //! `tests/interop/record` makes the recordings and documents them. Requests are encrypted as by the recorded minion,
 //! commands on the master's machine are run with Brine's tools, and publishes must match the recorded ones.

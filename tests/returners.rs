@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use brine_value::{Value, json, map};
 use support::System;
 
-/// Well below the timeouts of requests to servers that do not answer, and well above what a ping takes.
+/// Well below the timeouts of requests to servers that do not answer, and well above the duration of a ping.
 const SOON: Duration = Duration::from_secs(4);
 
 /// A server that accepts connections and never answers.
@@ -119,7 +119,7 @@ async fn returns_wait_on_disk_for_the_minions_own_returners() {
     let is_complete = |file: &std::fs::DirEntry| !file.file_name().as_encoded_bytes().starts_with(b".");
     let count = || std::fs::read_dir(&waiting).map_or(0, |files| files.flatten().filter(is_complete).count());
     support::until("the returns wait on disk", || count() == 5).await;
-    // Also across a death of the minion.
+    // The stored return also survives a kill of the minion.
     system.kill_minion("web1");
     let mut events = system.events("salt/minion/").await;
     system.spawn_minion("web1");

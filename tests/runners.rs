@@ -1,4 +1,4 @@
-//! Output of runner functions by `salt-run`.
+//! The output of runner functions in `salt-run`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -239,13 +239,13 @@ async fn progress_events_are_shown_before_the_result() {
         assert_eq!(*last, from_json(result).unwrap(), "{words:?}");
         assert_eq!(shown(words).len(), 1, "{words:?}");
     }
-    // All of them, in order, although the last ones come together with the result.
+    // All progress events, in order, although the last ones arrive together with the result.
     let lines = shown(&["test.stream"]);
     let expected: Vec<_> = (1..100).map(|percent| format!("Runner is {percent}% done")).collect();
     assert_eq!(lines[..99].iter().map(message).collect::<Vec<_>>(), expected);
     assert_eq!(lines[99..], [true.into()]);
     assert!(shown(&["jobs.list_jobs", "display_progress=True", "--quiet"]).is_empty());
-    // The result of these is an event, too; their calls are not.
+    // For these functions the result is published as a progress event, too.
     let lines = shown(&["state.orchestrate_single", "fun=salt.runner", "name=test.arg"]);
     let [progress, result] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!(progress.get("event").unwrap().get("data"), Some(result));

@@ -161,7 +161,7 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
         for (name, expected) in expected {
             assert_eq!(done.get(&name.to_string()), Some(&expected), "{release} {name}: {done} {}", log());
         }
-        // A logout ends the token behind the session, too; that of the other user stays.
+        // A logout also revokes the token behind the session; the other user's token stays.
         for (user, tokens) in [("fred", 0), ("ann", 1)] {
             let listed = system.tool("salt-run", &["auth.list_tokens", &format!("user={user}"), "--out=json"]);
             let listed = json::from_json(&stdout(&listed)).unwrap();
@@ -169,7 +169,7 @@ async fn salts_own_api_of_all_releases_serves_a_master_of_brine() {
         }
         assert_eq!(stdout(&system.tool("salt-run", &["auth.del_tokens", "ann", "--out=json"])).trim(), "1");
         drop(daemon);
-        // Its processes may listen a little longer, and the next one has the same port.
+        // Its processes may listen a little longer, and the next daemon uses the same port.
         until("the port is free", || TcpStream::connect(("127.0.0.1", port)).is_err()).await;
     }
 }

@@ -73,7 +73,7 @@ async fn local_clients_of_all_releases_publish_and_see_returns_and_events() {
     let config = format!("{}/master", system.etc());
     let mut events = system.events("my/").await;
     for release in RELEASES {
-        // Salt 3007 leaves events unread until another one arrives, so that each of its calls takes its timeout.
+        // Salt 3007 reads an event only when the next one arrives, so each of its calls takes its whole timeout.
         let is_slow = release.starts_with("3007");
         let pace = if is_slow { "slow" } else { "all" };
         let (out, err) = run(&system, release, "python", &["client.py", &config, pace]).await;
@@ -135,7 +135,7 @@ async fn commands_of_all_releases_manage_keys_copy_files_and_call_functions() {
         };
         let keys = || json::from_json(&stdout(&system.tool("salt-key", &["-L", "--out=json"]))).unwrap();
 
-        // Keys: what one side changes, the other one sees.
+        // Keys: each side sees the changes of the other.
         std::fs::copy(system.path("pki/minions/web1"), system.path("pki/minions_pre/web2")).unwrap();
         let listed = read("salt-key", &etc, &["-L"]).await;
         assert_eq!(listed.get("minions"), Some(&list!["web1"]), "{release}");
@@ -152,13 +152,13 @@ async fn commands_of_all_releases_manage_keys_copy_files_and_call_functions() {
         let applied = read("salt-call", &minion_etc, &["state.apply", "hi"]).await.to_string();
         assert!(applied.contains("Success!"), "{release}: {applied}");
 
-        // Files to minions.
+        // Files are copied to minions.
         let (from, to) = (system.write("from", release), system.path(&format!("to-{release}")));
         let (out, err) = run("salt-cp", &etc, &["*", &from.display().to_string(), &to.display().to_string()]).await;
         let copied = std::fs::read_to_string(&to).unwrap_or_else(|error| panic!("{release}: {error}: {out}{err}"));
         assert_eq!(copied, **release);
 
-        // Runner functions that ask minions.
+        // Runner functions that publish jobs.
         let up = read("salt-run", &etc, &["manage.up"]).await;
         assert_eq!(up, list!["web1"], "{release}");
     }

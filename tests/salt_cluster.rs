@@ -23,7 +23,7 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789
 /// Returns the ids that return a ping.
 fn pinged(system: &System) -> Vec<String> {
     let output = system.tool("salt", &["--static", "--out=json", "-t", "20", "*", "test.ping"]);
-    // No JSON while no minion is known.
+    // While no minion is known, the output is not JSON.
     let all = json::from_json(&stdout(&output)).ok().and_then(|all| all.as_map().cloned()).unwrap_or_default();
     let mut ids: Vec<String> =
         all.iter().filter(|(_, value)| **value == Value::Bool(true)).map(|(id, _)| id.to_string()).collect();
@@ -39,8 +39,8 @@ async fn minions_of_both_kinds_work_through_a_round_robin_proxy() {
         let system = member(&[nats.port], name, SECRET, "auto_accept: True\n");
         members.push((system, format!("127.0.0.{}", 10 + number)));
     }
-    // As in production, all members have the same ports, each on its host, and so has the proxy: masters tell minions
-    // their own publish port.
+    // As in production, all members and the proxy have the same ports, each on its own address, because masters send
+    // minions their own publish port.
     let (publish, requests) = (members[0].0.publish_port, members[0].0.ret_port);
     for (system, host) in &mut members {
         (system.publish_port, system.ret_port) = (publish, requests);
@@ -79,7 +79,7 @@ async fn minions_of_both_kinds_work_through_a_round_robin_proxy() {
         let used = proxy.counts.iter().filter(|count| count.load(Ordering::Relaxed) > 0).count();
         assert!(used >= 2, "the proxy used {used} members");
     }
-    // A member dies: its minions come back by the proxy, to others.
+    // A member is killed: its minions reconnect through the proxy to other members.
     members[0].0.kill_master();
     let (survivor, _) = &members[1];
     until("every minion is reached again", || pinged(survivor) == ids).await;

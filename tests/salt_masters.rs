@@ -42,7 +42,7 @@ impl Pair {
         let accepted = master.tool("salt-key", &["-y", "-a", BRINE_ID]).await;
         assert!(stdout(&accepted).contains(&format!("Key for minion {BRINE_ID} accepted.")), "{}", stderr(&accepted));
         events.until(&format!("salt/minion/{BRINE_ID}/start")).await;
-        // It sends its mine on schedule.
+        // The minion sends its mine data on a schedule.
         while support::text(&events.until(&format!("salt/job/*/ret/{BRINE_ID}")).await.1, "fun") != "mine.update" {}
         Pair { system, master }
     }

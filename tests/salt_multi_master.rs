@@ -1,4 +1,5 @@
-//! A Brine minion with masters of Brine and of Salt that share a key pair: all at once, and one at a time.
+//! A Brine minion with masters of Brine and of Salt that share a key pair: connected to all at once, or to one at a
+//! time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -29,7 +30,7 @@ async fn masters(versions: &[&str]) -> (System, Vec<PythonMaster>) {
             copy_keys(&first.path("pki"), &master.path("pki"));
         }
         master.spawn();
-        // It has its keys when its bus is served.
+        // A master has created its keys when its bus is served.
         master.events("none/").await;
         all.push(master);
     }

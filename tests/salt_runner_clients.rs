@@ -65,7 +65,7 @@ async fn runner_and_wheel_clients_of_all_releases_call_functions_of_the_master()
     system.write("clients.py", CLIENTS);
     let config = format!("{}/master", system.etc());
     for release in RELEASES {
-        // Salt 3007 leaves events unread until another one arrives.
+        // Salt 3007 reads an event only when the next one arrives.
         let is_slow = release.starts_with("3007");
         let mut command = within_limit(&environment(release).join("bin/python").display().to_string());
         command.args(["clients.py", &config, if is_slow { "slow" } else { "all" }]);
@@ -100,7 +100,7 @@ async fn runner_and_wheel_clients_of_all_releases_call_functions_of_the_master()
     }
 }
 
-/// Jobs of Brine's own tool and grains, read by Salt's functions in the process of a script.
+/// Jobs of Brine's `salt`, and grains, read by Salt's functions in the process of a script.
 const READER: &str = r#"
 import json, sys, warnings
 import salt.config, salt.runner
@@ -164,7 +164,7 @@ async fn salts_functions_read_jobs_and_grains_with_salt_client_files() {
         }
         assert!(!done.to_string().contains("xyzzy"), "{release}: {done}");
     }
-    // The grains of a deleted minion are gone.
+    // The grains of a deleted minion are removed.
     system.tool("salt-key", &["-y", "-d", "web1"]);
     support::until("the files of the deleted minion are removed", || written("data.p") == 0 && written("web1.p") == 0)
         .await;

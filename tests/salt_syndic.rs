@@ -1,4 +1,4 @@
-//! Syndics between Brine and Salt: Brine's below masters of Salt, and Salt's own below a Brine master.
+//! Syndics between Brine and Salt: Brine's syndic below masters of Salt, and Salt's syndic below a Brine master.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/salt.rs"]
@@ -42,7 +42,7 @@ async fn brine_below_salt(version: &str) {
     until_answered(&upper, "web1").await;
     assert!(lower.tool("salt-run", &["event.send", "my/event", "{a: 1}"]).status.success());
     events.until("syndic/s1/my/event").await;
-    // A job that began below is in the job cache of the master above.
+    // A job of the lower master is in the job cache of the upper one.
     let output = stdout(&lower.tool("salt", &["--async", "web1", "test.echo", "below"]));
     let jid = output.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
     returns.until(&format!("salt/job/{jid}/ret/web1")).await;

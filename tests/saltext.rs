@@ -1,4 +1,4 @@
-//! Packages of other people: `saltext-*` from PyPI on a Brine master and minion, with a real Redis server for those that
+//! Third-party packages: `saltext-*` from PyPI on a Brine master and minion, with a real Redis server for those that
 //! need one.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -88,7 +88,7 @@ async fn packages_of_others_are_called_on_master_and_minion() {
         system.salt_json(&words).get("m1").cloned().unwrap_or_else(|| panic!("{words:?}"))
     };
 
-    // Execution functions: one that reaches its server, and several whose own answer or error says that they ran.
+    // Execution functions: one that reaches its server, and several whose result or error shows that they ran.
     assert_eq!(call(&["redis.ping"]), true.into());
     assert_eq!(call(&["redis.get_key", "nothing"]), Value::Nil);
     assert_eq!(call(&["consul.list"]).get("message"), Some(&"No Consul URL found.".into()));
@@ -113,7 +113,7 @@ async fn packages_of_others_are_called_on_master_and_minion() {
     assert_eq!(state.get("changes"), Some(&map! {"greeting" => "Value updated"}.into()), "{state}");
     assert_eq!(redis.cli(&["GET", "greeting"]), "hello");
 
-    // The external pillar, and a beacon's own check of its configuration.
+    // The external pillar, and the beacon's validation of its configuration.
     let pillar = call(&["slsutil.renderer", "string={{ pillar.get('redis_pillar', pillar)['color'] == 'blue' }}"]);
     assert_eq!(pillar, true.into());
     until("the beacon's check is asked", || {

@@ -62,7 +62,7 @@ async fn start() -> Api {
     api
 }
 
-/// Sends a request as a browser does for SaltGUI: JSON whose type is that of plain text.
+/// Sends a request as a browser does for SaltGUI: JSON with the content type of plain text.
 fn send(api: &Api, case: &Value, session: &str, kept: &HashMap<String, String>) -> Response {
     let mut words = vec!["-X".to_owned(), case["method"].as_str().unwrap().to_owned()];
     for header in [
@@ -82,12 +82,12 @@ fn send(api: &Api, case: &Value, session: &str, kept: &HashMap<String, String>) 
     api.curl(case["path"].as_str().unwrap(), &words.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// Replaces `{name}` by what an earlier answer had.
+/// Replaces `{name}` by a value of an earlier answer.
 fn filled(text: &str, kept: &HashMap<String, String>) -> String {
     kept.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
-/// Returns whether a field has the value, or the kind of value, that is read.
+/// Returns whether a field has the value, or the type of value, that SaltGUI expects.
 fn is_as_read(found: Option<&Value>, wanted: &Value) -> bool {
     let Some(found) = found else { return false };
     let text = found.as_str().unwrap_or_default();
@@ -105,7 +105,7 @@ fn is_as_read(found: Option<&Value>, wanted: &Value) -> bool {
     }
 }
 
-/// Returns the fields of an answer that are not as SaltGUI reads them.
+/// Returns the fields of an answer that differ from those that SaltGUI expects.
 fn mistakes(response: &Response, case: &Value, kept: &HashMap<String, String>) -> Vec<String> {
     let status = case["status"].as_u64().unwrap_or(200);
     if u64::from(response.status) != status {
@@ -189,7 +189,7 @@ async fn the_event_stream_shows_jobs_live() {
         let event: Value = serde_json::from_str(text).unwrap();
         let (tag, data) = (event["tag"].as_str().unwrap(), &event["data"]);
         if tag == format!("salt/job/{jid}/prog/m1/{progress}") {
-            // The page counts finished states by them, as the master has `state_events`.
+            // SaltGUI counts finished states by these events, because the master has `state_events`.
             assert!(data["data"]["ret"].is_object() && data["data"]["len"] == 1, "{data}");
             progress += 1;
         }

@@ -51,7 +51,7 @@ async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor(
         (&true.into(), &brine_value::list![1])
     );
     assert_eq!(text(get(one, "metadata").as_map().unwrap(), "who"), "me");
-    // The job cache has it, with its arguments.
+    // The job cache has the job, with its arguments.
     let job = |data: &Map| {
         let found = system.tool("salt-run", &["jobs.list_job", &text(data, "jid"), "--out=json"]);
         brine_value::json::from_json(&support::stdout(&found)).unwrap()
@@ -59,7 +59,7 @@ async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor(
     let found = job(one);
     assert_eq!((found.get("Function"), found.get("Target")), (Some(&"test.arg".into()), Some(&"web1".into())));
     assert!(found.get("Result").unwrap().get("web1").is_some(), "{found}");
-    // A job that is not to be stored is only published.
+    // The return of a job with `return_job: nocache` is published but not stored.
     let unkept = unkept.unwrap();
     assert_eq!(get(&unkept, "return"), &true.into());
     let found = job(&unkept);

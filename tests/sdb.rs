@@ -32,7 +32,7 @@ impl Etcd {
         Some(etcd)
     }
 
-    /// Runs etcd's own client and returns what it prints.
+    /// Runs etcd's own client and returns its output.
     fn ctl(&self, words: &[&str]) -> Option<String> {
         let endpoint = format!("--endpoints=http://127.0.0.1:{}", self.port);
         let output = Command::new("etcdctl").env("ETCDCTL_API", "3").arg(endpoint).args(words).output().unwrap();

@@ -23,8 +23,8 @@ fn a_return(n: i64) -> Map {
     map! {"cmd" => "_return", "jid" => jid, "fun" => "test.ping", "return" => true, "retcode" => 0}
 }
 
-/// The master's answers to a return without a signature, with a valid one, and with invalid ones: by another key, of
-/// another return.
+/// The master's replies to a return without a signature, with a valid one, and with invalid ones: by another key, and
+/// of another return.
 #[tokio::test(flavor = "multi_thread")]
 async fn signatures_of_returns_are_verified_as_configured() {
     for (config, unsigned, bad) in [
@@ -58,7 +58,7 @@ async fn signatures_of_returns_are_verified_as_configured() {
                 bad.into(),
                 "{config} no bytes"
             );
-            // Only returns require one.
+            // Only returns require a signature.
             let event = map! {"cmd" => "_minion_event", "tag" => "my/tag", "data" => map! {}, "pretag" => Value::Nil};
             assert_eq!(web1.ask(event).await, true.into());
         }
@@ -103,8 +103,8 @@ async fn concurrent_requests_renew_their_session_once() {
     }
 }
 
-/// The publish port for minions that filter, by `zmq_filtering` of the master: the frames that two of them, and one
-/// that subscribes to everything, receive of jobs for either and for both.
+/// The publish port with each value of `zmq_filtering`: the frames that two filtering minions, and one that subscribes
+/// to everything, receive for jobs to either minion and to both.
 #[tokio::test(flavor = "multi_thread")]
 async fn filtering_subscribers_receive_their_own_publishes() {
     for filtering in [true, false] {
@@ -172,8 +172,8 @@ async fn proxy(master: u16, cut: Arc<AtomicBool>) -> u16 {
     port
 }
 
-/// A request is repeated once if its connection ends before the reply, unless it starts something. The second one does
-/// not count as a replay: the session continues.
+/// A request is repeated once if its connection ends before the reply, unless it starts a job or a runner. The
+/// repetition is not refused as a replay: the session continues.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something() {
     let system = System::start("peer_run: {'.*': ['test.*']}\n").await;

@@ -1,4 +1,4 @@
-//! Functions and states on hosts by ssh, with a real `sshd`: without a running master, and what a hostile host can do.
+//! Functions and states on hosts by ssh, with a real `sshd`: without a running master, and against hostile hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/sshd.rs"]
@@ -11,7 +11,7 @@ use brine_value::{Value, json};
 use sshd::{Sshd, ssh, ssh_json, user};
 use support::{BRINE, System, stderr, stdout};
 
-/// Returns the program on the hosts.
+/// Returns the path of the program on the hosts.
 fn program(system: &System) -> PathBuf {
     let mut all = std::fs::read_dir(system.path("thin")).unwrap().map(|entry| entry.unwrap().path());
     all.find(|path| path.file_name().unwrap().to_string_lossy().starts_with("brine-")).expect("no program is there")
@@ -47,7 +47,7 @@ async fn functions_run_on_the_hosts_of_a_roster() {
         assert_eq!(ssh_json(&system, words), json::from_json(expected).unwrap(), "{words:?}");
     }
     assert_eq!(inode(&program(&system)), first, "the program is pushed once");
-    // A host that is down, a function that fails, one that is not there.
+    // An unreachable host, a failing function, and an unknown function.
     let output = ssh(&system, &["-L", "web1,down", "test.ping"]);
     let shown = stdout(&output);
     assert!(shown.contains("web1:\n    True") && shown.contains("Connection refused"), "{shown}");
@@ -57,7 +57,7 @@ async fn functions_run_on_the_hosts_of_a_roster() {
     let nobody = ssh(&system, &["none", "test.ping"]);
     assert!(stderr(&nobody).contains("No hosts found with target none of type glob"), "{}", stderr(&nobody));
     assert_eq!(nobody.status.code(), Some(1));
-    // The host's own shell.
+    // A command in the host's own shell (`-r`).
     let raw = ssh_json(&system, &["-r", "web1", "echo out; echo err >&2; exit 4"]);
     assert_eq!(raw, json::from_json(r#"{"web1": {"retcode": 4, "stderr": "err", "stdout": "out\n"}}"#).unwrap());
     assert!(stdout(&ssh(&system, &["-H", "web*"])).contains("web2: 127.0.0.1"));
@@ -104,14 +104,14 @@ async fn the_program_on_a_host_is_verified_and_wiped() {
     system.write("etc/roster", &sshd.entry("web1", ""));
     assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
     let path = program(&system);
-    // Another content under the name of the hash is not run.
+    // A file with the hash as its name, but with other content, is not run.
     let planted = system.path("planted").display().to_string();
     std::fs::remove_file(&path).unwrap();
     std::fs::write(&path, format!("#!/bin/sh\ntouch {planted}\n")).unwrap();
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
     assert!(!system.path("planted").exists());
-    // Others can neither read nor write there.
+    // Other users can neither read nor write there.
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(system.path("thin")).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o700);
     // A directory that is a link is not used.
@@ -161,11 +161,11 @@ async fn successive_calls_share_a_connection() {
         logins()
     };
     assert_eq!((ping(&[]), ping(&[])), (1, 1));
-    // Who may not enter the directory may not use the connection.
+    // Only the user may enter the directory, and so use the connection.
     let sockets = system.path("./brine-control");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&sockets).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o700);
-    // Other options of ssh, such as other checks of the host's key.
+    // A call with other options of `ssh` does not share the connection.
     assert_eq!((ping(&["--ssh-option", "HashKnownHosts=yes"]), ping(&[])), (2, 2));
     // The user's own settings take precedence.
     let config = system.write("ssh_config", "Host 127.0.0.1\nControlMaster no\nControlPath none\n");
@@ -186,7 +186,7 @@ async fn hosts_are_prepared_before_the_first_call() {
         system.write("etc/roster", &sshd.entry("web1", &more));
     };
     let ran = || std::fs::read_to_string(system.path("ran")).unwrap_or_default();
-    // A script that fails is the result, and the program is not pushed.
+    // The failure of a script is the result, and the program is not pushed.
     roster(3, "");
     let failed = ssh_json(&system, &["web1", "test.ping"]);
     assert_eq!(failed.get("web1").and_then(|result| result.get("retcode")), Some(&3.into()), "{failed}");
@@ -205,7 +205,7 @@ async fn hosts_are_prepared_before_the_first_call() {
     roster(0, &format!(", ssh_pre_hook: 'touch {}'", system.path("hooked").display()));
     assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
     assert!(system.path("hooked").exists());
-    // Without its script the call goes on.
+    // If the script does not exist, the call is made without it.
     std::fs::remove_file(&script).unwrap();
     assert_eq!(ssh_json(&system, &["--pre-flight", "web1", "test.ping"]).get("web1"), Some(&true.into()));
 }
@@ -216,7 +216,7 @@ async fn calls_go_through_a_terminal() {
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     system.write("etc/roster", &sshd.entry("web1", ", tty: True"));
     system.write("srv/salt/init.sls", "file:\n  file.managed: [{name: ROOT/made}, {source: 'salt://binary'}]\n");
-    // What a terminal would change or act upon.
+    // All bytes, including those that a terminal would change or interpret.
     let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     std::fs::write(system.path("srv/salt/binary"), &bytes).unwrap();
     // The program is pushed and then found.
@@ -258,7 +258,7 @@ async fn hosts_have_mine_data_of_each_other_and_of_minions() {
         (&["web1,web2", "note", "list"], of_both),
         (&["*", "of_pillar"], r#"{"web1": "web1", "web2": "web2"}"#),
         (&["*", "test.ping"], r#"{"web1": true, "web2": true}"#),
-        // What is no function of the mine of another host is not called there.
+        // A function that is not in the mine of another host is not called there.
         (&["*", "grains.items"], "{}"),
         (&["*", "note", "ssh_minions=False"], "{}"),
         (&["*", "open", "ssh_minions=False", "regular_minions=True"], r#"{"min1": "seen"}"#),
@@ -293,7 +293,7 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     system.write("etc/roster", &format!("{entry}{wrong}"));
     assert_eq!(ssh_json(&system, &["web1", "test.ping"]).get("web1"), Some(&true.into()));
     assert!(stdout(&ssh(&system, &["web2", "test.ping"])).contains("Permission denied"));
-    // The configuration of ssh as the roster: its jump host, ports and users hold.
+    // The configuration of `ssh` as the roster: its jump host, ports and users apply.
     let (port, key, user) = (jump.port, jump.key.display(), user());
     let common = "  HostName 127.0.0.1\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n";
     let far = format!("Host far\n  Port {port}\n  User {user}\n  IdentityFile {key}\n  ProxyJump near\n{common}");
@@ -306,7 +306,7 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     );
     let found = ssh_json(&system, &["--roster=sshconfig", "--roster-file", &config, "*", "test.ping"]);
     assert_eq!(found, json::from_json(r#"{"far": true, "near": true}"#).unwrap());
-    // The same by options, and a group of hosts.
+    // The same by options of the master, and a group of hosts.
     system.write(
         "etc/master.d/ssh.conf",
         &format!("roster: sshconfig\nssh_config_file: {config}\nssh_list_nodegroups: {{inner: [far, other]}}\n"),
@@ -314,7 +314,7 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     assert_eq!(ssh_json(&system, &["-N", "inner", "test.ping"]), json::from_json(r#"{"far": true}"#).unwrap());
 }
 
-/// A host that sends what it likes.
+/// A hostile host, which sends arbitrary messages.
 const HOSTILE: &str = r#"
 import os, re, struct, sys
 def pack(value):

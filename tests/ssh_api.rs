@@ -89,7 +89,7 @@ async fn users_call_what_they_may_call_on_all_minions() {
         ("ann", chunk("test.ping", map! {}), 200),
         ("ann", chunk("cmd.run", map! {"arg" => list!["id"]}), 401),
         ("ann", chunk("test.version", map! {}), 401),
-        // An entry for some minions does not concern hosts of a roster, whatever their names are.
+        // An entry for a target of minions does not permit calls of hosts in the roster, whatever their names are.
         ("bob", chunk("test.ping", map! {}), 401),
         ("eve", chunk("cmd.run", map! {"arg" => list!["id"]}), 200),
         ("eve", chunk("test.version", map! {}), 401),
@@ -99,7 +99,7 @@ async fn users_call_what_they_may_call_on_all_minions() {
         ("fay", echo("bad"), 401),
         ("ann", named.clone(), 200),
         ("bob", named, 401),
-        // The checked function and arguments are the called ones.
+        // The permitted function and arguments are exactly the called ones.
         ("ann", runner(map! {"arg" => list!["web1", "cmd.run"], "kwarg" => map! {"fun" => "test.ping"}}), 401),
         ("fay", runner(map! {"kwarg" => map! {"tgt" => "web1", "fun" => "test.echo", "arg" => "bad"}}), 401),
         ("ann", chunk("test.ping", map! {"ssh_options" => list!["ProxyCommand=true"]}), 400),

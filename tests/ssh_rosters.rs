@@ -1,4 +1,4 @@
-//! The rosters that ask programs of others or the network, with the real programs and a real `sshd`.
+//! The rosters that query other programs or the network, with the real programs and a real `sshd`.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/sshd.rs"]
@@ -17,7 +17,7 @@ fn path() -> String {
     format!("{}:{}", python.parent().unwrap().display(), std::env::var("PATH").unwrap())
 }
 
-/// Starts a server, with settings of `salt-ssh` for its port, and its key for all hosts.
+/// Starts an `sshd`, and configures `salt-ssh` with its port and its login key for all hosts.
 async fn started(settings: impl FnOnce(u16) -> String) -> (System, Sshd) {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
@@ -30,7 +30,7 @@ async fn started(settings: impl FnOnce(u16) -> String) -> (System, Sshd) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_may_be_a_node_set_of_clustershell() {
     let (system, _sshd) = started(|port| format!("ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\n")).await;
-    // The real program, and a group of nodes that it knows.
+    // The real `nodeset`, and a group of nodes in its configuration.
     let path = path();
     system.write(
         "clustershell/groups.conf",
@@ -80,7 +80,7 @@ async fn hosts_may_be_those_of_an_inventory_of_ansible() {
         let mut command = within_limit(BRINE);
         command.args(["salt-ssh", "-c", &system.etc(), "--no-host-keys", "--roster", "ansible"]);
         command.args(["--roster-file", inventory]).args(words);
-        // Its files are those of this test.
+        // `HOME` is the directory of this test.
         command.env("PATH", path()).env("HOME", system.path(".")).env("XDG_RUNTIME_DIR", system.path("."));
         command.stdin(Stdio::null()).output().unwrap()
     };
@@ -120,7 +120,7 @@ async fn a_target_may_be_a_host_that_is_in_no_roster() {
     assert_eq!(ssh_json(&system, &["--update-roster", &target, "test.ping"]).get("127.0.0.1"), Some(&true.into()));
     let roster = std::fs::read_to_string(system.path("etc/roster")).unwrap();
     assert_eq!(roster, format!("'127.0.0.1':\n  host: '127.0.0.1'\n  user: '{user}'\n"));
-    // It is one of the roster now, which is not changed again.
+    // The host is in the roster now, which is not changed again.
     assert_eq!(ssh_json(&system, &["--update-roster", "*", "test.ping"]).get("127.0.0.1"), Some(&true.into()));
     assert_eq!(std::fs::read_to_string(system.path("etc/roster")).unwrap(), roster);
 }

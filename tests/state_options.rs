@@ -1,4 +1,4 @@
-//! The master's options decide about the state runs of its minions: `_master_opts`.
+//! State runs of minions use the master's options (`_master_opts`).
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -14,7 +14,7 @@ jinja_sls_env: {trim_blocks: True}
 nodegroups: {web: 'web1'}
 ";
 
-/// The minion's own options, of which only `state_aggregate` counts for runs with a master.
+/// The minion's own options, of which only `state_aggregate` applies to runs with a master.
 const MINION: &str = "failhard: False
 state_top: own.sls
 state_aggregate: [pkg]
@@ -24,7 +24,7 @@ file_roots: {base: [ROOT/srv/salt]}
 const FILES: [(&str, &str); 5] = [
     ("srv/salt/web.sls", "base:\n  web:\n    - match: nodegroup\n    - two\n"),
     ("srv/salt/own.sls", "base: {'*': [three]}\n"),
-    // In the order of their names the second one is the first to run.
+    // Ordered by name, the second state runs first.
     ("srv/salt/two.sls", "zz: test.nop\na: test.fail_without_changes\n"),
     ("srv/salt/three.sls", "x: test.fail_without_changes\ny: test.nop\n"),
     (
@@ -63,7 +63,7 @@ async fn a_state_run_has_the_options_of_its_master() {
     assert!(shown.0.to_string().starts_with("test_|-id_|-"), "{shown:?}");
     assert_eq!(names(returned.get("web1").unwrap()), ["True salt://web.sls True ['pkg']"]);
 
-    // A state without SLS files has the minion's options: no progress event.
+    // A run without SLS files uses the minion's options: it publishes no progress event.
     let returned = system.salt_json(&["web1", "state.single", "test.nop", "name=alone"]);
     assert_eq!(names(returned.get("web1").unwrap()), ["alone"]);
     loop {
@@ -74,7 +74,7 @@ async fn a_state_run_has_the_options_of_its_master() {
         assert!(!tag.contains("/prog/") || !data.get("data").is_some_and(|data| data.to_string().contains("alone")));
     }
 
-    // Without the master, the minion's own options count.
+    // Without a master the minion's own options apply.
     let local = |words: &[&str]| {
         let mut command = support::within_limit(env!("CARGO_BIN_EXE_brine"));
         let output = command.args(["salt-call", "-c", &etc, "--out=json"]).args(words).output().unwrap();

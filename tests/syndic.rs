@@ -1,5 +1,5 @@
-//! Masters below a master: jobs of the upper one reach the minions of all, returns and events come back, and nothing is
-//! lost while a master or a syndic is away.
+//! Masters below a master: jobs of the upper master reach the minions of all, returns and events are passed up, and
+//! nothing is lost while a master or a syndic is down.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
@@ -32,7 +32,7 @@ async fn add(upper: &System, id: &str, minions: &[&str], extra: &str) -> (System
     (lower, syndic)
 }
 
-/// Returns the ids that return a ping of these words.
+/// Returns the ids that return a ping with these words of a target.
 fn pinged(system: &System, words: &[&str]) -> Vec<String> {
     let returned = system.salt_json(&[words, &["test.ping"]].concat());
     let mut ids: Vec<String> = returned
@@ -85,12 +85,12 @@ async fn a_job_reaches_the_minions_of_all_masters_below() {
     ] {
         assert_eq!(pinged(&upper, words), expected, "{words:?}");
     }
-    // The one that nobody knows is named, those of other masters are not.
+    // A minion that no master knows is listed as missing; minions of lower masters are not.
     let listed = stdout(&upper.tool("salt", &["-L", "web2,gone", "test.ping"]));
     assert!(listed.contains("gone:\n    Minion did not return.") && listed.contains("web2:\n    True"), "{listed}");
     let nobody = upper.tool("salt", &["nobody*", "test.ping"]);
     assert!(stderr(&nobody).contains("No return received"), "{}{}", stdout(&nobody), stderr(&nobody));
-    // A runner of the upper master runs states below.
+    // An orchestration of the upper master runs a job on minions below.
     upper.write("srv/salt/orch.sls", "below:\n  salt.function:\n    - name: test.ping\n    - tgt: 'web*'\n");
     let ran = stdout(&upper.tool("salt-run", &["state.orchestrate", "orch"]));
     assert!(ran.contains("Succeeded: 1") && ran.contains("web1") && ran.contains("web2"), "{ran}");
@@ -117,7 +117,7 @@ async fn jobs_and_events_from_below_are_known_above() {
     })
     .await;
     until_returned(&upper, &jid, &"hello".into()).await;
-    // A job that began below.
+    // A job of the lower master.
     let jid = start(&lower, &["web1", "test.echo", "below"]);
     let (_, returned) = returns.until(&format!("salt/job/{jid}/ret/web1")).await;
     assert_eq!((returned.get("return"), returned.get("fun")), (Some(&"below".into()), Some(&"test.echo".into())));
@@ -138,7 +138,7 @@ async fn jobs_and_events_from_below_are_known_above() {
 async fn events_during_an_outage_of_the_upper_master_or_the_syndic_arrive_later() {
     let (mut upper, lower, mut syndic) = two_tiers(&["web1"]).await;
     assert_eq!(pinged(&upper, &["*"]), ["web1"]);
-    // The upper master dies while a job runs.
+    // The upper master is killed while a job runs.
     let slow = start(&upper, &["web1", "test.sleep", "2"]);
     let mut below = lower.events("salt/job/").await;
     upper.kill_master();
@@ -151,11 +151,11 @@ async fn events_during_an_outage_of_the_upper_master_or_the_syndic_arrive_later(
     let seen = || number(&stdout(&upper.tool("salt-run", &["event_bus.since", "1", "limit=10000", "--out=json"])));
     until("the event arrives", || seen() > 0).await;
     assert_eq!(seen(), 1);
-    // The syndic dies; its start sends what it has missed, and nothing twice.
+    // The syndic is killed; when it starts again it sends the events that it has missed, and none twice.
     syndic.kill();
     let alone = start(&lower, &["web1", "test.echo", "alone"]);
     below.until(&format!("salt/job/{alone}/ret/web1")).await;
-    // A job of the time without it is not lost either, and not waited for.
+    // A job that is published without the syndic is not lost either, and `salt` does not wait for it.
     until("the upper master notices its end", || pinged(&upper, &["*"]).is_empty()).await;
     let missed = start(&upper, &["web1", "test.echo", "missed"]);
     let _syndic = Syndic::start(&lower, "s1").await;

@@ -210,7 +210,7 @@ tcp_keepalive: True
 
 /// A master with minions: `web1` and `web2`, which are accepted, and `bad`, which is rejected.
 struct Fleet {
-    // In the order of their end.
+    // The fields are in the order in which they are dropped.
     bad: std::process::Child,
     web1: Machine,
     _web2: Machine,

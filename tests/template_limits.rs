@@ -13,7 +13,7 @@ fn peak(status: &str) -> Option<u64> {
 
 /// Renders an SLS with `state.show_sls`. Returns the error and the peak memory of the process.
 fn render(directory: &Path, source: &str) -> (String, u64) {
-    // The error shows the line, and exceeds the size of a pipe: the process waits until it is read.
+    // The error shows the line, and exceeds the size of a pipe: the process blocks until it is read.
     let source = format!("{source}{{# {} #}}", "x".repeat(200_000));
     std::fs::write(directory.join("srv/hostile.sls"), source).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));

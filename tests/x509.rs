@@ -1,5 +1,5 @@
-//! Certificates across minions: an authority on one signs for another by a policy, as the master allows it. openssl
-//! verifies the results.
+//! Certificates across minions: an authority on one minion signs for another by a policy, if the master permits it.
+//! `openssl` verifies the results.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -58,7 +58,7 @@ const WEB: &str = "{{ opts.x509_root }}/web.key:
     - subject: CN=root
 ";
 
-/// Applies states on a minion, and returns the results by the name of their files.
+/// Applies states on a minion, and returns their tags and results in order.
 fn applied(system: &System, minion: &str, sls: &str, pillar: &str) -> Vec<(String, Value)> {
     let returned = system.salt_json(&[minion, "state.apply", sls, pillar]);
     let states = returned.get(minion).and_then(Value::as_map).unwrap_or_else(|| panic!("{returned}"));
@@ -81,7 +81,7 @@ async fn an_authority_signs_for_another_minion_by_a_policy() {
         events.until(&format!("salt/minion/{id}/start")).await;
     }
     let results = applied(&system, "ca", "authority", "pillar={}");
-    // Each state and its file.
+    // Two states, each with the result of its file.
     assert_eq!(results.len(), 4, "{results:?}");
     assert!(results.iter().all(|(_, result)| result.get("result") == Some(&true.into())), "{results:?}");
     // The file has the number of the state after it, as in Salt.
@@ -100,7 +100,7 @@ async fn an_authority_signs_for_another_minion_by_a_policy() {
         let text = openssl(&["x509", "-in", "web/web.crt", "-noout", "-text"]);
         assert!(text.contains("DNS:web1.example.com") && text.contains(subject), "{text}");
     }
-    // The authority keeps a copy of what it signs by the first policy.
+    // The authority keeps a copy of certificates that it signs by the first policy.
     let files = std::fs::read_dir(system.path("ssl")).unwrap().map(|entry| entry.unwrap().file_name());
     let files = files.collect::<Vec<_>>();
     assert_eq!(files.len(), 3, "{files:?}");

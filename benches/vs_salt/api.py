@@ -1,8 +1,8 @@
 """Measures the REST API: salt-api of both sides beside a master and one minion, by plain HTTP.
 
-Requests: time of one after the other, and rate over several connections. Streams: memory of the API for each subscriber
-of /events, and the time from a webhook to the last subscriber. Brine also with 10,000 subscribers, 100,000 calls, TLS,
-and peers that send their requests slowly.
+Requests: the latency of consecutive requests, and the rate over several connections. Streams: the memory of the API for
+each subscriber of /events, and the time from a webhook to the last subscriber. Brine is also measured with 10,000
+subscribers, 100,000 calls, TLS, and peers that send their requests slowly.
 """
 
 import contextlib
@@ -20,9 +20,9 @@ from fleet import processor
 from reacting import arguments, tools
 from system import System, free_port
 
-# By kind: what an API takes in a few seconds.
+# The number of requests by kind, which takes each API a few seconds.
 REQUESTS = {"salt": 60, "brine": 2_000}
-# Salt has a thread for each stream, `thread_pool` of them: 100.
+# The number of subscribers by kind. Salt needs a thread for each stream, and has 100 (`thread_pool`).
 FOLLOWERS = {"salt": 50, "brine": 10_000}
 TLS_FOLLOWERS = 1_000
 EVENTS = 20
@@ -30,7 +30,7 @@ CALLS = 100_000
 PARALLEL = 8
 SECONDS = 10
 SLUGGISH = 5_000
-# By then an allocator has given back what a burst has left.
+# The seconds after which an allocator has returned the memory of a burst.
 SETTLED = 5
 
 LOGIN = {"username": "bench", "password": "secret", "eauth": "sharedsecret"}
@@ -135,7 +135,7 @@ def requests(api, count):
 
 
 def streams(api, count, events):
-    """Measures subscribers of /events: bytes of memory for each, and the time until the last one has an event."""
+    """Measures subscribers of /events: the memory of each in bytes, and the time until the last one has an event."""
     time.sleep(SETTLED)
     before = api.memory()
     with following(api.port, api.session, count, api.tls) as followers:

@@ -1,22 +1,22 @@
-"""Fires a burst of events at Brine's master whose reactions take 100 ms each, and a quarter of it at another one.
+"""Publishes a burst of events whose reactions take 100 ms each on a Brine master, and a quarter of it on another one.
 
-All events must have their reaction, and what waits has to wait in the journal: while four times as many are waiting, the
-master's memory must be about the same. That is looked at while the smaller burst lasts, as memory that grows with time
-is not what is looked for here (soak.py does that).
+All events must have their reaction, and must wait in the journal and not in memory: with four times as many waiting
+events, the master's memory must be about the same. It is compared for the duration of the smaller burst, since growth
+over time is measured by soak.py.
 """
 
 import results
 from reacting import CALL, arguments, load, reacting, tools
 
-# An event in memory would take more bytes than this: packed it has 170.
+# The bytes for each event above which events count as held in memory: an event has 170 bytes packed.
 BOUND = 85
-# Fewer events fit into memory by intention: the bus keeps 32,768, and reactor_worker_hwm is 10,000.
+# Fewer events than this are held in memory by design: 32,768 in the ring of the bus, and reactor_worker_hwm (10,000).
 TELLING = 45_000
 SLS = "wait:\n  runner.test.sleep:\n    - s_time: 0.1\n" + CALL
 
 
 def burst(tool, client, events, threads):
-    """What came of a burst, and the master's memory in KiB each second."""
+    """Returns the results of a burst, and the master's memory in KiB each second."""
     sizes = []
 
     def look(at, size):
@@ -31,7 +31,7 @@ def burst(tool, client, events, threads):
 
 
 def verdict(small, large, more):
-    """Whether what waits is kept in memory, in words."""
+    """Describes whether waiting events are held in memory."""
     if small["expected"] < TELLING:
         return "too small a burst to tell"
     return "what waits is HELD in memory" if more > BOUND else "what waits is not held in memory"

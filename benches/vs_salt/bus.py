@@ -1,4 +1,4 @@
-"""Firing into and following an event bus: Salt's by Salt's own library, Brine's by pyzmq."""
+"""Publishers and subscribers of an event bus: Salt's by Salt's own library, Brine's by pyzmq."""
 
 import subprocess
 import sys
@@ -59,7 +59,7 @@ def _python(script, *words):
 
 
 def follow(system, count, prefix, suffix=""):
-    """A process that waits for `count` events and then writes how many came a second. It ends with the system."""
+    """Starts a process that waits for `count` events and then prints their rate per second. It ends with the system."""
     brine = system.kind == "brine"
     script, place = (FOLLOW_BRINE, f"{system.root}/run") if brine else (FOLLOW_SALT, f"{system.root}/etc")
     command = _python(script, place, count, prefix, suffix)
@@ -70,7 +70,7 @@ def follow(system, count, prefix, suffix=""):
 
 
 def fire(system, count, tag):
-    """Fires `count` events as fast as possible."""
+    """Publishes `count` events as fast as possible."""
     brine = system.kind == "brine"
     script, place = (FIRE_BRINE, f"{system.root}/run") if brine else (FIRE_SALT, f"{system.root}/etc")
     subprocess.run(_python(script, place, count, tag), check=True)

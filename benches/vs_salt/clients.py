@@ -1,4 +1,4 @@
-"""HTTP clients of the measurements of the REST API: on plain sockets, so that they take little of the processors."""
+"""HTTP clients for measurements of the REST API, on plain sockets, so that they use little processor time."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ import socket
 import ssl
 import time
 
-# The events that streams are measured with. Lines of the data have the tag in another form.
+# The tag of the events for measurements of streams. The data of an event contains the tag in another form.
 TAGS = re.compile(rb"tag: \S*/hook/(bench/\d+)\n")
 
 
@@ -89,7 +89,7 @@ def rate(port, request, parallel, seconds, count=None):
 
 
 class Held:
-    """Connections that a process of their own holds."""
+    """Connections that are held by a process of their own."""
 
     def __init__(self, target, *words):
         self.ours, theirs = multiprocessing.Pipe()
@@ -98,7 +98,7 @@ class Held:
         self.expect(120)
 
     def expect(self, seconds):
-        """Returns what the process sends next."""
+        """Returns the next message of the process."""
         if not self.ours.poll(seconds):
             raise SystemExit("the connections are not served in time")
         return self.ours.recv()
@@ -111,7 +111,7 @@ class Held:
                 return at
 
     def closed(self, seconds):
-        """Returns how many of the connections the server has closed within this time."""
+        """Returns the number of connections that the server has closed within this time."""
         self.ours.send(seconds)
         return self.expect(seconds + 60)
 
@@ -127,12 +127,12 @@ def held(target, *words):
 
 
 def following(port, session, count, tls=False):
-    """Follows /events on so many connections."""
+    """Subscribes to /events on this number of connections."""
     return held(follow, port, session, count, tls)
 
 
 def sluggish(port, count):
-    """Sends a byte of a request's head every second on so many connections."""
+    """Sends a byte of a request's head every second on this number of connections."""
     return held(trickle, port, count)
 
 

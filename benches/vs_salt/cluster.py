@@ -1,6 +1,6 @@
-"""Measures a cluster of three masters on one NATS server beside a single master with as many simulated minions: how long
-`salt '*' test.ping` takes, how long an event takes to the bus of another member, how soon reactions go on when the leader
-is killed, and what becomes of the returns of a job while each member is killed in turn."""
+"""Measures a cluster of three masters on one NATS server, and a single master with as many simulated minions: the
+duration of `salt '*' test.ping`, the latency of an event to the bus of another member, the time until reactions resume
+after the leader is killed, and the returns of a job that are lost or duplicated while each member is killed in turn."""
 
 import json
 import os
@@ -37,7 +37,7 @@ class Nats:
 
 
 def member(brine, name, nats=None):
-    """A master, of the cluster if there is a server, that accepts every key."""
+    """Starts a master that accepts every key; with a NATS server, a member of the cluster."""
     options = {"auto_accept": True, "max_open_files": 20000, "id": name}
     if nats:
         secret = tempfile.NamedTemporaryFile("w", prefix="vs-secret-", delete=False)
@@ -64,13 +64,13 @@ def metrics(system):
 
 
 def run(system, *words):
-    """The output of a runner function."""
+    """Returns the output of a runner function."""
     done = subprocess.run(system.command("salt-run", *words), capture_output=True, text=True, check=False)
     return done.stdout
 
 
 def accepted(system):
-    """The number of minions that a master has accepted or knows of others."""
+    """Returns the number of minions whose keys a member has, its own and those of other members."""
     words = system.command("salt-key", "-l", "acc", "--out=json")
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     return len(json.loads(done.stdout or "{}").get("minions", []))
@@ -81,7 +81,7 @@ def leads(system):
 
 
 def follow(system, tag):
-    """A process that prints the events with a tag."""
+    """Starts a process that prints the events with a tag."""
     words = system.command("salt-run", "state.event", tag, "count=-1")
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
@@ -95,7 +95,7 @@ def until(listener, number):
 
 
 def failover(members):
-    """The seconds from the death of the leader to the reaction to an event that another member publishes at once."""
+    """Returns the seconds from the kill of the leader to the reaction to an event of another member."""
     first = next(one for one in members if leads(one))
     other = next(one for one in members if one is not first)
     listener = follow(other, "bench/reacted")
@@ -111,7 +111,7 @@ def failover(members):
 
 
 def propagation(here, there):
-    """The seconds from the publication of an event on one bus to its arrival on another one, in order."""
+    """Returns the seconds from the publication of an event on one bus to its arrival on another one, sorted."""
     listener, took = follow(there, "bench/far"), []
     time.sleep(1)
     own = follow(here, "bench/far")
@@ -126,13 +126,14 @@ def propagation(here, there):
 
 
 def returns(system, jid):
-    """The number of minions whose return of a job a member's job cache has."""
+    """Returns the number of minions whose return of a job is in a member's job cache."""
     return len(json.loads(run(system, "jobs.lookup_jid", jid, "--out=json") or "{}"))
 
 
 def killed_in_turn(members, minions):
-    """Each member is killed while a job of another one runs on all minions, and started again: the returns that the other
-    one lacks after a minute, those in two events, and the longest time until all were there."""
+    """Kills each member while a job of another one runs on all minions, and starts it again. Returns the number of
+    returns that the other member lacks after a minute, the number of those in two events, and the longest time until
+    all arrived."""
     lost, doubled, slowest = 0, 0, 0
     for number, dying in enumerate(members):
         other = members[(number + 1) % len(members)]

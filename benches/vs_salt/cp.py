@@ -1,5 +1,5 @@
-"""Measures `salt-cp --chunked` of a large file through a Brine master: the time, and the peak memory of master, minion and
-tool for a small file and for the large one."""
+"""Measures `salt-cp --chunked` of a large file through a Brine master: the duration, and the peak memory of master,
+minion and tool for a small file and for the large one."""
 
 import filecmp
 import os
@@ -16,7 +16,7 @@ SMALL = 32
 
 
 def peak(pid):
-    """The peak of the resident memory of a process, in KiB; 0 if it has ended."""
+    """Returns the peak of the resident memory of a process, in KiB; 0 if it has ended."""
     try:
         status = pathlib.Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -25,7 +25,7 @@ def peak(pid):
 
 
 def copy(system, minion, megabytes, chunk):
-    """Copies a file of random bytes: the seconds, and the peaks of memory."""
+    """Copies a file of random bytes. Returns the duration in seconds and the peaks of memory."""
     source, target = f"{system.root}/from", f"{system.root}/to"
     with open(source, "wb") as out:
         for _ in range(megabytes):

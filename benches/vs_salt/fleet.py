@@ -1,5 +1,5 @@
-"""Measures masters with fleets of simulated minions (`brine swarm`): how long all take to be let in from cold, how long
-`salt '*' test.ping` takes over all of them, and what memory the master has then."""
+"""Measures masters with fleets of simulated minions (`brine swarm`): the time until all have joined with new keys, the
+duration of `salt '*' test.ping` over all of them, and the master's memory after that."""
 
 import json
 import os
@@ -16,14 +16,14 @@ from system import System, pss
 SIZES = (100, 500, 1000)
 LARGE = 9000
 PINGS = 3
-# By then a master has given back what a burst has left.
+# The time after which a master has returned the memory of a burst.
 SETTLED = 15  # seconds
-# How long minions may take to answer a master that was restarted.
+# The timeout for minions to answer a restarted master.
 LONGEST = 300  # seconds
 
 
 def swarm(system, brine, minions, prefix):
-    """Starts a swarm and waits until all its minions are in: its process, and the seconds that they took."""
+    """Starts a swarm, waits until all its minions have joined, and returns the seconds that this took."""
     words = [brine, "swarm", "--port", str(system.ret), "--minions", str(minions), "--prefix", prefix, "--json"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
     system.running.append(process)
@@ -34,7 +34,7 @@ def swarm(system, brine, minions, prefix):
 
 
 def ping(system, minions):
-    """The seconds until `salt '*' test.ping` has ended, in which all must have answered."""
+    """Returns the duration of `salt '*' test.ping` in seconds. All minions must answer."""
     words = system.command("salt", "*", "test.ping", "--static", "--out=json", "-t", "120")
     began = time.time()
     done = subprocess.run(words, capture_output=True, text=True, check=False)
@@ -46,7 +46,7 @@ def ping(system, minions):
 
 
 def processor(root):
-    """The seconds of processor time that a process and its descendants have had."""
+    """Returns the processor time of a process and its descendants, in seconds."""
     children, used = {}, {}
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -64,24 +64,24 @@ def processor(root):
 
 
 def connected(port):
-    """The number of connections to a port of this host."""
-    # Lists of /proc are too slow: reading them would take a processor from what is measured.
+    """Returns the number of connections to a port of this host."""
+    # `ss` and not the lists in /proc: reading those takes so long that it would disturb the measurement.
     words = ["ss", "--no-header", "--tcp", "--numeric", "state", "established", f"( sport = :{port} )"]
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.count("\n")
 
 
 def restart(system, minions):
-    """Kills the master and starts it again: the seconds until all minions are connected and until all have answered a
-    ping, and its processor time."""
+    """Kills the master and starts it again. Returns the seconds until all minions are connected and until all have
+    answered a ping, and the master's processor time."""
     master = system.running.pop(0)
     os.killpg(master.pid, signal.SIGKILL)
     master.wait()
-    # The connections of the one that was killed.
+    # Wait until the connections of the killed master are closed.
     while connected(system.publish):
         time.sleep(0.02)
     began = time.time()
     system.start_master()
-    # It is the first one again.
+    # The master is the first process again.
     master = system.running.pop()
     system.running.insert(0, master)
     while connected(system.publish) < minions:
@@ -104,8 +104,8 @@ def restart(system, minions):
 
 
 def measure(kind, tool, brine, minions):
-    """The seconds to let so many minions in and to ping them, and the master's memory in MB."""
-    # Nothing is to react to a minion's start: it would be a job for each, which all others get, too.
+    """Returns the durations until this number of minions has joined and of a ping, and the master's memory in MB."""
+    # No reactions to the start of minions: each would publish a job, which all other minions receive, too.
     options = {"auto_accept": True, "max_open_files": 20000}
     system = System(kind, tool, reactor=[("bench/go", "go")], options=options)
     try:

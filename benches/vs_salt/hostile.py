@@ -1,4 +1,4 @@
-"""Measures the memory that peers without a key and endless templates take of Brine's master, and the commands beside."""
+"""Measures the memory of Brine's master under unauthenticated peers and endless templates, and commands meanwhile."""
 
 import contextlib
 import multiprocessing
@@ -18,7 +18,7 @@ PER_ADDRESS = 450
 BOMB = 62 << 20
 HALVES = 40
 PINGS = 10
-# The reactor SLS files, by what they do without end.
+# Reactor SLS files with unlimited output, by description.
 TEMPLATES = {
     "a text that is doubled 60 times": (
         "{% set ns = namespace(s='x') %}{% for i in range(60) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}"
@@ -38,7 +38,7 @@ def greeting(kind=b"REQ"):
 
 
 def frame(size):
-    """Returns the header of a last frame with so many bytes."""
+    """Returns the header of a last frame of this size."""
     return b"\x02" + struct.pack(">Q", size)
 
 
@@ -101,9 +101,9 @@ def started(tool, sls="{}"):
 
 
 def hold(port, ready, done, still):
-    """Holds the idle connections, in a process of its own: one with so many files starts programs slowly."""
+    """Holds the idle connections in a process of its own: a process with many open files starts programs slowly."""
     peers = [connect(port, number) for number in range(IDLE)]
-    # The master has read all greetings when it has answered to the last.
+    # The master has read all greetings when it has answered the last one.
     for peer in peers:
         while len(peer.recv(4096, socket.MSG_PEEK)) < 64:
             time.sleep(0.01)
@@ -151,7 +151,7 @@ def send(peer, *parts):
 def messages(tool):
     with started(tool) as (system, pid):
         found = {}
-        # Each level says that it has 2^32 - 1 items.
+        # Each level claims to have 2^32 - 1 items.
         bomb = (b"\xdf\xff\xff\xff\xff" * 120).ljust(BOMB, b"\x01")
         for name, count, size in ("bomb", 1, BOMB), ("halves", HALVES, BOMB - (1 << 20)):
             before = forget_peak(pid)
@@ -170,7 +170,7 @@ def templates(tool):
         with started(tool, sls) as (system, pid):
             before = forget_peak(pid)
             subprocess.run(system.command("salt-run", "event.send", "bench/endless"), capture_output=True, check=True)
-            # The render ends with an error in the log, which is the end of the reaction.
+            # The error of the render in the log marks the end of the reaction.
             until = time.monotonic() + 120
             while "template needs more than" not in open(f"{system.root}/master.log").read():
                 if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""Runs the benches that need no other process, and takes what they found from criterion's files."""
+"""Runs the benches that need no other process, and reads their results from criterion's files."""
 
 import glob
 import json
@@ -13,7 +13,7 @@ BENCHES = {"entries": "brine-reactor", "bus": "brine-bus", "job_cache": "brine-r
 
 
 def found_by(bench, package, words, quick):
-    """What a bench measured, in its order: the name, the seconds that one takes, and how many a second that is."""
+    """Runs a bench and returns its results in order: name, seconds for each element, and elements per second."""
     folder = f"target/bench/{bench}"
     shutil.rmtree(folder, ignore_errors=True)
     command = ["cargo", "bench", "--quiet", *words, "-p", package, "--bench", bench, "--"]

@@ -1,7 +1,7 @@
-"""The load that Salt's reactor is measured under; what load.rs is for Brine, with the same words and the same result.
+"""The load for measurements of Salt's reactor, with the same options and results as load.rs for Brine.
 
-Salt's bus is spoken to by Salt's own library. Firing has a process of its own, so that it does not wait for the
-following, and the other way round.
+It uses Salt's bus through Salt's own library. The publisher is a process of its own, so that it does not wait for the
+subscriber, nor the subscriber for it.
 """
 
 import argparse
@@ -21,7 +21,7 @@ def bus_of(etc, listen):
 
 
 def fire(options, stamps, began, ended):
-    """Fires all events. An event counts from when it is due, or from when it is fired if none is."""
+    """Publishes all events. The latency counts from the time when an event is due, or without a rate is published."""
     padding = "x" * 100
     with bus_of(options.etc, listen=False) as bus:
         bus.connect_pull()
@@ -42,7 +42,7 @@ def fire(options, stamps, began, ended):
 
 
 def follow(bus, options, stamps):
-    """How long each reaction took, how many came once more, and when the last one came."""
+    """Returns the latency of each reaction, the number of duplicates, and the time of the last reaction."""
     took, again, last, heard = [], 0, 0, time.monotonic()
     while len(took) < options.count and time.monotonic() - heard < options.patience:
         event = bus.get_event(wait=1, tag="salt/run/", full=True)
@@ -76,7 +76,7 @@ def main():
     firing = multiprocessing.Process(target=fire, args=(options, stamps, began, ended))
     with bus_of(options.etc, listen=True) as bus:
         bus.connect_pub()
-        # Nothing says when the publisher has taken the follower in.
+        # There is no signal that the bus has accepted the subscription.
         time.sleep(1)
         firing.start()
         took, again, last = follow(bus, options, stamps)

@@ -1,7 +1,6 @@
 """Measures Brine and Salt by the same means: same configuration, same machine, one run.
 
-Salt's event bus is followed and fired
-into by Salt's own library (its sockets are not ZeroMQ any more), Brine's by pyzmq.
+Salt's event bus is used through Salt's own library (its sockets are not ZeroMQ any more), Brine's through pyzmq.
 """
 
 import statistics

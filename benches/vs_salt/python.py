@@ -1,5 +1,5 @@
-"""Measures people's own Python modules on a minion: the first call of one and later ones, `salt-call` of a function that
-only the package `salt` has, and the memory of an idle minion with synced modules."""
+"""Measures custom Python modules on a minion: the first call and later ones, `salt-call` of a function that only the
+package `salt` has, and the memory of an idle minion with synced modules."""
 
 import os
 import statistics
@@ -11,12 +11,12 @@ from reacting import arguments, tools
 from system import System, pss
 
 CALLS = 1000
-# Of Salt's own modules, one that Brine does not have.
+# A function of Salt that Brine does not have.
 PACKAGE = "test.stack"
 
 
 def seconds(command, runs):
-    """The median time of a command that must succeed."""
+    """Returns the median duration of a command that must succeed."""
     def once():
         began = time.perf_counter()
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -30,7 +30,7 @@ def seconds(command, runs):
 
 
 def measure(kind, tool, options):
-    """The seconds of commands, and the memory in MB."""
+    """Returns the durations of commands in seconds, and the memory in MB."""
     runs, found = 3 if options.quick else 15, {}
     host = {"path": os.path.join(os.path.abspath(options.salt), "python")} if kind == "brine" else {}
     system = System(kind, tool, options={"auto_accept": True})
@@ -52,7 +52,7 @@ def measure(kind, tool, options):
         def call(*words, more=()):
             return seconds(system.command("salt-call", "--local", *more, *words, minion=True), runs)
 
-        # Later calls: a template that calls a function so often, less one that calls it once.
+        # Later calls: the difference between a template with many calls of a function and one with a single call.
         def loop(function, count):
             text = "{% for n in range(" + str(count) + ") %}{% do salt['" + function + "'](n) %}{% endfor %}a: 1"
             return call("slsutil.renderer", f"string={text}")

@@ -1,4 +1,4 @@
-"""A master with reactor entries, and the load that its reactions are measured under."""
+"""A master with reactor entries, and the load for measurements of its reactions."""
 
 import argparse
 import contextlib
@@ -17,13 +17,13 @@ CALL = "go:\n  runner.test.arg:\n    - args:\n      - id: {{ data['id'] }}\n"
 
 @contextlib.contextmanager
 def reacting(kind, tool, entries, pattern="bench/go/*", sls=CALL, options=None):
-    """A started master with so many reactor entries, of which the last has this pattern and this SLS file."""
+    """Starts a master with this number of reactor entries, of which the last has this pattern and this SLS file."""
     others = [(f"bench/no/{n}/*", "load") for n in range(entries - 1)]
     system = System(kind, tool, [*others, (pattern, "load")], options)
     try:
         system.write("reactor/load.sls", sls)
         system.start_master()
-        # Salt's ports are open before its reactor follows the bus.
+        # Salt's ports are open before its reactor subscribes to the bus.
         time.sleep(5 if kind == "salt" else 0.5)
         yield system
     finally:
@@ -31,8 +31,8 @@ def reacting(kind, tool, entries, pattern="bench/go/*", sls=CALL, options=None):
 
 
 def load(system, client, count, each=None, every=1.0, **words):
-    """Runs the client; what it says, with the rate of reactions added. `each` is called with the seconds since the
-    start and the master's memory in KiB, first of all and then every so many seconds until all reactions are seen."""
+    """Runs the client and returns its results, with the rate of reactions. `each` is called with the seconds since the
+    start and the master's memory in KiB, at the start and then every `every` seconds until the client ends."""
     if system.kind == "salt":
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "load.py")
         command = [sys.executable, "-W", "ignore", script, "--etc", f"{system.root}/etc"]
@@ -55,7 +55,7 @@ def load(system, client, count, each=None, every=1.0, **words):
             except subprocess.TimeoutExpired:
                 continue
     finally:
-        # The Python client has a process that fires.
+        # The Python client has a publisher process.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -68,8 +68,8 @@ def load(system, client, count, each=None, every=1.0, **words):
 
 
 def full_load(system, client, quick, **words):
-    """The median rate of some runs that last about ten seconds each; a first one finds out how many events that
-    takes, and warms up."""
+    """Returns the median rate of some runs of about ten seconds each. A first run warms up and determines the number of
+    events."""
     count = 60 if system.kind == "salt" else 20_000
     count = load(system, client, count, **words)["rate"] * (2 if quick else 10)
     count = int(min(max(count, 20), 1_000_000))
@@ -77,7 +77,7 @@ def full_load(system, client, quick, **words):
 
 
 def arguments(description):
-    """What all measures are told."""
+    """Returns a parser with the options of all measurements."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--salt", help="Salt's folder of programs")
     parser.add_argument("--brine", default="target/dist/brine")
@@ -87,7 +87,7 @@ def arguments(description):
 
 
 def tools(options):
-    """By kind, how a tool of Salt's or Brine's is called."""
+    """Returns, by kind, functions from the name of a tool to its command."""
     brine = os.path.abspath(options.brine)
     return {
         "salt": lambda tool: [os.path.join(options.salt, tool)],

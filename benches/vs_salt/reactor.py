@@ -1,8 +1,8 @@
-"""Measures the reactors: how many reactions a second, and how long from the event to the reaction's own event.
+"""Measures the reactors: reactions per second, and the latency from an event to the event of its reaction.
 
-One entry matches, all others do not; the one calls a runner with the event's number. First the full load: events are
-fired as fast as the bus takes them, and the time counts from the first event to the last reaction. Then the time of
-each reaction, while events are fired steadily: half as many as that, and as many.
+One entry matches and calls a runner with the event's number; all others do not match. First the full load: events are
+published as fast as the bus accepts them, and the time counts from the first event to the last reaction. Then the
+latency of each reaction, with events at a constant rate: half of the full load, and the full load.
 """
 
 import results
@@ -12,17 +12,17 @@ ENTRIES = (1, 100, 5000)
 
 
 def steadily(system, client, rate, seconds):
-    """The milliseconds that a reaction takes at this rate."""
+    """Returns the latencies of reactions at this rate, in milliseconds."""
     found = load(system, client, max(20, int(rate * seconds)), rate=rate)
     names = ("median", "p99", "max", "expected", "seen", "again")
     return {name: found[name] for name in names} | {"asked": rate, "kept": found["fired"] / found["firing"]}
 
 
 def measure(kind, tool, client, entries, quick):
-    """Reactions a second, and the milliseconds that one takes at half that load and at that load."""
+    """Returns the reactions per second, and the latencies at half of that load and at that load."""
     with reacting(kind, tool, entries) as system:
         full = full_load(system, client, quick)
-    # A master of its own: the backlog of the floods is not what is looked for here.
+    # A new master, without the backlog of the full load.
     with reacting(kind, tool, entries) as system:
         steadily(system, client, full / 2, 2)
         half, whole = (steadily(system, client, rate, 5 if quick else 30) for rate in (full / 2, full))
@@ -30,7 +30,7 @@ def measure(kind, tool, client, entries, quick):
 
 
 def ceiling(kind, tool, client, quick):
-    """What client and bus do without the reactor: the client fires what a reaction would have fired too."""
+    """Returns the limit of client and bus without the reactor: the client also publishes the reactions' events."""
     with reacting(kind, tool, 1, pattern="bench/no/*") as system:
         return full_load(system, client, quick, echo=True)
 

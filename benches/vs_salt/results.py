@@ -8,13 +8,13 @@ import doc
 
 FOLDER = "target/bench"
 try:
-    # That of the Python that runs this.
+    # The Salt release in the Python environment of this script.
     RELEASE = importlib.metadata.version("salt")
 except importlib.metadata.PackageNotFoundError:
     RELEASE = "(none)"
 SALT = f"Salt {RELEASE}"
 MB = 1024  # in KiB, the unit of the measured memory
-# The measures of masters and minions: name, description, format, whether more is better, and the target.
+# The measurements of masters and minions: name, description, format, whether more is better, and the target.
 MASTERS = [
     ("bus", "events/s, one publishing and one subscribed process, 100 bytes", "{:,.0f}", True, "200 times"),
     ("reactions", "reactions/s, a rendered SLS with a runner call each", "{:,.0f}", True, "100 times"),

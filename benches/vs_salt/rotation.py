@@ -1,5 +1,6 @@
-"""Measures what the rotation of the session keys costs a master with a fleet of simulated minions (`brine swarm`), which
-all authenticate at once: when one key is deleted, when a thousand are, and when the master is killed and started again."""
+"""Measures the cost of a rotation of the session keys for a master with a fleet of simulated minions (`brine swarm`),
+which all authenticate at once: after the deletion of one key, of a thousand keys, and after a kill and restart of the
+master."""
 
 import json
 import os
@@ -16,13 +17,13 @@ from system import System, pss
 
 MINIONS = 3000
 DELETED = 1000
-# The time after which nothing of the burst may be left, and how long the rest is measured.
+# The time after which the burst must be over, and the duration of the measurement after that.
 LATER, REST = 30, 10  # seconds
 
 
 def start_swarm(system, brine, minions):
-    """Starts a swarm whose minions authenticate as they like, as minions on hosts of their own, and waits until all are
-    accepted."""
+    """Starts a swarm with no limit on concurrent authentications, as of minions on hosts of their own, and waits until
+    all are accepted."""
     words = [brine, "swarm", "--port", str(system.ret), "--minions", str(minions), "--prefix", "fleet-", "--json"]
     words += ["--concurrency", str(minions), "--dir", f"{system.root}/swarm"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -44,7 +45,7 @@ def start_swarm(system, brine, minions):
 
 
 def counted(system):
-    """The master's counters of authentications."""
+    """Returns the master's counters of authentications."""
     done = subprocess.run(system.command("salt-run", "metrics.show", "--out=json"), capture_output=True, text=True)
     shown = json.loads(done.stdout)
     return {name: shown[f"brine_authentications{name}_total"] for name in ("", "_refused", "_deferred")}
@@ -60,7 +61,7 @@ def answered(system, seconds):
 
 
 def until_answered(system, minions, began):
-    """The seconds until all these minions have answered a ping."""
+    """Returns the seconds until all these minions have answered a ping."""
     while True:
         found, took = answered(system, 2), time.time() - began
         if found == minions:
@@ -70,7 +71,7 @@ def until_answered(system, minions, began):
 
 
 def burst(system, master, minions, act, fresh=False):
-    """What follows an act after which all minions authenticate."""
+    """Measures the authentication of all minions after an act that causes it."""
     before = {"": 0, "_refused": 0, "_deferred": 0} if fresh else counted(system)
     used, began = 0 if fresh else processor(master().pid), time.time()
     act()
@@ -78,7 +79,7 @@ def burst(system, master, minions, act, fresh=False):
     # A rotation follows the deletion of keys within a second; a ping before it would be answered with the old keys.
     while not fresh and all(counted(system)[name] == before[name] for name in ("", "_deferred")):
         time.sleep(0.02)
-    # Pings while minions authenticate would take the processors from both.
+    # Pings while minions authenticate would use processor time of both.
     while counted(system)[""] - before[""] < minions and time.time() - began < 120:
         time.sleep(0.5)
     took = until_answered(system, minions, began)
@@ -98,7 +99,7 @@ def burst(system, master, minions, act, fresh=False):
 
 
 def measure(tool, brine, minions, deleted):
-    # Deleted minions stay out. Nothing is to react to a minion's start.
+    # Deleted minions are not accepted again, and there are no reactions to the start of minions.
     system = System("brine", tool, reactor=[("bench/go", "go")], options={"max_open_files": 20000, "max_pending_keys": 0})
     found = {}
     try:

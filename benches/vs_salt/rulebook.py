@@ -1,8 +1,9 @@
-"""Measures ansible-rulebook beside Brine: events that match one rule, or one reactor entry, and lead to nothing.
+"""Measures ansible-rulebook and Brine: events that match one rule, or one reactor entry, without an action.
 
-ansible-rulebook generates its events itself and does nothing on a match (`action: none`); what its start takes is
-measured with a single event and taken off. A Brine master gets as many events through its bus; the entry's SLS file
-renders to nothing, except for the last event of each tag, whose reaction says that all before it have been done.
+ansible-rulebook generates its events itself and does nothing on a match (`action: none`); the duration of its start is
+measured with a single event and subtracted. A Brine master receives as many events through its bus; the entry's SLS
+file renders to nothing, except for the last event of each tag, whose reaction shows that all earlier events are
+handled.
 """
 
 import os
@@ -33,13 +34,13 @@ COMMAND = ["ansible-rulebook", "--rulebook", "bench.yml", "--inventory", "invent
 
 
 def program(programs, *words, **how):
-    """Runs ansible-rulebook, from this folder of programs."""
+    """Runs ansible-rulebook from this directory of programs."""
     environment = os.environ | {"PATH": f"{os.path.abspath(programs)}:{os.environ['PATH']}"}
     return subprocess.run(["ansible-rulebook", *words], env=environment, check=True, stdin=subprocess.DEVNULL, **how)
 
 
 def seconds(folder, programs, events):
-    """How long ansible-rulebook takes for so many events, its start included."""
+    """Returns the duration of ansible-rulebook for this number of events, including its start, in seconds."""
     for name, text in ("bench.yml", RULEBOOK.format(events=events)), ("inventory.yml", INVENTORY):
         with open(f"{folder}/{name}", "w") as out:
             out.write(text)
@@ -49,7 +50,7 @@ def seconds(folder, programs, events):
 
 
 def rulebook(programs, events, runs):
-    """Events a second."""
+    """Returns the events per second of ansible-rulebook."""
     with tempfile.TemporaryDirectory(prefix="vs-", dir="/tmp") as folder:
         seconds(folder, programs, 1)
         start = statistics.median(seconds(folder, programs, 1) for _ in range(runs))
@@ -58,7 +59,7 @@ def rulebook(programs, events, runs):
 
 
 def brine(tool, client, events, runs):
-    """Events a second."""
+    """Returns the events per second of Brine."""
     with reacting("brine", tool, 1, sls=LAST) as system:
         load(system, client, events, last_only=True)
         rates = (events / load(system, client, events, last_only=True)["seconds"] for _ in range(runs))
@@ -71,7 +72,7 @@ def main():
     parser.add_argument("--events", type=int, default=20_000)
     options = parser.parse_args()
     runs = 1 if options.quick else 5
-    # A run of Brine with as many events is over in a moment: there is a longer one too.
+    # Brine handles as many events within a moment, so there is a longer run, too.
     long = options.events * (5 if options.quick else 50)
     versions = program(options.rulebook, "--version", stdout=subprocess.PIPE, text=True).stdout
     tool = tools(options)["brine"]

@@ -1,4 +1,4 @@
-"""Runs Brine's master for a while at half of its full reaction load, and says whether its memory grows."""
+"""Runs Brine's master at half of its full reaction load, and determines whether its memory grows."""
 
 import math
 import os
@@ -7,14 +7,14 @@ import statistics
 import results
 from reacting import arguments, full_load, load, reacting, tools
 
-# Less than this is noise: the smallest thing that could stay behind after each reaction has 16 bytes.
+# Less growth than this is noise: the smallest allocation that a reaction could leak has 16 bytes.
 NOISE = 1  # byte a reaction
-# Until then caches fill and threads take what they need.
+# Before that, caches fill and threads allocate their memory.
 TELLING = 5  # minutes
 
 
 def slope(samples):
-    """KiB a minute by least squares, and how far that may be off (twice its standard error)."""
+    """Returns the growth in KiB per minute by least squares, and its uncertainty (twice the standard error)."""
     times, sizes = zip(*samples)
     middle, mean = statistics.fmean(times), statistics.fmean(sizes)
     spread = sum((t - middle) ** 2 for t in times)
@@ -26,14 +26,14 @@ def slope(samples):
 
 
 def verdict(minutes, least):
-    """Whether memory grows, in words, if there are at least so many bytes more for each reaction."""
+    """Describes whether memory grows, given the least number of bytes that it grows for each reaction."""
     if minutes < TELLING:
         return "too short to tell"
     return "memory GROWS" if least > NOISE else "memory does not grow"
 
 
 def by_minute(samples):
-    """The median of each minute, in KiB; a last minute that has just begun counts to the one before."""
+    """Returns the median of each minute, in KiB; a last minute that has just begun belongs to the previous one."""
     minutes = {}
     end = max(1, round(samples[-1][0] / 60))
     for at, size in samples:
@@ -49,7 +49,7 @@ def main():
     options = parser.parse_args()
     options.minutes = options.minutes or (1 if options.quick else 10)
     brine = tools(options)["brine"]
-    # The full load is found on a master of its own: what a flood leaves behind is not what is looked for.
+    # The full load is determined on another master, since it leaves a backlog and memory in use.
     with reacting("brine", brine, options.entries) as system:
         half = full_load(system, options.client, quick=options.quick) / 2
     print(f"half of the full load is {half:,.0f} reactions/s", flush=True)
@@ -63,7 +63,7 @@ def main():
     with reacting("brine", brine, options.entries) as system:
         said = load(system, options.client, count, each=look, every=options.every, rate=half)
         disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
-    # Caches fill first; what counts is the second half.
+    # Caches fill first, so only the second half counts.
     late, error = (1024 / (60 * half) * each for each in slope(samples[len(samples) // 2 :]))
     found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
         "minutes": options.minutes,

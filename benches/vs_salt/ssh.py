@@ -1,5 +1,5 @@
-"""Measures `salt-ssh` over a roster of many entries, all of one `sshd` on this host: `test.ping` and `state.apply`, first
-without anything on the host, then again."""
+"""Measures `salt-ssh` over a roster of many entries, all of one `sshd` on this host: `test.ping` and `state.apply`,
+first with nothing on the host, then again."""
 
 import getpass
 import json
@@ -19,7 +19,7 @@ HOSTS = 100
 
 
 class Server:
-    """A `sshd` for the user who runs this, whose home is empty for it: what a shell does there when it starts is not measured."""
+    """An `sshd` for the current user. It sees an empty home directory, so start files of the shell are not measured."""
 
     def __init__(self, root):
         root = pathlib.Path(root)
@@ -30,7 +30,7 @@ class Server:
         (root / "config").write_text(
             f"Port {self.port}\nListenAddress 127.0.0.1\nHostKey {root}/host\nAuthorizedKeysFile {root}/id.pub\n"
             "StrictModes no\nUsePAM no\nPasswordAuthentication no\nPidFile none\nMaxStartups 500\nMaxSessions 500\n"
-            # For the scp of Salt.
+            # Salt copies files by scp.
             "Subsystem sftp internal-sftp\n"
         )
         os.makedirs("/run/sshd", exist_ok=True)
@@ -45,7 +45,7 @@ class Server:
 
 
 def run(system, words, hosts, is_good, runtime):
-    """The seconds of a `salt-ssh` that all hosts must have answered well. Brine's shared connections are in `runtime`."""
+    """Returns the duration of a `salt-ssh` in seconds. All hosts must succeed. `runtime` is for shared connections."""
     roster = ["--roster-file", f"{system.root}/roster", "-i", "--out=json", "--static"]
     began = time.perf_counter()
     words = system.command("salt-ssh", *roster, "*", *words)
@@ -64,7 +64,7 @@ def run(system, words, hosts, is_good, runtime):
 
 
 def measure(kind, tool, hosts, runs, programs):
-    """The seconds of each command, first and again."""
+    """Returns the durations of each command in seconds, of the first run and of later ones."""
     system = System(kind, tool, options={"ssh_program_dir": programs} if kind == "brine" else {})
     server = Server(f"{system.root}/sshd")
     try:
@@ -83,7 +83,7 @@ def measure(kind, tool, hosts, runs, programs):
         ]:
             shutil.rmtree(thin, ignore_errors=True)
             os.mkdir(thin)
-            # No connection is open, either.
+            # The first run has no open connections, either.
             with tempfile.TemporaryDirectory() as runtime:
                 found[f"{name}_first"] = run(system, words, hosts, is_good, runtime)
                 found[f"{name}_again"] = statistics.median(

@@ -1,5 +1,5 @@
-"""Measures `salt-call --local`: applying 500 file.managed states for the first time and again, and the low state of a tree
-of 200 SLS files."""
+"""Measures `salt-call --local`: 500 file.managed states applied for the first time and again, and the low state of a
+tree of 200 SLS files."""
 
 import json
 import os
@@ -30,7 +30,7 @@ MAP = """\
 {%- set settings = salt['pillar.get']('app', default=defaults, merge=True) %}
 """
 
-# One file of the tree: a map, a loop, requisites, some of them to the file before.
+# One file of the tree: a map, a loop, and requisites, some of them on states of the previous file.
 ROLE = """\
 {{%- from 'map.jinja' import settings with context %}}
 {include}
@@ -59,7 +59,7 @@ role{n}-run:
 
 
 def lay_out(root, kind, files, tree):
-    """The configuration and the state files: the folder of the configuration."""
+    """Writes the configuration and the state files, and returns their directory."""
     home, srv = root / kind, root / kind / "srv"
     (srv / "files").mkdir(parents=True)
     (home / "etc").mkdir()
@@ -89,7 +89,7 @@ def lay_out(root, kind, files, tree):
 
 
 def run(command, out):
-    """Runs a command with its output to a file: the seconds, and the most memory that it had in KiB."""
+    """Runs a command with its output to a file. Returns its duration in seconds and its peak memory in KiB."""
     began = time.monotonic()
     words = [*command, "--out=json", f"--out-file={out}"]
     pid = os.posix_spawn(words[0], words, os.environ)
@@ -101,7 +101,7 @@ def run(command, out):
 
 
 def measure(kind, tool, root, quick):
-    """Times in seconds and the most memory in KiB, by what is done."""
+    """Returns the durations in seconds and the peak memory in KiB by operation."""
     files, tree, runs = (20, 10, 1) if quick else (FILES, TREE, 5)
     home = lay_out(root, kind, files, tree)
     out = home / "said.json"
@@ -114,7 +114,7 @@ def measure(kind, tool, root, quick):
             before()
             samples.append(run([*call, *words], out))
             check(json.loads(out.read_text())["local"])
-        # The first one warms up what the system keeps of files.
+        # The first run fills the file cache.
         times, sizes = zip(*samples[1:])
         found[name] = {"seconds": statistics.median(times), "memory": max(sizes)}
         print(f"{kind}: {name} {found[name]['seconds']:.3f} s, {found[name]['memory'] / 1024:.1f} MB", flush=True)

@@ -1,4 +1,4 @@
-"""A master and a minion of one kind, Salt's or Brine's, below a folder of their own."""
+"""A master and a minion of one kind, Salt's or Brine's, below a directory of their own."""
 
 import atexit
 import glob
@@ -14,7 +14,7 @@ import textwrap
 import time
 
 
-# An end asked for from outside passes through every `finally` too, so that no daemon is left.
+# SIGTERM becomes an exception, so that every `finally` runs and no daemon is left.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
@@ -25,15 +25,15 @@ def free_port():
 
 
 class System:
-    """A master and a minion of one kind below a folder of their own."""
+    """A master and a minion of one kind below a directory of their own."""
 
     def __init__(self, kind, tool, reactor=None, options=None):
         """`reactor`: pairs of tag pattern and SLS file below reactor/, instead of those that measure.py needs.
-        `options`: more of the master's configuration."""
+        `options`: further options of the master."""
         self.kind, self.tool, self.running = kind, tool, []
         self.root = tempfile.mkdtemp(prefix="vs-", dir="/tmp")
-        # At the end of all runs: for minutes, ext4 without a journal steps over the inodes of deleted files one by one, at the
-        # expense of who creates files next.
+        # Removed at the end of all runs: for minutes after a deletion, ext4 without a journal skips the inodes of
+        # deleted files one by one, which slows down the creation of files.
         atexit.register(shutil.rmtree, self.root, ignore_errors=True)
         self.publish, self.ret = free_port(), free_port()
         reactor = reactor or [("salt/auth", "auth"), ("salt/minion/*/start", "start"), ("bench/go", "go")]
@@ -113,7 +113,7 @@ class System:
         return time.time() - began
 
     def logs(self):
-        """Which daemons are gone, and the last lines of all logs: for when something fails."""
+        """Returns the daemons that have ended, and the last lines of all logs, for messages about failures."""
         gone = [process for process in self.running if process.poll() is not None]
         lines = [f"{' '.join(process.args)[:120]} has ended with {process.returncode}\n" for process in gone]
         for path in [*glob.glob(f"{self.root}/*.out"), *glob.glob(f"{self.root}/*.log")]:
@@ -135,7 +135,7 @@ class System:
 
 
 def pss(process):
-    """The proportional memory of a process and all its descendants, in MB."""
+    """Returns the proportional set size (PSS) of a process and all its descendants, in MB."""
     parents = {}
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:

@@ -1,7 +1,7 @@
 //! Runs the fuzz targets on the stored corpus and mutations of it.
 //!
-//! Each target runs in a process of its own with bounded memory. The process stores each input in a file before it
-//! runs it: after a panic, a hang or exhausted memory, the file has the input.
+//! Each target runs in a process of its own with bounded memory. The process stores each input in a file before it runs
+//! it: after a panic, a hang or exhausted memory, the file contains the failing input.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -141,7 +141,7 @@ fn start(name: &str, current: &Path, options: &Options) -> std::io::Result<Child
         .arg(std::env::current_exe()?)
         .args(["--seconds", &options.seconds.to_string(), "--seed", &options.seed.to_string(), name, "--current"])
         .arg(current)
-        // Includes the sockets of the target.
+        // The run includes the sockets of the target.
         .env("TMPDIR", current.parent().unwrap_or(current))
         .spawn()
 }

@@ -1,4 +1,4 @@
-//! The kept corpus: each target takes all its inputs.
+//! The stored corpus: each target runs on all its inputs.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;

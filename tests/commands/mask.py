@@ -1,4 +1,4 @@
-"""Compares two answers to a command: what varies from run to run is masked, and minions may answer in any order."""
+"""Compares two answers to a command: values that vary between runs are masked, and minions may answer in any order."""
 
 import re
 
@@ -17,26 +17,26 @@ MASKS = [
     (r"((?:\"|')?\bpid(?:\"|')?:\s+)\d+", r"\1<pid>"),
 ]
 MASKS = [(re.compile(pattern), replacement) for pattern, replacement in MASKS]
-# Where the output of a minion, a document or a summary begins.
+# Matches where the output of a minion, a document or a summary begins.
 PART = re.compile(r"(?m)^(?=(?:web1|db1|gone1|jid|retcode)\b|\{|$)")
-# Log lines below errors, and what Python says of Salt's own code.
+# Log lines below the level of errors, and Python's warnings about Salt's own code.
 LOG = re.compile(
     r"^(?:# )?\[(?:WARNING|INFO|DEBUG|TRACE|PROFILE) *\]|^unclosed |DeprecationWarning|^  import |^  salt\.utils\.versions"
 )
-# Lists of valid values, and names that are near.
+# Lists of valid values, and suggested names.
 HINT = re.compile(r" \((?:choose from|did you mean) .*\)$")
 TRACEBACK = "Traceback (most recent call last)"
 
 
 def masked(text):
-    """Returns a text without what varies from run to run."""
+    """Returns a text with the values masked that vary between runs."""
     for pattern, replacement in MASKS:
         text = pattern.sub(replacement, text)
     return text
 
 
 def parts(text):
-    """Returns the parts of an output in an order that does not depend on which minion was first."""
+    """Returns the parts of an output in an order that does not depend on the order of the minions."""
     return sorted(part.strip("\n") for part in PART.split(text) if part.strip("\n"))
 
 
@@ -46,7 +46,7 @@ def members(text):
 
 
 def kind(answer):
-    """Returns the kind of what a command printed on stderr."""
+    """Returns the kind of a command's output on stderr: nothing, a usage error or a message."""
     lines = [line for line in answer["err"].splitlines() if line.strip() and not LOG.search(line)]
     if not lines:
         return "nothing"

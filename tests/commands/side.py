@@ -1,5 +1,5 @@
-"""One of the two sides: makes its namespaces safe, starts a master and two minions, and runs the commands that come on
-stdin, a line of JSON each. The answers go to stdout in the same form.
+"""One of the two sides: protects its namespaces, starts a master and two minions, and runs the commands that it reads
+from stdin, a line of JSON each. It writes the answers to stdout in the same form.
 
     side.py salt VIRTUAL_ENVIRONMENT SCRATCH
     side.py brine BINARY SCRATCH
@@ -36,7 +36,8 @@ def run(*words):
 
 
 def protect(scratch):
-    """Mounts the scratch directory at /mnt, puts copies or nothing where commands write, and makes the rest read-only."""
+    """Mounts the scratch directory at /mnt, a copy of /etc, and empty directories where commands write; makes the rest
+    read-only."""
     run("mount", "--bind", scratch, "/mnt")
     for directory in ["/tmp", "/run"]:
         run("mount", "-t", "tmpfs", "none", directory)
@@ -108,7 +109,7 @@ def execute(line):
 
 
 def main():
-    # What daemons and tools print must not get between the answers.
+    # Output of daemons and tools must not be mixed with the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     kind, program, scratch = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]

@@ -1,10 +1,10 @@
-"""Salt's command line tools without the second that each takes to import Salt.
+"""Salt's command line tools, without importing Salt for each call, which takes a second.
 
     tools.py SOCKET                     imports Salt, then forks for each call
     tools.py SOCKET TOOL [WORD ...]     calls a tool, as the command of that name would
 
-A call passes its words, directory, environment and the three standard streams; the exit status comes back. A caller that
-ends ends its tool.
+A call passes its words, directory, environment and the three standard streams, and receives the exit status. When a
+caller ends, its tool is terminated.
 """
 
 import json

@@ -15,7 +15,8 @@ external_auth:
 rest_cherrypy: {host: 127.0.0.1, port: PORT, disable_ssl: True}
 ";
 
-/// Starts an API with logins in a file. Returns it, and the path of a file that only an executed command would create.
+/// Starts an API with logins in a file. Returns the API, and the path of a file that only an executed command would
+/// create.
 async fn api() -> (Api, String) {
     let roster = format!("host1: {{host: 127.0.0.1, port: {}}}\n", crate::support::free_port());
     let api = Api::start(CONFIG, &[("users", "fred:one\n"), ("etc/roster", &roster)], &[]).await;
@@ -34,7 +35,8 @@ fn assert_refused(api: &Api, canary: &str, chunk: &Value) {
     assert_harmless(api, canary, chunk, 400);
 }
 
-/// Sends a chunk with a session, which has this status, and without one to `/run`, which is refused. No command is executed.
+/// Sends a chunk with a session, which must be answered with this status, and without one to `/run`, which must be
+/// refused. No command may be executed.
 fn assert_harmless(api: &Api, canary: &str, chunk: &Value, status: u16) {
     let token = api.login("fred", "one");
     let with = api.post("/", &token, &list![chunk.clone()]);

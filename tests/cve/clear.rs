@@ -120,7 +120,7 @@ async fn cve_2021_25281_asynchronous_calls_need_the_key() {
     assert!(!stdout(&system.tool("salt-key", &["-L"])).contains("forged"));
 }
 
-/// Packages of SUSE had an API without a login: the defaults admit nobody.
+/// Packages of SUSE had an API without a login: Brine's defaults permit no user.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2021_25315_the_defaults_let_nobody_in() {
     let mut system = System::new("");

@@ -1,4 +1,4 @@
-//! Templates and YAML produce data, and reach nothing else.
+//! Templates and YAML produce data only; they reach no objects or commands.
 
 use brine_jinja::{Context, Host, Template};
 use brine_value::map;

@@ -87,7 +87,7 @@ async fn cve_2021_25281_calls_need_a_login_and_an_entry() {
     assert_eq!(error_of(&answer), "");
 }
 
-/// A target without known minions is permitted by no entry for a target: a syndic might have minions for it.
+/// No entry for a target permits a target without known minions: masters below a syndic might have minions that match.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22941_publisher_acl_denies_unknown_targets() {
     let mut system = System::start(CONFIG).await;

@@ -67,7 +67,7 @@ fn cve_2021_3197_hosts_are_no_options_of_ssh() {
     ] {
         let system = system(&fields.replacen(", host:", ", x: 1, host:", 1));
         let roster = std::fs::read_to_string(system.path("etc/roster")).unwrap();
-        // The last one of two keys counts.
+        // Of two equal keys the last one applies, so the entry's own host is removed.
         system.write("etc/roster", &if fields.contains("host:") { roster.replace("host: web1, ", "") } else { roster });
         let output = ssh(&system, &["web1", "test.ping"]);
         assert_eq!(output.status.code(), Some(1), "{fields}: {}", stdout(&output));

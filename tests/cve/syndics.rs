@@ -1,4 +1,4 @@
-//! CVEs of masters below others: whose jobs they run, and whose returns they bring.
+//! CVEs of syndics: the jobs that lower masters run, and the returns that they pass on.
 
 use std::process::Output;
 
@@ -24,8 +24,8 @@ fn ping(system: &System, user: &str, target: &str) -> Output {
     system.tool("salt", &[&login[..], &[target, "test.ping"]].concat())
 }
 
-/// A user who is limited to minions that only a master below knows publishes nothing, and the limits of a user hold below,
-/// too.
+/// A user who is limited to minions that only a lower master knows publishes nothing, and the lower master enforces the
+/// limits of a user, too.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22941_syndics_publish_nothing_beyond_an_entry() {
     let mut upper = System::start(CONFIG).await;
@@ -43,13 +43,13 @@ async fn cve_2022_22941_syndics_publish_nothing_beyond_an_entry() {
     let denied = ping(&upper, "web", "web*");
     let shown = stdout(&denied);
     assert!(!shown.contains("web1:") && shown.contains("Authorization error"), "{shown}{}", stderr(&denied));
-    // The target matches one permitted minion above, and another one below.
+    // The target matches a permitted minion of the upper master, and another minion of the lower one.
     let own = stdout(&ping(&upper, "one", "top*"));
     assert!(own.contains("top1:") && !own.contains("top2:"), "{own}");
     assert!(!lower.minion_log("top2").contains("user=\"one\""));
 }
 
-/// A syndic cannot return for a minion of the master itself, nor use a prefix of another one.
+/// A syndic can neither return for a minion of the upper master itself nor use the tag prefix of another syndic.
 #[tokio::test(flavor = "multi_thread")]
 async fn cve_2022_22941_syndics_return_for_no_minion_of_this_master() {
     let system = System::start("order_masters: True\nsyndics: ['rog*']\n").await;

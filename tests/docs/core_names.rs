@@ -1,4 +1,4 @@
-//! The crates in `core` name no function of Salt: data about functions is passed in by the crate that has them.
+//! The crates in `core` name no function of Salt: data about functions is passed in by the crate that defines them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -74,7 +74,7 @@ fn links_refer_to_existing_documents_and_headings() {
 fn paths_in_the_documents_exist() {
     let top: BTreeSet<String> =
         std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    // Written by builds and tests.
+    // `target` is written by builds and tests.
     let is_ours = |name: &str| top.contains(name) && name != "target";
     let mut missing = Vec::new();
     for name in ["README.md", "CONTRIBUTING.md"] {

@@ -1,12 +1,12 @@
-"""What `record` does with a Salt master and its minions, step by step, and the files that they have for it."""
+"""The steps of `record` with a Salt master and its minions, and the files for them."""
 import json
 import subprocess
 import sys
 import time
 
-WAIT = 40  # seconds that an event may take
+WAIT = 40  # the timeout of an event, in seconds
 
-# What has no tool of its own is asked for by Salt's clients.
+# Requests for which Salt has no tool are made by its Python clients.
 WHEEL = """
 import json, sys, salt.config, salt.wheel
 opts = salt.config.master_config(sys.argv[1])
@@ -112,7 +112,7 @@ def the_master_s_statistics_are_told(s):
         s.minion("web1", "test.ping")
 
 
-# The label, the events that the step must lead to, and what is done.
+# The label, the events that the step must cause, and its function.
 STEPS = [
     ("a new key is shown", ["salt/auth act=pend"], a_new_key_is_shown),
     ("a key is accepted and the minion starts",

@@ -22,7 +22,7 @@ pub enum Mode {
 pub struct Proxy {
     pub port: u16,
     mode: watch::Sender<Mode>,
-    /// How long what is read waits before it is passed on, in milliseconds.
+    /// The delay of all traffic, in milliseconds.
     delay: Arc<AtomicU64>,
     /// Counts the cuts: connections older than the last cut are closed.
     cuts: watch::Sender<u64>,
@@ -52,7 +52,7 @@ impl Proxy {
         self.mode.send_replace(mode);
     }
 
-    /// Delays what is passed on from now on.
+    /// Delays all traffic from now on.
     #[allow(dead_code)]
     pub fn delay(&self, delay: Duration) {
         self.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
@@ -96,7 +96,7 @@ async fn serve(
                 let Ok((near, _)) = accepted else { continue };
                 let (mode, delay, mut cuts) = (mode.clone(), Arc::clone(&delay), cuts.clone());
                 cuts.mark_unchanged();
-                // Accepted at the moment of a cut that this receiver takes for an earlier one.
+                // A connection that is accepted during a cut may have been marked as newer than the cut: drop it.
                 if *mode.borrow() == Mode::Refuse {
                     continue;
                 }

@@ -82,7 +82,7 @@ equal(api.req_get("/nothing/there"), None)
 equal(api.req("/hook/built", {"ok": True}), {"success": True})
 equal(first(api.req("/minions", [{"tgt": "*", "fun": "test.ping"}]))["minions"], ["m1", "m2"])
 
-# A session from elsewhere, and its end.
+# A session that was begun elsewhere, and its end.
 other = Pepper(sys.argv[1])
 other.auth = {"token": session["token"], "user": "fred", "eauth": "file"}
 equal(first(other.local("m1", "test.ping")), {"m1": True})

@@ -138,7 +138,7 @@ impl Drop for Browser {
 
 /// The password of the user admin.
 pub const PASSWORD: &str = "0123456789abcdef";
-/// The options of a master on whose console the user admin logs in; `PORT` stands for that of the console.
+/// The options of a master on whose console the user admin logs in; `PORT` is replaced by the port of the console.
 pub const LOGIN: &str = "sharedsecret: 0123456789abcdef
 external_auth:
   sharedsecret:

@@ -8,18 +8,18 @@ use std::process::{Child, Command, Stdio};
 
 use super::support::{System, free_port, until};
 
-/// A running NATS server, whose data outlives it until this is dropped.
+/// A NATS server. Its data survives kills and restarts, until this is dropped.
 pub struct Nats {
     directory: tempfile::TempDir,
     pub port: u16,
-    /// The port on which the server says how it is.
+    /// The port of the server's monitoring endpoint.
     monitor: u16,
     child: Option<Child>,
-    /// Further arguments: its place among several servers.
+    /// Further arguments: those of a server in a NATS cluster.
     arguments: Vec<String>,
 }
 
-/// Starts three servers that store everything on all of them.
+/// Starts a NATS cluster of three servers.
 pub async fn three_servers() -> Vec<Nats> {
     let routes: Vec<u16> = (0..3).map(|_| free_port()).collect();
     let all = routes.iter().map(|port| format!("nats://127.0.0.1:{port}")).collect::<Vec<_>>().join(",");
@@ -34,7 +34,7 @@ pub async fn three_servers() -> Vec<Nats> {
             format!("nats://127.0.0.1:{port}"),
             "--routes".to_owned(),
             all.clone(),
-            // Clients know the addresses, which may be those of proxies.
+            // Clients use only the configured addresses, which may be those of proxies.
             "--no_advertise".to_owned(),
         ];
         servers.push(Nats::start_with(arguments.into()).await);
@@ -63,7 +63,7 @@ impl Nats {
         until("the NATS server listens", || TcpStream::connect(("127.0.0.1", self.port)).is_ok()).await;
     }
 
-    /// Waits until this server has all that the others have stored: only then may another one of them fail.
+    /// Waits until this server has caught up with the others; before that no other server may fail.
     pub async fn until_current(&self) {
         until("the NATS server has everything", || {
             let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) else { return false };
@@ -74,7 +74,7 @@ impl Nats {
         .await;
     }
 
-    /// Returns everything that the server has stored.
+    /// Returns the contents of all files of the server's store.
     pub fn stored(&self) -> Vec<u8> {
         let mut all = Vec::new();
         let mut directories = vec![self.directory.path().to_owned()];
@@ -108,7 +108,7 @@ pub fn member(ports: &[u16], name: &str, secret: &str, extra: &str) -> System {
         "id: {name}\ncluster:\n  servers: [{}]\n  replicas: {}\n  lease: {}\n  secret_file: ROOT/cluster.secret\n",
         servers.join(", "),
         ports.len(),
-        // Several servers elect a leader of their own first.
+        // A NATS cluster elects its own leader first, which takes time.
         if ports.len() == 1 { 2 } else { 8 }
     );
     let system = System::new(&format!("{option}{extra}"));

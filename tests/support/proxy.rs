@@ -34,7 +34,7 @@ impl Proxy {
                 next += 1;
                 let first = next;
                 tokio::spawn(async move {
-                    // An address that refuses is passed over, as a load balancer does.
+                    // An address that refuses the connection is skipped, as by a load balancer.
                     for at in (0..to.len()).map(|more| (first + more) % to.len()) {
                         let Ok(mut there) = TcpStream::connect(to[at]).await else { continue };
                         counted[at].fetch_add(1, Ordering::Relaxed);

@@ -17,8 +17,8 @@ use crate::support::{BRINE, LONG, System, free_port, stderr, within_limit};
 /// The tested release of each line.
 pub const RELEASES: &[&str] = &["3008.5", "3007.17", "3006.30"];
 
-/// Lets the installed Salt be content with any release of certifi: each release asks for the bundle of certificates of its
-/// day, which some mirrors of PyPI lack, and which no test needs.
+/// Makes the installed Salt accept any release of certifi. Each Salt release requires the certifi release of its time,
+/// which some mirrors of PyPI lack and no test needs.
 const ANY_CERTIFICATES: &str = r"
 from importlib.metadata import files
 import re
@@ -83,7 +83,7 @@ impl PythonMinion {
         let environment = environment(version);
         let root = system.path(id);
         let at = root.display();
-        // Salt looks for its connection at the configured port, whatever the actual one is.
+        // Salt checks its connection by the configured port, not the actual one.
         let text = format!(
             "id: {id}\nroot_dir: {at}\npki_dir: {at}/pki\ncachedir: {at}/cache\nsock_dir: {at}/run\nconf_file: {at}/etc/minion\n\
              pidfile: {at}/minion.pid\nlog_file: {at}/log\nmaster: 127.0.0.1\nmaster_port: {}\npublish_port: {}\n\
@@ -109,8 +109,8 @@ impl PythonMinion {
         }
     }
 
-    /// Returns whether Salt itself dropped a return: its daemon hands the returns of its jobs to a socket that it has
-    /// just closed for a new authentication, logs that, and tries no second time.
+    /// Returns whether Salt itself dropped a return: its daemon may write a return to a socket that it has just closed
+    /// for a new authentication. It logs this and does not retry.
     pub fn dropped_a_return(&self) -> bool {
         std::fs::read_to_string(&self.log)
             .is_ok_and(|log| log.contains("Error dispatching event. 'NoneType' object has no attribute 'send'"))
@@ -177,8 +177,8 @@ impl PythonMaster {
         self.child = Some(daemon(&program, &self.path("etc"), &self.path("master.log")));
     }
 
-    /// Starts Salt's syndic of this master under the id s1, without waiting for it. Salt listens at the configured
-    /// port of publishes, whatever the actual one of the master above is.
+    /// Starts Salt's syndic of this master under the id s1, without waiting for it. The syndic connects to the
+    /// configured publish port, not to the one that the upper master sends.
     pub fn spawn_syndic(&mut self, publish_port: u16) {
         let text = "id: s1\nroot_dir: ROOT\npki_dir: ROOT/syndic-pki\nacceptance_wait_time: 1\n";
         self.write("etc/minion", &format!("{text}publish_port: {publish_port}\n"));

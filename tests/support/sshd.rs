@@ -26,8 +26,8 @@ fn generate(path: &Path, passphrase: &str) {
 }
 
 impl Sshd {
-    /// Starts a server below this system's directory. `passphrase` is that of the key that may log in; `options` stand
-    /// before the key in the list of those that may.
+    /// Starts a server below this system's directory. `passphrase` protects the key that may log in; `options` precede
+    /// the key in the file of authorized keys.
     pub async fn start(system: &System, name: &str, passphrase: &str, options: &str) -> Self {
         let directory = system.path(name);
         std::fs::create_dir_all(&directory).unwrap();
@@ -46,7 +46,7 @@ impl Sshd {
                 authorized.display()
             ),
         );
-        // Its directory for separated privileges, which a service manager creates otherwise.
+        // The directory for privilege separation, which is otherwise created by the service manager.
         _ = std::fs::create_dir("/run/sshd");
         let log = directory.join("log");
         let mut child = Command::new("/usr/sbin/sshd")

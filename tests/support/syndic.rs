@@ -1,4 +1,4 @@
-//! Masters below others: a system with a syndic.
+//! Lower masters: a system with a syndic.
 #![allow(dead_code, missing_docs)]
 
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub struct Syndic {
     log: PathBuf,
 }
 
-/// Creates a master below those with these ports. `extra` is added to its configuration.
+/// Creates a master below the masters with these ports. `extra` is added to its configuration.
 pub fn below(above: &[u16], extra: &str) -> System {
     let masters: Vec<String> = above.iter().map(|port| format!("'127.0.0.1:{port}'")).collect();
     System::new(&format!(
@@ -51,7 +51,7 @@ impl Syndic {
         std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Kills it as a crash would.
+    /// Kills the syndic as a crash would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

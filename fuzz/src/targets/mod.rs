@@ -5,7 +5,7 @@ pub mod text;
 pub mod wire;
 pub mod zmtp;
 
-/// Returns the longest valid text that the bytes begin with.
+/// Returns the longest prefix of the bytes that is valid UTF-8.
 fn text_of(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,

@@ -1,4 +1,4 @@
-//! Templates over variables of any type: each renders or is refused.
+//! Templates over variables of any type: each renders or fails with an error.
 
 use brine_jinja::{Context, Host, Template};
 use brine_value::json::from_json;
@@ -108,7 +108,7 @@ pub fn run(bytes: &[u8]) -> u64 {
     let mut lines = text.splitn(3, '\n');
     let (a, b, own) = (lines.next().unwrap_or(""), lines.next().unwrap_or(""), lines.next().unwrap_or("a"));
     let expression = EXPRESSIONS.get(usize::from(which)).copied().unwrap_or(own);
-    // Text that is not JSON is a string.
+    // A line that is not JSON is a string.
     let variable = |text: &str| from_json(text).unwrap_or_else(|_| text.into());
     let host = Host::new();
     let mut context = Context::new("base");

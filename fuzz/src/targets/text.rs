@@ -27,7 +27,7 @@ pub fn jinja(bytes: &[u8]) -> u64 {
     };
     let host = Host::new();
     let mut context = Context::new("base");
-    // Lower than the defaults: what a template may do in seconds would count as a hang in an unoptimized build.
+    // Lower than the defaults: in an unoptimized build a template within the default limits would count as a hang.
     context.set_limits(Limits { memory: 8 << 20, fuel: 20_000_000, ..Limits::default() });
     context.set("grains", &map! {"os" => "Debian", "ip" => map! {"lo" => "127.0.0.1"}}.into());
     fingerprint(1, template.render(&context, &host))

@@ -30,7 +30,7 @@ pub fn msgpack(bytes: &[u8]) -> u64 {
     fingerprint(u8::from(entries.is_ok()), read)
 }
 
-/// Authentication: requests, and the replies that minions take.
+/// Authentication: requests, and replies to minions.
 pub fn auth(bytes: &[u8]) -> u64 {
     let Ok(Value::Map(load)) = unpack(bytes) else { return 0 };
     let request = AuthRequest::from_map(&load);
