@@ -32,7 +32,7 @@ const GREETING: u8 = 0xff;
 /// Publishes the events of a client until it closes the connection.
 pub(crate) async fn take(bus: Bus, peer: ForeignStream) -> Result<(), TransportError> {
     let limit = bus.inner.limits.event;
-    let (mut stream, mut buffer) = (peer.stream, peer.begun);
+    let (mut stream, mut buffer) = (peer.stream, peer.received);
     loop {
         while let Some(event) = next_event(&mut buffer, limit)? {
             sockets::take(bus.clone(), vec![event]).await;

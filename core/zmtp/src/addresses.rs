@@ -56,7 +56,7 @@ impl Address {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ConnectionLimits {
     /// Of all addresses.
-    pub all: usize,
+    pub total: usize,
     /// Of one address; 0 for the default of [`PeerLimits`](super::PeerLimits).
     pub per_address: usize,
 }
@@ -64,14 +64,14 @@ pub(super) struct ConnectionLimits {
 impl ConnectionLimits {
     fn of_address(self, is_known: bool) -> usize {
         match self.per_address {
-            0 if is_known => self.all - self.all / 8,
-            0 => (self.all / 4).max(1),
+            0 if is_known => self.total - self.total / 8,
+            0 => (self.total / 4).max(1),
             given => given,
         }
     }
 
     fn of_unknown(self) -> usize {
-        (self.all / 2).max(1)
+        (self.total / 2).max(1)
     }
 }
 
@@ -104,17 +104,17 @@ impl Addresses {
         network: IpAddr,
         trust: &Arc<Trust>,
         is_local: bool,
-        most: ConnectionLimits,
+        limits: ConnectionLimits,
     ) -> Result<(u64, Option<Arc<Trust>>), ExceededLimit> {
         self.expire(network);
         let (of_address, was_known) = self.entries.get(&network).map_or((0, false), |e| (e.open.len(), e.is_known()));
         let is_known = was_known || (is_local && of_address == 0);
         let mut evicted = None;
-        if self.open >= most.all {
+        if self.open >= limits.total {
             return Err(ExceededLimit::Total(self.open));
-        } else if of_address >= most.of_address(is_known) {
+        } else if of_address >= limits.of_address(is_known) {
             return Err(ExceededLimit::Address(of_address));
-        } else if !is_known && self.open_unknown >= most.of_unknown() {
+        } else if !is_known && self.open_unknown >= limits.of_unknown() {
             evicted = Some(self.evict().ok_or(ExceededLimit::Unknown(self.open_unknown))?);
         }
         let id = self.next_id;

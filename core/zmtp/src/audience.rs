@@ -23,10 +23,12 @@ pub(super) enum Audience {
 /// The form in which one subscriber receives a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Delivery<'a> {
-    Not,
-    Plain,
+    /// Not at all.
+    Skip,
+    /// As published.
+    WithoutTopic,
     /// After a frame with this topic.
-    Under(&'a Bytes),
+    WithTopic(&'a Bytes),
 }
 
 impl Audience {
@@ -41,15 +43,15 @@ impl Audience {
     /// of the number of matching prefixes and topics.
     pub fn delivery(&self, subscriptions: &Subscriptions) -> Delivery<'_> {
         match self {
-            Audience::Topic { topic, by_name } if subscriptions.wants(topic, *by_name) => Delivery::Plain,
-            Audience::Topic { .. } => Delivery::Not,
-            Audience::Topics(_) if subscriptions.0.iter().any(Bytes::is_empty) => Delivery::Plain,
+            Audience::Topic { topic, by_name } if subscriptions.wants(topic, *by_name) => Delivery::WithoutTopic,
+            Audience::Topic { .. } => Delivery::Skip,
+            Audience::Topics(_) if subscriptions.0.iter().any(Bytes::is_empty) => Delivery::WithoutTopic,
             Audience::Topics(topics) => {
                 // Topics with a common prefix are adjacent, and no topic that sorts before them has the prefix.
                 let first = |prefix: &Bytes| {
                     topics.get(topics.partition_point(|topic| topic < prefix)).filter(|topic| topic.starts_with(prefix))
                 };
-                subscriptions.0.iter().find_map(first).map_or(Delivery::Not, Delivery::Under)
+                subscriptions.0.iter().find_map(first).map_or(Delivery::Skip, Delivery::WithTopic)
             }
         }
     }
@@ -68,16 +70,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriber_gets_a_message_under_its_topic_once_or_without_one() {
+    fn a_message_is_delivered_once_with_the_matching_topic() {
         let audience = Audience::of_topics(vec!["f0a".into(), "broadcast".into(), "0ab".into(), "0ab".into()]);
         for (prefixes, delivery) in [
-            (vec![], Delivery::Not),
-            (vec![""], Delivery::Plain),
-            (vec!["f0a", ""], Delivery::Plain),
-            (vec!["f0a"], Delivery::Under(&"f0a".into())),
-            (vec!["broadcast", "f0a"], Delivery::Under(&"broadcast".into())),
-            (vec!["other", "f"], Delivery::Under(&"f0a".into())),
-            (vec!["f0ab", "0aa", "1", "zzz", "broadcasts"], Delivery::Not),
+            (vec![], Delivery::Skip),
+            (vec![""], Delivery::WithoutTopic),
+            (vec!["f0a", ""], Delivery::WithoutTopic),
+            (vec!["f0a"], Delivery::WithTopic(&"f0a".into())),
+            (vec!["broadcast", "f0a"], Delivery::WithTopic(&"broadcast".into())),
+            (vec!["other", "f"], Delivery::WithTopic(&"f0a".into())),
+            (vec!["f0ab", "0aa", "1", "zzz", "broadcasts"], Delivery::Skip),
         ] {
             let subscriptions = Subscriptions(prefixes.iter().map(|prefix| Bytes::from(*prefix)).collect());
             assert_eq!(audience.delivery(&subscriptions), delivery, "{prefixes:?}");

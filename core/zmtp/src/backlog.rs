@@ -43,7 +43,7 @@ struct Buffer {
     first: u64,
     bytes: usize,
     /// The number of cursors.
-    places: usize,
+    cursors: usize,
 }
 
 #[derive(Debug)]
@@ -57,12 +57,12 @@ impl Backlog {
     /// Appends a message for all cursors and returns their number.
     pub fn push(&self, published: Published) -> usize {
         let mut kept = self.kept.lock();
-        if kept.places == 0 {
+        if kept.cursors == 0 {
             kept.first += 1;
             return 0;
         }
         kept.bytes += published.size();
-        let waiting = kept.places;
+        let waiting = kept.cursors;
         kept.messages.push_back(Message { published, waiting });
         while kept.messages.len() > MESSAGES || (kept.bytes > BYTES && kept.messages.len() > 1) {
             kept.pop_first();
@@ -73,14 +73,14 @@ impl Backlog {
     }
 
     /// Returns the number of cursors.
-    pub fn places(&self) -> usize {
-        self.kept.lock().places
+    pub fn cursors(&self) -> usize {
+        self.kept.lock().cursors
     }
 
     /// Opens a cursor behind all messages.
-    pub fn place(self: &Arc<Self>) -> Cursor {
+    pub fn open_cursor(self: &Arc<Self>) -> Cursor {
         let mut kept = self.kept.lock();
-        kept.places += 1;
+        kept.cursors += 1;
         Cursor { backlog: Arc::clone(self), at: kept.first + kept.messages.len() as u64 }
     }
 }
@@ -156,7 +156,7 @@ impl Cursor {
     }
 
     /// Waits until the message at the cursor is dropped because the bound was reached.
-    pub(super) async fn left_behind(&self) -> Lagged {
+    pub(super) async fn dropped(&self) -> Lagged {
         loop {
             let changed = self.backlog.changed.notified();
             tokio::pin!(changed);
@@ -176,7 +176,7 @@ impl Cursor {
 impl Drop for Cursor {
     fn drop(&mut self) {
         let mut kept = self.backlog.kept.lock();
-        kept.places -= 1;
+        kept.cursors -= 1;
         let end = kept.first + kept.messages.len() as u64;
         kept.release(self.at, end);
     }
@@ -196,17 +196,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_is_kept_until_the_last_place_has_passed_it() {
+    async fn a_message_is_kept_until_the_last_cursor_has_passed_it() {
         let backlog = Arc::new(Backlog::default());
         assert_eq!(backlog.push(message(5)), 0);
-        let (mut one, mut other) = (backlog.place(), backlog.place());
+        let (mut one, mut other) = (backlog.open_cursor(), backlog.open_cursor());
         assert_eq!((backlog.push(message(1)), backlog.push(message(2))), (2, 2));
         for bytes in [1, 2] {
             assert_eq!(one.message().await.unwrap().frames.len(), bytes);
             one.advance();
         }
         assert_eq!(kept(&backlog), (2, 3));
-        let third = backlog.place();
+        let third = backlog.open_cursor();
         assert_eq!(other.message().await.unwrap().frames.len(), 1);
         other.advance();
         assert_eq!(kept(&backlog), (1, 2));
@@ -216,22 +216,22 @@ mod tests {
         drop(one);
         assert_eq!(third.message().await.unwrap().frames.len(), 7);
         drop(third);
-        assert_eq!((kept(&backlog), backlog.places()), ((0, 0), 0));
+        assert_eq!((kept(&backlog), backlog.cursors()), ((0, 0), 0));
     }
 
     #[tokio::test]
-    async fn a_place_behind_the_bound_of_messages_or_bytes_is_lost() {
+    async fn a_cursor_behind_the_message_or_byte_limit_lags() {
         for (bytes, count, behind) in [(1, MESSAGES + 3, 3), (BYTES / 4, 6, 2), (BYTES + 1, 2, 1)] {
             let backlog = Arc::new(Backlog::default());
-            let mut place = backlog.place();
+            let mut cursor = backlog.open_cursor();
             for _ in 0..count {
                 backlog.push(message(bytes));
             }
-            assert_eq!(place.message().await.unwrap_err(), Lagged(behind));
-            assert_eq!(place.left_behind().await, Lagged(behind));
-            place.skip_all();
+            assert_eq!(cursor.message().await.unwrap_err(), Lagged(behind));
+            assert_eq!(cursor.dropped().await, Lagged(behind));
+            cursor.skip_all();
             backlog.push(message(9));
-            assert_eq!(place.message().await.unwrap().frames.len(), 9);
+            assert_eq!(cursor.message().await.unwrap().frames.len(), 9);
         }
     }
 }

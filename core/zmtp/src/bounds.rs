@@ -58,7 +58,7 @@ pub struct Bounds(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    allowance: PeerLimits,
+    limits: PeerLimits,
     connections: usize,
     began: Instant,
     addresses: Mutex<Addresses>,
@@ -85,32 +85,32 @@ impl Default for Bounds {
 
 impl Bounds {
     /// Creates the limits of one daemon.
-    pub fn new(allowance: PeerLimits) -> Self {
-        let connections = match allowance.connections {
+    pub fn new(limits: PeerLimits) -> Self {
+        let connections = match limits.connections {
             0 => open_files().map_or(10_000, |files| files - files / 4),
             given => given,
         };
         let memory = |bytes: usize| Arc::new(Semaphore::new((bytes / UNIT).min(u32::MAX as usize)));
         Bounds(Arc::new(Inner {
-            allowance,
+            limits,
             connections,
             began: Instant::now(),
             addresses: Mutex::default(),
-            unauthenticated: memory(allowance.unauthenticated_memory),
+            unauthenticated: memory(limits.unauthenticated_memory),
             authenticated: memory(AUTHENTICATED_MEMORY),
         }))
     }
 
     /// Returns the timeout for a message that has begun.
     pub(super) fn message_time(&self) -> Duration {
-        self.0.allowance.message_time
+        self.0.limits.message_time
     }
 
     /// Counts a connection. If unknown addresses hold all their connections, evicts one of them.
     pub(super) fn open(&self, address: IpAddr, trust: &Arc<Trust>) -> Result<Open, ExceededLimit> {
         let network = network(address);
-        let most = ConnectionLimits { all: self.0.connections, per_address: self.0.allowance.per_address };
-        let (id, evicted) = self.0.addresses.lock().open(network, trust, trust.is_local, most)?;
+        let limits = ConnectionLimits { total: self.0.connections, per_address: self.0.limits.per_address };
+        let (id, evicted) = self.0.addresses.lock().open(network, trust, trust.is_local, limits)?;
         if let Some(evicted) = evicted {
             metrics::CONNECTIONS_EVICTED.add(1);
             evicted.evicted.notify_one();
@@ -232,7 +232,7 @@ impl Trust {
 
     /// Whether a message of this size may be received.
     pub fn admit(&self, size: usize) -> Admitted {
-        let Inner { allowance, unauthenticated, authenticated, .. } = &*self.bounds.0;
+        let Inner { limits, unauthenticated, authenticated, .. } = &*self.bounds.0;
         if self.is_authenticated() {
             let taken = |memory: &Arc<Semaphore>, most| Arc::clone(memory).try_acquire_many_owned(units(size, most));
             let Ok(of_share) = self.share().map(|share| taken(share, SHARE)).transpose() else {
@@ -244,7 +244,7 @@ impl Trust {
             };
         }
         let may_be_large = || self.is_local || self.address.is_some_and(|address| self.bounds.is_known(address));
-        if size > allowance.unauthenticated_message && !may_be_large() {
+        if size > limits.unauthenticated_message && !may_be_large() {
             return Admitted::No;
         }
         match Arc::clone(unauthenticated).try_acquire_many_owned(units(size, AUTHENTICATED_MEMORY)) {
@@ -267,7 +267,7 @@ impl Trust {
             let permit = taken(&inner.authenticated, AUTHENTICATED_MEMORY).await.ok()?;
             Some(Memory { _permit: permit, _of_share: of_share })
         };
-        tokio::time::timeout(inner.allowance.message_time, memory).await.ok()?
+        tokio::time::timeout(inner.limits.message_time, memory).await.ok()?
     }
 }
 
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_addresses_leave_connections_to_known_ones() {
+    fn unknown_addresses_cannot_take_all_connections() {
         let bounds = bounds(16, 0);
         let one: Vec<_> = (0..4).map(|_| open(&bounds, 1).unwrap()).collect();
         assert_eq!(open(&bounds, 1).unwrap_err(), ExceededLimit::Address(4));
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn the_idlest_connection_of_the_address_with_most_gives_way() {
+    fn the_idlest_connection_of_the_busiest_address_is_evicted() {
         let bounds = bounds(16, 0);
         let flood: Vec<_> = (0..8).map(|i| open(&bounds, 1 + i % 2).unwrap()).collect();
         for ((trust, _), time) in flood.iter().zip([9, 9, 8, 8, 1, 2, 7, 7]) {
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn a_given_bound_holds_for_every_address() {
+    fn per_address_limit_applies_to_every_address() {
         let bounds = bounds(100, 2);
         for (n, is_local) in [(1, false), (2, true)] {
             let open = || bounds.open(address(n), &trust(&bounds, n, is_local));
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn large_messages_are_for_known_addresses_within_the_memory() {
+    fn only_known_addresses_may_send_large_messages() {
         let bounds = Bounds::new(PeerLimits { unauthenticated_memory: 1 << 20, ..PeerLimits::default() });
         let (unknown, known, local) = (trust(&bounds, 1, false), trust(&bounds, 2, false), trust(&bounds, 3, true));
         known.remember_address();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_holds_no_more_than_its_share_of_the_memory_for_messages() {
+    async fn message_memory_of_an_address_is_limited_to_its_share() {
         let bounds = Bounds::new(PeerLimits { message_time: Duration::from_millis(50), ..PeerLimits::default() });
         let hostile: Vec<_> = (0..3).map(|_| trust(&bounds, 1, false)).collect();
         let honest = trust(&bounds, 2, false);

@@ -113,7 +113,7 @@ impl Pongs {
         let mut frames = self.frames.lock();
         put_frame(&mut frames, &pong, 4);
         if frames.len() > PONGS {
-            return Err(TransportError::Malformed("it sends heartbeats and reads no answers"));
+            return Err(TransportError::Malformed("it sends heartbeats without reading the replies"));
         }
         self.ready.notify_one();
         Ok(None)
@@ -125,7 +125,7 @@ impl Outgoing {
     /// frame, so it ends the connection.
     pub async fn run(mut self, mut source: impl Source) -> Result<(), TransportError> {
         loop {
-            let goes_on = tokio::select! {
+            let continues = tokio::select! {
                 biased;
                 () = self.pongs.ready.notified() => {
                     let frames = std::mem::take(&mut *self.pongs.frames.lock());
@@ -147,7 +147,7 @@ impl Outgoing {
                 flushed = flush => flushed?,
                 error = source.stale() => return Err(error),
             }
-            if !goes_on {
+            if !continues {
                 return Ok(());
             }
         }

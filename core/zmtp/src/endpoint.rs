@@ -131,7 +131,7 @@ fn prepare(stream: &TcpStream) {
 }
 
 /// The system's limit on the path of a unix socket, in bytes.
-const LONGEST_PATH: usize = 107;
+const MAX_PATH: usize = 107;
 
 /// A listening socket.
 #[derive(Debug)]
@@ -197,9 +197,8 @@ impl Listener {
     /// The path of a unix socket is too long.
     pub fn check(endpoint: &Endpoint) -> Result<(), TransportError> {
         match endpoint {
-            Endpoint::Ipc(path) if path.as_os_str().len() > LONGEST_PATH => {
-                let message =
-                    format!("the path has more than {LONGEST_PATH} bytes: set sock_dir to a shorter directory");
+            Endpoint::Ipc(path) if path.as_os_str().len() > MAX_PATH => {
+                let message = format!("the path has more than {MAX_PATH} bytes: set sock_dir to a shorter directory");
                 Err(TransportError::io(endpoint)(std::io::Error::other(message)))
             }
             _ => Ok(()),
@@ -262,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read() {
+    fn endpoints_are_parsed() {
         for (text, endpoint) in [
             ("tcp://127.0.0.1:4506", Endpoint::Tcp("127.0.0.1".into(), 4506)),
             ("tcp://[::1]:4506", Endpoint::Tcp("::1".into(), 4506)),

@@ -16,7 +16,7 @@ pub struct ForeignStream {
     /// The connection.
     pub stream: UnixStream,
     /// The bytes that the peer has sent so far.
-    pub begun: BytesMut,
+    pub received: BytesMut,
 }
 
 /// The timeout after which a peer that has sent nothing is treated as foreign. ZeroMQ peers send their greeting at
@@ -52,11 +52,11 @@ pub(super) async fn sniff(
     let (ReadHalf::Unix(half), WriteHalf::Unix(other)) = (read, write) else {
         return Err(TransportError::Handshake("only unix sockets have foreign peers"));
     };
-    let mut begun = BytesMut::zeroed(64);
+    let mut received = BytesMut::zeroed(64);
     let first = async {
         loop {
             half.readable().await?;
-            match half.try_read(&mut begun) {
+            match half.try_read(&mut received) {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 read => return read,
             }
@@ -71,10 +71,10 @@ pub(super) async fn sniff(
         Some(Ok(count @ 1..)) => count,
         Some(Ok(0) | Err(_)) => return Err(TransportError::Closed),
     };
-    begun.truncate(count);
-    if begun.first() == Some(&GREETING) {
-        return Ok(Sniffed::ZeroMq(ReadHalf::Unix(half), WriteHalf::Unix(other), begun));
+    received.truncate(count);
+    if received.first() == Some(&GREETING) {
+        return Ok(Sniffed::ZeroMq(ReadHalf::Unix(half), WriteHalf::Unix(other), received));
     }
     let stream = half.reunite(other).map_err(|_| TransportError::Closed)?;
-    Ok(Sniffed::Foreign(ForeignStream { stream, begun }))
+    Ok(Sniffed::Foreign(ForeignStream { stream, received }))
 }

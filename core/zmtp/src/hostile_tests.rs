@@ -85,9 +85,9 @@ impl Raw {
 }
 
 /// Echoes; authenticates the peer on `prove`, panics on `panic`, and answers `large` with 32 MB.
-struct Words(tokio::sync::mpsc::UnboundedSender<Peer>);
+struct EchoHandler(tokio::sync::mpsc::UnboundedSender<Peer>);
 
-impl Handler for Words {
+impl Handler for EchoHandler {
     async fn handle(&self, peer: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         _ = self.0.send(peer.clone());
         match &request[..] {
@@ -104,20 +104,20 @@ impl Handler for Words {
     }
 }
 
-struct Served {
+struct TestServer {
     endpoint: Endpoint,
     peers: tokio::sync::mpsc::UnboundedReceiver<Peer>,
     _guard: DropGuard,
 }
 
-impl Served {
-    async fn start(allowance: PeerLimits) -> Self {
+impl TestServer {
+    async fn start(limits: PeerLimits) -> Self {
         let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), 0)).await.unwrap();
         let (endpoint, shutdown) = (listener.endpoint().clone(), CancellationToken::new());
         let (sender, peers) = tokio::sync::mpsc::unbounded_channel();
-        let (handler, bounds) = (Arc::new(Words(sender)), Bounds::new(allowance));
+        let (handler, bounds) = (Arc::new(EchoHandler(sender)), Bounds::new(limits));
         tokio::spawn(Router::serve(listener, handler, 4, Limits::default(), bounds, shutdown.clone()));
-        Served { endpoint, peers, _guard: shutdown.drop_guard() }
+        TestServer { endpoint, peers, _guard: shutdown.drop_guard() }
     }
 
     async fn peer(&self, source: &str) -> Raw {
@@ -130,11 +130,11 @@ fn in_time(millis: u64) -> PeerLimits {
 }
 
 #[tokio::test]
-async fn large_message_of_an_unknown_address_is_answered_without_being_kept() {
-    let served = Served::start(PeerLimits::default()).await;
+async fn large_message_of_an_unknown_address_is_refused_without_buffering() {
+    let server = TestServer::start(PeerLimits::default()).await;
     let before = metrics::MESSAGES_DROPPED.get();
     let large = vec![7; 3 << 20];
-    let mut peer = served.peer(REMOTE[0]).await;
+    let mut peer = server.peer(REMOTE[0]).await;
     peer.send(&large).await;
     assert_eq!(peer.reply().await.unwrap(), b"bad load");
     assert!(metrics::MESSAGES_DROPPED.get() > before);
@@ -143,22 +143,22 @@ async fn large_message_of_an_unknown_address_is_answered_without_being_kept() {
     assert_eq!(peer.reply().await.unwrap().len(), 60_000);
     peer.send(b"prove").await;
     assert_eq!(peer.reply().await.unwrap(), b"prove");
-    for mut peer in [peer, served.peer(REMOTE[0]).await, served.peer("127.0.0.1").await] {
+    for mut peer in [peer, server.peer(REMOTE[0]).await, server.peer("127.0.0.1").await] {
         peer.send(&large).await;
         assert_eq!(peer.reply().await.unwrap().len(), large.len());
     }
-    let mut other = served.peer(REMOTE[1]).await;
+    let mut other = server.peer(REMOTE[1]).await;
     other.send(&large).await;
     assert_eq!(other.reply().await.unwrap(), b"bad load");
 }
 
 #[tokio::test]
 async fn unauthenticated_connections_share_one_bound_of_memory() {
-    let served = Served::start(PeerLimits { unauthenticated_memory: 1 << 20, ..PeerLimits::default() }).await;
-    let mut holder = served.peer("127.0.0.1").await;
+    let server = TestServer::start(PeerLimits { unauthenticated_memory: 1 << 20, ..PeerLimits::default() }).await;
+    let mut holder = server.peer("127.0.0.1").await;
     holder.begin(1 << 20, 100_000).await;
     assert!(holder.is_silent().await);
-    let mut late = served.peer("127.0.0.1").await;
+    let mut late = server.peer("127.0.0.1").await;
     late.send(&vec![7; 100_000]).await;
     assert_eq!(late.reply().await.unwrap(), b"bad load");
     // An authentication, which is small, is always received.
@@ -180,9 +180,9 @@ impl Raw {
 }
 
 #[tokio::test]
-async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not() {
-    let served = Served::start(in_time(300)).await;
-    let mut silent = served.peer(REMOTE[0]).await;
+async fn incomplete_messages_time_out_and_idle_connections_stay_open() {
+    let server = TestServer::start(in_time(300)).await;
+    let mut silent = server.peer(REMOTE[0]).await;
     for (source, size, sent) in [
         (REMOTE[0], 1000, 10),
         (REMOTE[0], 60_000, 50_000),
@@ -190,7 +190,7 @@ async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not
         (REMOTE[0], 3 << 20, 2 << 20),
         ("127.0.0.1", 3 << 20, 2 << 20),
     ] {
-        let mut peer = served.peer(source).await;
+        let mut peer = server.peer(source).await;
         peer.begin(size, sent).await;
         let ended = tokio::time::timeout(LONG, peer.frame()).await;
         assert_eq!(ended.expect("the server closes the connection"), None, "{sent} of {size} bytes");
@@ -200,35 +200,35 @@ async fn half_messages_are_closed_at_the_deadline_and_silent_connections_are_not
 
 #[tokio::test]
 async fn connections_beyond_the_bounds_are_closed_at_once() {
-    let served = Served::start(PeerLimits { connections: 100, per_address: 3, ..PeerLimits::default() }).await;
+    let server = TestServer::start(PeerLimits { connections: 100, per_address: 3, ..PeerLimits::default() }).await;
     let before = metrics::CONNECTIONS_LIMITED.get();
     let mut open = Vec::new();
     for _ in 0..3 {
-        open.push(served.peer(REMOTE[0]).await);
+        open.push(server.peer(REMOTE[0]).await);
     }
-    assert!(Raw::connect(&served.endpoint, REMOTE[0], "REQ").await.is_none());
+    assert!(Raw::connect(&server.endpoint, REMOTE[0], "REQ").await.is_none());
     assert!(metrics::CONNECTIONS_LIMITED.get() > before);
-    let mut other = served.peer(REMOTE[1]).await;
+    let mut other = server.peer(REMOTE[1]).await;
     other.send(b"word").await;
     assert_eq!(other.reply().await.unwrap(), b"word");
     open.pop();
     // There is room once the server has noticed the end of a connection.
-    while Raw::connect(&served.endpoint, REMOTE[0], "REQ").await.is_none() {}
+    while Raw::connect(&server.endpoint, REMOTE[0], "REQ").await.is_none() {}
 }
 
 #[tokio::test]
-async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
-    let served = Served::start(PeerLimits { connections: 16, ..PeerLimits::default() }).await;
+async fn connections_of_a_flood_are_evicted_for_another_address() {
+    let server = TestServer::start(PeerLimits { connections: 16, ..PeerLimits::default() }).await;
     let before = metrics::CONNECTIONS_EVICTED.get();
     let mut flood = Vec::new();
     for source in REMOTE.iter().cycle().take(8) {
-        flood.push(served.peer(source).await);
+        flood.push(server.peer(source).await);
     }
-    let mut honest = served.peer(THIRD).await;
+    let mut honest = server.peer(THIRD).await;
     assert!(metrics::CONNECTIONS_EVICTED.get() > before);
     for source in REMOTE.iter().cycle().take(40) {
         // Each new connection evicts another one, which is closed.
-        flood.extend(Raw::connect(&served.endpoint, source, "REQ").await);
+        flood.extend(Raw::connect(&server.endpoint, source, "REQ").await);
     }
     for word in [&b"word"[..], b"prove"] {
         honest.send(word).await;
@@ -237,7 +237,7 @@ async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
     // The address is known now: its connections evict none of the flood's.
     let mut more = Vec::new();
     for _ in 0..7 {
-        more.push(served.peer(THIRD).await);
+        more.push(server.peer(THIRD).await);
     }
     assert!(honest.is_alive().await);
     let mut alive = 0;
@@ -250,11 +250,11 @@ async fn a_flood_of_two_addresses_gives_way_to_a_third_one() {
 
 #[tokio::test]
 async fn a_reply_that_is_not_read_closes_its_connection() {
-    let mut served = Served::start(in_time(300)).await;
+    let mut server = TestServer::start(in_time(300)).await;
     let before = metrics::REPLIES_LOST.get();
-    let mut peer = served.peer(REMOTE[0]).await;
+    let mut peer = server.peer(REMOTE[0]).await;
     peer.send(b"large").await;
-    let connection = served.peers.recv().await.unwrap().connection;
+    let connection = server.peers.recv().await.unwrap().connection;
     // Heartbeats are answered, although nothing is written.
     while connection.strong_count() > 0 {
         _ = peer.0.write_all(b"\x04\x0a\x04PING\x00\x00abc").await;
@@ -269,9 +269,9 @@ async fn a_reply_that_is_not_read_closes_its_connection() {
 
 #[tokio::test]
 async fn a_handler_that_panics_is_reported_and_its_request_refused() {
-    let served = Served::start(PeerLimits::default()).await;
+    let server = TestServer::start(PeerLimits::default()).await;
     let before = metrics::TASKS_PANICKED.get();
-    let mut peer = served.peer(REMOTE[0]).await;
+    let mut peer = server.peer(REMOTE[0]).await;
     peer.send(b"panic").await;
     assert_eq!(peer.reply().await.unwrap(), b"bad load");
     assert!(metrics::TASKS_PANICKED.get() > before);
@@ -281,8 +281,8 @@ async fn a_handler_that_panics_is_reported_and_its_request_refused() {
 
 #[tokio::test]
 async fn a_client_reads_replies_while_its_requests_are_written() {
-    let served = Served::start(PeerLimits::default()).await;
-    let client = RequestClient::new(served.endpoint.clone(), Limits::default());
+    let server = TestServer::start(PeerLimits::default()).await;
+    let client = RequestClient::new(server.endpoint.clone(), Limits::default());
     let first = client.request("prove", LONG).await.unwrap();
     assert_eq!(first, "prove");
     let requests = (0..100u8).map(|n| {
@@ -293,7 +293,7 @@ async fn a_client_reads_replies_while_its_requests_are_written() {
 }
 
 /// A request server of another kind, without the property about the order of replies. Completes one handshake.
-async fn salts_server(stream: TcpStream) -> Raw {
+async fn salt_server(stream: TcpStream) -> Raw {
     let mut raw = Raw(stream);
     let mut hello = BytesMut::zeroed(64);
     (hello[0], hello[9], hello[10]) = (0xff, 0x7f, 3);
@@ -316,7 +316,7 @@ async fn a_request_does_not_wait_until_another_has_connected() {
         raw.send(&request).await;
     };
     let first = async {
-        let mut raw = salts_server(listener.accept().await.unwrap().0).await;
+        let mut raw = salt_server(listener.accept().await.unwrap().0).await;
         answer(&mut raw).await;
         raw
     };
@@ -325,7 +325,7 @@ async fn a_request_does_not_wait_until_another_has_connected() {
     // The first of three takes the existing connection; the second one's is never answered.
     let third = async {
         let stuck = listener.accept().await.unwrap();
-        let mut raw = salts_server(listener.accept().await.unwrap().0).await;
+        let mut raw = salt_server(listener.accept().await.unwrap().0).await;
         answer(&mut raw).await;
         answer(&mut kept).await;
         stuck

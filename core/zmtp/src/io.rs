@@ -13,18 +13,18 @@ use super::bounds::{Admitted, Memory, Trust};
 use super::zmtp::{Limits, Message, peek, put_frame, put_header};
 
 /// The size of the first read: small, as most peers send little.
-const READ_FIRST: usize = 4 << 10;
-const READ_MOST: usize = 128 << 10;
+const FIRST_READ: usize = 4 << 10;
+const MAX_READ: usize = 128 << 10;
 /// The size of a read of a message that is dropped.
-const READ_DROPPED: usize = 16 << 10;
+const DROPPED_READ: usize = 16 << 10;
 /// Bytes of a message that need no memory reservation. An authentication fits.
-const FREE: usize = 4 << 10;
+const UNRESERVED: usize = 4 << 10;
 /// The maximum length of a command.
-const LONGEST_COMMAND: usize = 8 << 10;
+const MAX_COMMAND: usize = 8 << 10;
 /// A write buffer of at most this capacity is kept for the next message.
-const KEPT: usize = 512;
+const MAX_KEPT_BUFFER: usize = 512;
 /// Content up to this size is copied behind its headers; larger content is written without a copy.
-const COPIED: usize = 16 << 10;
+const MAX_COPIED: usize = 16 << 10;
 
 pub(super) enum ReadHalf {
     Tcp(tcp::OwnedReadHalf),
@@ -44,7 +44,7 @@ pub struct Reader {
     pub(super) limits: Limits,
     frames: Vec<Bytes>,
     size: usize,
-    pub(super) any_order: bool,
+    pub(super) pipelines_requests: bool,
     /// Grants memory to the peer; `None` for outgoing connections.
     trust: Option<Arc<Trust>>,
     /// The memory reservation of the current message.
@@ -73,18 +73,18 @@ enum Step {
 
 impl Reader {
     /// Creates the reader of a connection of which these bytes have been read.
-    pub(super) fn new(half: ReadHalf, begun: BytesMut, limits: Limits, trust: Option<Arc<Trust>>) -> Self {
+    pub(super) fn new(half: ReadHalf, received: BytesMut, limits: Limits, trust: Option<Arc<Trust>>) -> Self {
         Reader {
             half,
-            buffer: begun,
-            chunk: READ_FIRST,
+            buffer: received,
+            chunk: FIRST_READ,
             limits,
             frames: Vec::new(),
             size: 0,
-            any_order: false,
+            pipelines_requests: false,
             trust,
             memory: None,
-            granted: FREE,
+            granted: UNRESERVED,
             missing: 0,
             dropped: None,
         }
@@ -92,8 +92,8 @@ impl Reader {
 
     /// Whether the peer is a request server that returns the frames in front of a request, so that requests can be
     /// pipelined.
-    pub fn any_order(&self) -> bool {
-        self.any_order
+    pub fn pipelines_requests(&self) -> bool {
+        self.pipelines_requests
     }
 
     /// Returns the next message. Cancel safe.
@@ -165,8 +165,8 @@ impl Reader {
             }
             let (size, total) = (size as usize, total as usize);
             let is_command = flags & 4 != 0;
-            if is_command && size > LONGEST_COMMAND {
-                return Err(TransportError::TooLarge { size: size as u64, limit: LONGEST_COMMAND });
+            if is_command && size > MAX_COMMAND {
+                return Err(TransportError::TooLarge { size: size as u64, limit: MAX_COMMAND });
             }
             if let Some(dropped) = &mut self.dropped {
                 self.buffer.advance(header);
@@ -219,15 +219,15 @@ impl Reader {
         if let Some(trust) = &self.trust {
             trust.received();
         }
-        (self.size, self.granted) = (0, FREE);
+        (self.size, self.granted) = (0, UNRESERVED);
         std::mem::take(&mut self.frames)
     }
 
     /// Returns the size of the next read. An unauthenticated peer gets no more than the reservation of its message.
     fn chunk(&self) -> usize {
         match &self.trust {
-            _ if self.dropped.is_some() => READ_DROPPED,
-            _ if self.missing > 0 => READ_MOST.min(self.missing),
+            _ if self.dropped.is_some() => DROPPED_READ,
+            _ if self.missing > 0 => MAX_READ.min(self.missing),
             Some(trust) if !trust.is_authenticated() => self.chunk.min(self.granted),
             _ => self.chunk,
         }
@@ -255,7 +255,7 @@ impl Reader {
             match read {
                 Ok(0) => return Err(TransportError::Closed),
                 Ok(read) => {
-                    self.chunk = if read == self.chunk { (self.chunk * 2).min(READ_MOST) } else { self.chunk };
+                    self.chunk = if read == self.chunk { (self.chunk * 2).min(MAX_READ) } else { self.chunk };
                     return Ok(());
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
@@ -308,12 +308,12 @@ impl Writer {
     /// message.
     pub(super) fn push_shared(&mut self, frames: &Bytes) -> bool {
         self.unite();
-        if frames.len() <= COPIED {
+        if frames.len() <= MAX_COPIED {
             self.buffer.put_slice(frames);
         } else {
             self.content = frames.clone();
         }
-        self.waiting() > COPIED
+        self.waiting() > MAX_COPIED
     }
 
     /// Appends a small frame of a message with further frames.
@@ -359,7 +359,7 @@ impl Writer {
             }
         }
         // An idle connection must not hold a large buffer.
-        if self.buffer.capacity() > KEPT {
+        if self.buffer.capacity() > MAX_KEPT_BUFFER {
             self.buffer = BytesMut::new();
         }
         self.content = Bytes::new();

@@ -69,7 +69,7 @@ impl Publisher {
 
     /// Returns the number of connections.
     pub fn connections(&self) -> usize {
-        self.backlog.places()
+        self.backlog.cursors()
     }
 
     /// Returns the number of connections from each network address, including loopback.
@@ -91,13 +91,13 @@ impl Service for Publisher {
 
     /// Opens a cursor for the subscriber: it receives everything published from now on.
     fn accepted(&self) -> Option<Cursor> {
-        Some(self.backlog.place())
+        Some(self.backlog.open_cursor())
     }
 
-    async fn serve(&self, place: Cursor, remote: Remote, connection: Connection) -> Result<(), TransportError> {
+    async fn serve(&self, cursor: Cursor, remote: Remote, connection: Connection) -> Result<(), TransportError> {
         let _counted = Counted::new(Arc::clone(&self.hosts), &remote);
         let wanted = Subscribed::default();
-        let publishing = Publishing { place, wanted: &wanted, is_writing: false };
+        let publishing = Publishing { cursor, wanted: &wanted, is_writing: false };
         let result = tokio::select! {
             error = wanted.follow(connection.incoming) => Err(error),
             ended = connection.outgoing.run(publishing) => ended,
@@ -121,7 +121,7 @@ fn encode(frames: &[Bytes]) -> Bytes {
 
 /// Writes publishes to one subscriber.
 struct Publishing<'a> {
-    place: Cursor,
+    cursor: Cursor,
     wanted: &'a Subscribed,
     /// Whether the message at the cursor was passed to the writer.
     is_writing: bool,
@@ -140,11 +140,11 @@ impl Publishing<'_> {
             return;
         }
         while self.wanted.is_empty() {
-            self.place.skip_all();
+            self.cursor.skip_all();
             tokio::select! {
                 () = self.wanted.changed() => {}
                 // Without subscriptions, no message is buffered for it, and it never counts as lagging.
-                _ = self.place.message() => {}
+                _ = self.cursor.message() => {}
             }
         }
     }
@@ -153,20 +153,20 @@ impl Publishing<'_> {
 impl Source for Publishing<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         if std::mem::take(&mut self.is_writing) {
-            self.place.advance();
+            self.cursor.advance();
         }
         if self.wanted.is_empty() {
             self.subscribed().await;
         }
         loop {
-            let message = self.place.message().await.map_err(|Lagged(count)| TransportError::Lagged { count })?;
+            let message = self.cursor.message().await.map_err(|Lagged(count)| TransportError::Lagged { count })?;
             match self.wanted.delivery(&message.audience) {
-                Delivery::Not => {
-                    self.place.advance();
+                Delivery::Skip => {
+                    self.cursor.advance();
                     continue;
                 }
-                Delivery::Plain => {}
-                Delivery::Under(topic) => out.push_more(topic),
+                Delivery::WithoutTopic => {}
+                Delivery::WithTopic(topic) => out.push_more(topic),
             }
             out.push_shared(&message.frames);
             self.is_writing = true;
@@ -175,7 +175,7 @@ impl Source for Publishing<'_> {
     }
 
     async fn stale(&mut self) -> TransportError {
-        let Lagged(count) = self.place.left_behind().await;
+        let Lagged(count) = self.cursor.dropped().await;
         TransportError::Lagged { count }
     }
 }

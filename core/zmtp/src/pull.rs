@@ -98,7 +98,7 @@ where
             while let Some(message) = next {
                 if let Message::Frames(mut frames) = message {
                     if frames.len() != 1 {
-                        return Err(TransportError::Malformed("a pushed message has one frame"));
+                        return Err(TransportError::Malformed("a pushed message must have one frame"));
                     }
                     batch.append(&mut frames);
                 }

@@ -150,10 +150,10 @@ impl<H: Handler> Serving<H> {
             let memory = incoming.take_memory();
             // The return route: all frames up to the empty one. A REQ socket sends only that one.
             let Some(delimiter) = frames.iter().position(Bytes::is_empty) else {
-                return Err(TransportError::Malformed("a request has no empty frame in front of it"));
+                return Err(TransportError::Malformed("a request has no empty delimiter frame"));
             };
             if frames.len() != delimiter + 1 + usize::from(is_whole) {
-                return Err(TransportError::Malformed("a request has one frame behind the empty one"));
+                return Err(TransportError::Malformed("a request must have one frame after the empty delimiter"));
             }
             // Neither semaphore is ever closed.
             let Ok(slot) = Arc::clone(&own).acquire_owned().await else { return Err(TransportError::Closed) };

@@ -178,7 +178,7 @@ fn observe(ended: Result<(), JoinError>) {
 /// a period they are only counted.
 struct Reports {
     period: Duration,
-    most: u32,
+    limit: u32,
     state: Mutex<Period>,
 }
 
@@ -194,8 +194,8 @@ const SECOND: (Duration, u32) = (Duration::from_secs(1), 10);
 const MINUTE: (Duration, u32) = (Duration::from_secs(60), 1);
 
 impl Reports {
-    fn new((period, most): (Duration, u32)) -> Self {
-        Reports { period, most, state: Mutex::default() }
+    fn new((period, limit): (Duration, u32)) -> Self {
+        Reports { period, limit, state: Mutex::default() }
     }
 
     fn warn(&self, peer: &str, error: &dyn std::error::Error, message: &'static str) {
@@ -204,7 +204,7 @@ impl Reports {
             if state.began.is_none_or(|began| began.elapsed() > self.period) {
                 (state.began, state.reported) = (Some(Instant::now()), 0);
             }
-            if state.reported >= self.most {
+            if state.reported >= self.limit {
                 state.suppressed += 1;
                 return;
             }

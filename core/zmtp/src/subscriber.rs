@@ -9,7 +9,7 @@ use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, TransportError};
 
 /// The maximum number of messages that are read ahead.
-const AHEAD: usize = 16;
+const READ_AHEAD: usize = 16;
 
 type Received = Result<Vec<Bytes>, TransportError>;
 
@@ -32,7 +32,7 @@ impl Subscriber {
             writer.push(&[[b"\x01", prefix.as_ref()].concat()]);
         }
         writer.flush().await?;
-        let (sender, messages) = mpsc::channel(AHEAD);
+        let (sender, messages) = mpsc::channel(READ_AHEAD);
         supervisor::spawn("subscriber", receive(Connection::new(reader, writer, None), sender));
         Ok(Subscriber { messages })
     }

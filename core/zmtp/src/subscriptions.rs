@@ -56,7 +56,7 @@ pub(super) struct Subscriptions(pub Vec<Bytes>);
 
 impl Subscriptions {
     /// The maximum number of prefixes of one subscriber.
-    const MOST: usize = 1024;
+    const MAX: usize = 1024;
 
     /// Applies a subscription or its cancellation, as a message or as a command of ZMTP; ignores other messages.
     fn change(&mut self, message: &Message) {
@@ -79,7 +79,7 @@ impl Subscriptions {
             }
             Message::Dropped(_) => return,
         };
-        if add && self.0.len() < Self::MOST {
+        if add && self.0.len() < Self::MAX {
             // A slice would keep the whole receive buffer alive.
             self.0.push(Bytes::copy_from_slice(&prefix));
         } else if let (false, Some(at)) = (add, self.0.iter().position(|have| *have == prefix)) {

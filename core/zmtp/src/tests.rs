@@ -202,7 +202,7 @@ async fn a_connection_with_another_protocol_is_closed() {
 }
 
 #[tokio::test]
-async fn publishes_reach_those_who_subscribed() {
+async fn publishes_reach_matching_subscribers() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());
@@ -251,7 +251,7 @@ async fn publish_by_name_skips_subscribers_to_everything() {
 }
 
 #[tokio::test]
-async fn subscribers_get_a_message_once_whichever_of_its_topics_they_name() {
+async fn a_message_is_delivered_once_for_several_matching_topics() {
     let listener = any_port().await;
     let endpoint = listener.endpoint().clone();
     let (publisher, shutdown) = (Publisher::new(), CancellationToken::new());

@@ -138,25 +138,25 @@ pub async fn connect(
 pub(super) async fn accept(
     read: ReadHalf,
     write: WriteHalf,
-    begun: BytesMut,
+    received: BytesMut,
     as_type: SocketType,
     limits: Limits,
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
     let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
-    let shake = handshake(read, write, begun, as_type, limits, trust);
+    let shake = handshake(read, write, received, as_type, limits, trust);
     tokio::time::timeout(HANDSHAKE_TIME, shake).await.map_err(timed_out)?
 }
 
 async fn handshake(
     read: ReadHalf,
     write: WriteHalf,
-    begun: BytesMut,
+    received: BytesMut,
     as_type: SocketType,
     limits: Limits,
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
-    let mut reader = Reader::new(read, begun, limits, trust);
+    let mut reader = Reader::new(read, received, limits, trust);
     let mut writer = Writer::new(write);
 
     let mut greeting = [0; GREETING_SIZE];
@@ -167,7 +167,7 @@ async fn handshake(
     put_property(&mut ready, "Socket-Type", as_type.name().as_bytes());
     put_property(&mut ready, "Identity", b"");
     if as_type == SocketType::Router {
-        put_property(&mut ready, ANY_ORDER, b"");
+        put_property(&mut ready, PIPELINES_REQUESTS, b"");
     }
     writer.push_command(&ready);
     writer.flush().await?;
@@ -180,26 +180,26 @@ async fn handshake(
         return Err(TransportError::Handshake("it speaks a version before 3"));
     }
     if &theirs[12..17] != b"NULL\0" {
-        return Err(TransportError::Handshake("it wants an encryption mechanism"));
+        return Err(TransportError::Handshake("it requires another security mechanism"));
     }
     let limits = std::mem::replace(&mut reader.limits, Limits { message: 4096, frames: 1, source: None });
     let Message::Command(command) = reader.read().await? else {
-        return Err(TransportError::Handshake("it sent a message before it was ready"));
+        return Err(TransportError::Handshake("it sent a message before its READY command"));
     };
     reader.limits = limits;
     let Some(properties) = command.strip_prefix(b"\x05READY") else {
-        return Err(TransportError::Handshake("it is not ready"));
+        return Err(TransportError::Handshake("its first command is not READY"));
     };
-    reader.any_order = property(properties, ANY_ORDER).is_some();
+    reader.pipelines_requests = property(properties, PIPELINES_REQUESTS).is_some();
     match property(properties, "socket-type") {
         Some(peer) if as_type.talks_to(peer) => Ok((reader, writer)),
-        _ => Err(TransportError::Handshake("its socket type does not fit this socket")),
+        _ => Err(TransportError::Handshake("its socket type is incompatible with this socket")),
     }
 }
 
 /// The property by which a request server announces that it returns the frames in front of a request, so that several
 /// can be in progress on one connection. Brine's servers do, Salt's only if one process serves the port.
-const ANY_ORDER: &str = "X-Any-Order";
+const PIPELINES_REQUESTS: &str = "X-Any-Order";
 
 fn put_property(out: &mut BytesMut, name: &str, value: &[u8]) {
     out.put_u8(name.len() as u8);

@@ -149,8 +149,8 @@ impl RequestClient {
             let connected = this.connect().await;
             let mut pool = this.0.pool.lock();
             outcome.send_replace(Some(match connected {
-                Ok((queue, any_order)) => {
-                    *pool = if any_order { Pool::Shared(queue) } else { Pool::Single(vec![queue]) };
+                Ok((queue, pipelines_requests)) => {
+                    *pool = if pipelines_requests { Pool::Shared(queue) } else { Pool::Single(vec![queue]) };
                     Ok(())
                 }
                 Err(error) => {
@@ -188,10 +188,10 @@ impl RequestClient {
     /// Connects. Returns the connection and whether it takes any number of requests.
     async fn connect(&self) -> Result<(Queue, bool), TransportError> {
         let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
-        let any_order = reader.any_order();
-        let (queue, requests) = mpsc::channel(if any_order { QUEUED } else { 1 });
-        supervisor::spawn("connection for requests", serve(reader, writer, requests, any_order));
-        Ok((queue, any_order))
+        let pipelines_requests = reader.pipelines_requests();
+        let (queue, requests) = mpsc::channel(if pipelines_requests { QUEUED } else { 1 });
+        supervisor::spawn("connection for requests", serve(reader, writer, requests, pipelines_requests));
+        Ok((queue, pipelines_requests))
     }
 }
 
@@ -222,12 +222,12 @@ impl Lease {
 type Waiting = Mutex<HashMap<u32, Reply>>;
 
 /// Serves one connection until it ends or its queue is dropped.
-async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, any_order: bool) {
+async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, pipelines_requests: bool) {
     let waiting = Waiting::default();
     let connection = Connection::new(reader, writer, Some(MESSAGE_TIME));
-    let asking = RequestWriter { requests, waiting: &waiting, number: 0, any_order };
+    let asking = RequestWriter { requests, waiting: &waiting, number: 0, pipelines_requests };
     let ended = tokio::select! {
-        ended = take_replies(connection.incoming, &waiting, any_order) => ended,
+        ended = take_replies(connection.incoming, &waiting, pipelines_requests) => ended,
         ended = connection.outgoing.run(asking) => ended,
     };
     let reason = ended.err().unwrap_or(TransportError::Closed);
@@ -244,7 +244,7 @@ struct RequestWriter<'a> {
     requests: mpsc::Receiver<(Bytes, Reply)>,
     waiting: &'a Waiting,
     number: u32,
-    any_order: bool,
+    pipelines_requests: bool,
 }
 
 impl Source for RequestWriter<'_> {
@@ -254,7 +254,7 @@ impl Source for RequestWriter<'_> {
         self.waiting.lock().retain(|_, reply| !reply.is_closed());
         loop {
             let (content, reply) = request;
-            let full = if self.any_order {
+            let full = if self.pipelines_requests {
                 self.number = self.number.wrapping_add(1);
                 let number = Bytes::copy_from_slice(&self.number.to_be_bytes());
                 self.waiting.lock().insert(self.number, reply);
@@ -274,21 +274,25 @@ impl Source for RequestWriter<'_> {
     }
 }
 
-async fn take_replies(mut incoming: Incoming, waiting: &Waiting, any_order: bool) -> Result<(), TransportError> {
+async fn take_replies(
+    mut incoming: Incoming,
+    waiting: &Waiting,
+    pipelines_requests: bool,
+) -> Result<(), TransportError> {
     loop {
         let Message::Frames(frames) = incoming.read().await? else { continue };
         let (number, reply) = match &frames[..] {
-            [number, empty, reply] if any_order && empty.is_empty() => {
+            [number, empty, reply] if pipelines_requests && empty.is_empty() => {
                 let number = number[..].try_into().map_err(|_| TransportError::Malformed("a reply has no number"))?;
                 (u32::from_be_bytes(number), reply)
             }
-            [empty, reply] if !any_order && empty.is_empty() => (0, reply),
-            _ => return Err(TransportError::Malformed("a reply has other frames than its request")),
+            [empty, reply] if !pipelines_requests && empty.is_empty() => (0, reply),
+            _ => return Err(TransportError::Malformed("a reply has different routing frames than its request")),
         };
         match waiting.lock().remove(&number) {
             // The caller may have been cancelled.
             Some(waiter) => _ = waiter.send(Ok(reply.clone())),
-            None if any_order => {}
+            None if pipelines_requests => {}
             // An unexpected reply could be mistaken for the reply to the next request.
             None => return Err(TransportError::Malformed("a reply came without a request")),
         }

@@ -177,15 +177,15 @@ async fn requests_share_a_first_connection_that_fails() {
 
 #[tokio::test]
 async fn connections_are_bounded() {
-    const MOST: usize = 3;
+    const MAX: usize = 3;
     let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), 0)).await.unwrap();
-    let client = RequestClient::with_connections(listener.endpoint().clone(), Limits::default(), MOST);
+    let client = RequestClient::with_connections(listener.endpoint().clone(), Limits::default(), MAX);
     let open = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&open);
     tokio::spawn(async move {
         loop {
             let (mut reader, mut writer) = accept(&listener, SocketType::Rep).await;
-            assert!(counted.fetch_add(1, Ordering::Relaxed) < MOST);
+            assert!(counted.fetch_add(1, Ordering::Relaxed) < MAX);
             let counted = Arc::clone(&counted);
             tokio::spawn(async move {
                 while let Ok(Message::Frames(frames)) = reader.read().await {
