@@ -193,9 +193,9 @@ impl State {
         let is_alone = self.is_alone();
         let mut inner = self.inner.lock();
         if inner.positions.is_handled(member, seq) {
-            return Some(Admission::Elsewhere);
+            return Some(Admission::OtherMaster);
         }
-        let here = Some(Admission::Here { term: inner.term });
+        let here = Some(Admission::ThisMaster { term: inner.term });
         if inner.leads() {
             return here;
         }
@@ -210,7 +210,7 @@ impl State {
             return here;
         }
         // The servers have the event: the leader handles it, at the latest when they are back.
-        Some(Admission::Elsewhere)
+        Some(Admission::OtherMaster)
     }
 }
 
@@ -285,15 +285,15 @@ mod tests {
         state.servers_answered();
         assert_eq!(state.decide("m2", 7), None);
         state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
-        assert_eq!(state.decide("m2", 7), Some(Admission::Here { term: 1 }));
+        assert_eq!(state.decide("m2", 7), Some(Admission::ThisMaster { term: 1 }));
         state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
-        assert_eq!(state.decide("m2", 8), Some(Admission::Here { term: 1 }), "the lease was renewed");
+        assert_eq!(state.decide("m2", 8), Some(Admission::ThisMaster { term: 1 }), "the lease was renewed");
         state.servers_answered();
         state.set_lead(None);
         state.with_positions(|positions| positions.handled_elsewhere(&[("m2".into(), 8)]));
-        assert_eq!((state.decide("m2", 8), state.decide("m2", 9)), (Some(Admission::Elsewhere), None));
+        assert_eq!((state.decide("m2", 8), state.decide("m2", 9)), (Some(Admission::OtherMaster), None));
         state.set_lead(Some(Instant::now() + Duration::from_secs(60)));
-        assert_eq!(state.decide("m2", 9), Some(Admission::Here { term: 2 }));
+        assert_eq!(state.decide("m2", 9), Some(Admission::ThisMaster { term: 2 }));
     }
 
     #[tokio::test]
@@ -304,16 +304,16 @@ mod tests {
         state.set_forwarded(4);
         tokio::time::sleep(LEASE * 3).await;
         assert!(state.is_alone());
-        assert_eq!(state.decide("m2", 1), Some(Admission::Elsewhere));
-        assert_eq!(state.decide("m1", 4), Some(Admission::Elsewhere));
-        assert_eq!(state.decide("m1", 5), Some(Admission::Here { term: 0 }));
+        assert_eq!(state.decide("m2", 1), Some(Admission::OtherMaster));
+        assert_eq!(state.decide("m1", 4), Some(Admission::OtherMaster));
+        assert_eq!(state.decide("m1", 5), Some(Admission::ThisMaster { term: 0 }));
         assert_eq!(state.handled_alone(), 5);
         // The last leader also handles the events of other members that it has received.
         state.servers_answered();
         state.set_lead(Some(Instant::now() + LEASE));
         tokio::time::sleep(LEASE * 3).await;
         state.set_lead(None);
-        assert_eq!(state.decide("m2", 1), Some(Admission::Here { term: 1 }));
+        assert_eq!(state.decide("m2", 1), Some(Admission::ThisMaster { term: 1 }));
     }
 
     #[tokio::test]
@@ -328,7 +328,7 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
         state.with_positions(|positions| positions.handled_elsewhere(&[("m2".into(), 3)]));
-        assert_eq!(waiting.await.unwrap(), Admission::Elsewhere);
+        assert_eq!(waiting.await.unwrap(), Admission::OtherMaster);
     }
 
     #[tokio::test]

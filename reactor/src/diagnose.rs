@@ -65,8 +65,8 @@ impl Reactor {
             let message = if self.is_behind(bus, event.seq()) {
                 "the event waits for its turn, or its reactions still run (brine_reactor_queue_depth)"
             } else {
-                "the entry matches, but no result is recorded: the entry is newer than the event, or the record left \
-                 with a restart or for newer ones"
+                "the entry matches, but no result is recorded: the entry is newer than the event, or the record was \
+                 lost in a restart or dropped for newer ones"
             };
             notes.extend(matching.iter().map(|entry| Note::new(&entry.pattern, message.to_owned())));
         }
@@ -95,7 +95,7 @@ impl Reactor {
             return "no pattern matches the tag, and none is similar: see `salt-run reactor.list`".to_owned();
         }
         let shown = near.into_iter().map(|pattern| match rules.iter().find(|(known, _)| known == pattern) {
-            Some((_, rule)) if !entries.names(pattern) => format!("'{pattern}' (rule '{rule}')"),
+            Some((_, rule)) if !entries.has_pattern(pattern) => format!("'{pattern}' (rule '{rule}')"),
             _ => format!("'{pattern}'"),
         });
         format!("no pattern matches the tag; the nearest: {}", shown.collect::<Vec<_>>().join(", "))
@@ -136,7 +136,7 @@ impl Reactor {
                 "{reaction}: the job was published to nobody, as {target} matches no accepted minion; see `salt-key -L`"
             ),
             Reason::Off => OFF.to_owned(),
-            Reason::Elsewhere => "another master of the cluster has carried out the reactions".to_owned(),
+            Reason::OtherMaster => "another master of the cluster has carried out the reactions".to_owned(),
         }
     }
 

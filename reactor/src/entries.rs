@@ -107,7 +107,7 @@ impl Entries {
     }
 
     /// Returns whether an entry has exactly this pattern.
-    pub fn names(&self, pattern: &str) -> bool {
+    pub fn has_pattern(&self, pattern: &str) -> bool {
         self.entries.iter().any(|entry| &*entry.pattern == pattern)
     }
 
@@ -119,7 +119,7 @@ impl Entries {
     /// Returns the entries that react to a tag. Errors of the reactor must not loop: they have reactions only if an
     /// entry names their tag literally.
     pub fn reacting(&self, tag: &str) -> Vec<Arc<Entry>> {
-        if tag == ERROR_TAG && !self.names(ERROR_TAG) { Vec::new() } else { self.matching(tag) }
+        if tag == ERROR_TAG && !self.has_pattern(ERROR_TAG) { Vec::new() } else { self.matching(tag) }
     }
 
     /// Returns the entries whose patterns match a tag, in the order of the configuration.

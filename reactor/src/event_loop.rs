@@ -40,12 +40,12 @@ const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
 /// The interval at which a master of a cluster polls whether it is the leader.
 const TERM_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum number of detached threads.
-const DETACHED: usize = 64;
+const MAX_DETACHED: usize = 64;
 /// The number of work items that may begin behind an open one, as a multiple of [`crate::Options::waiting`]. They are
 /// repeated after a crash.
-const BEHIND: u64 = 10;
+const MAX_BEHIND: u64 = 10;
 /// The timeout of the last writes when the reactor stops.
-const LAST_WRITES: Duration = Duration::from_millis(300);
+const LAST_WRITES_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Processes the work items of the reactor's queue.
 struct Processor {
@@ -116,7 +116,7 @@ impl Reactor {
         let bounds = Bounds {
             workers: self.options.workers,
             waiting: self.options.waiting,
-            detached: DETACHED,
+            detached: MAX_DETACHED,
             detach: self.options.detach,
             deadline: self.options.deadline,
         };
@@ -148,8 +148,10 @@ impl Reactor {
         event_loop.queue.stop().await;
         event_loop.reactor.rules.flush(&event_loop.progress).await;
         stop_writing.cancel();
-        if tokio::time::timeout(LAST_WRITES, writer).await.is_err() {
-            tracing::warn!("writing the state of rules timed out: it is restored from before");
+        if tokio::time::timeout(LAST_WRITES_TIMEOUT, writer).await.is_err() {
+            tracing::warn!(
+                "writing the rule state timed out: after the next start the rules continue from an older state"
+            );
         }
         events.commit(event_loop.progress.lock().reached());
     }
@@ -219,7 +221,7 @@ impl EventLoop {
     fn check_room(&mut self) {
         let most = self.reactor.options.waiting.max(1) as u64;
         let (behind, debounced) = (self.progress.lock().behind(), self.debounced.0.len());
-        let is_paused = behind >= most * BEHIND || debounced as u64 >= most;
+        let is_paused = behind >= most * MAX_BEHIND || debounced as u64 >= most;
         if is_paused != self.is_paused {
             self.is_paused = is_paused;
             metrics::REACTOR_PAUSED.set(u64::from(is_paused));
@@ -265,16 +267,16 @@ impl EventLoop {
         }
         if let Some(gate) = self.reactor.options.gate.clone() {
             match gate.admit(&event).await {
-                Admission::Elsewhere => {
-                    let (entry, file, reason) = ("".into(), None, Reason::Elsewhere);
+                Admission::OtherMaster => {
+                    let (entry, file, reason) = ("".into(), None, Reason::OtherMaster);
                     return self.reactor.skipped.add(seq, Skip { entry, file, reason });
                 }
-                Admission::Here { term } if term != self.term => {
+                Admission::ThisMaster { term } if term != self.term => {
                     self.term = term;
                     self.begin_term(&*gate, term).await;
                     self.reactor.recover(&self.bus, seq).await;
                 }
-                Admission::Here { .. } => {}
+                Admission::ThisMaster { .. } => {}
             }
         }
         // The event is held open until its work items are queued: this future may be dropped in between.
@@ -289,8 +291,8 @@ impl EventLoop {
         if self.reactor.is_own(&event, &fields) {
             return;
         }
-        let is_counted = |gate: &Arc<dyn Gate>| self.reactor.rules.is_counted(&**gate, &event);
-        if has_rule && !self.reactor.options.gate.as_ref().is_some_and(is_counted) {
+        let is_included = |gate: &Arc<dyn Gate>| self.reactor.rules.is_included(&**gate, &event);
+        if has_rule && !self.reactor.options.gate.as_ref().is_some_and(is_included) {
             let group_size = &self.reactor.options.group_size;
             for work in self.reactor.rules.event(&event, group_size, &self.progress).await {
                 self.enqueue(work, None).await;
@@ -330,7 +332,7 @@ impl EventLoop {
     async fn begin_term(&mut self, gate: &dyn Gate, term: u64) {
         if term != self.rules_term {
             self.rules_term = term;
-            self.reactor.rules.succeed(gate).await;
+            self.reactor.rules.adopt_offer(gate).await;
         }
     }
 

@@ -47,12 +47,12 @@ impl Reactor {
     /// skipped reactions. Reads the journal, so it needs a thread that may block.
     pub fn explain(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<String, ExplainError> {
         let around = self.around(thread, bus, what)?;
-        Ok(around.tree.draw(&around.root, around.asked))
+        Ok(around.tree.draw(&around.root, around.requested))
     }
 
     /// Reads the tree around an event's sequence number or a job id.
     pub(crate) fn around(&self, thread: &MayBlock, bus: &Bus, what: &str) -> Result<EventTree, ExplainError> {
-        let asked = match (what.parse::<Jid>(), what.parse::<u64>()) {
+        let requested = match (what.parse::<Jid>(), what.parse::<u64>()) {
             (Ok(jid), _) => of_job(thread, bus, &jid)?.ok_or_else(|| ExplainError::NoJob(what.to_owned()))?,
             (_, Ok(seq)) => match event_at(thread, bus, seq)? {
                 Some(event) => event,
@@ -60,7 +60,7 @@ impl Reactor {
             },
             _ => return Err(ExplainError::Unreadable(what.to_owned())),
         };
-        let mut root = asked.clone();
+        let mut root = requested.clone();
         // Causes are older than their consequences, so this ends.
         while let Some(cause) = cause_of(&root).filter(|cause| *cause < root.seq()) {
             match event_at(thread, bus, cause)? {
@@ -68,11 +68,11 @@ impl Reactor {
                 None => break,
             }
         }
-        let mut tree = Tree::read(thread, bus, &root, asked.seq())?;
+        let mut tree = Tree::read(thread, bus, &root, requested.seq())?;
         tree.note(&root, |event, reacted| {
-            if event.seq() == asked.seq() { self.diagnose(bus, event, reacted) } else { self.skips(event.seq()) }
+            if event.seq() == requested.seq() { self.diagnose(bus, event, reacted) } else { self.skips(event.seq()) }
         });
-        Ok(EventTree { tree, root, asked: asked.seq() })
+        Ok(EventTree { tree, root, requested: requested.seq() })
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct EventTree {
     /// The first cause.
     pub root: Event,
     /// The sequence number of the requested event.
-    pub asked: u64,
+    pub requested: u64,
 }
 
 fn no_event(thread: &MayBlock, bus: &Bus, seq: u64) -> Result<ExplainError, StoreError> {
@@ -151,7 +151,7 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Reads the consequences of an event. Returns are merged into their jobs, except for the requested event.
-    fn read(thread: &MayBlock, bus: &Bus, root: &Event, asked: u64) -> Result<Self, StoreError> {
+    fn read(thread: &MayBlock, bus: &Bus, root: &Event, requested: u64) -> Result<Self, StoreError> {
         let mut tree = Tree { below: BTreeMap::new(), returns: Returns::default(), is_cut: false };
         let mut known = HashSet::from([root.seq()]);
         let mut jobs: HashMap<String, u64> = HashMap::new();
@@ -173,7 +173,7 @@ impl Tree {
                     return Ok(tree);
                 }
                 known.insert(event.seq());
-                if tree.returns.take(&event) && event.seq() != asked {
+                if tree.returns.take(&event) && event.seq() != requested {
                     continue;
                 }
                 let seq = event.seq();
@@ -210,9 +210,9 @@ impl Tree {
         }
     }
 
-    fn draw(&self, root: &Event, asked: u64) -> String {
-        let mut lines = vec![self.event(root, asked)];
-        self.branch(root.seq(), "", asked, &mut lines);
+    fn draw(&self, root: &Event, requested: u64) -> String {
+        let mut lines = vec![self.event(root, requested)];
+        self.branch(root.seq(), "", requested, &mut lines);
         lines.join("\n")
     }
 
@@ -229,26 +229,26 @@ impl Tree {
         }
     }
 
-    fn branch(&self, seq: u64, indent: &str, asked: u64, lines: &mut Vec<String>) {
+    fn branch(&self, seq: u64, indent: &str, requested: u64, lines: &mut Vec<String>) {
         let nodes = self.below(seq);
         for (index, node) in nodes.iter().enumerate() {
             let is_last = index + 1 == nodes.len();
             let (fork, more) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
             let (text, at) = match node {
-                Node::Reaction(record) => (self.reaction(record, asked), Some(record.seq)),
-                Node::Event(event) => (self.event(event, asked), Some(event.seq())),
+                Node::Reaction(record) => (self.reaction(record, requested), Some(record.seq)),
+                Node::Event(event) => (self.event(event, requested), Some(event.seq())),
                 Node::Note(text) => (text.clone(), None),
             };
             lines.push(format!("{indent}{fork}{text}"));
             if let Some(at) = at {
-                self.branch(at, &format!("{indent}{more}"), asked, lines);
+                self.branch(at, &format!("{indent}{more}"), requested, lines);
             }
         }
     }
 
-    fn reaction(&self, record: &ReactionRecord, asked: u64) -> String {
+    fn reaction(&self, record: &ReactionRecord, requested: u64) -> String {
         let outcome = self.outcome(record);
-        let mark = if record.seq == asked { "  <--" } else { "" };
+        let mark = if record.seq == requested { "  <--" } else { "" };
         if outcome.error.is_some() {
             return format!("{}: {}{mark}", record.entry, outcome.text());
         }
@@ -256,7 +256,7 @@ impl Tree {
         format!("{} {} -> {}  jid {jid}  {}{mark}", time(&record.started), record.file, record.reaction, outcome.text())
     }
 
-    fn event(&self, event: &Event, asked: u64) -> String {
+    fn event(&self, event: &Event, requested: u64) -> String {
         let data = event.data();
         let mut text = format!("{} {} {}", event.seq(), time(&stamp(&data)), event.tag());
         for name in ["id", "act", "fun", "tgt"] {
@@ -264,7 +264,7 @@ impl Tree {
                 text += &format!(" {name}={value}");
             }
         }
-        let mark = if event.seq() == asked { "  <--" } else { "" };
+        let mark = if event.seq() == requested { "  <--" } else { "" };
         text + mark
     }
 }

@@ -9,12 +9,12 @@ use brine_event::Event;
 pub enum Admission {
     /// This master. `term` changes whenever this master takes over: reactions that another master has dispatched are
     /// then read from the journal and not repeated.
-    Here {
+    ThisMaster {
         /// The number of the term.
         term: u64,
     },
     /// Another master, which has carried them out already.
-    Elsewhere,
+    OtherMaster,
 }
 
 /// Decides which master reacts to each event. A master without a gate carries out all reactions.

@@ -47,7 +47,7 @@ fn graph(around: &EventTree, rules: &HashSet<String>) -> Value {
             nodes.push(with_parent(fields, Some(parent)));
         }
     }
-    map! {"asked" => around.asked, "cut" => around.tree.is_cut, "nodes" => nodes}.into()
+    map! {"asked" => around.requested, "cut" => around.tree.is_cut, "nodes" => nodes}.into()
 }
 
 fn with_parent(mut fields: Map, parent: Option<usize>) -> Value {

@@ -65,8 +65,8 @@ impl Outcome {
             ([], []) => "not ended".to_owned(),
             ([], _) if failed.is_empty() => "done".to_owned(),
             ([], _) => "failed".to_owned(),
-            (asked, returned) => {
-                let mut text = format!("{} of {} returned", returned.len(), asked.len());
+            (minions, returned) => {
+                let mut text = format!("{} of {} returned", returned.len(), minions.len());
                 if !failed.is_empty() {
                     text += &format!(", failed: {}", failed.join(", "));
                 }

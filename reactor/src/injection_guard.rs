@@ -8,7 +8,7 @@ use brine_target::TargetKind;
 use brine_value::{Map, Value};
 use brine_yaml::untrusted::{Part, Placeholders};
 
-use crate::reaction::{Reaction, Written};
+use crate::reaction::{ParsedReaction, Reaction};
 
 /// Functions whose first argument is a target.
 const TARGET_FIRST: [&str; 6] =
@@ -29,30 +29,30 @@ pub(crate) const VARIABLES: brine_jinja::Variables = brine_jinja::Variables {
 ///
 /// # Errors
 /// Text from the event where none is allowed, or that is not literal.
-pub(crate) fn resolve(mut written: Written, words: &Placeholders) -> Result<Written, String> {
-    if words.is_empty() {
+pub(crate) fn resolve(mut written: ParsedReaction, placeholders: &Placeholders) -> Result<ParsedReaction, String> {
+    if placeholders.is_empty() {
         return Ok(written);
     }
-    written.id = words.reveal(&written.id);
-    written.name = written.name.map(|name| words.reveal(&name));
+    written.id = placeholders.reveal(&written.id);
+    written.name = written.name.map(|name| placeholders.reveal(&name));
     for requisite in &mut written.requisites {
-        requisite.reveal(words);
+        requisite.reveal(placeholders);
     }
-    written.reaction = reaction(written.reaction, words)?;
+    written.reaction = reaction(written.reaction, placeholders)?;
     Ok(written)
 }
 
-fn reaction(mut reaction: Reaction, words: &Placeholders) -> Result<Reaction, String> {
-    let name = words.reveal(&reaction.name());
-    trusted(words, reaction.fun(), "a function")?;
+fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<Reaction, String> {
+    let name = placeholders.reveal(&reaction.name());
+    trusted(placeholders, reaction.fun(), "a function")?;
     let is_wheel = matches!(reaction, Reaction::Wheel { .. });
     let args = match &mut reaction {
         Reaction::Local(local) => {
-            trusted(words, &local.tgt_type, "a type of target")?;
-            targets(words, &local.tgt_type, &local.tgt, &name)?;
-            local.tgt = words.resolve(std::mem::take(&mut local.tgt))?;
-            local.ret = words.reveal(&local.ret);
-            local.metadata = local.metadata.take().map(|metadata| words.resolve(metadata)).transpose()?;
+            trusted(placeholders, &local.tgt_type, "a type of target")?;
+            targets(placeholders, &local.tgt_type, &local.tgt, &name)?;
+            local.tgt = placeholders.resolve(std::mem::take(&mut local.tgt))?;
+            local.ret = placeholders.reveal(&local.ret);
+            local.metadata = local.metadata.take().map(|metadata| placeholders.resolve(metadata)).transpose()?;
             (&local.fun, &mut local.args)
         }
         Reaction::Runner { fun, args } | Reaction::Wheel { fun, args } | Reaction::Caller { fun, args } => {
@@ -61,28 +61,28 @@ fn reaction(mut reaction: Reaction, words: &Placeholders) -> Result<Reaction, St
     };
     let (fun, args) = args;
     for key in args.keyword.keys().filter_map(Value::as_str) {
-        trusted(words, key, "the name of an argument")?;
+        trusted(placeholders, key, "the name of an argument")?;
     }
     if is_wheel && fun.starts_with("key.") || CALL_WHEEL.contains(&fun.as_str()) {
         for value in args.positional.iter().chain(args.keyword.values()) {
-            keys(words, value, &name)?;
+            keys(placeholders, value, &name)?;
         }
     }
     if !is_wheel {
-        target_arguments(words, fun, &args.positional, &args.keyword, &name)?;
+        target_arguments(placeholders, fun, &args.positional, &args.keyword, &name)?;
     }
     let positional = std::mem::take(&mut args.positional);
-    args.positional = positional.into_iter().map(|value| words.resolve(value)).collect::<Result<_, _>>()?;
-    args.keyword = words.resolve_map(std::mem::take(&mut args.keyword))?;
+    args.positional = positional.into_iter().map(|value| placeholders.resolve(value)).collect::<Result<_, _>>()?;
+    args.keyword = placeholders.resolve_map(std::mem::take(&mut args.keyword))?;
     Ok(reaction)
 }
 
 /// Rejects text from the event where the SLS itself must decide.
-fn trusted(words: &Placeholders, text: &str, what: &str) -> Result<(), String> {
-    if !words.touches(text) {
+fn trusted(placeholders: &Placeholders, text: &str, what: &str) -> Result<(), String> {
+    if !placeholders.touches(text) {
         return Ok(());
     }
-    match words.parts(text).into_iter().find_map(untrusted) {
+    match placeholders.parts(text).into_iter().find_map(untrusted) {
         Some((_, tag)) => Err(format!("`{tag}` is invalid: {what} cannot come from the event, write it in the file")),
         None => Ok(()),
     }
@@ -97,7 +97,7 @@ fn untrusted(part: Part<'_>) -> Option<(std::sync::Arc<str>, std::sync::Arc<str>
 
 /// Checks the targets among the arguments of a function.
 fn target_arguments(
-    words: &Placeholders,
+    placeholders: &Placeholders,
     fun: &str,
     positional: &[Value],
     keyword: &Map,
@@ -107,21 +107,21 @@ fn target_arguments(
     let kind = named("tgt_type").or_else(|| named("expr_form")).unwrap_or("glob");
     let first = positional.first().filter(|_| TARGET_FIRST.contains(&fun));
     for target in keyword.get("tgt").into_iter().chain(first) {
-        trusted(words, kind, "a type of target")?;
-        targets(words, kind, target, name)?;
+        trusted(placeholders, kind, "a type of target")?;
+        targets(placeholders, kind, target, name)?;
     }
     Ok(())
 }
 
 /// Checks the strings of a target.
-fn targets(words: &Placeholders, kind: &str, target: &Value, name: &str) -> Result<(), String> {
+fn targets(placeholders: &Placeholders, kind: &str, target: &Value, name: &str) -> Result<(), String> {
     // Unknown types are rejected when the job is published.
     let kind: Option<TargetKind> = kind.parse().ok();
     each(target, &mut |text| {
-        if !words.touches(text) {
+        if !placeholders.touches(text) {
             return Ok(());
         }
-        let parts = words.parts(text);
+        let parts = placeholders.parts(text);
         let written: String =
             parts.iter().filter_map(|part| if let Part::Own(own) = part { Some(*own) } else { None }).collect();
         literal(
@@ -137,12 +137,12 @@ fn targets(words: &Placeholders, kind: &str, target: &Value, name: &str) -> Resu
 }
 
 /// Checks the strings that name keys: globs, separated by commas.
-fn keys(words: &Placeholders, value: &Value, name: &str) -> Result<(), String> {
+fn keys(placeholders: &Placeholders, value: &Value, name: &str) -> Result<(), String> {
     each(value, &mut |text| {
-        if !words.touches(text) {
+        if !placeholders.touches(text) {
             return Ok(());
         }
-        let parts = words.parts(text);
+        let parts = placeholders.parts(text);
         let in_brackets = parts.iter().any(|part| matches!(part, Part::Own(own) if own.contains('[')));
         literal(parts, "the names of keys", name, |c| in_brackets || "*?[],".contains(c), |_| false)
     })
@@ -228,11 +228,11 @@ highstate_run:
         let mut context = Context::new("base");
         context.set("data", &data.clone().into());
         let sls = Sls::compile_guarded("t.sls", source, "jinja|yaml", VARIABLES).map_err(|error| error.message())?;
-        let (text, words) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
-        let located = sls.parse_guarded(&text, &words).map_err(|error| error.message())?;
-        let all: Result<Vec<_>, ReactionError> = read_all(&located, &words).into_iter().collect();
+        let (text, placeholders) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
+        let located = sls.parse_guarded(&text, &placeholders).map_err(|error| error.message())?;
+        let all: Result<Vec<_>, ReactionError> = read_all(&located, &placeholders).into_iter().collect();
         let all: Vec<_> = all.map_err(|error| error.message)?.into_iter().map(|written| written.reaction).collect();
-        assert!(all.iter().all(|reaction| !words.touches(&format!("{reaction:?}"))), "{all:?}");
+        assert!(all.iter().all(|reaction| !placeholders.touches(&format!("{reaction:?}"))), "{all:?}");
         Ok(all)
     }
 
@@ -245,7 +245,7 @@ highstate_run:
     }
 
     #[test]
-    fn hostile_ids_accept_no_key_but_their_own() {
+    fn hostile_ids_accept_only_their_own_key() {
         for id in [
             "\"*\" #_youshi",
             "'*' #x_youshi",
@@ -382,26 +382,26 @@ highstate_run:
         };
         let plain = || bare.render_text(&context, &host).unwrap();
         let render = || guarded.render_guarded(&context, &host).unwrap();
-        let (text, (covered, words)) = (plain(), render());
+        let (text, (covered, placeholders)) = (plain(), render());
         println!("render: {:?}, guarded {:?}", shortest(&|| drop(plain())), shortest(&|| drop(render())));
         println!(
             "parse: {:?}, guarded {:?}",
             shortest(&|| drop(bare.parse_located(&text).unwrap())),
-            shortest(&|| drop(guarded.parse_guarded(&covered, &words).unwrap()))
+            shortest(&|| drop(guarded.parse_guarded(&covered, &placeholders).unwrap()))
         );
         let (located, located_words) =
-            (bare.parse_located(&text).unwrap(), guarded.parse_guarded(&covered, &words).unwrap());
+            (bare.parse_located(&text).unwrap(), guarded.parse_guarded(&covered, &placeholders).unwrap());
         println!(
             "read: {:?}, guarded {:?}",
             shortest(&|| assert_eq!(read_all(&located, &Placeholders::new()).len(), 1)),
-            shortest(&|| assert_eq!(read_all(&located_words, &words).len(), 1))
+            shortest(&|| assert_eq!(read_all(&located_words, &placeholders).len(), 1))
         );
-        println!("words: {:?}", shortest(&|| drop(Placeholders::new())));
+        println!("placeholders: {:?}", shortest(&|| drop(Placeholders::new())));
     }
 
     proptest! {
         #[test]
-        fn the_documented_files_take_an_id_as_it_is_or_not_at_all(
+        fn the_documented_files_take_an_id_unchanged_or_refuse_it(
             start in "([a-z0-9]|[ \n\t:#,&*!|>'\"%@`{}\\[\\]?.\\\\-]|\u{85}|---|: | #|- |é){0,12}"
         ) {
             let id = format!("{start}_youshi");

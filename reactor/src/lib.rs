@@ -177,7 +177,7 @@ impl Reactor {
     pub fn add(&self, pattern: &str, files: &Value) -> Result<bool, EntryError> {
         let files = entries::files_of(pattern, files)?;
         let mut entries = self.entries.write();
-        if entries.names(pattern) {
+        if entries.has_pattern(pattern) {
             return Ok(false);
         }
         *entries = Arc::new(entries.with(pattern, files)?);
@@ -188,7 +188,7 @@ impl Reactor {
     /// any.
     pub fn delete(&self, pattern: &str) -> Result<bool, EntryError> {
         let mut entries = self.entries.write();
-        if !entries.names(pattern) {
+        if !entries.has_pattern(pattern) {
             return Ok(false);
         }
         *entries = Arc::new(entries.without(pattern)?);

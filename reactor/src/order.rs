@@ -9,7 +9,7 @@ use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use brine_yaml::untrusted::Placeholders;
 
-use crate::reaction::{Kind, Written};
+use crate::reaction::{Kind, ParsedReaction};
 
 /// `- order:` of a reaction.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,7 +62,7 @@ pub(crate) struct Requisite {
 }
 
 /// The requisites. `use` does not affect the order and is ignored.
-const WORDS: &[(&str, Option<Side>)] = &[
+const REQUISITES: &[(&str, Option<Side>)] = &[
     ("require", Some(Side::After)),
     ("require_any", Some(Side::After)),
     ("watch", Some(Side::After)),
@@ -88,7 +88,7 @@ impl Requisite {
     /// Removes the requisites from the named items of a function.
     pub fn take_all(name: &str, named: &mut Map) -> Result<Vec<Self>, String> {
         let mut requisites = Vec::new();
-        for (word, side) in WORDS {
+        for (word, side) in REQUISITES {
             let Some(value) = named.shift_remove(*word) else { continue };
             let Some(side) = *side else { continue };
             let invalid = || {
@@ -102,7 +102,7 @@ impl Requisite {
                 let (kind, id) = match item {
                     Value::Map(map) => {
                         let (kind, id) = map.first().filter(|_| map.len() == 1).ok_or_else(invalid)?;
-                        (Some(Kind::from_word(&kind.to_string()).ok_or_else(invalid)?), id.to_string())
+                        (Some(Kind::parse(&kind.to_string()).ok_or_else(invalid)?), id.to_string())
                     }
                     Value::List(_) | Value::Nil => return Err(invalid()),
                     id => (None, id.to_string()),
@@ -114,11 +114,11 @@ impl Requisite {
     }
 
     /// Replaces placeholders by the text from the event.
-    pub fn reveal(&mut self, words: &Placeholders) {
-        self.id = words.reveal(&self.id);
+    pub fn reveal(&mut self, placeholders: &Placeholders) {
+        self.id = placeholders.reveal(&self.id);
     }
 
-    fn names(&self, other: &Written) -> bool {
+    fn matches(&self, other: &ParsedReaction) -> bool {
         let is_id = fnmatch(&self.id, &other.id) || other.name.as_ref().is_some_and(|name| fnmatch(&self.id, name));
         is_id && self.kind.is_none_or(|kind| kind == other.reaction.kind())
     }
@@ -128,7 +128,7 @@ impl Requisite {
 ///
 /// # Errors
 /// A requisite without a match, or a cycle: the index of a reaction with the error, and the message.
-pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, String)> {
+pub(crate) fn sorted(reactions: &[&ParsedReaction]) -> Result<Vec<usize>, (usize, String)> {
     if reactions.iter().all(|one| one.order.is_none() && one.requisites.is_empty()) {
         return Ok((0..reactions.len()).collect());
     }
@@ -141,7 +141,7 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
     for (index, one) in reactions.iter().enumerate() {
         for requisite in &one.requisites {
             let mut found = false;
-            for (other, _) in reactions.iter().enumerate().filter(|(_, other)| requisite.names(other)) {
+            for (other, _) in reactions.iter().enumerate().filter(|(_, other)| requisite.matches(other)) {
                 found = true;
                 match requisite.side {
                     _ if other == index => {}
@@ -150,7 +150,7 @@ pub(crate) fn sorted(reactions: &[&Written]) -> Result<Vec<usize>, (usize, Strin
                 }
             }
             if !found {
-                let kind = requisite.kind.map_or_else(String::new, |kind| format!("{}: ", kind.word()));
+                let kind = requisite.kind.map_or_else(String::new, |kind| format!("{}: ", kind.as_str()));
                 let message = format!(
                     "'{}' of '{}' names '{kind}{}', which is not a reaction to this event",
                     requisite.word, one.id, requisite.id

@@ -13,7 +13,7 @@ use crate::deadline::Deadline;
 use crate::entries::Entry;
 use crate::metrics;
 use crate::order;
-use crate::reaction::{self, Reaction, Written};
+use crate::reaction::{self, ParsedReaction, Reaction};
 use crate::sls::{SlsCache, Source};
 
 /// The entry or rule that binds SLS files to an event.
@@ -91,10 +91,10 @@ pub(crate) struct Plan {
     pub rendered: Vec<(Arc<str>, String)>,
 }
 
-struct Read {
+struct FileReaction {
     entry: Arc<str>,
     file: Arc<str>,
-    written: Written,
+    parsed: ParsedReaction,
 }
 
 /// Creates plans.
@@ -138,7 +138,7 @@ impl Planner {
             let parsed = self.files.get(path).and_then(|source| {
                 let Some(text) = source.static_text() else { return Ok(Vec::new()) };
                 let located = source.parse(&text)?;
-                let read = reaction::read_all(&located, &text.words).into_iter();
+                let read = reaction::read_all(&located, &text.placeholders).into_iter();
                 Ok(read.filter_map(Result::err).map(|error| format!("{path}:{}: {error}", error.line)).collect())
             });
             match parsed {
@@ -171,7 +171,7 @@ impl Planner {
             }
         }
         loop {
-            let all: Vec<&Written> = read.iter().map(|one| &one.written).collect();
+            let all: Vec<&ParsedReaction> = read.iter().map(|one| &one.parsed).collect();
             let (index, message) = match order::sorted(&all) {
                 Ok(order) => {
                     let mut read: Vec<_> = read.into_iter().map(Some).collect();
@@ -189,7 +189,7 @@ impl Planner {
                 Err(error) => error,
             };
             // Without the file with the error the others can be sorted.
-            let (file, line) = (Arc::clone(&read[index].file), read[index].written.line);
+            let (file, line) = (Arc::clone(&read[index].file), read[index].parsed.line);
             let message = format!("{file}:{line}: {message}");
             plan.problems.push(Problem { entry: Arc::clone(&read[index].entry), file: Arc::clone(&file), message });
             read.retain(|one| one.file != file);
@@ -214,7 +214,7 @@ impl Planner {
             let text = source.render(&self.context(&subject, &source)).map_err(|error| error.to_string())?;
             let mut located = source.parse(&text).map_err(|error| error.to_string())?;
             // Rules are rendered without an event.
-            located.value = text.words.resolve(located.value)?;
+            located.value = text.placeholders.resolve(located.value)?;
             rendered.push((path.clone(), located));
         }
         Ok(rendered)
@@ -226,7 +226,7 @@ impl Planner {
         entry: &Arc<str>,
         path: &str,
         keep_rendered: bool,
-        read: &mut Vec<Read>,
+        read: &mut Vec<FileReaction>,
         plan: &mut Plan,
     ) {
         let problem = |file: Arc<str>, message| Problem { entry: Arc::clone(entry), file, message };
@@ -244,21 +244,21 @@ impl Planner {
         };
         let located = source.parse(&rendered);
         if keep_rendered {
-            plan.rendered.push((Arc::clone(&file), rendered.words.reveal(&rendered.text)));
+            plan.rendered.push((Arc::clone(&file), rendered.placeholders.reveal(&rendered.text)));
         }
         let located = match located {
             Ok(located) => located,
             Err(error) => return plan.problems.push(problem(Arc::clone(&file), error.to_string())),
         };
-        let reactions = reaction::read_all(&located, &rendered.words);
+        let reactions = reaction::read_all(&located, &rendered.placeholders);
         if reactions.is_empty() {
             plan.empty.push((Arc::clone(entry), Arc::clone(&file)));
         }
         for one in reactions {
             match one {
-                Ok(mut written) => {
-                    written.line = rendered.template_line(written.line);
-                    read.push(Read { entry: Arc::clone(entry), file: Arc::clone(&file), written });
+                Ok(mut parsed) => {
+                    parsed.line = rendered.template_line(parsed.line);
+                    read.push(FileReaction { entry: Arc::clone(entry), file: Arc::clone(&file), parsed });
                 }
                 Err(error) => {
                     let message = format!("{file}:{}: {error}", rendered.template_line(error.line));
@@ -289,7 +289,7 @@ impl Planner {
     }
 }
 
-fn step(read: Read) -> Step {
-    let Read { entry, file, written } = read;
-    Step { entry, file, line: written.line, label: written.label(), reaction: written.reaction }
+fn step(read: FileReaction) -> Step {
+    let FileReaction { entry, file, parsed } = read;
+    Step { entry, file, line: parsed.line, label: parsed.label(), reaction: parsed.reaction }
 }

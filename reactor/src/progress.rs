@@ -18,7 +18,7 @@ pub(crate) struct Progress {
 #[derive(Debug)]
 struct Open {
     /// The number of open work items of the event.
-    works: usize,
+    work_items: usize,
     /// [`Progress::begun`] before the event's first work item.
     begun_before: u64,
 }
@@ -38,14 +38,14 @@ impl Progress {
     pub fn begin(&mut self, seq: u64) {
         let begun_before = self.begun;
         self.begun += 1;
-        self.open.entry(seq).or_insert(Open { works: 0, begun_before }).works += 1;
+        self.open.entry(seq).or_insert(Open { work_items: 0, begun_before }).work_items += 1;
     }
 
     /// Records that work for an event has ended.
     pub fn end(&mut self, seq: u64) {
         if let Entry::Occupied(mut open) = self.open.entry(seq) {
-            open.get_mut().works -= 1;
-            if open.get().works == 0 {
+            open.get_mut().work_items -= 1;
+            if open.get().work_items == 0 {
                 open.remove();
             }
         }

@@ -59,7 +59,7 @@ pub struct LocalReaction {
 impl Reaction {
     /// Returns the full name, such as `local.state.highstate`.
     pub fn name(&self) -> String {
-        format!("{}.{}", self.kind().word(), self.fun())
+        format!("{}.{}", self.kind().as_str(), self.fun())
     }
 
     /// Returns the function, such as `state.highstate`.
@@ -117,7 +117,7 @@ pub(crate) enum Kind {
 
 impl Kind {
     /// Parses the word in front of a function; `cmd` is an old name of `local`.
-    pub fn from_word(word: &str) -> Option<Self> {
+    pub fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "local" | "cmd" => Kind::Local,
             "runner" => Kind::Runner,
@@ -127,7 +127,8 @@ impl Kind {
         })
     }
 
-    pub fn word(self) -> &'static str {
+    /// Returns the name of the type.
+    pub fn as_str(self) -> &'static str {
         match self {
             Kind::Local => "local",
             Kind::Runner => "runner",
@@ -139,7 +140,7 @@ impl Kind {
 
 /// A reaction with its position in the SLS, its order and its requisites.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Written {
+pub(crate) struct ParsedReaction {
     pub id: String,
     /// The item of `names` that the reaction is for, which distinguishes the reactions of one id.
     pub name: Option<String>,
@@ -150,7 +151,7 @@ pub(crate) struct Written {
     pub requisites: Vec<Requisite>,
 }
 
-impl Written {
+impl ParsedReaction {
     /// Returns the identifier of the reaction within its file, such as `minion_add: wheel.key.accept`.
     pub fn label(&self) -> String {
         let name = self.name.as_ref().map_or_else(String::new, |name| format!(" ({name})"));
@@ -169,7 +170,7 @@ pub struct ReactionError {
 }
 
 /// Parses all reactions of a rendered SLS, in order. An invalid one does not affect the others.
-pub(crate) fn read_all(rendered: &Located, words: &Placeholders) -> Vec<Result<Written, ReactionError>> {
+pub(crate) fn read_all(rendered: &Located, placeholders: &Placeholders) -> Vec<Result<ParsedReaction, ReactionError>> {
     let line = |path: &[Value]| rendered.position(path).map_or(1, |position| position.line);
     let ids = match &rendered.value {
         Value::Nil => return Vec::new(),
@@ -186,17 +187,19 @@ pub(crate) fn read_all(rendered: &Located, words: &Placeholders) -> Vec<Result<W
         match body {
             Value::Map(body) => {
                 for (name, arguments) in body {
-                    read_one(id, name, arguments, line(&[id.clone(), name.clone()]), words, &mut reactions);
+                    read_one(id, name, arguments, line(&[id.clone(), name.clone()]), placeholders, &mut reactions);
                 }
             }
             // A bare `id: runner.x.y`.
-            Value::Str(name) => read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, words, &mut reactions),
+            Value::Str(name) => {
+                read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, placeholders, &mut reactions)
+            }
             other => {
                 let got = other.type_name();
                 let message = format!(
                     "the body of '{id}' is invalid: expected `type.module.function:` with a list of arguments below it, got {got}"
                 );
-                reactions.push(Err(ReactionError { line: at_id, message: words.reveal(&message) }));
+                reactions.push(Err(ReactionError { line: at_id, message: placeholders.reveal(&message) }));
             }
         }
     }
@@ -208,20 +211,20 @@ fn read_one(
     name: &Value,
     arguments: &Value,
     line: usize,
-    words: &Placeholders,
-    reactions: &mut Vec<Result<Written, ReactionError>>,
+    placeholders: &Placeholders,
+    reactions: &mut Vec<Result<ParsedReaction, ReactionError>>,
 ) {
-    let read = || -> Result<Vec<Written>, String> {
+    let read = || -> Result<Vec<ParsedReaction>, String> {
         let mut given = Given::read(&name.to_string(), arguments)?;
         let (kind, fun) = kind_and_function(&name.to_string(), &mut given)?;
-        let name = format!("{}.{fun}", kind.word());
+        let name = format!("{}.{fun}", kind.as_str());
         let order = given.named.shift_remove("order").map(|order| Order::read(&name, &order)).transpose()?;
         let requisites = Requisite::take_all(&name, &mut given.named)?;
         let named = take_names(&name, &mut given.named)?;
         let one = |given: Given, of_names: Option<String>| {
-            let reaction = reaction(kind, &name, fun.clone(), given, words)?;
+            let reaction = reaction(kind, &name, fun.clone(), given, placeholders)?;
             let (order, requisites) = (order, requisites.clone());
-            Ok(Written { id: id.to_string(), name: of_names, line, reaction, order, requisites })
+            Ok(ParsedReaction { id: id.to_string(), name: of_names, line, reaction, order, requisites })
         };
         if named.is_empty() {
             return Ok(vec![one(given, None)?]);
@@ -236,10 +239,10 @@ fn read_one(
     };
     match read() {
         Ok(written) => reactions.extend(written.into_iter().map(|one| {
-            injection_guard::resolve(one, words)
-                .map_err(|message| ReactionError { line, message: words.reveal(&message) })
+            injection_guard::resolve(one, placeholders)
+                .map_err(|message| ReactionError { line, message: placeholders.reveal(&message) })
         })),
-        Err(message) => reactions.push(Err(ReactionError { line, message: words.reveal(&message) })),
+        Err(message) => reactions.push(Err(ReactionError { line, message: placeholders.reveal(&message) })),
     }
 }
 
@@ -248,7 +251,7 @@ fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), St
     let (word, fun) = match name.split_once('.') {
         Some((word, fun)) => (word, fun.to_owned()),
         None => match given.plain.iter().position(|item| item.as_str().is_some_and(|text| text.contains('.'))) {
-            Some(at) if Kind::from_word(name).is_some() => (name, given.plain.remove(at).to_string()),
+            Some(at) if Kind::parse(name).is_some() => (name, given.plain.remove(at).to_string()),
             _ => (name, String::new()),
         },
     };
@@ -256,7 +259,7 @@ fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), St
         return Err(format!("'{name}' is not a reaction: write type.module.function, such as local.state.apply"));
     }
     let unknown = || format!("'{word}' in '{name}' is not a type of reaction: expected local, runner, wheel or caller");
-    Ok((Kind::from_word(word).ok_or_else(unknown)?, fun))
+    Ok((Kind::parse(word).ok_or_else(unknown)?, fun))
 }
 
 /// The items below a function, named and plain.
@@ -320,11 +323,11 @@ fn take<T: FromValue>(name: &str, named: &mut Map, key: &str) -> Result<Option<T
 }
 
 /// Removes `args`, `arg` and `kwarg` from the named items.
-fn nested_args(name: &str, named: &mut Map, words: &Placeholders) -> Result<Option<Args>, String> {
+fn nested_args(name: &str, named: &mut Map, placeholders: &Placeholders) -> Result<Option<Args>, String> {
     let arg: Option<Vec<Value>> = take(name, named, "arg")?;
     let kwarg: Option<Map> = take(name, named, "kwarg")?;
     // The keys of an encoded mapping from the event are argument names.
-    let name_of = |(key, value)| words.resolve(key).map(|key| (key, value));
+    let name_of = |(key, value)| placeholders.resolve(key).map(|key| (key, value));
     let kwarg: Option<Map> = kwarg.map(|kwarg| kwarg.into_iter().map(name_of).collect()).transpose()?;
     let args = match named.shift_remove("args") {
         None | Some(Value::Nil) => None,
@@ -351,16 +354,22 @@ fn nested_args(name: &str, named: &mut Map, words: &Placeholders) -> Result<Opti
     Ok(Some(Args { positional: arg.unwrap_or_default(), keyword: kwarg.unwrap_or_default() }))
 }
 
-fn reaction(kind: Kind, name: &str, fun: String, given: Given, words: &Placeholders) -> Result<Reaction, String> {
+fn reaction(
+    kind: Kind,
+    name: &str,
+    fun: String,
+    given: Given,
+    placeholders: &Placeholders,
+) -> Result<Reaction, String> {
     Ok(match kind {
-        Kind::Local => Reaction::Local(local(name, fun, given, words)?),
-        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given, words)? },
-        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given, words)? },
-        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given, words)? },
+        Kind::Local => Reaction::Local(local(name, fun, given, placeholders)?),
+        Kind::Runner => Reaction::Runner { fun, args: call_args(name, given, placeholders)? },
+        Kind::Wheel => Reaction::Wheel { fun, args: call_args(name, given, placeholders)? },
+        Kind::Caller => Reaction::Caller { fun, args: call_args(name, given, placeholders)? },
     })
 }
 
-fn local(name: &str, fun: String, mut given: Given, words: &Placeholders) -> Result<LocalReaction, String> {
+fn local(name: &str, fun: String, mut given: Given, placeholders: &Placeholders) -> Result<LocalReaction, String> {
     let named = &mut given.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
@@ -371,12 +380,12 @@ fn local(name: &str, fun: String, mut given: Given, words: &Placeholders) -> Res
     // As the reactor does not wait for returns, the timeouts of a waiting client are ignored.
     named.shift_remove("timeout");
     named.shift_remove("gather_job_timeout");
-    let args = call_args(name, given, words)?;
+    let args = call_args(name, given, placeholders)?;
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 
-fn call_args(name: &str, mut given: Given, words: &Placeholders) -> Result<Args, String> {
-    let mut args = nested_args(name, &mut given.named, words)?.unwrap_or_default();
+fn call_args(name: &str, mut given: Given, placeholders: &Placeholders) -> Result<Args, String> {
+    let mut args = nested_args(name, &mut given.named, placeholders)?.unwrap_or_default();
     args.positional.extend(given.plain);
     args.keyword.extend(given.named);
     Ok(args)

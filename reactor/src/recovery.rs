@@ -48,7 +48,7 @@ struct Known {
     key: Key,
     prior: PriorDispatch,
     /// The minions that the job was sent to; empty for a call.
-    asked: HashSet<String>,
+    targets: HashSet<String>,
 }
 
 /// Reads the reactions to the events from this sequence number on.
@@ -78,10 +78,10 @@ fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
             let data = event.data();
             let Some(key) = key(&data).filter(|key| key.seq >= from && !data.contains_key(FROM)) else { return };
             let Ok(parsed) = jid.parse() else { return };
-            let asked = data.get("minions").and_then(Value::as_list).unwrap_or_default();
-            let asked = asked.iter().map(ToString::to_string).collect();
+            let targets = data.get("minions").and_then(Value::as_list).unwrap_or_default();
+            let targets = targets.iter().map(ToString::to_string).collect();
             let prior = PriorDispatch { jid: parsed, ended: false };
-            by_jid.insert(jid.to_owned(), Known { key, prior, asked });
+            by_jid.insert(jid.to_owned(), Known { key, prior, targets });
         }
         Some("ret") => {
             let Some(known) = by_jid.get_mut(jid) else { return };
@@ -89,7 +89,7 @@ fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
                 None => true,
                 Some(from) => {
                     let from = from.to_string();
-                    kind == "job" && parts.next() == Some(from.as_str()) && known.asked.contains(&from)
+                    kind == "job" && parts.next() == Some(from.as_str()) && known.targets.contains(&from)
                 }
             };
         }
@@ -118,7 +118,7 @@ mod tests {
     fn minions_cannot_forge_that_a_reaction_was_dispatched() {
         let cause = map! {"_cause" => 7, "_entry" => "e", "_sls" => "s", "_reaction" => "r"};
         let with = |more: Map| cause.clone().into_iter().chain(more).collect::<Map>();
-        let asked = with(map! {"minions" => list!["web1", "web2"]});
+        let targets = with(map! {"minions" => list!["web1", "web2"]});
         let from = |id: &str| map! {"_from" => id};
         for (events, known) in [
             (vec![("salt/run/JID/new", cause.clone())], Some(false)),
@@ -126,10 +126,10 @@ mod tests {
             (vec![("salt/job/JID/new", with(from("web1")))], None),
             (vec![("salt/run/JID/new", cause.clone()), ("salt/run/JID/ret", map! {})], Some(true)),
             (vec![("salt/run/JID/new", cause.clone()), ("salt/run/JID/ret", from("web1"))], Some(false)),
-            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", from("web1"))], Some(true)),
-            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", map! {})], Some(true)),
-            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/web1", from("evil"))], Some(false)),
-            (vec![("salt/job/JID/new", asked.clone()), ("salt/job/JID/ret/evil", from("evil"))], Some(false)),
+            (vec![("salt/job/JID/new", targets.clone()), ("salt/job/JID/ret/web1", from("web1"))], Some(true)),
+            (vec![("salt/job/JID/new", targets.clone()), ("salt/job/JID/ret/web1", map! {})], Some(true)),
+            (vec![("salt/job/JID/new", targets.clone()), ("salt/job/JID/ret/web1", from("evil"))], Some(false)),
+            (vec![("salt/job/JID/new", targets.clone()), ("salt/job/JID/ret/evil", from("evil"))], Some(false)),
         ] {
             let ended: Vec<_> = proven(&events).into_iter().map(|prior| prior.ended).collect();
             assert_eq!(ended, Vec::from_iter(known), "{events:?}");

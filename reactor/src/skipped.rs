@@ -36,7 +36,7 @@ pub(crate) enum Reason {
     /// The reactor was not the leader.
     Off,
     /// Another master of the cluster has carried out the reactions.
-    Elsewhere,
+    OtherMaster,
 }
 
 /// The skips of the newest events, by sequence number.

@@ -54,21 +54,21 @@ impl Source {
         } else {
             self.sls.render_mapped(context, &self.host).map(|(text, lines)| (text, Placeholders::new(), lines))
         };
-        let (text, words, lines) = rendered.map_err(|error| self.failed(error))?;
-        Ok(Rendered { text, words, lines })
+        let (text, placeholders, lines) = rendered.map_err(|error| self.failed(error))?;
+        Ok(Rendered { text, placeholders, lines })
     }
 
     /// Parses rendered text; placeholders stay in place.
     pub fn parse(&self, rendered: &Rendered) -> Result<Located, SlsError> {
-        let Rendered { text, words, lines } = rendered;
-        let parsed = self.sls.parse_guarded(text, words);
-        parsed.map_err(|error| self.failed(error.in_template(text, lines).revealed(words)))
+        let Rendered { text, placeholders, lines } = rendered;
+        let parsed = self.sls.parse_guarded(text, placeholders);
+        parsed.map_err(|error| self.failed(error.in_template(text, lines).revealed(placeholders)))
     }
 
     /// Returns the text of a file without template tags.
     pub fn static_text(&self) -> Option<Rendered> {
         let text = self.sls.static_text()?.to_owned();
-        Some(Rendered { text, words: Placeholders::new(), lines: SourceLines::default() })
+        Some(Rendered { text, placeholders: Placeholders::new(), lines: SourceLines::default() })
     }
 
     fn failed(&self, error: RenderError) -> SlsError {
@@ -85,7 +85,7 @@ impl Source {
 pub(crate) struct Rendered {
     /// The text, with placeholders for text from the event.
     pub text: String,
-    pub words: Placeholders,
+    pub placeholders: Placeholders,
     lines: SourceLines,
 }
 

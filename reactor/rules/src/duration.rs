@@ -9,14 +9,14 @@ use brine_value::Value;
 /// # Errors
 /// A message with the expected form.
 pub fn read(value: &Value) -> Result<Duration, String> {
-    let wrong = || format!("duration '{value}' is invalid: expected seconds, or 30s, 10m, 2h, 1d");
+    let invalid = || format!("duration '{value}' is invalid: expected seconds, or 30s, 10m, 2h, 1d");
     let seconds = match value {
         Value::Int(_) | Value::Float(_) => value.as_f64(),
         Value::Str(text) => text.trim().parse().ok().or_else(|| sum(text.trim())),
         _ => None,
     };
-    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0).ok_or_else(wrong)?;
-    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
+    let seconds = seconds.filter(|seconds: &f64| *seconds > 0.0).ok_or_else(invalid)?;
+    Duration::try_from_secs_f64(seconds).map_err(|_| invalid())
 }
 
 /// Returns the duration in microseconds, capped so that it can be added to a time.

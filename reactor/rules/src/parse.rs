@@ -10,7 +10,7 @@ use crate::condition::{Conditions, GroupBy, Path};
 use crate::{Function, Kind, Population, Register, Rule, Rules, Test, Trigger, duration};
 
 /// The default number of values in a register.
-const LAST: usize = 1000;
+const DEFAULT_VALUES: usize = 1000;
 const FUNCTIONS: &str = "rule.count, rule.absent, rule.sequence, rule.share, rule.when, timer.every, \
                          register.count, sum, mean, min, max, last and list";
 
@@ -76,9 +76,9 @@ fn check_registers(rules: &mut Vec<Rule>, lines: &mut Vec<(&FilePath, usize)>, e
     }
 }
 
-type ReadRule = (String, usize, Result<Rule, String>);
+type ParsedRule = (String, usize, Result<Rule, String>);
 
-fn read_file(located: &Located) -> Vec<ReadRule> {
+fn read_file(located: &Located) -> Vec<ParsedRule> {
     let line = |path: &[Value]| located.position(path).map_or(1, |position| position.line);
     let ids = match &located.value {
         Value::Nil => return Vec::new(),
@@ -115,15 +115,15 @@ struct Arguments {
 impl Arguments {
     fn read(rule: &str, arguments: &Value) -> Result<Self, String> {
         let mut given = Map::new();
-        let wrong = || format!("expected a list of arguments below the function of '{rule}', such as `- within: 60`");
+        let invalid = || format!("expected a list of arguments below the function of '{rule}', such as `- within: 60`");
         match arguments {
             Value::Map(map) => given.clone_from(map),
             Value::List(items) => {
                 for item in items {
-                    given.extend(item.as_map().ok_or_else(wrong)?.clone());
+                    given.extend(item.as_map().ok_or_else(invalid)?.clone());
                 }
             }
-            _ => return Err(wrong()),
+            _ => return Err(invalid()),
         }
         Ok(Arguments { rule: rule.to_owned(), given })
     }
@@ -136,30 +136,30 @@ impl Arguments {
         self.take(name).ok_or_else(|| format!("'{}' needs '{name}'", self.rule))
     }
 
-    fn wrong(&self, name: &str, reason: impl std::fmt::Display) -> String {
+    fn invalid(&self, name: &str, reason: impl std::fmt::Display) -> String {
         format!("'{name}' of '{}': {reason}", self.rule)
     }
 
     fn texts(&self, name: &str, value: &Value) -> Result<Vec<String>, String> {
-        let wrong = || self.wrong(name, "expected a string or a list of strings");
+        let invalid = || self.invalid(name, "expected a string or a list of strings");
         match value {
             Value::Str(one) => Ok(vec![one.clone()]),
             Value::List(all) if !all.is_empty() => {
-                all.iter().map(|one| one.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+                all.iter().map(|one| one.as_str().map(str::to_owned).ok_or_else(invalid)).collect()
             }
-            _ => Err(wrong()),
+            _ => Err(invalid()),
         }
     }
 
     fn time(&mut self, name: &str) -> Result<Duration, String> {
         let value = self.need(name)?;
-        duration::read(&value).map_err(|reason| self.wrong(name, reason))
+        duration::read(&value).map_err(|reason| self.invalid(name, reason))
     }
 
     fn count(&self, name: &str, value: &Value) -> Result<usize, String> {
         usize::from_value(value)
             .filter(|count| *count > 0)
-            .ok_or_else(|| self.wrong(name, "expected an integer above 0"))
+            .ok_or_else(|| self.invalid(name, "expected an integer above 0"))
     }
 
     fn by(&mut self) -> Result<GroupBy, String> {
@@ -169,7 +169,7 @@ impl Arguments {
 
     fn conditions(&mut self, name: &str) -> Result<Conditions, String> {
         let Some(value) = self.take(name) else { return Ok(Conditions::default()) };
-        Conditions::read(&value).map_err(|reason| self.wrong(name, reason))
+        Conditions::read(&value).map_err(|reason| self.invalid(name, reason))
     }
 
     fn trigger(&mut self, tag: &str, conditions: &str) -> Result<Trigger, String> {
@@ -186,7 +186,7 @@ impl Arguments {
     }
 
     fn number(&self, name: &str, value: &Value) -> Result<f64, String> {
-        f64::from_value(value).ok_or_else(|| self.wrong(name, "expected a number"))
+        f64::from_value(value).ok_or_else(|| self.invalid(name, "expected a number"))
     }
 }
 
@@ -221,7 +221,7 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
         "rule.sequence" => {
             let tags = given.need("tags")?;
             let steps = tags.as_list().filter(|steps| steps.len() > 1);
-            let steps = steps.ok_or_else(|| given.wrong("tags", "expected a list of two or more"))?;
+            let steps = steps.ok_or_else(|| given.invalid("tags", "expected a list of two or more"))?;
             let triggers = steps.iter().map(|step| given.step(step)).collect::<Result<_, _>>()?;
             (Kind::Sequence { by: given.by()?, within: given.time("within")? }, triggers)
         }
@@ -231,10 +231,10 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
             let whole = match (of.get("nodegroup"), of.get("count")) {
                 (Some(name), None) => Population::Nodegroup(name.to_string()),
                 (None, Some(count)) => Population::Count(given.count("of", count)?),
-                _ => return Err(given.wrong("of", "expected {nodegroup: name} or {count: number}")),
+                _ => return Err(given.invalid("of", "expected {nodegroup: name} or {count: number}")),
             };
             let above = given.need("above")?;
-            let above = share(&above).ok_or_else(|| given.wrong("above", "expected a share such as 10% or 0.1"))?;
+            let above = share(&above).ok_or_else(|| given.invalid("above", "expected a share such as 10% or 0.1"))?;
             let by = match given.by()? {
                 GroupBy(paths) if paths.is_empty() => GroupBy(vec![Path::new("id")]),
                 by => by,
@@ -271,9 +271,9 @@ fn kind(function: &str, given: &mut Arguments) -> Result<(Kind, Vec<Trigger>), S
                 (None, _) => return Err(format!("'{}' needs 'value': the path of the collected value", given.rule)),
             };
             let window = given.take("window").map(|window| duration::read(&window));
-            let window = window.transpose().map_err(|reason| given.wrong("window", reason))?;
+            let window = window.transpose().map_err(|reason| given.invalid("window", reason))?;
             let last = given.take("last").map(|last| given.count("last", &last)).transpose()?;
-            let last = last.unwrap_or(if function == Function::Last { 1 } else { LAST });
+            let last = last.unwrap_or(if function == Function::Last { 1 } else { DEFAULT_VALUES });
             (Kind::Register { by: given.by()?, register: Register { function, value, window, last } }, vec![trigger])
         }
     })

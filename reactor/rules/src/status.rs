@@ -124,7 +124,7 @@ mod tests {
     const SECOND: u64 = 1_000_000;
 
     #[test]
-    fn a_rule_that_has_not_fired_gives_its_cause() {
+    fn status_explains_why_a_rule_has_not_fired() {
         let text = "
 logins:
   rule.count: [{tag: login/*}, {where: {ok: false}}, {by: host}, {count: 3}, {within: 60}, {react: /x.sls}]

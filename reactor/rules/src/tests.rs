@@ -206,7 +206,7 @@ fn events_before_a_restart_are_skipped_and_changed_definitions_start_anew() {
 }
 
 #[test]
-fn an_engine_of_another_bus_goes_on_with_a_snapshot() {
+fn an_engine_adopts_a_snapshot_of_another_bus() {
     let rule = "x: {rule.count: [{tag: a}, {by: k}, {count: 3}, {within: 60}, {react: /x}]}\n\
                 y: {rule.absent: [{after: b}, {expect: c}, {within: 100}, {react: /x}]}";
     let (mut first, mut second) = (engine(rule, &[]), engine_at(rule, &[], BEGIN + SECOND, -5 * SECOND.cast_signed()));

@@ -221,18 +221,18 @@ impl RuleRuntime {
             sizes.insert(name, size);
         }
         let firings = self.engine.lock().event(occurrence, &|name| sizes.get(name).copied().flatten());
-        self.works(firings, Some(event.seq()), progress).await
+        self.work_items(firings, Some(event.seq()), progress).await
     }
 
     /// Returns the work items of the timers that are due.
     pub async fn advance(&self, progress: &Mutex<Progress>) -> Vec<Work> {
         let firings = self.engine.lock().advance(self.clock.now());
-        self.works(firings, None, progress).await
+        self.work_items(firings, None, progress).await
     }
 
-    async fn works(&self, firings: Vec<Firing>, seq: Option<u64>, progress: &Mutex<Progress>) -> Vec<Work> {
+    async fn work_items(&self, firings: Vec<Firing>, seq: Option<u64>, progress: &Mutex<Progress>) -> Vec<Work> {
         let mut fired = Vec::new();
-        let mut works = Vec::new();
+        let mut work_items = Vec::new();
         for firing in firings {
             let number = {
                 let mut next = self.next.lock();
@@ -242,11 +242,11 @@ impl RuleRuntime {
             let key = firing.context.get("key").map(ToString::to_string).unwrap_or_default();
             tracing::info!(rule = firing.rule, key, tag = firing.tag, _seq = firing.seq, "rule fired");
             let packed = pack(&firing);
-            works.extend(unpack(number, &packed));
+            work_items.extend(unpack(number, &packed));
             fired.push((number, packed));
         }
         self.persist(&fired, seq, progress).await;
-        works
+        work_items
     }
 }
 

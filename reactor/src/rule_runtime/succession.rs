@@ -14,7 +14,7 @@ use super::RuleRuntime;
 use crate::gate::{Gate, Position};
 
 /// The shortest time between two offers.
-const INTERVAL: Duration = Duration::from_secs(1);
+const OFFER_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The progress of the handover.
 #[derive(Default)]
@@ -23,14 +23,14 @@ pub(super) struct Succession {
     pub is_changed: bool,
     offered: Option<Instant>,
     /// The last event of each master that the adopted state includes, as sequence numbers by master.
-    counted: HashMap<String, u64>,
+    included: HashMap<String, u64>,
 }
 
 /// The offered state of a master's rules: the pairs of a snapshot, and the events that it includes.
 #[derive(Debug, PartialEq)]
 struct Offer {
     pairs: Vec<(Vec<u8>, Vec<u8>)>,
-    counted: Vec<Position>,
+    included: Vec<Position>,
 }
 
 impl Offer {
@@ -40,8 +40,8 @@ impl Offer {
             .iter()
             .map(|(key, value)| list![Value::Bytes(key.clone()), Value::Bytes(value.clone())])
             .collect();
-        let counted: Vec<Value> = self.counted.iter().map(|(master, seq)| list![master.as_str(), *seq]).collect();
-        msgpack::pack_map(&map! {"pairs" => pairs, "counted" => counted})
+        let included: Vec<Value> = self.included.iter().map(|(master, seq)| list![master.as_str(), *seq]).collect();
+        msgpack::pack_map(&map! {"pairs" => pairs, "counted" => included})
     }
 
     fn unpack(packed: &[u8]) -> Option<Self> {
@@ -56,21 +56,21 @@ impl Offer {
         };
         Some(Offer {
             pairs: fields.get("pairs")?.as_list()?.iter().map(pair).collect::<Option<_>>()?,
-            counted: fields.get("counted")?.as_list()?.iter().map(position).collect::<Option<_>>()?,
+            included: fields.get("counted")?.as_list()?.iter().map(position).collect::<Option<_>>()?,
         })
     }
 }
 
 impl RuleRuntime {
-    /// Offers the state to the next leader, if it has changed and [`INTERVAL`] has passed. Returns the time until the
-    /// next offer if it is too early.
+    /// Offers the state to the next leader, if it has changed and [`OFFER_INTERVAL`] has passed. Returns the time until
+    /// the next offer if it is too early.
     pub fn offer(&self, gate: &dyn Gate) -> Option<Duration> {
         {
             let mut succession = self.succession.lock();
             if !succession.is_changed {
                 return None;
             }
-            let left = succession.offered.map_or(Duration::ZERO, |last| INTERVAL.saturating_sub(last.elapsed()));
+            let left = succession.offered.map_or(Duration::ZERO, |last| OFFER_INTERVAL.saturating_sub(last.elapsed()));
             if !left.is_zero() {
                 return Some(left);
             }
@@ -80,45 +80,47 @@ impl RuleRuntime {
             let engine = self.engine.lock();
             (engine.snapshot(), engine.last_seen())
         };
-        let mut counted: HashMap<String, u64> = self.succession.lock().counted.clone();
+        let mut included: HashMap<String, u64> = self.succession.lock().included.clone();
         for (master, seq) in gate.positions(last_seen) {
-            let known = counted.entry(master).or_default();
+            let known = included.entry(master).or_default();
             *known = (*known).max(seq);
         }
-        gate.offer_rule_state(Offer { pairs, counted: counted.into_iter().collect() }.pack());
+        gate.offer_rule_state(Offer { pairs, included: included.into_iter().collect() }.pack());
         None
     }
 
     /// Adopts the latest state that another master has offered.
-    pub async fn succeed(&self, gate: &dyn Gate) {
+    pub async fn adopt_offer(&self, gate: &dyn Gate) {
         if self.engine.lock().is_empty() {
             return;
         }
         let Some(packed) = gate.rule_state().await else { return };
-        let Some(Offer { pairs, counted }) = Offer::unpack(&packed) else {
-            return tracing::error!("the state of rules of another master is invalid: they count anew");
+        let Some(Offer { pairs, included }) = Offer::unpack(&packed) else {
+            return tracing::error!(
+                "adopting the rule state of another master failed: it is invalid; the rules keep this master's own state"
+            );
         };
         self.engine.lock().adopt(&pairs, self.clock.now());
         let mut succession = self.succession.lock();
-        (succession.counted, succession.is_changed) = (counted.into_iter().collect(), true);
-        tracing::info!("rules go on with the state of another master");
+        (succession.included, succession.is_changed) = (included.into_iter().collect(), true);
+        tracing::info!("adopted the rule state of another master");
     }
 
     /// Returns whether the adopted state includes an event already.
-    pub fn is_counted(&self, gate: &dyn Gate, event: &Event) -> bool {
+    pub fn is_included(&self, gate: &dyn Gate, event: &Event) -> bool {
         let mut succession = self.succession.lock();
-        if succession.counted.is_empty() {
+        if succession.included.is_empty() {
             return false;
         }
         let (master, seq) = gate.position(event);
-        let Some(last) = succession.counted.get(&master) else { return false };
-        let is_counted = seq <= *last;
-        if !is_counted {
+        let Some(last) = succession.included.get(&master) else { return false };
+        let is_included = seq <= *last;
+        if !is_included {
             // Events of a master arrive in order, so the next one is new as well. A master that lost its store restarts
             // its numbers.
-            succession.counted.remove(&master);
+            succession.included.remove(&master);
         }
-        is_counted
+        is_included
     }
 }
 
@@ -127,9 +129,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_offer_is_read_back_and_garbage_is_not_one() {
-        let offer =
-            Offer { pairs: vec![(b"r\0k".to_vec(), b"v".to_vec())], counted: vec![("m1".into(), 7), ("m2".into(), 9)] };
+    fn an_offer_is_parsed_back_and_garbage_is_rejected() {
+        let offer = Offer {
+            pairs: vec![(b"r\0k".to_vec(), b"v".to_vec())],
+            included: vec![("m1".into(), 7), ("m2".into(), 9)],
+        };
         assert_eq!(Offer::unpack(&offer.pack()), Some(offer));
         let wrong = map! {"pairs" => list![list![1]], "counted" => list![]};
         for junk in [&b""[..], b"junk", &msgpack::pack_map(&wrong)] {

@@ -3,25 +3,25 @@ use crate::clock::tests::{JUMPS, ManualClock};
 
 /// A runtime without a store, whose clocks are set by the test.
 struct Fixture {
-    hands: ManualClock,
+    clock: ManualClock,
     runtime: RuleRuntime,
     seq: u64,
 }
 
 impl Fixture {
     fn new(rules: &str) -> Self {
-        let hands = ManualClock::new();
-        let runtime = RuleRuntime::new(None, hands.clock());
+        let clock = ManualClock::new();
+        let runtime = RuleRuntime::new(None, clock.clock());
         let (rules, errors) = Rules::parse(&[("/r.sls".into(), brine_yaml::load_located(rules).unwrap())]);
         assert!(errors.is_empty(), "{errors:?}");
         runtime.set(rules).unwrap();
-        Fixture { hands, runtime, seq: 0 }
+        Fixture { clock, runtime, seq: 0 }
     }
 
     /// Returns the number of firings of an event of this tag.
     async fn event(&mut self, tag: &str) -> usize {
         self.seq += 1;
-        let stamp = jiff::Timestamp::from_microsecond(self.hands.stamp().cast_signed()).unwrap();
+        let stamp = jiff::Timestamp::from_microsecond(self.clock.stamp().cast_signed()).unwrap();
         let event = Event::from_map(tag, &Map::new()).unwrap();
         let event = event.stamped(self.seq, &brine_event::stamp_of(stamp)).unwrap();
         let none: GroupSize = Arc::new(|_| Box::pin(async { None }));
@@ -46,9 +46,9 @@ async fn jumps_of_the_wall_clock_neither_fire_nor_silence_rules() {
                 let mut fired = 0;
                 for n in 0..3 {
                     fired += fixture.event("a").await;
-                    fixture.hands.pass(pause);
+                    fixture.clock.pass(pause);
                     if n == place {
-                        fixture.hands.jump(jump);
+                        fixture.clock.jump(jump);
                     }
                 }
                 assert_eq!(fired, fires, "jump of {jump} s at {place}, {pause} s apart");
@@ -57,16 +57,16 @@ async fn jumps_of_the_wall_clock_neither_fire_nor_silence_rules() {
         for (rule, first) in [(absent, "a"), (every, "other")] {
             let mut fixture = Fixture::new(rule);
             fixture.event(first).await;
-            fixture.hands.pass(50);
-            fixture.hands.jump(jump);
+            fixture.clock.pass(50);
+            fixture.clock.jump(jump);
             assert_eq!(fixture.event("other").await, 0, "{rule}: {jump}");
-            fixture.hands.pass(49);
+            fixture.clock.pass(49);
             assert_eq!(
                 (fixture.tick().await, fixture.runtime.next_due()),
                 (0, Some(Duration::from_secs(1))),
                 "{rule}: {jump}"
             );
-            fixture.hands.pass(1);
+            fixture.clock.pass(1);
             assert_eq!(fixture.tick().await, 1, "{rule}: {jump}");
         }
     }

@@ -36,7 +36,7 @@ async fn next_name(running: &mut Running) -> (u64, String) {
 }
 
 #[tokio::test]
-async fn a_detached_reaction_is_worked_on_again_after_a_crash() {
+async fn a_detached_reaction_is_repeated_after_a_crash() {
     let directory = tempfile::tempdir().unwrap();
     let opts = entries(directory.path(), BLOCK);
     let change = |options: &mut Options| (options.workers, options.detach) = (1, SOON);
@@ -127,7 +127,7 @@ async fn the_reactor_stops_within_two_seconds_whatever_blocks() {
 }
 
 #[tokio::test]
-async fn the_reactor_takes_no_more_events_while_too_much_is_behind_an_open_one() {
+async fn the_reactor_pauses_while_too_much_work_is_behind_an_open_event() {
     let directory = tempfile::tempdir().unwrap();
     let opts = entries(directory.path(), BLOCK);
     let change = |options: &mut Options| (options.waiting, options.workers) = (5, 2);

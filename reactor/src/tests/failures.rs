@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn errors_become_events_and_the_other_reactions_go_on() {
+async fn errors_are_published_and_other_reactions_run() {
     let directory = tempfile::tempdir().unwrap();
     let broken = write(directory.path(), "broken.sls", "x:\n  runner.test.arg:\n    - {{ nothing }}\n");
     let mixed = write(
@@ -77,7 +77,7 @@ async fn transient_failures_are_retried_and_permanent_ones_become_dead_letters()
 }
 
 #[tokio::test]
-async fn a_file_that_was_put_right_is_run_again_as_a_whole() {
+async fn a_corrected_file_is_retried_as_a_whole() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), "x.sls", "a: {runner.test.arg: [{n: {{ data.m }}}]}");
     let mut running = start(directory.path(), &map! {"go" => file}.into());

@@ -11,17 +11,17 @@ use super::{next, start_with, write};
 use crate::{Admission, Gate};
 
 /// Another master has reacted to the events up to this number.
-const ELSEWHERE: u64 = 3;
+const REACTED: u64 = 3;
 
 /// Records the sequence numbers of the events that the gate decides about.
 #[derive(Default)]
-struct Asked(Mutex<Vec<u64>>);
+struct RecordingGate(Mutex<Vec<u64>>);
 
-impl Gate for Asked {
+impl Gate for RecordingGate {
     fn admit<'a>(&'a self, event: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>> {
         self.0.lock().push(event.seq());
         let admission =
-            if event.seq() <= ELSEWHERE { Admission::Elsewhere } else { Admission::Here { term: event.seq() } };
+            if event.seq() <= REACTED { Admission::OtherMaster } else { Admission::ThisMaster { term: event.seq() } };
         Box::pin(std::future::ready(admission))
     }
 
@@ -31,10 +31,10 @@ impl Gate for Asked {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reactions_run_where_the_gate_says() {
+async fn reactions_run_on_the_master_that_the_gate_selects() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), "a.sls", "a:\n  local.test.ping:\n    - tgt: minion{{ data['number'] }}\n");
-    let asked = Arc::new(Asked::default());
+    let asked = Arc::new(RecordingGate::default());
     let gate = Arc::clone(&asked);
     let opts = map! {"reactor" => list![map! {"t" => list![file]}]};
     let mut running = start_with(directory.path(), &opts, move |options| options.gate = Some(gate.clone()));

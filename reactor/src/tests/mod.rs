@@ -90,9 +90,9 @@ impl Dispatch for Recorder {
 /// Serves `salt://` from a directory. The function `test.fun` blocks its thread at the gate if it is called with
 /// `block`.
 #[derive(Clone)]
-struct Served(PathBuf, Gate);
+struct ServedDirectory(PathBuf, Gate);
 
-impl Functions for Served {
+impl Functions for ServedDirectory {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         if args.positional.first() == Some(&"block".into()) {
             self.1.pass();
@@ -109,7 +109,7 @@ impl Functions for Served {
     }
 }
 
-impl Files for Served {
+impl Files for ServedDirectory {
     fn template(&self, path: &str, saltenv: &str) -> Result<Option<String>, String> {
         Ok(std::fs::read_to_string(self.0.join(saltenv).join(path)).ok())
     }
@@ -170,7 +170,7 @@ fn start_on(bus: Bus, store: Store, directory: &Path, opts: &Map, change: impl F
         opts: Arc::default(),
         grains: Arc::new(|| Arc::new(map! {"id" => "m_master"})),
         host: {
-            let served = Served(directory.to_owned(), gate.clone());
+            let served = ServedDirectory(directory.to_owned(), gate.clone());
             Host::new().with_functions(served.clone()).with_files(served)
         },
         group_size: Arc::new(|_| Box::pin(async { None })),

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_changed_file_is_read_again_and_order_is_kept() {
+async fn a_changed_file_is_reloaded_and_order_is_kept() {
     let directory = tempfile::tempdir().unwrap();
     let file = write(directory.path(), "x.sls", "a: {runner.one.a: []}\nb: {runner.one.b: []}\n");
     let mut running = start(directory.path(), &map! {"go/*" => file}.into());

@@ -16,7 +16,7 @@ const START: &str = "highstate_run:
 ";
 
 #[tokio::test]
-async fn the_two_files_of_the_documentation_run_as_they_are() {
+async fn the_files_of_the_documentation_run_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let (auth, start_sls) = (write(directory.path(), "auth.sls", AUTH), write(directory.path(), "start.sls", START));
     let reactor = list![map! {"salt/auth" => list![auth]}, map! {"salt/minion/*/start" => list![start_sls]}];
@@ -45,7 +45,7 @@ async fn the_two_files_of_the_documentation_run_as_they_are() {
 }
 
 #[test]
-fn every_form_of_a_reaction_is_read() {
+fn every_form_of_a_reaction_is_parsed() {
     let read = |text: &str| {
         let located = brine_yaml::load_located(text).unwrap();
         let mut all = reaction::read_all(&located, &Placeholders::new());

@@ -53,7 +53,7 @@ impl Running {
 }
 
 #[tokio::test]
-async fn each_skipped_reaction_has_its_cause() {
+async fn each_skipped_reaction_is_explained() {
     let directory = tempfile::tempdir().unwrap();
     let mut running = running(directory.path());
     // The first event of each limit has its reaction.

@@ -23,10 +23,10 @@ use crate::metrics;
 use crate::progress::Progress;
 
 /// The time after which an idle worker ends: a thread for each event would cost more than the event.
-const LINGER: Duration = Duration::from_secs(2);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The grace periods of the stop: before running work is cancelled, and after that.
 const STOP_GRACE: Duration = Duration::from_secs(1);
-const STOP_CANCELLED: Duration = Duration::from_millis(500);
+const CANCEL_GRACE: Duration = Duration::from_millis(500);
 
 /// The bounds of a worker queue.
 #[derive(Debug, Clone, Copy)]
@@ -182,7 +182,7 @@ impl<H: Handler> WorkerQueue<H> {
     }
 
     /// Stops the workers within two seconds: running work may end within [`STOP_GRACE`], is then cancelled, and
-    /// abandoned with its thread after [`STOP_CANCELLED`]. Unfinished work stays open in the progress.
+    /// abandoned with its thread after [`CANCEL_GRACE`]. Unfinished work stays open in the progress.
     pub async fn stop(&self) {
         self.shared.queues.lock().is_stopped = true;
         self.shared.ready.notify_all();
@@ -191,7 +191,7 @@ impl<H: Handler> WorkerQueue<H> {
             return;
         }
         self.shared.queues.lock().running.values().for_each(|one| one.deadline.cancel());
-        if tokio::time::timeout(STOP_CANCELLED, ended()).await.is_err() {
+        if tokio::time::timeout(CANCEL_GRACE, ended()).await.is_err() {
             let threads = self.shared.queues.lock().running.len();
             tracing::warn!(
                 threads,
@@ -235,7 +235,7 @@ impl<H: Handler> Shared<H> {
         }
     }
 
-    /// Runs work items until the queue has been idle for [`LINGER`], or until enough other workers run.
+    /// Runs work items until the queue has been idle for [`IDLE_TIMEOUT`], or until enough other workers run.
     fn work(self: Arc<Self>) {
         while let Some((number, work, deadline)) = self.next() {
             let run = || self.runtime.block_on(self.handler.run(&work, &deadline));
@@ -257,7 +257,7 @@ impl<H: Handler> Shared<H> {
                     false
                 }
             };
-            if !self.leave(number, has_ended) {
+            if !self.finish_running(number, has_ended) {
                 return;
             }
         }
@@ -289,7 +289,7 @@ impl<H: Handler> Shared<H> {
                 return Some((number, work, deadline));
             }
             queues.idle += 1;
-            let is_over = queues.is_stopped || self.ready.wait_for(&mut queues, LINGER).timed_out();
+            let is_over = queues.is_stopped || self.ready.wait_for(&mut queues, IDLE_TIMEOUT).timed_out();
             queues.idle -= 1;
             if queues.is_stopped || (is_over && queues.ready.is_empty()) {
                 queues.workers -= 1;
@@ -317,7 +317,7 @@ impl<H: Handler> Shared<H> {
     }
 
     /// Removes a work item from the running ones. Returns whether its thread continues as a worker.
-    fn leave(self: &Arc<Self>, number: u64, has_ended: bool) -> bool {
+    fn finish_running(self: &Arc<Self>, number: u64, has_ended: bool) -> bool {
         let mut queues = self.queues.lock();
         let Some(one) = queues.running.remove(&number) else { return false };
         if has_ended && !one.is_given_up {
@@ -329,13 +329,13 @@ impl<H: Handler> Shared<H> {
         }
         queues.detached -= 1;
         metrics::REACTOR_DETACHED.sub(1);
-        let goes_on = queues.workers < self.bounds.workers;
-        if goes_on {
+        let continues = queues.workers < self.bounds.workers;
+        if continues {
             queues.workers += 1;
         } else {
             self.wake_workers(&mut queues);
         }
-        goes_on
+        continues
     }
 
     /// Waits until a condition on the queues holds.

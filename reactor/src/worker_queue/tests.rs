@@ -89,7 +89,7 @@ async fn until(is_so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn works_of_a_key_keep_their_order_while_other_keys_go_on() {
+async fn work_of_a_key_runs_in_order_and_keys_run_in_parallel() {
     let recorder = Recorder::default();
     let (queue, progress) = start(&recorder, Bounds { workers: 4, ..BOUNDS });
     for n in 0..50 {
@@ -105,7 +105,7 @@ async fn works_of_a_key_keep_their_order_while_other_keys_go_on() {
 }
 
 #[tokio::test]
-async fn detached_work_holds_the_cursor_and_the_works_of_its_key() {
+async fn detached_work_holds_the_cursor_and_blocks_its_key() {
     let recorder = Recorder::default();
     let (queue, progress) = start(&recorder, Bounds { detach: SOON, ..BOUNDS });
     put(&queue, &progress, &[(0, 0), (0, 1), (1, 2), (1, 3)]).await;
@@ -189,7 +189,7 @@ async fn the_queue_stops_within_two_seconds_and_unfinished_work_stays_open() {
 }
 
 #[tokio::test]
-async fn the_stop_gives_nothing_up() {
+async fn stopping_gives_up_no_work() {
     let recorder = Recorder { is_cooperative: true, ..Recorder::default() };
     let (queue, progress) = start(&recorder, BOUNDS);
     put(&queue, &progress, &[(0, 0), (1, 1)]).await;
@@ -199,7 +199,7 @@ async fn the_stop_gives_nothing_up() {
 }
 
 #[tokio::test]
-async fn work_that_panics_is_given_up_and_the_works_behind_it_run() {
+async fn panicked_work_is_given_up_and_later_work_runs() {
     let recorder = Recorder::default();
     let (queue, progress) = start(&recorder, BOUNDS);
     put(&queue, &progress, &[(7, 0), (7, 1), (7, 2)]).await;
