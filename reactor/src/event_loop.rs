@@ -37,6 +37,8 @@ pub(crate) const ERROR_TAG: &str = "salt/reactor/error";
 pub(crate) const SUBSCRIBER: &str = "reactor";
 /// The interval at which the cursor is committed.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The maximum delay of timers, debounced events and offers of the rule state while events arrive without a pause.
+const DUE_INTERVAL: Duration = Duration::from_millis(50);
 /// The interval at which a master of a cluster polls whether it is the leader.
 const TERM_INTERVAL: Duration = Duration::from_millis(500);
 /// The maximum number of detached threads.
@@ -132,6 +134,7 @@ impl Reactor {
             is_paused: false,
             committed: from - 1,
             committed_at: Instant::now(),
+            due_handled_at: Instant::now(),
             term: 0,
             rules_term: 0,
         };
@@ -174,6 +177,8 @@ struct EventLoop {
     is_paused: bool,
     committed: u64,
     committed_at: Instant,
+    /// The time at which due work was handled last.
+    due_handled_at: Instant,
     /// The term of the gate in which the last event was admitted.
     term: u64,
     /// The term for which the state of rules was adopted.
@@ -194,6 +199,9 @@ impl EventLoop {
                     let Some(batch) = batch else { return };
                     for event in batch {
                         self.handle_event(event).await;
+                        if self.due_handled_at.elapsed() >= DUE_INTERVAL {
+                            self.handle_due().await;
+                        }
                         if self.committed_at.elapsed() >= COMMIT_INTERVAL {
                             self.commit(events);
                         }
@@ -372,8 +380,9 @@ impl EventLoop {
         }
     }
 
-    /// Handles debounced events and timers that are due.
+    /// Handles debounced events and timers that are due, and offers the state of rules.
     async fn handle_due(&mut self) {
+        self.due_handled_at = Instant::now();
         let now = self.reactor.clock.now();
         for (entry, key, work) in self.debounced.due(now) {
             let seq = work.event.seq();
@@ -402,7 +411,10 @@ impl EventLoop {
             if self.is_caught_up() {
                 self.begin_term(&*gate, term).await;
             }
-            self.reactor.rules.offer(&*gate);
+            // Until the state of an earlier leader is adopted, an offer would overwrite it.
+            if term == self.rules_term {
+                self.reactor.rules.offer(&*gate);
+            }
         }
         if self.is_caught_up() && is_leader {
             for work in self.reactor.rules.advance(&self.progress).await {

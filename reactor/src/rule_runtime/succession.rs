@@ -62,17 +62,12 @@ impl Offer {
 }
 
 impl RuleRuntime {
-    /// Offers the state to the next leader, if it has changed and [`OFFER_INTERVAL`] has passed. Returns the time until
-    /// the next offer if it is too early.
-    pub fn offer(&self, gate: &dyn Gate) -> Option<Duration> {
+    /// Offers the state to the next leader, if it has changed and [`OFFER_INTERVAL`] has passed.
+    pub fn offer(&self, gate: &dyn Gate) {
         {
             let mut succession = self.succession.lock();
-            if !succession.is_changed {
-                return None;
-            }
-            let left = succession.offered.map_or(Duration::ZERO, |last| OFFER_INTERVAL.saturating_sub(last.elapsed()));
-            if !left.is_zero() {
-                return Some(left);
+            if !succession.is_changed || succession.offered.is_some_and(|last| last.elapsed() < OFFER_INTERVAL) {
+                return;
             }
             (succession.is_changed, succession.offered) = (false, Some(Instant::now()));
         }
@@ -86,7 +81,6 @@ impl RuleRuntime {
             *known = (*known).max(seq);
         }
         gate.offer_rule_state(Offer { pairs, included: included.into_iter().collect() }.pack());
-        None
     }
 
     /// Adopts the latest state that another master has offered.

@@ -2,6 +2,8 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use brine_event::Event;
 use brine_value::{list, map};
@@ -12,6 +14,8 @@ use crate::{Admission, Gate};
 
 /// Another master has reacted to the events up to this number.
 const REACTED: u64 = 3;
+/// The term of [`LeaderGate`].
+const TERM: u64 = 1;
 
 /// Records the sequence numbers of the events that the gate decides about.
 #[derive(Default)]
@@ -48,4 +52,44 @@ async fn reactions_run_on_the_master_that_the_gate_selects() {
     }
     // The gate is not asked about events without an entry.
     assert_eq!(*asked.0.lock(), [2, 3, 4, 5]);
+}
+
+/// The gate of a leader; counts the offers of the rule state.
+#[derive(Default)]
+struct LeaderGate(AtomicUsize);
+
+impl Gate for LeaderGate {
+    fn admit<'a>(&'a self, _: &'a Event) -> Pin<Box<dyn Future<Output = Admission> + Send + 'a>> {
+        Box::pin(std::future::ready(Admission::ThisMaster { term: TERM }))
+    }
+
+    fn is_leader(&self) -> bool {
+        true
+    }
+
+    fn term(&self) -> Option<u64> {
+        Some(TERM)
+    }
+
+    fn offer_rule_state(&self, _: Vec<u8>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rule_state_is_offered_while_events_arrive_without_a_pause() {
+    let directory = tempfile::tempdir().unwrap();
+    let leader = Arc::new(LeaderGate::default());
+    let gate = Arc::clone(&leader);
+    let running = start_with(directory.path(), &map! {}, move |options| options.gate = Some(gate.clone()));
+    let rule = "logins: {rule.count: [{tag: login}, {count: 1000000}, {within: 60}, {react: /x.sls}]}";
+    assert_eq!(running.reactor.set_rules(&[write(directory.path(), "rules.sls", rule)]).unwrap(), [""; 0]);
+    // Two offers: the first one may be due before the events arrive.
+    let offers = async {
+        while leader.0.load(Ordering::Relaxed) < 2 {
+            running.bus.fire("login", &map! {}).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), offers).await.expect("the state is offered");
 }
