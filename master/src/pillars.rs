@@ -153,7 +153,7 @@ impl Pillars {
             grains: &grains,
             saltenv: query.saltenv.as_deref(),
             pillarenv: query.pillarenv.as_deref(),
-            over: &query.pillar_override,
+            pillar_override: &query.pillar_override,
             on_demand: query.ext.as_ref(),
             functions: Some(host),
         })

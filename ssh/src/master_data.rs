@@ -53,7 +53,7 @@ impl MasterData {
                     grains: &grains,
                     saltenv: saltenv.as_deref(),
                     pillarenv: pillarenv.as_deref(),
-                    over: &pillar_override,
+                    pillar_override: &pillar_override,
                     on_demand: ext.as_ref(),
                     functions: Some(self.functions(Some(&grains))),
                 };

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use regex::bytes::{Captures, Regex};
 
 /// Matches a PGP message.
-static SEALED: LazyLock<Option<Regex>> =
+static PGP_MESSAGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?s)-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----").ok());
 
 /// The error of decrypting a message.
@@ -29,7 +29,7 @@ pub enum GpgError {
     Run(String),
     /// `gpg` failed to decrypt the message.
     #[error("Could not decrypt a value with the keys in {keydir}: {message}")]
-    Sealed {
+    Undecryptable {
         /// `gpg_keydir`.
         keydir: PathBuf,
         /// The output of `gpg`.
@@ -46,12 +46,12 @@ pub struct Gpg {
     /// Whether a message that cannot be decrypted is an error; it is left encrypted otherwise.
     must_succeed: bool,
     /// The time for which plaintext is cached in memory; `None` disables the cache. Plaintext is never written to disk.
-    keep: Option<Duration>,
-    opened: Mutex<HashMap<Vec<u8>, Opened>>,
+    cache_ttl: Option<Duration>,
+    cache: Mutex<HashMap<Vec<u8>, Decrypted>>,
 }
 
 /// The time of decryption and the plaintext.
-type Opened = (Instant, Vec<u8>);
+type Decrypted = (Instant, Vec<u8>);
 
 impl Default for Gpg {
     fn default() -> Self {
@@ -66,29 +66,31 @@ impl Gpg {
             program: "gpg".into(),
             keydir: shared::gpg_keydir(opts).unwrap_or_else(|| modules::config_dir(opts).join("gpgkeys")),
             must_succeed: shared::gpg_decrypt_must_succeed(opts),
-            keep: shared::gpg_cache(opts).then(|| Duration::from_secs(shared::gpg_cache_ttl(opts))),
-            opened: Mutex::default(),
+            cache_ttl: shared::gpg_cache(opts).then(|| Duration::from_secs(shared::gpg_cache_ttl(opts))),
+            cache: Mutex::default(),
         }
     }
 
     /// Whether a value contains a PGP message, at any depth.
-    pub(crate) fn is_sealed(value: &Value) -> bool {
+    pub(crate) fn contains_message(value: &Value) -> bool {
         match value {
-            Value::Map(map) => map.values().any(Self::is_sealed),
-            Value::List(items) => items.iter().any(Self::is_sealed),
-            other => other.as_bytes().is_some_and(|text| SEALED.as_ref().is_none_or(|sealed| sealed.is_match(text))),
+            Value::Map(map) => map.values().any(Self::contains_message),
+            Value::List(items) => items.iter().any(Self::contains_message),
+            other => {
+                other.as_bytes().is_some_and(|text| PGP_MESSAGE.as_ref().is_none_or(|message| message.is_match(text)))
+            }
         }
     }
 
     /// Decrypts all PGP messages in a value, at every depth.
-    pub fn open(&self, value: &mut Value) -> Result<(), GpgError> {
+    pub fn decrypt(&self, value: &mut Value) -> Result<(), GpgError> {
         match value {
-            Value::Map(map) => map.values_mut().try_for_each(|value| self.open(value)),
-            Value::List(items) => items.iter_mut().try_for_each(|item| self.open(item)),
+            Value::Map(map) => map.values_mut().try_for_each(|value| self.decrypt(value)),
+            Value::List(items) => items.iter_mut().try_for_each(|item| self.decrypt(item)),
             Value::Str(_) | Value::Bytes(_) => {
                 let text = value.as_bytes().unwrap_or_default();
-                if let Some(opened) = self.open_text(text)? {
-                    *value = String::from_utf8(opened).map_or_else(|error| error.into_bytes().into(), Value::from);
+                if let Some(decrypted) = self.decrypt_text(text)? {
+                    *value = String::from_utf8(decrypted).map_or_else(|error| error.into_bytes().into(), Value::from);
                 }
                 Ok(())
             }
@@ -98,45 +100,45 @@ impl Gpg {
 
     /// Returns the text with its PGP messages decrypted and without trailing newlines; `None` if it contains no
     /// message.
-    fn open_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
-        let Some(sealed) = SEALED.as_ref().filter(|sealed| sealed.is_match(text)) else { return Ok(None) };
+    fn decrypt_text(&self, text: &[u8]) -> Result<Option<Vec<u8>>, GpgError> {
+        let Some(pattern) = PGP_MESSAGE.as_ref().filter(|pattern| pattern.is_match(text)) else { return Ok(None) };
         let mut failed = None;
-        let opened = sealed.replace_all(text, |found: &Captures<'_>| match self.open_one(&found[0]) {
-            Ok(opened) => opened,
+        let decrypted = pattern.replace_all(text, |found: &Captures<'_>| match self.decrypt_message(&found[0]) {
+            Ok(decrypted) => decrypted,
             Err(error) => {
                 failed.get_or_insert(error);
                 found[0].to_vec()
             }
         });
         match failed {
-            Some(error) if self.must_succeed || !matches!(error, GpgError::Sealed { .. }) => return Err(error),
-            Some(error) => tracing::warn!(%error, "a value is left encrypted"),
+            Some(error) if self.must_succeed || !matches!(error, GpgError::Undecryptable { .. }) => return Err(error),
+            Some(error) => tracing::warn!(%error, "decrypting a value failed: it is left encrypted"),
             None => {}
         }
-        let end = opened.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
-        Ok(Some(opened[..end].to_vec()))
+        let end = decrypted.iter().rposition(|byte| *byte != b'\n').map_or(0, |last| last + 1);
+        Ok(Some(decrypted[..end].to_vec()))
     }
 
-    fn open_one(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
+    fn decrypt_message(&self, message: &[u8]) -> Result<Vec<u8>, GpgError> {
         // A message on one line of YAML has escaped newlines.
-        let sealed = match std::str::from_utf8(sealed) {
+        let message = match std::str::from_utf8(message) {
             Ok(text) => text.replace("\\n", "\n").into_bytes(),
-            Err(_) => sealed.to_vec(),
+            Err(_) => message.to_vec(),
         };
-        let Some(keep) = self.keep else { return self.run(&sealed) };
-        if let Some((when, opened)) = self.opened.lock().get(&sealed)
-            && when.elapsed() < keep
+        let Some(cache_ttl) = self.cache_ttl else { return self.run(&message) };
+        if let Some((when, decrypted)) = self.cache.lock().get(&message)
+            && when.elapsed() < cache_ttl
         {
-            return Ok(opened.clone());
+            return Ok(decrypted.clone());
         }
-        let opened = self.run(&sealed)?;
-        let mut remembered = self.opened.lock();
-        remembered.retain(|_, (when, _)| when.elapsed() < keep);
-        remembered.insert(sealed, (Instant::now(), opened.clone()));
-        Ok(opened)
+        let decrypted = self.run(&message)?;
+        let mut cache = self.cache.lock();
+        cache.retain(|_, (when, _)| when.elapsed() < cache_ttl);
+        cache.insert(message, (Instant::now(), decrypted.clone()));
+        Ok(decrypted)
     }
 
-    fn run(&self, sealed: &[u8]) -> Result<Vec<u8>, GpgError> {
+    fn run(&self, message: &[u8]) -> Result<Vec<u8>, GpgError> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => GpgError::Missing,
             _ => GpgError::Run(error.to_string()),
@@ -147,10 +149,10 @@ impl Gpg {
             .arg(&self.keydir)
             // There is no terminal for a passphrase prompt.
             .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
-        let output = processes::output_of(&mut command, sealed).map_err(failed)?;
+        let output = processes::output_of(&mut command, message).map_err(failed)?;
         if !output.status.success() || output.stdout.is_empty() {
             let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-            return Err(GpgError::Sealed { keydir: self.keydir.clone(), message });
+            return Err(GpgError::Undecryptable { keydir: self.keydir.clone(), message });
         }
         Ok(output.stdout)
     }
@@ -199,7 +201,7 @@ mod tests {
             String::from_utf8(output.stdout).unwrap()
         }
 
-        fn seal(&self, text: &str) -> String {
+        fn encrypt(&self, text: &str) -> String {
             self.gpg(&["--armor", "--encrypt", "--recipient", "me@example.com"], text)
         }
 
@@ -217,10 +219,10 @@ mod tests {
     #[test]
     fn messages_are_decrypted_at_every_depth() {
         let keys = Keys::new();
-        let (word, line) = (keys.seal("swordfish\n"), keys.seal("two").trim().replace('\n', "\\n"));
+        let (word, line) = (keys.encrypt("swordfish\n"), keys.encrypt("two").trim().replace('\n', "\\n"));
         let gpg = Gpg::of(&keys.opts());
         let mut value = map! {"a" => list![word.as_str(), 7], "b" => map! {"c" => format!("one {line} three")}}.into();
-        gpg.open(&mut value).unwrap();
+        gpg.decrypt(&mut value).unwrap();
         assert_eq!(value, map! {"a" => list!["swordfish", 7], "b" => map! {"c" => "one two three"}}.into());
 
         let sls = format!("#!yaml|gpg\na: |\n  {}\n", word.trim().replace('\n', "\n  "));
@@ -230,34 +232,37 @@ mod tests {
 
         let mut opts = keys.opts();
         opts.insert("gpg_cache".into(), true.into());
-        let remembering = Gpg::of(&opts);
-        remembering.open(&mut word.as_str().into()).unwrap();
+        let caching = Gpg::of(&opts);
+        caching.decrypt(&mut word.as_str().into()).unwrap();
         drop(keys);
         let mut again = word.as_str().into();
-        remembering.open(&mut again).unwrap();
+        caching.decrypt(&mut again).unwrap();
         assert_eq!(again, "swordfish".into());
     }
 
     #[test]
     fn a_failed_decryption_is_an_error_if_it_must_succeed() {
         let (keys, others) = (Keys::new(), Keys::new());
-        let sealed = others.seal("swordfish");
-        let mut value = Value::from(sealed.trim());
+        let message = others.encrypt("swordfish");
+        let mut value = Value::from(message.trim());
         let mut opts = keys.opts();
         opts.insert("gpg_decrypt_must_succeed".into(), false.into());
-        Gpg::of(&opts).open(&mut value).unwrap();
-        assert_eq!(value, sealed.trim().into());
+        Gpg::of(&opts).decrypt(&mut value).unwrap();
+        assert_eq!(value, message.trim().into());
 
-        let error = Gpg::of(&keys.opts()).open(&mut value).unwrap_err();
-        assert!(matches!(&error, GpgError::Sealed { message, .. } if message.contains("No secret key")), "{error}");
+        let error = Gpg::of(&keys.opts()).decrypt(&mut value).unwrap_err();
+        assert!(
+            matches!(&error, GpgError::Undecryptable { message, .. } if message.contains("No secret key")),
+            "{error}"
+        );
     }
 
     #[test]
     fn a_missing_program_is_always_an_error() {
-        let sealed = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
+        let message = "-----BEGIN PGP MESSAGE-----\n\nx\n-----END PGP MESSAGE-----";
         let opts = map! {"gpg_decrypt_must_succeed" => false};
         let gpg = Gpg { program: Path::new("/nonexistent/gpg").into(), ..Gpg::of(&opts) };
-        assert_eq!(gpg.open(&mut sealed.into()), Err(GpgError::Missing));
-        assert_eq!(gpg.open(&mut "not sealed".into()), Ok(()));
+        assert_eq!(gpg.decrypt(&mut message.into()), Err(GpgError::Missing));
+        assert_eq!(gpg.decrypt(&mut "not encrypted".into()), Ok(()));
     }
 }

@@ -9,8 +9,8 @@ use brine_value::Map;
 pub struct TopError(pub String);
 
 /// Whether a target of a top file, of the kind in its `match`, matches a minion.
-pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
-    let wrong = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
+pub fn matches_target(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
+    let invalid = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
     if let Some(matched) = facts.own_match(kind, &expression.into(), ":") {
         return Ok(matched == Match::Yes);
     }
@@ -19,7 +19,7 @@ pub fn is_meant(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &M
         tracing::warn!(expression, kind, "target type of the top file is not supported");
         return Ok(false);
     }
-    let kind: TargetKind = kind.parse().map_err(|error| wrong(&error))?;
+    let kind: TargetKind = kind.parse().map_err(|error| invalid(&error))?;
     match Target::parse(kind, expression, ":", nodegroups) {
         Ok(target) => Ok(target.matches(facts)),
         Err(error) => {

@@ -130,7 +130,15 @@ impl LocalUpstream {
         let minion = self.minion.get().and_then(Weak::upgrade);
         let functions = minion.map(|minion| host(&minion, "pillar.items"));
         let id = &self.id;
-        self.pillar.render(&PillarRequest { id, grains: &grains, saltenv, pillarenv, over, on_demand, functions })
+        self.pillar.render(&PillarRequest {
+            id,
+            grains: &grains,
+            saltenv,
+            pillarenv,
+            pillar_override: over,
+            on_demand,
+            functions,
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::cell::LazyCell;
 use brine_config::opts::shared;
 use brine_context::Context;
 use brine_sls::compile::SlsSource;
-use brine_sls::top::is_meant;
+use brine_sls::top::matches_target;
 use brine_target::Facts;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, python};
@@ -122,7 +122,7 @@ impl Top {
                 // The last one counts.
                 let kind = items.iter().rev().find_map(|item| item.get("match"));
                 let kind = kind.map_or("compound".to_owned(), ToString::to_string);
-                match is_meant(&expression.to_string(), &kind, facts, nodegroups) {
+                match matches_target(&expression.to_string(), &kind, facts, nodegroups) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {

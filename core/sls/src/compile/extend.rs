@@ -197,8 +197,8 @@ pub(super) fn apply_requisites_in(high: &mut HighData, disabled: &[String]) -> V
                 if disabled.iter().any(|name| key.as_str() == Some(name)) {
                     continue;
                 }
-                let own = DeclaringState { id, state, body };
-                own.collect(inverse, value, &high.states, &mut extensions, &mut errors);
+                let declaring = DeclaringState { id, state, body };
+                declaring.collect(inverse, value, &high.states, &mut extensions, &mut errors);
             }
         }
     }
@@ -288,7 +288,7 @@ fn named(item: &Value, states: &Map) -> Option<(String, Value)> {
 }
 
 /// Whether an argument is excluded from `use`, because it belongs to one state only.
-fn stays(name: &str) -> bool {
+fn is_excluded_from_use(name: &str) -> bool {
     inverse(name).is_some()
         || matches!(name, "name" | "names" | "require" | "watch" | "prereq" | "onfail" | "onfail_stop" | "onchanges")
 }
@@ -302,7 +302,8 @@ fn copy(states: &Map, from: (&Value, &str), to: (&Value, &str), extensions: &mut
     let has: Vec<&Value> = arguments(to).filter_map(first_key).collect();
     let copied: Vec<Value> = arguments(from)
         .filter(|argument| {
-            first_key(argument).is_some_and(|name| !has.contains(&name) && !name.as_str().is_some_and(stays))
+            first_key(argument)
+                .is_some_and(|name| !has.contains(&name) && !name.as_str().is_some_and(is_excluded_from_use))
         })
         .cloned()
         .collect();

@@ -64,9 +64,9 @@ impl From<Number> for Value {
 pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low, Vec<String>> {
     let (mut errors, mut cap) = (Vec::new(), 1_i64);
     let mut graph = Graph::of(chunks.len());
-    let places = ChunkIndex::of(&chunks);
+    let by_name = ChunkIndex::of(&chunks);
     for index in 0..chunks.len() {
-        let found = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &places, index));
+        let found = chunks[index].read_requisites(disabled).and_then(|()| graph.add(&mut chunks, &by_name, index));
         match (found, chunks[index].args.get("order")) {
             (Err(error), _) => errors.push(error),
             (Ok(()), Some(Value::Int(order))) if *order > cap - 1 && *order > 0 => cap = order.saturating_add(100),
@@ -82,7 +82,7 @@ pub(super) fn ordered(mut chunks: Vec<Chunk>, disabled: &[String]) -> Result<Low
         }
         Some(_) => Err(errors),
         None => {
-            errors.push(format!("Recursive requisites were found: {}", graph.circle(&chunks)));
+            errors.push(format!("Recursive requisites were found: {}", graph.cycle(&chunks)));
             Err(errors)
         }
     }
@@ -93,7 +93,7 @@ struct Graph {
     /// The chunk of each node; the first nodes are the chunks themselves.
     chunk_of: Vec<usize>,
     /// The dry-run node of a chunk.
-    trial_of: HashMap<usize, usize>,
+    dry_run_of: HashMap<usize, usize>,
     /// The dependants of each node, with the requisite kinds.
     out: Vec<IndexMap<usize, IndexSet<RequisiteKind>>>,
     /// The dependencies of each node, with the requisite kinds.
@@ -104,7 +104,7 @@ impl Graph {
     fn of(chunks: usize) -> Self {
         Graph {
             chunk_of: (0..chunks).collect(),
-            trial_of: HashMap::new(),
+            dry_run_of: HashMap::new(),
             out: vec![IndexMap::new(); chunks],
             into: vec![IndexMap::new(); chunks],
         }
@@ -116,10 +116,10 @@ impl Graph {
     }
 
     /// Adds the requisites of one chunk.
-    fn add(&mut self, chunks: &mut [Chunk], places: &ChunkIndex, index: usize) -> Result<(), String> {
+    fn add(&mut self, chunks: &mut [Chunk], by_name: &ChunkIndex, index: usize) -> Result<(), String> {
         for (number, requisite) in chunks[index].requisites.clone().into_iter().enumerate() {
             let Reference { module, name } = &requisite.reference;
-            let named = requisite.reference.find(chunks, places);
+            let named = requisite.reference.find(chunks, by_name);
             if named.is_empty() && !(requisite.reference.is_sls() && requisite.reference.is_pattern()) {
                 return Err(format!(
                     "Referenced state does not exist for requisite [{}: ({module}: {name})] in state [{}] in SLS [{}]",
@@ -137,8 +137,8 @@ impl Graph {
                     continue;
                 }
                 // The dry run has the same dependencies as its state.
-                if let Some(trial) = self.trial_of.get(&index).copied() {
-                    self.edge(other, trial, requisite.kind);
+                if let Some(dry_run) = self.dry_run_of.get(&index).copied() {
+                    self.edge(other, dry_run, requisite.kind);
                 }
                 self.edge(other, index, requisite.kind);
             }
@@ -147,30 +147,30 @@ impl Graph {
     }
 
     /// Adds the dry run of a chunk, with the dependencies of the chunk.
-    fn add_trial(&mut self, target: usize) -> usize {
-        let trial = self.chunk_of.len();
+    fn add_dry_run(&mut self, target: usize) -> usize {
+        let dry_run = self.chunk_of.len();
         self.chunk_of.push(target);
         self.out.push(IndexMap::new());
         self.into.push(IndexMap::new());
-        self.trial_of.insert(target, trial);
+        self.dry_run_of.insert(target, dry_run);
         for (needed, kinds) in self.into[target].clone() {
             for kind in kinds {
                 if kind != RequisiteKind::Prereq {
-                    self.edge(needed, trial, kind);
+                    self.edge(needed, dry_run, kind);
                 }
             }
         }
-        trial
+        dry_run
     }
 
     /// Adds a prereq: chunk `index` runs before `target`, and after the dry run of `target`.
     fn prereq(&mut self, index: usize, target: usize) {
-        let trial = self.trial_of.get(&target).copied().unwrap_or_else(|| self.add_trial(target));
-        self.edge(trial, index, RequisiteKind::Prereq);
+        let dry_run = self.dry_run_of.get(&target).copied().unwrap_or_else(|| self.add_dry_run(target));
+        self.edge(dry_run, index, RequisiteKind::Prereq);
         self.edge(index, target, RequisiteKind::Require);
         // In a chain of prereqs, the dry run of the last target comes first.
-        if let Some(own_trial) = self.trial_of.get(&index).copied() {
-            self.edge(trial, own_trial, RequisiteKind::Prereq);
+        if let Some(own_dry_run) = self.dry_run_of.get(&index).copied() {
+            self.edge(dry_run, own_dry_run, RequisiteKind::Prereq);
         }
     }
 
@@ -200,9 +200,9 @@ impl Graph {
     fn key(&self, chunks: &mut [Chunk], node: usize, cap: i64) -> Key {
         let chunk = &mut chunks[self.chunk_of[node]];
         let mut own = Number::read(chunk.args.get("order"), cap);
-        let places = std::mem::take(&mut chunk.name_order);
-        if places > 0 {
-            own = Number::Broken(own.as_f64() + places as f64 / 10_000.0);
+        let position = std::mem::take(&mut chunk.name_order);
+        if position > 0 {
+            own = Number::Broken(own.as_f64() + position as f64 / 10_000.0);
         }
         if own.as_f64() < 0.0 {
             own = own.plus(cap.saturating_add(LAST));
@@ -220,8 +220,8 @@ impl Graph {
                 }
             }
         }
-        let trial = node >= chunks.len();
-        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, trial, node }
+        let is_dry_run = node >= chunks.len();
+        Key { pulled: own.as_f64().min(pulled), own: own.as_f64(), label, tag, is_dry_run, node }
     }
 
     fn step(&self, node: usize) -> Step {
@@ -234,8 +234,8 @@ impl Graph {
     }
 
     /// Describes a cycle: each state with the state that it depends on.
-    fn circle(&self, chunks: &[Chunk]) -> String {
-        let report = self.find_circle().into_iter().map(|(needed, kind, waiting)| {
+    fn cycle(&self, chunks: &[Chunk]) -> String {
+        let report = self.find_cycle().into_iter().map(|(needed, kind, waiting)| {
             let (needed, waiting) = (&chunks[self.chunk_of[needed]], &chunks[self.chunk_of[waiting]]);
             // The requirement that a prereq implies is shown as it was written.
             let kind = if kind == RequisiteKind::Require && !waiting.args.contains_key("require") {
@@ -250,7 +250,7 @@ impl Graph {
 
     /// Returns the edges of the first cycle that a depth-first search finds. Not recursive: the depth depends on user
     /// input.
-    fn find_circle(&self) -> Vec<(usize, RequisiteKind, usize)> {
+    fn find_cycle(&self) -> Vec<(usize, RequisiteKind, usize)> {
         #[derive(Clone, Copy, PartialEq)]
         enum Visit {
             New,
@@ -314,7 +314,7 @@ struct Key {
     own: f64,
     label: String,
     tag: String,
-    trial: bool,
+    is_dry_run: bool,
     node: usize,
 }
 
@@ -326,7 +326,7 @@ impl Ord for Key {
         numbers
             .then_with(|| self.label.cmp(&other.label))
             .then_with(|| self.tag.cmp(&other.tag))
-            .then(self.trial.cmp(&other.trial))
+            .then(self.is_dry_run.cmp(&other.is_dry_run))
             .then(self.node.cmp(&other.node))
     }
 }

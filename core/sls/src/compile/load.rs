@@ -104,12 +104,12 @@ impl<S: SlsSource> Loader<'_, S> {
     }
 
     /// Loads a requested SLS.
-    fn top(&mut self, asked: &str, sls: &str, saltenv: &str) {
+    fn top(&mut self, requested: &str, sls: &str, saltenv: &str) {
         if self.was_rendered(sls, saltenv) {
             return;
         }
         let Some(part) = self.render(sls, saltenv) else {
-            return self.errors.push(format!("No matching sls found for '{asked}' in env '{saltenv}'"));
+            return self.errors.push(format!("No matching sls found for '{requested}' in env '{saltenv}'"));
         };
         let mut errors = Vec::new();
         self.high.merge(part, &mut errors);

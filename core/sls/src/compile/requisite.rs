@@ -104,21 +104,22 @@ impl Reference {
     }
 
     /// Returns the indices of the matching chunks, ascending.
-    pub(super) fn find(&self, chunks: &[Chunk], places: &ChunkIndex) -> Vec<usize> {
-        let is_meant = |place: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*place].state;
+    pub(super) fn find(&self, chunks: &[Chunk], index: &ChunkIndex) -> Vec<usize> {
+        let is_of_module =
+            |position: &usize| self.module == "id" || self.is_sls() || self.module == chunks[*position].state;
         if let Some(glob) = self.is_pattern().then(|| Glob::new(&self.name).ok()).flatten() {
             let matches = |text: &String| glob.is_match(text);
-            let fits = |place: &usize| {
-                let chunk = &chunks[*place];
+            let fits = |position: &usize| {
+                let chunk = &chunks[*position];
                 if self.is_sls() {
                     return matches(&chunk.sls) || chunk.included_from.iter().any(matches);
                 }
                 matches(&chunk.id) || matches(&chunk.name)
             };
-            return (0..chunks.len()).filter(is_meant).filter(fits).collect();
+            return (0..chunks.len()).filter(is_of_module).filter(fits).collect();
         }
-        let named = if self.is_sls() { &places.of_sls } else { &places.of_name };
-        named.get(&self.name).into_iter().flatten().copied().filter(is_meant).collect()
+        let named = if self.is_sls() { &index.of_sls } else { &index.of_name };
+        named.get(&self.name).into_iter().flatten().copied().filter(is_of_module).collect()
     }
 }
 

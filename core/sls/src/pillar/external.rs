@@ -104,7 +104,7 @@ pub(super) fn add_to(source: &PillarSource, request: &PillarRequest<'_>, pillar:
         }
     }
     let excluded = modules::exclude_ext_pillar(&source.opts);
-    source.merging.merge(pillar, request.over.clone());
+    source.merging.merge(pillar, request.pillar_override.clone());
     for entry in &entries {
         let Some(entry) = entry.as_map() else { return errors.push(malformed()) };
         if entry.first().is_some_and(|(name, _)| excluded.contains(name)) {
@@ -249,9 +249,9 @@ fn cmd_yaml(call: &Call<'_>) -> Result<Map, String> {
 
 /// Returns the pillar so far with its PGP messages decrypted.
 fn gpg(call: &Call<'_>) -> Result<Map, String> {
-    let mut opened = Value::Map(call.pillar.clone());
-    call.source.gpg.open(&mut opened).map_err(|error| error.to_string())?;
-    mapping(opened)
+    let mut decrypted = Value::Map(call.pillar.clone());
+    call.source.gpg.decrypt(&mut decrypted).map_err(|error| error.to_string())?;
+    mapping(decrypted)
 }
 
 /// Returns the names of the minion's nodegroups.
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn minions_ask_for_what_cannot_harm_the_master() {
+    fn minions_may_request_only_harmless_modules() {
         let opts = brine_value::map! {"on_demand_ext_pillar" => brine_value::list!["gpg", "mine", "git", "cmd_yaml", "file_tree"]};
         for (entry, error) in [
             (brine_value::map! {"gpg" => Value::Nil, "mine" => "x"}, None),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_go_into_commands_as_one_argument() {
+    fn ids_are_quoted_in_commands() {
         for (command, id, whole) in [
             ("who %s", "web1", Ok("who web1")),
             ("who '%s' %s", "web1", Ok("who 'web1' web1")),

@@ -116,12 +116,12 @@ impl Remote {
             [branch, url] => (branch.to_owned(), url),
             _ => return Err(format!("'{written}' is not a branch and a URL")),
         };
-        let asked = call.request.pillarenv.or(call.request.saltenv);
-        let (branch, environment) = match asked {
+        let requested = call.request.pillarenv.or(call.request.saltenv);
+        let (branch, environment) = match requested {
             _ if branch == base => (branch, "base".to_owned()),
             _ if branch != ANY_BRANCH => (branch.clone(), branch),
             None | Some("base") => (base, "base".to_owned()),
-            Some(asked) => (asked.to_owned(), asked.to_owned()),
+            Some(requested) => (requested.to_owned(), requested.to_owned()),
         };
         let cache = opts::master::cachedir(&call.source.opts);
         let kinds = options.get("ref_types").and_then(|kinds| Vec::from_value(&kinds));

@@ -9,14 +9,14 @@ use super::at_path;
 use super::external::{Call, mapping};
 
 pub(super) fn json(call: &Call<'_>) -> Result<Map, String> {
-    asked(call, "json")
+    request(call, "json")
 }
 
 pub(super) fn yaml(call: &Call<'_>) -> Result<Map, String> {
-    asked(call, "yaml")
+    request(call, "yaml")
 }
 
-fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
+fn request(call: &Call<'_>, kind: &str) -> Result<Map, String> {
     let url = call.argument(0, "url").ok_or("the url is missing")?.to_string();
     let mut url = url.replace("%s", &percent_encoded_path(call.request.id.as_str()));
     if call.argument(1, "with_grains").is_some_and(Value::is_truthy) {
@@ -32,16 +32,16 @@ fn asked(call: &Call<'_>, kind: &str) -> Result<Map, String> {
         keyword.extend(call.args.positional.get(place).map(|value| (name.into(), value.clone())));
     }
     keyword.extend(brine_value::map! {"url" => url, "decode" => true, "decode_type" => kind});
-    let query = functions.name_of(Role::HttpQuery).ok_or("no web server can be asked here")?;
+    let query = functions.name_of(Role::HttpQuery).ok_or("HTTP requests are not available here")?;
     let answer = functions.call(query, Args::keyword(keyword)).map_err(|error| error.to_string())?;
-    let Some(said) = answer.get("dict") else {
+    let Some(data) = answer.get("dict") else {
         let error = answer.get("error").map_or_else(|| format!("the response is not {kind}"), ToString::to_string);
         return Err(error);
     };
-    let said = mapping(said.clone())?;
+    let data = mapping(data.clone())?;
     Ok(match call.argument(6, "namespace").filter(|name| name.is_truthy()) {
-        Some(name) => brine_value::map! {name.to_string() => said},
-        None => said,
+        Some(name) => brine_value::map! {name.to_string() => data},
+        None => data,
     })
 }
 

@@ -69,7 +69,7 @@ pub struct PillarRequest<'a> {
     /// The only pillar environment to use; all of them otherwise.
     pub pillarenv: Option<&'a str>,
     /// The override merged over the pillar: `pillar={...}`.
-    pub over: &'a Map,
+    pub pillar_override: &'a Map,
     /// A further entry of `ext_pillar`, of `pillar.ext`.
     pub on_demand: Option<&'a Map>,
     /// The functions of templates and `ext_pillar`, except for those that look up grains and pillar.
@@ -103,9 +103,9 @@ impl PillarSource {
     /// PGP messages in the override stay encrypted: they come from the minion, and must not be decrypted with the
     /// master's key.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
-        let (over, sealed): (Map, Map) =
-            request.over.clone().into_iter().partition(|(_, value)| !Gpg::is_sealed(value));
-        let request = &PillarRequest { over: &over, ..request.clone() };
+        let (plain, encrypted): (Map, Map) =
+            request.pillar_override.clone().into_iter().partition(|(_, value)| !Gpg::contains_message(value));
+        let request = &PillarRequest { pillar_override: &plain, ..request.clone() };
         let mut errors = Vec::new();
         let mut pillar = Map::new();
         let opts = self.opts_for(request);
@@ -113,7 +113,7 @@ impl PillarSource {
         let external_first = shared::ext_pillar_first(&self.opts);
         if external_first {
             // Templates see the override only with `ext_pillar_first`.
-            pillar.clone_from(request.over);
+            pillar.clone_from(request.pillar_override);
             external::add_to(self, request, &mut pillar, &mut errors);
         }
         let mut tree = Tree::new(self, request, &opts, &pillar);
@@ -130,9 +130,9 @@ impl PillarSource {
             master.insert("saltversion".into(), brine_config::SALT_VERSION.into());
             pillar.insert("master".into(), master.into());
         }
-        self.merging.merge(&mut pillar, request.over.clone());
+        self.merging.merge(&mut pillar, request.pillar_override.clone());
         self.decrypt(&mut pillar, &mut errors);
-        self.merging.merge(&mut pillar, sealed);
+        self.merging.merge(&mut pillar, encrypted);
         if !errors.is_empty() {
             tracing::error!(minion = %request.id, ?errors, "a pillar has errors");
             pillar.insert("_errors".into(), errors.into());
@@ -181,18 +181,18 @@ impl PillarSource {
             _ => return,
         };
         for (path, renderer) in paths {
-            let mut place = Some(&mut *pillar);
+            let mut parent = Some(&mut *pillar);
             let mut keys: Vec<&str> = path.split(&*delimiter).collect();
             let last = keys.pop().unwrap_or_default();
             for key in keys {
-                place = place.and_then(|map| map.get_mut(key)).and_then(Value::as_map_mut);
+                parent = parent.and_then(|map| map.get_mut(key)).and_then(Value::as_map_mut);
             }
-            let Some(value) = place.and_then(|map| map.get_mut(last)) else { continue };
-            let opened = match renderer.as_deref() {
-                None | Some("gpg") => self.gpg.open(value).map_err(|error| error.to_string()),
+            let Some(value) = parent.and_then(|map| map.get_mut(last)) else { continue };
+            let decrypted = match renderer.as_deref() {
+                None | Some("gpg") => self.gpg.decrypt(value).map_err(|error| error.to_string()),
                 Some(other) => Err(format!("'{other}' is not a valid decryption renderer. Valid choices are: gpg")),
             };
-            errors.extend(opened.err().map(|error| format!("Failed to decrypt pillar key '{path}': {error}")));
+            errors.extend(decrypted.err().map(|error| format!("Failed to decrypt pillar key '{path}': {error}")));
         }
     }
 }

@@ -33,7 +33,7 @@ impl Master {
             grains: &grains,
             saltenv: None,
             pillarenv,
-            over,
+            pillar_override: over,
             on_demand: None,
             functions: Some(Host::new().with_functions(Commands)),
         })
@@ -45,7 +45,7 @@ impl Master {
 }
 
 #[test]
-fn the_pillar_has_the_options_of_the_master_on_demand() {
+fn pillar_opts_adds_the_options_of_the_master() {
     let files = &[("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "master: {own: 1}\na: 1")];
     let pillar = Master::new(files, map! {"pillar_opts" => true, "colour" => "blue"}).of("web1");
     let shown = pillar.get("master").unwrap();
@@ -147,7 +147,7 @@ const ENVIRONMENTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn all_environments_are_merged_unless_one_is_asked_for() {
+fn all_environments_are_merged_unless_one_is_requested() {
     let missing = "Specified SLS 'gone*' in environment 'base' is not available on the salt master";
     let base = map! {"from" => map! {"base" => 1}, "list" => list![1], "_errors" => list![missing]};
     for (opts, pillarenv, id, expected) in [

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 
 use super::tree::Tree;
 use super::{PillarRequest, PillarSource};
-use crate::top::is_meant;
+use crate::top::matches_target;
 
 /// The sections of top files by environment: targets with their entries.
 pub(super) type Sections = IndexMap<String, IndexMap<Value, Value>>;
@@ -104,7 +104,7 @@ pub(super) fn matched(
         for (target, items) in targets {
             let kind =
                 items.iter().find_map(|item| item.get("match")).map_or("compound".to_owned(), ToString::to_string);
-            match is_meant(&target.to_string(), &kind, facts, nodegroups) {
+            match matches_target(&target.to_string(), &kind, facts, nodegroups) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => {

@@ -74,8 +74,8 @@ impl<'a> Tree<'a> {
             let may_be_missing = &may_be_missing;
             let mut environment =
                 Environment { name: &name, roots, available: OnceCell::new(), may_be_missing, done: IndexMap::new() };
-            let meant: Vec<String> = names.iter().flat_map(|name| environment.meant(name)).collect();
-            for sls in meant {
+            let matching: Vec<String> = names.iter().flat_map(|name| environment.matching(name)).collect();
+            for sls in matching {
                 let data = self.sls(&sls, &mut environment, &Map::new());
                 self.source.merging.merge(&mut all, data);
             }
@@ -98,9 +98,9 @@ impl<'a> Tree<'a> {
         let Some(path) = top::candidates(sls).into_iter().find(|path| self.find(path, environment.name).is_some())
         else {
             // As in Salt, a missing SLS is no error in an environment without directories.
-            let has_folders =
+            let has_directories =
                 self.source.roots.get(environment.name).is_some_and(|directories| !directories.is_empty());
-            if has_folders && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
+            if has_directories && !environment.may_be_missing.iter().any(|ignored| ignored == sls) {
                 self.errors.push(format!(
                     "Specified SLS '{sls}' in environment '{}' is not available on the salt master",
                     environment.name
@@ -188,13 +188,13 @@ impl<'a> Tree<'a> {
     /// Resolves an included name. As in Salt it is looked up twice: without leading dots, and relative to the including
     /// file. If both exist, both are included, with their errors.
     fn included(&self, name: &str, environment: &Environment<'_>, included: &Included<'_>) -> Vec<String> {
-        let meant = absolute(name, included.by, included.is_init);
-        let found: Vec<String> = [name.trim_start_matches('.'), &meant]
+        let absolute = absolute(name, included.by, included.is_init);
+        let found: Vec<String> = [name.trim_start_matches('.'), &absolute]
             .into_iter()
-            .flat_map(|name| environment.meant(name))
+            .flat_map(|name| environment.matching(name))
             .filter(|sls| top::candidates(sls).iter().any(|path| self.find(path, environment.name).is_some()))
             .collect();
-        if found.is_empty() { vec![meant] } else { found }
+        if found.is_empty() { vec![absolute] } else { found }
     }
 
     /// Renders a file from the first root of the environment that has it.
@@ -260,7 +260,7 @@ fn available(roots: &[PathBuf]) -> Vec<String> {
 
 impl Environment<'_> {
     /// Returns the SLS files that match a name or glob; a name without a match is returned unchanged.
-    fn meant(&self, name: &str) -> Vec<String> {
+    fn matching(&self, name: &str) -> Vec<String> {
         if !is_pattern(name) {
             return vec![name.to_owned()];
         }
@@ -297,14 +297,14 @@ mod tests {
 
     #[test]
     fn relative_includes_start_at_the_including_file() {
-        for (name, includer, is_init, meant) in [
+        for (name, includer, is_init, expected) in [
             ("x.y", "a.b", false, "x.y"),
             (".x", "a.b", false, "a.x"),
             (".x", "a.b", true, "a.b.x"),
             ("..x", "a.b.c", false, "a.b..x"),
             (".x", "a", false, "x"),
         ] {
-            assert_eq!(absolute(name, includer, is_init), meant, "{name} in {includer}");
+            assert_eq!(absolute(name, includer, is_init), expected, "{name} in {includer}");
         }
     }
 }

@@ -326,7 +326,7 @@ impl Sls {
             GuardedError::Untrusted(error) => error.into(),
         })?;
         if gpg {
-            self.gpg.open(&mut located.value)?;
+            self.gpg.decrypt(&mut located.value)?;
         }
         Ok(located)
     }
@@ -352,7 +352,7 @@ impl Sls {
 
     fn step(&self, step: Renderer, mut value: Value) -> Result<Value, RenderError> {
         if step == Renderer::Gpg {
-            self.gpg.open(&mut value)?;
+            self.gpg.decrypt(&mut value)?;
             return Ok(value);
         }
         let data = |(message, line)| RenderError::Data { message, line };

@@ -130,14 +130,14 @@ impl AllowedRenderers {
     }
 }
 
-/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_own` returns whether a custom
+/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_custom` returns whether a custom
 /// renderer of a name exists.
 ///
 /// # Errors
 ///
 /// A step of the pipe is empty or unknown.
-pub fn check_pipe(pipe: &str, is_own: impl Fn(&str) -> bool) -> Result<(), RenderError> {
-    let is_known = |name: &str| RENDERERS.iter().any(|(known, ..)| *known == name) || is_own(name);
+pub fn check_pipe(pipe: &str, is_custom: impl Fn(&str) -> bool) -> Result<(), RenderError> {
+    let is_known = |name: &str| RENDERERS.iter().any(|(known, ..)| *known == name) || is_custom(name);
     match steps(pipe) {
         Some(steps) if steps.iter().all(|step| is_known(&step.name)) => Ok(()),
         _ => Err(RenderError::NotAvailable(pipe.to_owned())),

@@ -18,7 +18,7 @@ fn render(source: &str) -> Result<Value, RenderError> {
 }
 
 #[test]
-fn a_source_goes_through_its_pipe() {
+fn a_source_is_rendered_by_its_pipe() {
     for (source, value) in [
         ("a: {{ x }}", Value::from(map! {"a" => 5})),
         ("#!yaml\na: '{{ x }}'", map! {"a" => "{{ x }}"}.into()),

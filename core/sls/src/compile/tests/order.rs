@@ -73,7 +73,7 @@ fn states_run_in_salts_order() {
 
 proptest! {
     #[test]
-    fn requisites_come_first_where_there_is_no_circle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
+    fn requisites_run_first_where_there_is_no_cycle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
         // Edges to smaller numbers only cannot form a cycle. A prereq reverses the direction.
         let edges: Vec<_> = edges
             .into_iter()
@@ -108,7 +108,7 @@ proptest! {
     }
 
     #[test]
-    fn a_circle_is_reported_exactly_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
+    fn a_cycle_is_reported_only_where_there_is_one(edges in prop::collection::vec((0usize..12, 0usize..12), 0..30)) {
         let named: Vec<_> = edges.iter().map(|(from, to)| (*from, "require", *to)).collect();
         // A node on a cycle can reach itself.
         let mut reach = [[false; 12]; 12];
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn no_data_ends_the_compiler(text in "[a-z:\\-\\[\\]{} \n,.0-9]{0,80}") {
+    fn arbitrary_data_does_not_panic(text in "[a-z:\\-\\[\\]{} \n,.0-9]{0,80}") {
         if let Ok(data) = brine_yaml::load(&text) {
             let (high, errors) = HighData::from_data(&data, "t", "base");
             if errors.is_empty() {

@@ -110,24 +110,24 @@ impl Settings {
             Some(local) => local.into(),
             None => id.clone(),
         };
-        self.0.lock().set.iter().map(|(id, made)| (short(id), made.clone().into())).collect()
+        self.0.lock().set.iter().map(|(id, args)| (short(id), args.clone().into())).collect()
     }
 
     /// Collects the settings in rendered data.
     fn extract(&self, data: &Map) {
-        let mut made = self.0.lock();
+        let mut collected = self.0.lock();
         for (id, states) in data {
             match states {
                 Value::Map(extended) if id.as_str() == Some("extend") => {
                     for (id, states) in extended {
                         if let Some(args) = settings_of(states) {
-                            made.extended.entry(id.clone()).or_default().extend(args);
+                            collected.extended.entry(id.clone()).or_default().extend(args);
                         }
                     }
                 }
                 _ => {
                     let Some(args) = settings_of(states) else { continue };
-                    let Collected { set, extended, .. } = &mut *made;
+                    let Collected { set, extended, .. } = &mut *collected;
                     let own = set.entry(id.clone()).or_default();
                     own.extend(args);
                     if let Some(extended) = extended.get_mut(id) {

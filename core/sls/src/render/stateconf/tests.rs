@@ -84,7 +84,7 @@ fn an_including_file_sets_the_settings_of_the_included_one() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn errors_name_the_mistake() {
     for (source, error) in [
         (
             "#!stateconf -o\na:\n  cmd.run:\n    - require:\n      - cmd: b\nb:\n  cmd.run: []\n",

@@ -37,7 +37,7 @@ fn content(context: &Context, profile: &Map) -> Result<Map, CallError> {
     }
     let mut all = Value::Map(all);
     if profile.get("gpg").is_some_and(Value::is_truthy) {
-        Gpg::of(&context.opts()).open(&mut all).map_err(CallError::execution)?;
+        Gpg::of(&context.opts()).decrypt(&mut all).map_err(CallError::execution)?;
     }
     Ok(match all {
         Value::Map(all) => all,
