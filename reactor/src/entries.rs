@@ -31,10 +31,10 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EntryError {
     /// It is not a list of mappings.
-    #[error("'reactor' is invalid: expected a list of `tag pattern: [SLS files]`, entry {place} is of type {got}")]
+    #[error("'reactor' is invalid: expected a list of `tag pattern: [SLS files]`, entry {number} is of type {got}")]
     Shape {
         /// The number of the entry, from 1.
-        place: usize,
+        number: usize,
         /// The type of the value.
         got: &'static str,
     },
@@ -151,12 +151,12 @@ fn read(option: &Value, entries: &mut Vec<Entry>) -> Result<(), EntryError> {
         Value::Map(map) => entries_of(map, entries),
         Value::List(list) => {
             for (i, one) in list.iter().enumerate() {
-                let shape = || EntryError::Shape { place: i + 1, got: one.type_name() };
+                let shape = || EntryError::Shape { number: i + 1, got: one.type_name() };
                 entries_of(one.as_map().ok_or_else(shape)?, entries)?;
             }
             Ok(())
         }
-        other => Err(EntryError::Shape { place: 1, got: other.type_name() }),
+        other => Err(EntryError::Shape { number: 1, got: other.type_name() }),
     }
 }
 

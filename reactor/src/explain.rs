@@ -164,7 +164,7 @@ impl Tree {
                 let Some(cause) = cause_of(&event).filter(|cause| known.contains(cause)) else {
                     // Returns of older minions do not carry the cause of their job.
                     if event.tag().split('/').nth(2).is_some_and(|jid| jobs.contains_key(jid)) {
-                        tree.returns.take(&event);
+                        tree.returns.record(&event);
                     }
                     continue;
                 };
@@ -173,7 +173,7 @@ impl Tree {
                     return Ok(tree);
                 }
                 known.insert(event.seq());
-                if tree.returns.take(&event) && event.seq() != requested {
+                if tree.returns.record(&event) && event.seq() != requested {
                     continue;
                 }
                 let seq = event.seq();

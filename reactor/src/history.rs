@@ -94,7 +94,7 @@ pub(crate) struct Returns(HashMap<String, Outcome>);
 
 impl Returns {
     /// Records the event if it is a return. Returns whether it is one.
-    pub fn take(&mut self, event: &Event) -> bool {
+    pub fn record(&mut self, event: &Event) -> bool {
         let parts: Vec<_> = event.tag().split('/').collect();
         let (jid, id) = match parts[..] {
             ["salt", "run" | "wheel", jid, "ret"] => (jid, ""),
@@ -187,7 +187,7 @@ impl Reactor {
                     by_cause.entry(event.seq()).or_default();
                     wanted.insert(event.seq(), Some(event.clone()));
                 }
-                if returns.take(event) {
+                if returns.record(event) {
                     continue;
                 }
                 let Some((cause, mut record)) = reaction_of(event) else { continue };

@@ -159,7 +159,7 @@ fn each(value: &Value, check: &mut dyn FnMut(&str) -> Result<(), String>) -> Res
 
 fn literal(
     parts: Vec<Part<'_>>,
-    place: &str,
+    location: &str,
     name: &str,
     is_special: impl Fn(char) -> bool,
     is_operator: impl Fn(&str) -> bool,
@@ -168,7 +168,7 @@ fn literal(
         let found = text.chars().find(|c| is_special(*c)).map(|c| format!("{c:?}"));
         if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
             return Err(format!(
-                "`{tag}` is invalid in {place} of '{name}': the event's text has {found}, which is not literal \
+                "`{tag}` is invalid in {location} of '{name}': the event's text has {found}, which is not literal \
                  there: check the text in the template, or choose among names in the file"
             ));
         }

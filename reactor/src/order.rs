@@ -33,7 +33,7 @@ impl Order {
         }
     }
 
-    fn place(order: Option<Self>, cap: f64) -> f64 {
+    fn position(order: Option<Self>, cap: f64) -> f64 {
         match order {
             None => cap,
             Some(Order::First) => 0.0,
@@ -163,8 +163,8 @@ pub(crate) fn sorted(reactions: &[&ParsedReaction]) -> Result<Vec<usize>, (usize
     let mut order = Vec::with_capacity(reactions.len());
     while !left.is_empty() {
         let ready = left.iter().copied().filter(|index| before[*index].is_disjoint(&left));
-        let place_of = |index: &usize| Order::place(reactions[*index].order, cap);
-        let Some(next) = ready.min_by(|one, other| place_of(one).total_cmp(&place_of(other))) else {
+        let position_of = |index: &usize| Order::position(reactions[*index].order, cap);
+        let Some(next) = ready.min_by(|one, other| position_of(one).total_cmp(&position_of(other))) else {
             let ids: Vec<_> = left.iter().map(|index| format!("'{}'", reactions[*index].id)).collect();
             let first = left.first().copied().unwrap_or_default();
             return Err((first, format!("recursive requisites between {}", ids.join(", "))));

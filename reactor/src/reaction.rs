@@ -215,13 +215,13 @@ fn read_one(
     reactions: &mut Vec<Result<ParsedReaction, ReactionError>>,
 ) {
     let read = || -> Result<Vec<ParsedReaction>, String> {
-        let mut given = Given::read(&name.to_string(), arguments)?;
+        let mut given = RawArguments::read(&name.to_string(), arguments)?;
         let (kind, fun) = kind_and_function(&name.to_string(), &mut given)?;
         let name = format!("{}.{fun}", kind.as_str());
         let order = given.named.shift_remove("order").map(|order| Order::read(&name, &order)).transpose()?;
         let requisites = Requisite::take_all(&name, &mut given.named)?;
         let named = take_names(&name, &mut given.named)?;
-        let one = |given: Given, of_names: Option<String>| {
+        let one = |given: RawArguments, of_names: Option<String>| {
             let reaction = reaction(kind, &name, fun.clone(), given, placeholders)?;
             let (order, requisites) = (order, requisites.clone());
             Ok(ParsedReaction { id: id.to_string(), name: of_names, line, reaction, order, requisites })
@@ -247,7 +247,7 @@ fn read_one(
 }
 
 /// Returns the type and function of a reaction: `local.test.ping`, or `local` with `test.ping` among the items.
-fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), String> {
+fn kind_and_function(name: &str, given: &mut RawArguments) -> Result<(Kind, String), String> {
     let (word, fun) = match name.split_once('.') {
         Some((word, fun)) => (word, fun.to_owned()),
         None => match given.plain.iter().position(|item| item.as_str().is_some_and(|text| text.contains('.'))) {
@@ -264,14 +264,14 @@ fn kind_and_function(name: &str, given: &mut Given) -> Result<(Kind, String), St
 
 /// The items below a function, named and plain.
 #[derive(Default, Clone)]
-struct Given {
+struct RawArguments {
     named: Map,
     plain: Vec<Value>,
 }
 
-impl Given {
+impl RawArguments {
     fn read(name: &str, arguments: &Value) -> Result<Self, String> {
-        let mut given = Given::default();
+        let mut given = RawArguments::default();
         match arguments {
             Value::Nil => {}
             Value::Map(map) => given.named.clone_from(map),
@@ -307,7 +307,7 @@ fn take_names(name: &str, named: &mut Map) -> Result<Vec<(String, Map)>, String>
     let one = |item: &Value| match item {
         Value::Map(map) => {
             let (of_names, more) = map.first().filter(|_| map.len() == 1).ok_or_else(invalid)?;
-            Ok((of_names.to_string(), Given::read(name, more)?.named))
+            Ok((of_names.to_string(), RawArguments::read(name, more)?.named))
         }
         Value::List(_) => Err(invalid()),
         scalar => Ok((scalar.to_string(), Map::new())),
@@ -358,7 +358,7 @@ fn reaction(
     kind: Kind,
     name: &str,
     fun: String,
-    given: Given,
+    given: RawArguments,
     placeholders: &Placeholders,
 ) -> Result<Reaction, String> {
     Ok(match kind {
@@ -369,7 +369,12 @@ fn reaction(
     })
 }
 
-fn local(name: &str, fun: String, mut given: Given, placeholders: &Placeholders) -> Result<LocalReaction, String> {
+fn local(
+    name: &str,
+    fun: String,
+    mut given: RawArguments,
+    placeholders: &Placeholders,
+) -> Result<LocalReaction, String> {
     let named = &mut given.named;
     let tgt = named.shift_remove("tgt").filter(|tgt| !tgt.is_nil());
     let tgt = tgt.ok_or_else(|| format!("'{name}' needs a target: add `- tgt: '*'` or another one"))?;
@@ -384,7 +389,7 @@ fn local(name: &str, fun: String, mut given: Given, placeholders: &Placeholders)
     Ok(LocalReaction { fun, tgt, tgt_type, args, ret, metadata })
 }
 
-fn call_args(name: &str, mut given: Given, placeholders: &Placeholders) -> Result<Args, String> {
+fn call_args(name: &str, mut given: RawArguments, placeholders: &Placeholders) -> Result<Args, String> {
     let mut args = nested_args(name, &mut given.named, placeholders)?.unwrap_or_default();
     args.positional.extend(given.plain);
     args.keyword.extend(given.named);

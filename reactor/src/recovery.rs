@@ -61,14 +61,14 @@ pub(crate) fn read(thread: &MayBlock, bus: &Bus, from: u64) -> Result<HashMap<Ke
         let Some(end) = events.last() else { break };
         at = end.seq() + 1;
         for event in &events {
-            take(event, from, &mut by_jid);
+            record(event, from, &mut by_jid);
         }
     }
     Ok(by_jid.into_values().map(|known| (known.key, known.prior)).collect())
 }
 
 /// Records the dispatch or return that an event reports.
-fn take(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
+fn record(event: &Event, from: u64, by_jid: &mut HashMap<String, Known>) {
     // salt/job|run|wheel / jid / new|ret...
     let mut parts = event.tag().split('/');
     let (first, kind, jid, what) = (parts.next(), parts.next(), parts.next(), parts.next());

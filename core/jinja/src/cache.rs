@@ -99,7 +99,8 @@ impl ImportCache {
         }
         let document = Document::parse(&source, None);
         let (emitted, facts) = if let Some(variables) = guarded {
-            let (emitted, facts) = guard::cover(&document, super::syntax_config(false, false), variables, false)?;
+            let (emitted, facts) =
+                guard::guard_template(&document, super::syntax_config(false, false), variables, false)?;
             (emitted, Some(facts))
         } else {
             (emit(&document, Purpose::Render), None)

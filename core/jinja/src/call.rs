@@ -67,10 +67,10 @@ impl Object for Macro {
     }
 
     fn call(self: &Arc<Self>, state: &mut State<'_, '_>, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
-        limits::note(state)?;
+        limits::check_fuel(state)?;
         // The common case: positional arguments only.
-        let by_place = !args.last().is_some_and(JinjaValue::is_kwargs);
-        if by_place && !self.takes_more && args.len() <= self.parameters.len() {
+        let by_position = !args.last().is_some_and(JinjaValue::is_kwargs);
+        if by_position && !self.takes_more && args.len() <= self.parameters.len() {
             return self.inner.call(state, args);
         }
         let named = args.last().filter(|last| last.is_kwargs()).cloned().map(Kwargs::try_from).transpose()?;
@@ -111,18 +111,18 @@ impl Object for Macro {
 }
 
 impl Macro {
-    /// Returns an error for arguments without a parameter. `places` is the number of positional arguments, `names` are
-    /// the names of the others.
-    fn refuse_more<'a>(&self, places: usize, mut names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
+    /// Returns an error for arguments without a parameter. `positional` is the number of positional arguments, `names`
+    /// are the names of the others.
+    fn refuse_more<'a>(&self, positional: usize, mut names: impl Iterator<Item = &'a str>) -> Result<(), Error> {
         let refused = |message: String| Err(Error::new(ErrorKind::InvalidOperation, message));
-        let left = self.parameters.get(places..).unwrap_or_default();
+        let left = self.parameters.get(positional..).unwrap_or_default();
         let is_taken = |name: &str| {
             left.iter().any(|known| known.as_str() == Some(name)) || (name == "caller" && self.calls_back())
         };
         if let Some(unknown) = names.find(|name| !is_taken(name)) {
             return refused(format!("macro {} takes no keyword argument '{unknown}'", self.name()));
         }
-        if places > self.parameters.len() {
+        if positional > self.parameters.len() {
             let most = self.parameters.len();
             return refused(format!("macro {} takes not more than {most} argument(s)", self.name()));
         }

@@ -16,41 +16,41 @@ use super::containers::Tree;
 use super::host::{Functions, Host};
 use super::operators::type_name;
 
-type Answer = Result<Value, CallError>;
+type CallResult = Result<Value, CallError>;
 
 /// The functions of a host whose results are recorded or, in a second render, replayed. Clones share the results.
 #[derive(Clone)]
-pub(super) struct Answers {
+pub(super) struct RecordedResults {
     host: Host,
-    repeats: bool,
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    replays: bool,
+    results: Arc<Mutex<VecDeque<CallResult>>>,
 }
 
-impl Answers {
+impl RecordedResults {
     /// Creates functions whose results are recorded.
-    pub(super) fn recorded(host: &Host) -> Self {
-        Answers { host: host.clone(), repeats: false, answers: Arc::default() }
+    pub(super) fn record(host: &Host) -> Self {
+        RecordedResults { host: host.clone(), replays: false, results: Arc::default() }
     }
 
     /// Returns functions that replay the recorded results, and then fail.
-    pub(super) fn repeated(&self) -> Self {
-        let answers = Arc::new(Mutex::new(std::mem::take(&mut *self.answers.lock())));
-        Answers { host: self.host.clone(), repeats: true, answers }
+    pub(super) fn replay(&self) -> Self {
+        let results = Arc::new(Mutex::new(std::mem::take(&mut *self.results.lock())));
+        RecordedResults { host: self.host.clone(), replays: true, results }
     }
 }
 
-impl Functions for Answers {
-    fn call(&self, function: &str, args: Args) -> Answer {
+impl Functions for RecordedResults {
+    fn call(&self, function: &str, args: Args) -> CallResult {
         if self.host.behaviour(function).is_lookup {
             return self.host.call(function, args);
         }
-        if self.repeats {
-            let answer = self.answers.lock().pop_front();
-            return answer.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())));
+        if self.replays {
+            let result = self.results.lock().pop_front();
+            return result.unwrap_or_else(|| Err(CallError::NotAvailable(function.to_owned())));
         }
-        let answer = self.host.call(function, args);
-        self.answers.lock().push_back(answer.clone());
-        answer
+        let result = self.host.call(function, args);
+        self.results.lock().push_back(result.clone());
+        result
     }
 
     fn has(&self, function: &str) -> bool {

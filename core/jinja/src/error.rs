@@ -82,7 +82,7 @@ impl JinjaError {
     ) -> Self {
         let error = innermost(error);
         let engine_name = error.name().unwrap_or(name);
-        let place = path_of(engine_name).to_owned();
+        let path = path_of(engine_name).to_owned();
         let imported = engine_name != name;
         let read = if imported { imports.and_then(|imports| imports.template(engine_name)) } else { None };
         let (document, map, prologue) = match &read {
@@ -111,14 +111,14 @@ impl JinjaError {
         }
         let context = context(document.source(), line);
         let cause = cause(&message, looked_up(error));
-        JinjaError { name: place, line, message, cause, context, imported, limit: None }
+        JinjaError { name: path, line, message, cause, context, imported, limit: None }
     }
 
     /// Returns the same error with the limit that this render has exceeded, if any.
     pub(super) fn limited(mut self, budget: &Budget) -> Self {
         self.limit = budget.exceeded();
         if let Some(limit) = budget.message() {
-            let (name, line) = budget.place(&self.name, self.line);
+            let (name, line) = budget.location(&self.name, self.line);
             self.message = format!("render failed: {limit}: {name}, line {line}");
             self.cause = None;
         }

@@ -15,21 +15,21 @@ const ITEM: &str = "undefined item ";
 
 /// Formats values by a pattern.
 pub(super) fn format(style: FormatStyle, pattern: &str, args: &[JinjaValue]) -> Result<String, Error> {
-    let (mut places, named) = split_kwargs(args)?;
-    reserve(style, pattern, places.iter().chain(named.iter().map(|(_, value)| value)))?;
+    let (mut positional, named) = split_kwargs(args)?;
+    reserve(style, pattern, positional.iter().chain(named.iter().map(|(_, value)| value)))?;
     let shown = Arc::new(OnceLock::new());
     let stand_in = |index: usize, value: JinjaValue| {
-        let of = || JinjaValue::from_object(Undefined { place: index, shown: Arc::clone(&shown) });
+        let of = || JinjaValue::from_object(Undefined { index, shown: Arc::clone(&shown) });
         if value.is_undefined() { of() } else { value }
     };
-    places = places.into_iter().enumerate().map(|(index, value)| stand_in(index, value)).collect();
+    positional = positional.into_iter().enumerate().map(|(index, value)| stand_in(index, value)).collect();
     if !named.is_empty() {
-        let first = places.len();
+        let first = positional.len();
         let named = named.into_iter().enumerate();
         let named: Kwargs = named.map(|(index, (name, value))| (name, stand_in(first + index, value))).collect();
-        places.push(named.into());
+        positional.push(named.into());
     }
-    let text = minijinja::formatting::format(style, pattern, &places)?;
+    let text = minijinja::formatting::format(style, pattern, &positional)?;
     match shown.get() {
         Some(index) => Err(Error::new(ErrorKind::UndefinedError, format!("{ITEM}{index}"))),
         None => Ok(text),
@@ -69,7 +69,7 @@ fn reserve<'v>(style: FormatStyle, pattern: &str, values: impl Iterator<Item = &
 /// An undefined value, which records that it was printed.
 #[derive(Debug)]
 struct Undefined {
-    place: usize,
+    index: usize,
     shown: Arc<OnceLock<usize>>,
 }
 
@@ -80,7 +80,7 @@ impl Object for Undefined {
 
     fn render(self: &Arc<Self>, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Only the first one is reported.
-        _ = self.shown.set(self.place);
+        _ = self.shown.set(self.index);
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind, from_args};
 use minijinja::{Error, ErrorKind, State};
 use minijinja_contrib::pycompat;
 
-use super::containers::{Dict, View, is_ordered, own};
+use super::containers::{Dict, View, is_ordered, to_mutable};
 use super::error::UNDEFINED;
 use super::formatting;
 use super::limits;
@@ -24,7 +24,7 @@ pub(super) fn call(
     method: &str,
     args: &[JinjaValue],
 ) -> Result<JinjaValue, Error> {
-    let args = &*by_place(method, args)?;
+    let args = &*by_position(method, args)?;
     if value.kind() == ValueKind::String {
         args.iter().try_for_each(refuse_undefined)?;
         reserve(value.as_str().unwrap_or_default(), method, args)?;
@@ -58,7 +58,7 @@ pub(super) fn call(
             .map_err(|error| lacking(value, method, error))?,
     };
     // Lists returned by methods are mutable.
-    Ok(own(&called))
+    Ok(to_mutable(&called))
 }
 
 /// Reserves the memory of a string method's result.
@@ -102,21 +102,21 @@ fn lacking(value: &JinjaValue, method: &str, error: Error) -> Error {
 }
 
 /// Returns the arguments of a method by position; some are named in calls.
-fn by_place<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [JinjaValue]>, Error> {
+fn by_position<'a>(method: &str, args: &'a [JinjaValue]) -> Result<Cow<'a, [JinjaValue]>, Error> {
     let names: &[&str] = match method {
         "split" | "rsplit" => &["sep", "maxsplit"],
         "splitlines" => &["keepends"],
         _ => return Ok(args.into()),
     };
-    let (mut places, named) = super::value::split_kwargs(args)?;
-    for name in names.iter().skip(places.len()) {
+    let (mut positional, named) = super::value::split_kwargs(args)?;
+    for name in names.iter().skip(positional.len()) {
         let given = named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        places.push(given.unwrap_or_else(|| JinjaValue::from(())));
+        positional.push(given.unwrap_or_else(|| JinjaValue::from(())));
     }
-    while places.last().is_some_and(JinjaValue::is_none) {
-        places.pop();
+    while positional.last().is_some_and(JinjaValue::is_none) {
+        positional.pop();
     }
-    Ok(places.into())
+    Ok(positional.into())
 }
 
 fn sequence(value: &JinjaValue, method: &str, args: &[JinjaValue]) -> Result<Option<JinjaValue>, Error> {

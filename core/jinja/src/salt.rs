@@ -123,7 +123,7 @@ impl Object for Function {
 
 fn call(state: &State<'_, '_>, host: &Host, name: &str, args: &[JinjaValue]) -> Result<JinjaValue, Error> {
     // Counts the steps so far, before the function may start a render inside of this one.
-    limits::note(state)?;
+    limits::check_fuel(state)?;
     let behaviour = host.behaviour(name);
     refuse_undefined_arguments(behaviour.undefined, args)?;
     let (positional, keyword) = split_args(args)?;
@@ -208,13 +208,13 @@ fn origins(host: &Host, name: &str, behaviour: &Behaviour, args: &[JinjaValue]) 
 fn without(
     host: &Host,
     name: &str,
-    (place, named): (usize, &str),
+    (index, named): (usize, &str),
     args: &[JinjaValue],
 ) -> Result<Option<JinjaValue>, Error> {
     let (positional, mut keyword) = split_args(args)?;
     let mut positional: Vec<Value> = positional.iter().map(from_jinja).collect();
     keyword.shift_remove(named);
-    if let Some(given) = positional.get_mut(place) {
+    if let Some(given) = positional.get_mut(index) {
         *given = Value::Nil;
     }
     let found = host.call(name, Args { positional, keyword }).ok();

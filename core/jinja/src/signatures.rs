@@ -115,15 +115,19 @@ impl Function {
     fn refused(&self, given: &[&str]) -> Option<String> {
         let Function { name, before, required, optional, .. } = self;
         let named: Vec<&str> = given.iter().filter_map(|item| keyword(item)).collect();
-        let places = given.len() - named.len();
+        let positional = given.len() - named.len();
         if required.is_empty()
             && *optional == 0
             && let Some(unknown) = named.first()
         {
             return Some(format!("{name}() got an unexpected keyword argument '{unknown}'"));
         }
-        let missing: Vec<String> =
-            required.iter().skip(places).filter(|name| !named.contains(name)).map(|name| format!("'{name}'")).collect();
+        let missing: Vec<String> = required
+            .iter()
+            .skip(positional)
+            .filter(|name| !named.contains(name))
+            .map(|name| format!("'{name}'"))
+            .collect();
         if !missing.is_empty() {
             let count = missing.len();
             let arguments = if count == 1 { "argument" } else { "arguments" };
@@ -133,7 +137,7 @@ impl Function {
             ));
         }
         let least = before + 1 + required.len();
-        let (most, has) = (least + optional, before + 1 + places);
+        let (most, has) = (least + optional, before + 1 + positional);
         let takes = match (*optional, most) {
             (0, 1) => "1 positional argument".to_owned(),
             (0, _) => format!("{most} positional arguments"),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::cache::{Blocks, ImportCache};
 use super::context::Context;
-use super::diagnose::{Answers, Lookups, Missing};
+use super::diagnose::{Lookups, Missing, RecordedResults};
 use super::error::{JinjaError, is_undefined};
 use super::guard::{self, Decision, Facts, Guard, Variables};
 use super::host::Host;
@@ -107,7 +107,8 @@ impl Template {
             Some(variables) => {
                 let failed = |message| JinjaError::whole(name, message);
                 let alone = !document.imports();
-                let (emitted, facts) = guard::cover(&document, options.syntax(), variables, alone).map_err(failed)?;
+                let (emitted, facts) =
+                    guard::guard_template(&document, options.syntax(), variables, alone).map_err(failed)?;
                 let decisions = guard::decisions(&facts, variables).map_err(failed)?;
                 guarded = Some(Guarded { variables, facts, decisions });
                 emitted
@@ -116,7 +117,7 @@ impl Template {
         };
         let shared = if options == imports.blocks() { imports.environment() } else { None };
         let mut environment = shared.unwrap_or_else(|| options.environment());
-        unbroken(|| environment.add_template_owned(name.to_owned(), text))
+        catch_panics(|| environment.add_template_owned(name.to_owned(), text))
             .map_err(|error| JinjaError::new(name, &document, &map, &error, None, &[]))?;
         Ok(Template {
             name: name.to_owned(),
@@ -166,7 +167,7 @@ impl Template {
         }
         let guard = Guard::new(&self.name, facts, decisions, *variables);
         match self.render_with(context, host, Some(&guard)) {
-            Ok((text, lines)) => Ok((text, guard.words(), lines)),
+            Ok((text, lines)) => Ok((text, guard.placeholders(), lines)),
             Err(error) => Err(guard.refused().map_or(GuardedError::Jinja(error), GuardedError::Untrusted)),
         }
     }
@@ -178,8 +179,8 @@ impl Template {
         guard: Option<&Arc<Guard>>,
     ) -> Result<(String, SourceLines), JinjaError> {
         let render = Render::begin(&context.limits);
-        let answers = Answers::recorded(host);
-        let host = host.replacing(answers.clone());
+        let results = RecordedResults::record(host);
+        let host = host.replacing(results.clone());
         let globals = context.names().map(str::to_owned).collect();
         let imports = Imports::new(&host, &context.saltenv, globals, &self.imports, guard);
         let mut environment = self.with_compiled_imports();
@@ -189,7 +190,7 @@ impl Template {
         }
         rendered.map_err(|error| {
             let is_diagnosed = render.budget().exceeded().is_none() && is_undefined(&error);
-            let missing = if is_diagnosed { self.diagnose(context, &host, &answers, &render) } else { Vec::new() };
+            let missing = if is_diagnosed { self.diagnose(context, &host, &results, &render) } else { Vec::new() };
             JinjaError::new(&self.name, &self.document, &self.map, &error, Some(&imports), &missing)
                 .limited(render.budget())
         })
@@ -221,13 +222,13 @@ impl Template {
 
     /// Renders the template once more with the recorded results of functions, and returns the failed lookups up to the
     /// error.
-    fn diagnose(&self, context: &Context, host: &Host, answers: &Answers, render: &Render) -> Vec<Missing> {
+    fn diagnose(&self, context: &Context, host: &Host, results: &RecordedResults, render: &Render) -> Vec<Missing> {
         let lookups = Lookups::default();
-        let host = host.replacing(answers.repeated());
+        let host = host.replacing(results.replay());
         let imports = Imports::diagnosing(&host, &context.saltenv, context.names().map(str::to_owned).collect());
         let mut environment = self.options.environment();
         let text = emit(&self.document, Purpose::Diagnose).text;
-        if unbroken(|| environment.add_template_owned(self.name.clone(), text)).is_ok() {
+        if catch_panics(|| environment.add_template_owned(self.name.clone(), text)).is_ok() {
             lookups.add_to(&mut environment);
             // The render fails as before; only the lookups matter.
             _ = self.run(&mut environment, context, &host, &imports, None, render);
@@ -247,7 +248,7 @@ impl Template {
         let salt = JinjaValue::from_object(Salt(host.clone()));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
-        let guard = guard.map(|guard| (guard::GUARD, JinjaValue::from_object(guard::Held(Arc::clone(guard)))));
+        let guard = guard.map(|guard| (guard::GUARD, JinjaValue::from_object(guard::GuardValue(Arc::clone(guard)))));
         let variables = JinjaValue::from_pairs(own.into_iter().chain(all).chain(guard));
         environment.set_fuel(render.fuel());
         if self.document.imports() {
@@ -256,7 +257,7 @@ impl Template {
         let mut output = limits::Output::default();
         let template = environment.get_template(&self.name)?;
         output.lines = Recorder::new(template.source());
-        let rendered = unbroken(|| {
+        let rendered = catch_panics(|| {
             let rendered = template.render_captured_to(variables, &mut output)?;
             Ok(rendered.state().fuel_levels())
         });
@@ -277,7 +278,7 @@ impl Template {
 }
 
 /// Runs the template engine and converts its panics to errors.
-pub(super) fn unbroken<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+pub(super) fn catch_panics<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run))
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::InvalidOperation, "the template engine panicked")))
 }

@@ -148,7 +148,7 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Ji
             out.write_str(&text).map_err(failed)?;
         }
     }
-    limits::note(state)
+    limits::check_fuel(state)
 }
 
 /// Returns the text that `{{ value }}` prints.

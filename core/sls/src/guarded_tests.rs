@@ -49,11 +49,11 @@ fn render_with(source: &str, data: Map, files: &'static [(&'static str, &'static
     context.set("tag", &"a/b".into());
     context.set("opts", &map! {"list" => list![1, 2], "port" => "80"}.into());
     let sls = Sls::compile_guarded("t.sls", source, "jinja|yaml", VARIABLES).map_err(|error| error.message())?;
-    let (text, words) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
-    let located = sls.parse_guarded(&text, &words).map_err(|error| error.message())?;
-    let value = words.resolve(located.value)?;
+    let (text, placeholders) = sls.render_guarded(&context, &host).map_err(|error| error.message())?;
+    let located = sls.parse_guarded(&text, &placeholders).map_err(|error| error.message())?;
+    let value = placeholders.resolve(located.value)?;
     // No placeholder is left, regardless of its text.
-    assert!(!words.touches(&value.to_string()), "{value}");
+    assert!(!placeholders.touches(&value.to_string()), "{value}");
     Ok(value)
 }
 
@@ -201,8 +201,8 @@ fn an_error_names_the_location_and_the_filter() {
     let mut context = Context::new("base");
     context.set("data", &map! {"id" => "a: b"}.into());
     let sls = Sls::compile_guarded("t.sls", "a:\n  b: {{ data['id'] }}\n", "jinja|yaml", VARIABLES).unwrap();
-    let (text, words) = sls.render_guarded(&context, &host).unwrap();
-    let error = sls.parse_guarded(&text, &words).unwrap_err();
+    let (text, placeholders) = sls.render_guarded(&context, &host).unwrap();
+    let error = sls.parse_guarded(&text, &placeholders).unwrap_err();
     assert_eq!(error.line(), Some(2));
     assert_eq!(
         error.message(),

@@ -287,7 +287,7 @@ impl Writer {
 
     /// Appends a message for the next [`flush`](Writer::flush).
     pub fn push(&mut self, frames: &[impl AsRef<[u8]>]) {
-        self.unite();
+        self.merge_content();
         for (i, frame) in frames.iter().enumerate() {
             put_frame(&mut self.buffer, frame.as_ref(), u8::from(i + 1 < frames.len()));
         }
@@ -296,7 +296,7 @@ impl Writer {
     /// Appends a message of small frames and one of any size, without copying a large one. Returns whether the writer
     /// must be flushed before the next message.
     pub(super) fn push_content(&mut self, head: &[Bytes], content: &Bytes) -> bool {
-        self.unite();
+        self.merge_content();
         for frame in head {
             put_frame(&mut self.buffer, frame, 1);
         }
@@ -307,7 +307,7 @@ impl Writer {
     /// Appends encoded frames, without copying large ones. Returns whether the writer must be flushed before the next
     /// message.
     pub(super) fn push_shared(&mut self, frames: &Bytes) -> bool {
-        self.unite();
+        self.merge_content();
         if frames.len() <= MAX_COPIED {
             self.buffer.put_slice(frames);
         } else {
@@ -318,24 +318,24 @@ impl Writer {
 
     /// Appends a small frame of a message with further frames.
     pub(super) fn push_more(&mut self, frame: &[u8]) {
-        self.unite();
+        self.merge_content();
         put_frame(&mut self.buffer, frame, 1);
     }
 
     /// Appends a command.
     pub(super) fn push_command(&mut self, content: &[u8]) {
-        self.unite();
+        self.merge_content();
         put_frame(&mut self.buffer, content, 4);
     }
 
     /// Appends encoded frames.
     pub(super) fn push_raw(&mut self, frames: &[u8]) {
-        self.unite();
+        self.merge_content();
         self.buffer.put_slice(frames);
     }
 
     /// Moves the content into the buffer, so that data appended next keeps its order.
-    fn unite(&mut self) {
+    fn merge_content(&mut self) {
         if !self.content.is_empty() {
             self.buffer.put_slice(&std::mem::take(&mut self.content));
         }

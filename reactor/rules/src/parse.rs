@@ -140,7 +140,7 @@ impl Arguments {
         format!("'{name}' of '{}': {reason}", self.rule)
     }
 
-    fn texts(&self, name: &str, value: &Value) -> Result<Vec<String>, String> {
+    fn strings(&self, name: &str, value: &Value) -> Result<Vec<String>, String> {
         let invalid = || self.invalid(name, "expected a string or a list of strings");
         match value {
             Value::Str(one) => Ok(vec![one.clone()]),
@@ -164,7 +164,7 @@ impl Arguments {
 
     fn by(&mut self) -> Result<GroupBy, String> {
         let Some(value) = self.take("by") else { return Ok(GroupBy::default()) };
-        Ok(GroupBy(self.texts("by", &value)?.iter().map(|path| Path::new(path)).collect()))
+        Ok(GroupBy(self.strings("by", &value)?.iter().map(|path| Path::new(path)).collect()))
     }
 
     fn conditions(&mut self, name: &str) -> Result<Conditions, String> {
@@ -174,14 +174,14 @@ impl Arguments {
 
     fn trigger(&mut self, tag: &str, conditions: &str) -> Result<Trigger, String> {
         let value = self.need(tag)?;
-        Ok(Trigger { tags: self.texts(tag, &value)?, conditions: self.conditions(conditions)? })
+        Ok(Trigger { tags: self.strings(tag, &value)?, conditions: self.conditions(conditions)? })
     }
 
     /// Parses a trigger of a sequence: a glob, or a mapping with `tag` and `where`.
     fn step(&self, value: &Value) -> Result<Trigger, String> {
         match value {
             Value::Map(map) => Arguments { rule: self.rule.clone(), given: map.clone() }.trigger("tag", "where"),
-            tag => Ok(Trigger { tags: self.texts("tags", tag)?, conditions: Conditions::default() }),
+            tag => Ok(Trigger { tags: self.strings("tags", tag)?, conditions: Conditions::default() }),
         }
     }
 
@@ -195,7 +195,7 @@ fn read_rule(id: &str, function: &str, arguments: &Value) -> Result<Rule, String
     let fingerprint = format!("{function} {}", Value::Map(given.given.clone()));
     let (kind, triggers) = kind(function, &mut given)?;
     let react = match given.take("react") {
-        Some(files) => given.texts("react", &files)?,
+        Some(files) => given.strings("react", &files)?,
         None if matches!(kind, Kind::Register { .. }) => Vec::new(),
         None => return Err(format!("'{id}' needs 'react': the path of an SLS file, or a list of them")),
     };

@@ -34,15 +34,15 @@ fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, S
     let mut engine = engine(text, &[]);
     let mut kept: HashMap<Vec<u8>, Vec<u8>> = HashMap::new();
     let mut fired = Vec::new();
-    for (place, (second, tag, data)) in events.iter().enumerate() {
+    for (position, (second, tag, data)) in events.iter().enumerate() {
         let time = BEGIN + second * SECOND;
-        let seq = place as u64 + 1;
+        let seq = position as u64 + 1;
         let firings = if tag.is_empty() {
             engine.advance(time)
         } else {
             engine.event(Occurrence { seq, tag, data, time }, &|name| (name == "web").then_some(20))
         };
-        fired.extend(firings.into_iter().map(|firing| (place, firing.rule, firing.context)));
+        fired.extend(firings.into_iter().map(|firing| (position, firing.rule, firing.context)));
         if restarts {
             for (key, value) in engine.changes() {
                 match value {
@@ -58,9 +58,10 @@ fn run(text: &str, events: &[(u64, &str, Map)], restarts: bool) -> Vec<(usize, S
 }
 
 fn fired(text: &str, events: &[(u64, &str, Map)]) -> Vec<usize> {
-    let places = |restarts| run(text, events, restarts).into_iter().map(|(place, ..)| place).collect::<Vec<_>>();
-    let without = places(false);
-    assert_eq!(places(true), without, "a restart changes what fires: {text}");
+    let positions =
+        |restarts| run(text, events, restarts).into_iter().map(|(position, ..)| position).collect::<Vec<_>>();
+    let without = positions(false);
+    assert_eq!(positions(true), without, "a restart changes what fires: {text}");
     without
 }
 
@@ -68,7 +69,7 @@ fn fired(text: &str, events: &[(u64, &str, Map)]) -> Vec<usize> {
 fn a_count_of_events_within_a_time_fires() {
     let rule = "x: {rule.count: [{tag: 'a/*'}, {where: {type: 7}}, {by: host}, {count: 3}, {within: 60}, {react: /x}]}";
     let at = |second, host: &str| (second, "a/b", map! {"type" => 7, "host" => host});
-    for (events, places) in [
+    for (events, positions) in [
         (vec![at(0, "h"), at(10, "h"), at(59, "h")], vec![2]),
         (vec![at(0, "h"), at(10, "h"), at(60, "h")], vec![]),
         (vec![at(0, "h"), at(10, "i"), at(20, "h"), at(30, "i"), at(40, "h")], vec![4]),
@@ -84,7 +85,7 @@ fn a_count_of_events_within_a_time_fires() {
         ),
         (vec![(0, "a/b", map! {"type" => 7}), (1, "a/b", map! {"type" => 7}), (2, "a/b", map! {"type" => 7})], vec![]),
     ] {
-        assert_eq!(fired(rule, &events), places, "{events:?}");
+        assert_eq!(fired(rule, &events), positions, "{events:?}");
     }
     let context = &run(rule, &[at(0, "h"), at(1, "h"), at(2, "h")], false)[0].2;
     assert_eq!((context.get("key"), context.get("count")), (Some(&"h".into()), Some(&3.into())));
@@ -98,7 +99,7 @@ fn a_missing_event_fires_a_timer() {
     let reboot = |second| (second, "job/1/new", map! {"fun" => "system.reboot", "minions" => list!["m1", "m2"]});
     let start = |second, id: &str| (second, "salt/minion/x/start", map! {"id" => id});
     let clock = |second| (second, "", Map::new());
-    for (events, places) in [
+    for (events, positions) in [
         (vec![reboot(0), start(30, "m1"), start(40, "m2"), clock(10_000)], vec![]),
         (vec![reboot(0), start(30, "m1"), clock(599), clock(600), clock(10_000)], vec![3]),
         (vec![reboot(0), clock(600)], vec![1, 1]),
@@ -108,7 +109,7 @@ fn a_missing_event_fires_a_timer() {
         (vec![reboot(0), start(30, "m1"), start(601, "m2")], vec![2]),
         (vec![(0, "job/1/new", map! {"fun" => "test.ping", "minions" => list!["m1"]}), clock(10_000)], vec![]),
     ] {
-        assert_eq!(fired(rule, &events), places, "{events:?}");
+        assert_eq!(fired(rule, &events), positions, "{events:?}");
     }
     let fired = run(rule, &[reboot(0), start(1, "m1"), clock(600)], false);
     assert_eq!(fired[0].2.get("key"), Some(&"m2".into()));
@@ -118,7 +119,7 @@ fn a_missing_event_fires_a_timer() {
 fn events_in_sequence_fire() {
     let rule = "x: {rule.sequence: [{tags: ['a/*', {tag: 'b/*', where: {ok: false}}, 'c/*']}, {by: id}, {within: 100}, {react: /x}]}";
     let at = |second, tag: &'static str, id: &str| (second, tag, map! {"id" => id, "ok" => false});
-    for (events, places) in [
+    for (events, positions) in [
         (vec![at(0, "a/", "m"), at(1, "b/", "m"), at(2, "c/", "m")], vec![2]),
         (vec![at(0, "a/", "m"), at(1, "b/", "n"), at(2, "c/", "m")], vec![]),
         (vec![at(0, "a/", "m"), at(1, "c/", "m"), at(2, "b/", "m"), at(3, "c/", "m")], vec![3]),
@@ -126,7 +127,7 @@ fn events_in_sequence_fire() {
         (vec![at(0, "a/", "m"), at(90, "a/", "m"), at(95, "b/", "m"), at(120, "c/", "m")], vec![3]),
         (vec![at(0, "a/", "m"), (1, "b/", map! {"id" => "m", "ok" => true}), at(2, "c/", "m")], vec![]),
     ] {
-        assert_eq!(fired(rule, &events), places, "{events:?}");
+        assert_eq!(fired(rule, &events), positions, "{events:?}");
     }
 }
 
@@ -134,14 +135,14 @@ fn events_in_sequence_fire() {
 fn a_share_of_members_fires() {
     let rule = "x: {rule.share: [{tag: 'ret/*'}, {where: {success: false}}, {of: {nodegroup: web}}, {above: 10%}, {within: 1h}, {react: /x}]}";
     let failed = |second, id: &str| (second, "ret/1", map! {"id" => id, "success" => false});
-    for (events, places) in [
+    for (events, positions) in [
         // Two of twenty are ten per cent, which does not exceed the share.
         (vec![failed(0, "a"), failed(1, "b"), failed(2, "b"), failed(3, "a")], vec![]),
         (vec![failed(0, "a"), failed(1, "b"), failed(2, "c")], vec![2]),
         (vec![failed(0, "a"), failed(1, "b"), failed(3600, "c")], vec![]),
         (vec![failed(0, "a"), failed(1, "b"), (2, "ret/1", map! {"id" => "c", "success" => true})], vec![]),
     ] {
-        assert_eq!(fired(rule, &events), places, "{events:?}");
+        assert_eq!(fired(rule, &events), positions, "{events:?}");
     }
     let counted = rule.replace("nodegroup: web", "count: 2").replace("10%", "0.5");
     assert_eq!(fired(&counted, &[failed(0, "a"), failed(1, "b")]), [1]);
@@ -334,13 +335,13 @@ proptest! {
         let mut second = 0;
         let mut events = Vec::new();
         let (mut expected, mut view): (Vec<usize>, HashMap<u8, Vec<u64>>) = (Vec::new(), HashMap::new());
-        for (place, (pause, key)) in steps.into_iter().enumerate() {
+        for (position, (pause, key)) in steps.into_iter().enumerate() {
             second += pause;
             events.push((second, "a", map! {"k" => i64::from(key)}));
             let of_key = view.entry(key).or_default();
             of_key.push(second);
             if of_key.iter().filter(|time| **time + 30 > second).count() >= 3 {
-                expected.push(place);
+                expected.push(position);
                 of_key.clear();
             }
         }

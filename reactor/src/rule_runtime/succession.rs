@@ -91,7 +91,7 @@ impl RuleRuntime {
         let Some(packed) = gate.rule_state().await else { return };
         let Some(Offer { pairs, included }) = Offer::unpack(&packed) else {
             return tracing::error!(
-                "adopting the rule state of another master failed: it is invalid; the rules keep this master's own state"
+                "adopting the rule state of another master failed: it is invalid; the rules keep their own state"
             );
         };
         self.engine.lock().adopt(&pairs, self.clock.now());

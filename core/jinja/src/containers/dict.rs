@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{from_jinja, pairs, split_kwargs, to_jinja, to_jinja_of, write};
-use super::{Origin, hashable, nothing, own, raise, refuse_cycle, take_apart};
+use super::{Origin, drop_iteratively, hashable, nothing, raise, refuse_cycle, to_mutable};
 
 /// A mapping that the template may change.
 pub(in super::super) struct Dict {
@@ -55,7 +55,7 @@ impl FromIterator<(JinjaValue, JinjaValue)> for Dict {
 
 impl Drop for Dict {
     fn drop(&mut self) {
-        take_apart(self.entries.get_mut().take());
+        drop_iteratively(self.entries.get_mut().take());
     }
 }
 
@@ -197,7 +197,7 @@ impl Dict {
         given.extend(keyword.into_iter().map(|(name, value)| (JinjaValue::from(name), value)));
         for (key, value) in &mut given {
             hashable(key)?;
-            *value = own(value);
+            *value = to_mutable(value);
         }
         Ok(given)
     }
@@ -264,7 +264,7 @@ impl Object for Dict {
             "setdefault" => {
                 let (key, default): (JinjaValue, Option<JinjaValue>) = from_args(args)?;
                 hashable(&key)?;
-                let default = own(&default.unwrap_or_else(|| JinjaValue::from(())));
+                let default = to_mutable(&default.unwrap_or_else(|| JinjaValue::from(())));
                 refuse_cycle(self, &default)?;
                 Ok(self.change(|entries| entries.entry(key).or_insert(default).clone()))
             }

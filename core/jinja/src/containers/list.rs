@@ -10,7 +10,7 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 
 use super::super::limits;
 use super::super::value::{from_jinja, split_kwargs, write};
-use super::{Origin, nothing, own, raise, refuse_cycle, take_apart};
+use super::{Origin, drop_iteratively, nothing, raise, refuse_cycle, to_mutable};
 
 /// A list that the template may change.
 #[derive(Default)]
@@ -24,7 +24,7 @@ impl FromIterator<JinjaValue> for List {
 
 impl Drop for List {
     fn drop(&mut self) {
-        take_apart(std::mem::take(self.0.get_mut()));
+        drop_iteratively(std::mem::take(self.0.get_mut()));
     }
 }
 
@@ -57,7 +57,7 @@ impl List {
 }
 
 /// Returns the position of Python's index, which counts from the end if negative.
-pub(super) fn place(length: usize, index: i64) -> Option<usize> {
+pub(super) fn resolve_index(length: usize, index: i64) -> Option<usize> {
     let from_start = if index < 0 { index.checked_add(i64::try_from(length).ok()?)? } else { index };
     usize::try_from(from_start).ok()
 }
@@ -69,7 +69,7 @@ impl Object for List {
 
     fn get_value(self: &Arc<Self>, key: &JinjaValue) -> Option<JinjaValue> {
         let items = self.0.read();
-        items.get(place(items.len(), key.as_i64()?)?).cloned()
+        items.get(resolve_index(items.len(), key.as_i64()?)?).cloned()
     }
 
     fn enumerate(self: &Arc<Self>) -> Enumerator {
@@ -103,7 +103,7 @@ impl Object for List {
         match method {
             "append" => {
                 let (item,): (JinjaValue,) = from_args(args)?;
-                let item = own(&item);
+                let item = to_mutable(&item);
                 refuse_cycle(self, &item)?;
                 self.change().push(item);
                 nothing()
@@ -119,7 +119,7 @@ impl Object for List {
                 }
                 // Memory for the items, and for the growth of the list.
                 limits::reserve_values(items.len().unwrap_or_default().saturating_mul(2))?;
-                let items: Vec<_> = items.try_iter()?.map(|item| own(&item)).collect();
+                let items: Vec<_> = items.try_iter()?.map(|item| to_mutable(&item)).collect();
                 items.iter().try_for_each(|item| refuse_cycle(self, item))?;
                 limits::check()?;
                 self.change().extend(items);
@@ -127,17 +127,17 @@ impl Object for List {
             }
             "insert" => {
                 let (index, item): (i64, JinjaValue) = from_args(args)?;
-                let item = own(&item);
+                let item = to_mutable(&item);
                 refuse_cycle(self, &item)?;
                 let mut items = self.change();
-                let at = place(items.len(), index).unwrap_or(0).min(items.len());
+                let at = resolve_index(items.len(), index).unwrap_or(0).min(items.len());
                 items.insert(at, item);
                 nothing()
             }
             "pop" => {
                 let (index,): (Option<i64>,) = from_args(args)?;
                 let mut items = self.change();
-                let at = place(items.len(), index.unwrap_or(-1)).filter(|at| *at < items.len());
+                let at = resolve_index(items.len(), index.unwrap_or(-1)).filter(|at| *at < items.len());
                 let outside = if items.is_empty() { "pop from empty list" } else { "pop index out of range" };
                 at.map(|at| items.remove(at)).ok_or_else(|| raise(outside))
             }

@@ -28,13 +28,13 @@ use super::value::pairs;
 /// Adds the functions that rewritten literals and assignments call.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     range::add_to(environment);
-    environment.add_function("__list__", |items: JinjaValue| limits::check().map(|()| own(&items)));
+    environment.add_function("__list__", |items: JinjaValue| limits::check().map(|()| to_mutable(&items)));
     environment.add_function("__dict__", |map: JinjaValue| -> Result<JinjaValue, Error> {
         limits::check()?;
         map.try_iter()?.try_for_each(|key| hashable(&key))?;
-        Ok(own(&map))
+        Ok(to_mutable(&map))
     });
-    environment.add_function("__own__", |value: JinjaValue| limits::check().map(|()| own(&value)));
+    environment.add_function("__own__", |value: JinjaValue| limits::check().map(|()| to_mutable(&value)));
     for (name, ordered) in [("dict", false), ("odict", true)] {
         environment.add_function(name, move |args: Rest<ValueOrKwargs>| -> Result<JinjaValue, Error> {
             let dict = Dict::new([], ordered);
@@ -46,7 +46,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 
 /// Returns a value that may change in place: results of minijinja's own operators and filters are copied into a
 /// [`List`] or [`Dict`].
-pub(super) fn own(value: &JinjaValue) -> JinjaValue {
+pub(super) fn to_mutable(value: &JinjaValue) -> JinjaValue {
     match value.kind() {
         ValueKind::Seq | ValueKind::Iterable
             if !value.is_tuple()
@@ -155,7 +155,7 @@ fn refuse_cycle<T>(outer: &Arc<T>, value: &JinjaValue) -> Result<(), Error> {
 
 /// Drops values one by one. Rust's own drop is recursive, and a chain of lists that a loop builds could overflow the
 /// stack.
-fn take_apart(values: Vec<JinjaValue>) {
+fn drop_iteratively(values: Vec<JinjaValue>) {
     let mut open = values;
     while let Some(value) = open.pop() {
         if let Some(list) = value.downcast_object::<List>() {

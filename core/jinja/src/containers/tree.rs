@@ -103,7 +103,7 @@ fn step(value: JinjaValue, key: &str) -> Option<JinjaValue> {
     let mut maps = items.iter().filter_map(JinjaValue::downcast_object::<Dict>);
     let Ok(index) = key.trim().parse::<i64>() else { return maps.find_map(|map| map.lookup(&key.into())) };
     maps.find_map(|map| map.lookup(&index.into()))
-        .or_else(|| items.get(super::list::place(items.len(), index)?).cloned())
+        .or_else(|| items.get(super::list::resolve_index(items.len(), index)?).cloned())
 }
 
 fn entry(dict: &Arc<Dict>, key: &str) -> Option<JinjaValue> {

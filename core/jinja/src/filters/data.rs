@@ -7,13 +7,13 @@ use brine_yaml::{Style, traverse};
 use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 
-use super::super::containers::{Dict, List, own};
+use super::super::containers::{Dict, List, to_mutable};
 use super::super::error::SALT_FUNCTION;
 use super::super::guard;
 use super::super::limits;
 use super::super::operators::refuse_undefined;
 use super::super::value::{double_quoted, pairs, text, to_jinja};
-use super::{Args, Given, Options, class, counted, defined, failed, iterable, lacks};
+use super::{Args, Defined, Options, class, counted, defined, failed, iterable, lacks};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("yaml", to_yaml);
@@ -32,14 +32,16 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         });
     }
     for name in ["load_text", "__load_text__"] {
-        environment.add_filter(name, |value: Given, guard: Option<JinjaValue>| match guard::given(guard.as_ref()) {
-            Some(held) => held.0.uncover(&text(&value)),
-            None => Ok(text(&value)),
+        environment.add_filter(name, |value: Defined, guard: Option<JinjaValue>| {
+            match guard::of_argument(guard.as_ref()) {
+                Some(held) => held.0.reveal(&text(&value)),
+                None => Ok(text(&value)),
+            }
         });
     }
     environment.add_filter("yaml_encode", |value: JinjaValue| yaml_encode(&value));
-    environment.add_filter("yaml_dquote", |value: Given| counted(ascii(&double_quoted(&text(&value)))));
-    environment.add_filter("yaml_squote", |value: Given| {
+    environment.add_filter("yaml_dquote", |value: Defined| counted(ascii(&double_quoted(&text(&value)))));
+    environment.add_filter("yaml_squote", |value: Defined| {
         // In a single-quoted YAML scalar, one newline is a space, and two are one newline.
         counted(format!("'{}'", text(&value).replace('\'', "''").replace('\n', "\n\n")))
     });
@@ -51,7 +53,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     }
     for name in ["json_encode_list", "json_decode_list"] {
         environment.add_filter(name, |value: JinjaValue| -> Result<JinjaValue, Error> {
-            Ok(own(&iterable(value)?.try_iter()?.map(|item| encoded(&item)).collect()))
+            Ok(to_mutable(&iterable(value)?.try_iter()?.map(|item| encoded(&item)).collect()))
         });
     }
     environment.add_filter("mysql_to_dict", rows_by);
@@ -182,7 +184,7 @@ fn to_python(value: &JinjaValue) -> Result<JinjaValue, Error> {
 
 /// Returns the data in the output of a guarded block, if it has untrusted text.
 fn guarded(value: &JinjaValue, guard: Option<&JinjaValue>) -> Option<Result<JinjaValue, Error>> {
-    let (held, text) = guard::given(guard).zip(value.as_str())?;
+    let (held, text) = guard::of_argument(guard).zip(value.as_str())?;
     held.0.touches(text).then(|| held.0.load(text))
 }
 
@@ -298,32 +300,32 @@ fn change(how: &str, value: &JinjaValue, path: &str, new: &JinjaValue, args: &Ar
     if let Some(why) = unreachable(&data) {
         return Err(failed(why));
     }
-    let mut place = &mut data;
+    let mut target = &mut data;
     for (depth, step) in path.split(delimiter).enumerate() {
         // Existing values are replaced by the mappings of the path.
-        if place.is_nil() || (how == "set" && depth > 0 && !matches!(place, Value::Map(_))) {
-            *place = Value::map();
+        if target.is_nil() || (how == "set" && depth > 0 && !matches!(target, Value::Map(_))) {
+            *target = Value::map();
         }
-        let Value::Map(map) = place else {
+        let Value::Map(map) = target else {
             return Err(failed(format_args!(
                 "Cannot reach the key {path}: there is a {} on the way",
-                place.type_name()
+                target.type_name()
             )));
         };
-        place = map.entry(Value::from(step)).or_default();
+        target = map.entry(Value::from(step)).or_default();
     }
     let cannot = |have: &Value| {
         let message = format!("The last key contains a <class '{}'>, which cannot {how}.", have.type_name());
         Err(failed(format_args!("{SALT_FUNCTION}{message}")))
     };
-    match (how, &mut *place, &new) {
+    match (how, &mut *target, &new) {
         ("update", Value::Map(have), Value::Map(new)) => have.extend(new.clone()),
         ("append", Value::List(have), _) => have.push(new),
         ("extend", Value::List(have), Value::List(new)) => have.extend(new.iter().cloned()),
-        ("set", place, _)
-        | ("update", place @ Value::Nil, Value::Map(_))
-        | ("extend", place @ Value::Nil, Value::List(_)) => *place = new,
-        ("append", place @ Value::Nil, _) => *place = Value::List(vec![new]),
+        ("set", target, _)
+        | ("update", target @ Value::Nil, Value::Map(_))
+        | ("extend", target @ Value::Nil, Value::List(_)) => *target = new,
+        ("append", target @ Value::Nil, _) => *target = Value::List(vec![new]),
         (_, have, _) => return cannot(have),
     }
     Ok(to_jinja(&data))

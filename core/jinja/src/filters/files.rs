@@ -13,14 +13,14 @@ use minijinja::{Environment, Error};
 
 use super::super::operators::type_name;
 use super::super::value::to_jinja;
-use super::{Given, defined, failed};
+use super::{Defined, defined, failed};
 
 /// The size of the start of a file that decides whether it is text.
 const TEXT_START: u64 = 512;
 const BINARY_START: u64 = 2048;
 
 /// The maximum number of listed files.
-const MOST_FILES: usize = 1 << 20;
+const MAX_FILES: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("is_text_file", |path: JinjaValue| -> Result<bool, Error> {
@@ -49,7 +49,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             path_of(&name).map(|name| processes::find(&name).map(|path| path.to_string_lossy().into_owned()))
         }
     });
-    environment.add_filter("get_uid", |name: Given| {
+    environment.add_filter("get_uid", |name: Defined| {
         let wanted = "getpwnam() argument must be str, not";
         let name = name.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&name))))?;
         let accounts = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
@@ -107,12 +107,12 @@ fn list(directory: &Path, entered: &mut HashSet<(u64, u64)>, found: &mut Vec<Pat
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        if found.len() >= MOST_FILES {
+        if found.len() >= MAX_FILES {
             return;
         }
-        let is_folder = path.is_dir();
+        let is_directory = path.is_dir();
         found.push(path.clone());
-        if is_folder {
+        if is_directory {
             list(&path, entered, found);
         }
     }

@@ -18,7 +18,7 @@ const WORDS: &str = "alba amica aqua arbor bonus caelum campus canis carmen casa
                      via vinum vita vox";
 
 /// The maximum number of words of `lipsum`.
-const MOST_WORDS: i64 = 1 << 20;
+const MAX_WORDS: i64 = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("cycler", |items: Rest<JinjaValue>| minijinja_contrib::globals::cycler(items.to_vec()));
@@ -58,7 +58,7 @@ fn show_full_context(state: &State<'_, '_>) -> JinjaValue {
 /// `lipsum(n=5, html=True, min=20, max=100)`: paragraphs of random words.
 fn lipsum(args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
-    let number = |place, name, default| options.get(place, name).and_then(|value| value.as_i64()).unwrap_or(default);
+    let number = |index, name, default| options.get(index, name).and_then(|value| value.as_i64()).unwrap_or(default);
     let (count, least, most) = (number(0, "n", 5).max(0), number(2, "min", 20), number(3, "max", 100));
     if least >= most {
         return Err(failed(format_args!(
@@ -66,8 +66,8 @@ fn lipsum(args: Args) -> Result<JinjaValue, Error> {
             most.saturating_sub(least)
         )));
     }
-    if count.saturating_mul(most.max(1)) > MOST_WORDS {
-        return Err(failed(format_args!("lipsum returns at most {MOST_WORDS} words")));
+    if count.saturating_mul(most.max(1)) > MAX_WORDS {
+        return Err(failed(format_args!("lipsum returns at most {MAX_WORDS} words")));
     }
     let words: Vec<&str> = WORDS.split_whitespace().collect();
     let paragraphs = (0..count).map(|_| paragraph(&words, rand::random_range(least..most)));

@@ -42,16 +42,16 @@ struct Links {
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("urlize", |value: JinjaValue, args: Args| -> Result<String, Error> {
         super::super::operators::refuse_undefined(&value)?;
-        let links = Links::asked_for(&Options::new(&args)?)?;
+        let links = Links::from_options(&Options::new(&args)?)?;
         let text = if value.is_safe() { text(&value) } else { super::escape(&text(&value)) };
-        Ok(links.put_into(&text))
+        Ok(links.linkify(&text))
     });
 }
 
 impl Links {
     /// `urlize(trim_url_limit=None, nofollow=False, target=None, rel=None, extra_schemes=None)`.
-    fn asked_for(options: &Options) -> Result<Self, Error> {
-        let text = |place, name| options.get(place, name).filter(Value::is_truthy).map(|value| value.to_string());
+    fn from_options(options: &Options) -> Result<Self, Error> {
+        let text = |index, name| options.get(index, name).filter(Value::is_truthy).map(|value| value.to_string());
         let mut kinds: Vec<String> = text(3, "rel").unwrap_or_default().split_whitespace().map(str::to_owned).collect();
         kinds.push("noopener".to_owned());
         kinds.extend(options.flag(1, "nofollow", false).then(|| "nofollow".to_owned()));
@@ -63,8 +63,8 @@ impl Links {
         }
         let schemes = options.get(4, "extra_schemes").unwrap_or_default();
         let schemes: Vec<String> = schemes.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
-        if let Some(wrong) = schemes.iter().find(|scheme| !is_scheme(scheme)) {
-            let quoted = python::repr(&wrong.as_str().into());
+        if let Some(invalid) = schemes.iter().find(|scheme| !is_scheme(scheme)) {
+            let quoted = python::repr(&invalid.as_str().into());
             return Err(failed(format_args!("{quoted} is not a valid URI scheme prefix.")));
         }
         let limit = options.get(0, "trim_url_limit").and_then(|limit| limit.as_i64());
@@ -72,7 +72,7 @@ impl Links {
     }
 
     /// Converts addresses in HTML text to links.
-    fn put_into(&self, text: &str) -> String {
+    fn linkify(&self, text: &str) -> String {
         let mut out = String::new();
         for part in text.split_inclusive(char::is_whitespace) {
             let word = part.trim_end();
@@ -168,7 +168,7 @@ mod tests {
                 "<a href=\"https://[::1]/\">https://[::1...</a> <a href=\"tel:5\">tel:5</a> tel:",
             ),
         ] {
-            assert_eq!(links.put_into(text), shown, "{text}");
+            assert_eq!(links.linkify(text), shown, "{text}");
         }
     }
 }

@@ -6,9 +6,9 @@ use minijinja::value::{Tuple, Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error};
 use rand::seq::IndexedRandom;
 
-use super::{Args, Given, Options, defined, failed, is_list, iterable, lacks};
+use super::{Args, Defined, Options, defined, failed, is_list, iterable, lacks};
 
-use super::super::containers::own;
+use super::super::containers::to_mutable;
 use super::super::operators::{add, refuse_undefined, type_name};
 use super::super::value::{pairs, to_jinja};
 
@@ -35,7 +35,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("flatten", flatten);
     environment.add_filter("dictsort", sort_entries);
     environment.add_filter("is_list", |value: JinjaValue| is_list(&value));
-    environment.add_filter("is_iter", |value: Given| {
+    environment.add_filter("is_iter", |value: Defined| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Bytes)
     });
     environment.add_filter("skip", |_: JinjaValue| "");
@@ -43,7 +43,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => value,
         _ => listed([value]),
     });
-    environment.add_filter("substring_in_list", |what: Given, list: JinjaValue| -> Result<bool, Error> {
+    environment.add_filter("substring_in_list", |what: Defined, list: JinjaValue| -> Result<bool, Error> {
         let wanted = "'in <string>' requires string as left operand, not";
         let what = what.as_str().ok_or_else(|| failed(format_args!("{wanted} {}", type_name(&what))))?;
         Ok(items(&list)?.iter().any(|item| item.as_str().is_some_and(|item| item.contains(what))))
@@ -90,7 +90,7 @@ fn addable(a: &JinjaValue, b: &JinjaValue) -> Result<(), Error> {
 }
 
 fn listed(items: impl IntoIterator<Item = JinjaValue>) -> JinjaValue {
-    own(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
+    to_mutable(&JinjaValue::from(items.into_iter().collect::<Vec<_>>()))
 }
 
 /// Returns a sample of items, random or from a seed.

@@ -57,13 +57,13 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         }
         _ => minijinja::filters::last(value),
     });
-    environment.add_filter("reverse", |value: Given| match value.kind() {
+    environment.add_filter("reverse", |value: Defined| match value.kind() {
         ValueKind::None | ValueKind::Bool | ValueKind::Number => {
             Err(Error::new(ErrorKind::SyntaxError, "argument must be iterable"))
         }
         _ => value.reverse(),
     });
-    environment.add_filter("attr", |value: Given, name: String| match value.kind() {
+    environment.add_filter("attr", |value: Defined, name: String| match value.kind() {
         // Entries are not attributes.
         _ if is_data(&value) => Ok(JinjaValue::UNDEFINED),
         _ => value.get_attr(&name),
@@ -74,7 +74,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_test("sequence", |value: JinjaValue| {
         matches!(value.kind(), ValueKind::Seq | ValueKind::Map | ValueKind::String | ValueKind::Bytes)
     });
-    environment.add_test("iterable", |value: Given| {
+    environment.add_test("iterable", |value: Defined| {
         value.kind() == ValueKind::Bytes || (value.kind() != ValueKind::None && value.try_iter().is_ok())
     });
     environment.add_test("callable", |value: JinjaValue| value.kind() == ValueKind::Plain);
@@ -91,18 +91,18 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 
 /// Adds a test for names of filters or tests; values other than strings are not names.
 fn named_test(environment: &mut Environment<'static>, name: &'static str, test: fn(&State<'_, '_>, &str) -> bool) {
-    environment.add_test(name, move |state: &State<'_, '_>, value: Given| match type_name(&value) {
+    environment.add_test(name, move |state: &State<'_, '_>, value: Defined| match type_name(&value) {
         kind @ ("list" | "dict") => Err(failed(format_args!("unhashable type: '{kind}'"))),
         _ => Ok(value.as_str().is_some_and(|name| test(state, name))),
     });
 }
 
 /// The maximum number of parts that a template may request, each a value even if empty.
-const MOST_PARTS: usize = 100_000;
+const MAX_PARTS: usize = 100_000;
 
 fn parts(count: usize) -> Result<usize, Error> {
-    if count > MOST_PARTS {
-        return Err(failed(format_args!("{count} parts requested: expected at most {MOST_PARTS}")));
+    if count > MAX_PARTS {
+        return Err(failed(format_args!("{count} parts requested: expected at most {MAX_PARTS}")));
     }
     Ok(count)
 }
@@ -126,13 +126,13 @@ where
 {
     let own = name.to_owned();
     prepared(environment, name, filter, move |args| {
-        let (mut places, named) = split_kwargs(&args)?;
+        let (mut positional, named) = split_kwargs(&args)?;
         // The first position is the value.
-        for (index, name) in names.iter().enumerate().skip(places.len().saturating_sub(1)) {
+        for (index, name) in names.iter().enumerate().skip(positional.len().saturating_sub(1)) {
             match named.iter().find(|(given, _)| given == name) {
-                Some((_, value)) => places.push(value.clone()),
+                Some((_, value)) => positional.push(value.clone()),
                 None if names[index..].iter().any(|later| named.iter().any(|(given, _)| given == later)) => {
-                    places.push(JinjaValue::from(()));
+                    positional.push(JinjaValue::from(()));
                 }
                 None => {}
             }
@@ -140,7 +140,7 @@ where
         if let Some((unknown, _)) = named.iter().find(|(name, _)| !names.contains(&name.as_str())) {
             return Err(failed(format_args!("{own}() got an unexpected keyword argument '{unknown}'")));
         }
-        Ok(places)
+        Ok(positional)
     });
 }
 
@@ -172,9 +172,9 @@ fn prepared<F, Rv, FilterArgs>(
 /// `default(default_value='', boolean=False)`.
 fn default(value: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<_> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
-    let (places, named) = split_kwargs(&args)?;
+    let (positional, named) = split_kwargs(&args)?;
     let given = |index: usize, name: &str| {
-        places.get(index).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
+        positional.get(index).or_else(|| named.iter().find(|(given, _)| given == name).map(|(_, value)| value))
     };
     let any_nothing = given(1, "boolean").is_some_and(JinjaValue::is_true);
     if value.is_undefined() || (any_nothing && !value.is_true()) {
@@ -253,9 +253,9 @@ impl Options {
 }
 
 /// An argument that is not undefined.
-struct Given(JinjaValue);
+struct Defined(JinjaValue);
 
-impl Deref for Given {
+impl Deref for Defined {
     type Target = JinjaValue;
 
     fn deref(&self) -> &JinjaValue {
@@ -263,13 +263,13 @@ impl Deref for Given {
     }
 }
 
-impl<'a> ArgType<'a> for Given {
+impl<'a> ArgType<'a> for Defined {
     type Output = Self;
 
     fn from_value(value: Option<&'a JinjaValue>) -> Result<Self, Error> {
         let value = JinjaValue::from_value(value)?;
         super::operators::refuse_undefined(&value)?;
-        Ok(Given(value))
+        Ok(Defined(value))
     }
 }
 

@@ -8,22 +8,22 @@ use minijinja::value::{Value as JinjaValue, ValueKind};
 use minijinja::{Environment, Error, State};
 
 use super::super::behaviour::Role;
-use super::super::containers::own;
+use super::super::containers::to_mutable;
 use super::super::operators::type_name;
 use super::super::value::text;
-use super::{Args, Given, Options, failed};
+use super::{Args, Defined, Options, failed};
 
 /// The maximum number of listed addresses of a network.
 const MAX_HOSTS: u128 = 1 << 16;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("is_ip", |value: Given| of_address(&value).is_some());
-    environment.add_filter("is_ipv4", |value: Given| of_address(&value).is_some_and(|net| net.addr().is_ipv4()));
-    environment.add_filter("is_ipv6", |value: Given| of_address(&value).is_some_and(|net| net.addr().is_ipv6()));
-    environment.add_filter("ipwrap", |value: Given| {
+    environment.add_filter("is_ip", |value: Defined| of_address(&value).is_some());
+    environment.add_filter("is_ipv4", |value: Defined| of_address(&value).is_some_and(|net| net.addr().is_ipv4()));
+    environment.add_filter("is_ipv6", |value: Defined| of_address(&value).is_some_and(|net| net.addr().is_ipv6()));
+    environment.add_filter("ipwrap", |value: Defined| {
         let wrapped = |item: JinjaValue| item.as_str().map(wrap).map_or(item.clone(), JinjaValue::from);
         match type_name(&value) {
-            "list" | "tuple" => own(&value.try_iter().into_iter().flatten().map(wrapped).collect()),
+            "list" | "tuple" => to_mutable(&value.try_iter().into_iter().flatten().map(wrapped).collect()),
             _ => wrapped(value.0),
         }
     });
@@ -71,7 +71,7 @@ fn bytes_of_mac(text: &str) -> Result<JinjaValue, Error> {
 }
 
 /// The maximum number of tried addresses of a host.
-const MOST_TRIED: usize = 4;
+const MAX_TRIED: usize = 4;
 
 /// Returns the address of a host: the first that accepts connections at a port, or else the first.
 fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> {
@@ -82,7 +82,7 @@ fn resolved(host: &str, port: u16, ipv6: Option<bool>) -> Result<String, Error> 
         wanted = all.iter().collect();
     }
     // Each attempt may take the whole timeout.
-    let answers = wanted.iter().take(MOST_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
+    let answers = wanted.iter().take(MAX_TRIED).find(|address| TcpStream::connect_timeout(address, CONNECT).is_ok());
     let found = answers.or(wanted.first()).ok_or_else(none)?;
     Ok(wrap(&found.ip().to_string()))
 }
@@ -102,7 +102,7 @@ fn hosts(value: &JinjaValue) -> Result<Option<JinjaValue>, Error> {
     // As in Python, the first address of a network is not a host address, also with IPv6.
     let skip = usize::from(net.addr().is_ipv6() && size > 2);
     let all = net.hosts().skip(skip).map(|host| JinjaValue::from(host.to_string()));
-    Ok(Some(own(&JinjaValue::from(all.collect::<Vec<_>>()))))
+    Ok(Some(to_mutable(&JinjaValue::from(all.collect::<Vec<_>>()))))
 }
 
 fn wrap(text: &str) -> String {
@@ -121,7 +121,7 @@ fn each(
         _ => return Ok(JinjaValue::from(())),
     }
     let all = value.try_iter()?.filter_map(|item| what(&item).transpose()).collect::<Result<Vec<_>, _>>()?;
-    Ok(own(&JinjaValue::from(all)))
+    Ok(to_mutable(&JinjaValue::from(all)))
 }
 
 /// Parses an address: a string or its integer.

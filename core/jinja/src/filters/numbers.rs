@@ -6,10 +6,10 @@ use minijinja::{Environment, Error};
 
 use super::super::operators::{add, type_name};
 use super::super::value::{from_jinja, split_kwargs, text, to_jinja};
-use super::{Args, Given, Options, by_name, defined, failed, iterable, undefined};
+use super::{Args, Defined, Options, by_name, defined, failed, iterable, undefined};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    environment.add_filter("abs", |value: Given| match value.kind() {
+    environment.add_filter("abs", |value: Defined| match value.kind() {
         ValueKind::Bool => Ok(JinjaValue::from(i64::from(value.is_true()))),
         ValueKind::Number => minijinja::filters::abs(value.0),
         _ => Err(failed(format_args!("bad operand type for abs(): '{}'", type_name(&value)))),
@@ -23,7 +23,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         Ok(number.or(default).unwrap_or_default())
     });
     for name in ["to_num", "str_to_num"] {
-        environment.add_filter(name, |value: Given| match value.kind() {
+        environment.add_filter(name, |value: Defined| match value.kind() {
             ValueKind::String => Ok(number(&text(&value)).unwrap_or(value.0)),
             // Only strings keep their fraction.
             ValueKind::Bool | ValueKind::Number => int(value.0, minijinja::value::Rest(Vec::new())),
@@ -33,7 +33,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
             }
         });
     }
-    environment.add_filter("avg", |value: Given| -> Result<f64, Error> {
+    environment.add_filter("avg", |value: Defined| -> Result<f64, Error> {
         if value.kind() != ValueKind::Seq || type_name(&value) != "list" {
             return float(&value);
         }
@@ -42,7 +42,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         if items.is_empty() { Err(failed("division by zero")) } else { Ok(sum / items.len() as f64) }
     });
     environment.add_filter("sum", sum);
-    environment.add_filter("filesizeformat", |value: Given, args: Args| -> Result<String, Error> {
+    environment.add_filter("filesizeformat", |value: Defined, args: Args| -> Result<String, Error> {
         Ok(size_text(float(&value)?, Options::new(&args)?.flag(0, "binary", false)))
     });
 }
@@ -63,7 +63,7 @@ fn float(value: &JinjaValue) -> Result<f64, Error> {
 }
 
 /// `round(precision=0, method='common')`.
-fn round(value: Given, precision: Option<i32>, method: Option<String>) -> Result<JinjaValue, Error> {
+fn round(value: Defined, precision: Option<i32>, method: Option<String>) -> Result<JinjaValue, Error> {
     let method = method.unwrap_or_else(|| "common".to_owned());
     if !matches!(method.as_str(), "common" | "ceil" | "floor") {
         return Err(failed("method must be common, ceil or floor"));
@@ -91,12 +91,12 @@ fn round(value: Given, precision: Option<i32>, method: Option<String>) -> Result
 }
 
 /// `sum(attribute=None, start=0)`.
-fn sum(value: Given, args: Args) -> Result<JinjaValue, Error> {
+fn sum(value: Defined, args: Args) -> Result<JinjaValue, Error> {
     let args: Vec<JinjaValue> = args.iter().cloned().map(minijinja::value::ValueOrKwargs::into_value).collect();
-    let (places, named) = split_kwargs(&args)?;
+    let (positional, named) = split_kwargs(&args)?;
     let given = |index: usize, name: &str| {
         let named = || named.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        places.get(index).cloned().or_else(named).filter(|value| !value.is_none())
+        positional.get(index).cloned().or_else(named).filter(|value| !value.is_none())
     };
     let mut items: Vec<JinjaValue> = iterable(value.0)?.try_iter()?.collect();
     if let Some(attribute) = given(0, "attribute") {

@@ -55,7 +55,7 @@ fn compile(pattern: &str, options: &Args) -> Result<Arc<Regex>, Error> {
     let options = Options::new(options)?;
     let flags: String = [(0, "ignorecase", 'i'), (1, "multiline", 'm')]
         .iter()
-        .filter(|(place, name, _)| options.flag(*place, name, false))
+        .filter(|(index, name, _)| options.flag(*index, name, false))
         .map(|(_, _, flag)| *flag)
         .collect();
     let pattern = if flags.is_empty() { pattern.to_owned() } else { format!("(?{flags}){pattern}") };

@@ -18,14 +18,14 @@ pub(crate) fn percent(pattern: &JinjaValue, value: &JinjaValue) -> Result<JinjaV
     if wanted.is_some_and(|wanted| wanted < args.len()) && (value.is_tuple() || value.kind() != ValueKind::Map) {
         return Err(failed("not all arguments converted during string formatting"));
     }
-    let pattern = by_place(pattern, value, &mut args)?;
+    let pattern = by_position(pattern, value, &mut args)?;
     let pattern = converted(&pattern, &mut args)?;
     format(FormatStyle::Printf, &pattern, &args).map(JinjaValue::from)
 }
 
 /// Converts named conversions to positional ones if the pattern has non-ASCII letters, which minijinja does not
 /// support.
-fn by_place<'p>(
+fn by_position<'p>(
     pattern: &'p str,
     value: &JinjaValue,
     args: &mut Vec<JinjaValue>,

@@ -13,13 +13,13 @@ use super::{defined, failed};
 use crate::value::to_jinja;
 
 /// The maximum length of an expression: its parser and evaluation are recursive.
-const MOST_SIGNS: usize = 200;
+const MAX_SIGNS: usize = 200;
 
 /// The maximum number of lists and mappings that an expression creates: each may multiply the data.
-const MOST_ITEMS: usize = 40;
+const MAX_ITEMS: usize = 40;
 
 /// The maximum number of found values.
-const MOST_FOUND: usize = 1_000_000;
+const MAX_FOUND: usize = 1_000_000;
 
 /// JMESPath functions; some return integers like Python's.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
@@ -35,10 +35,10 @@ static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// Registers a function of one argument whose result is an integer where possible.
-fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, reckon: fn(&Variable) -> f64) {
+fn whole(runtime: &mut Runtime, name: &str, argument: ArgumentType, compute: fn(&Variable) -> f64) {
     let call = move |args: &[Rcvar], _: &mut Context<'_>| -> Result<Rcvar, JmespathError> {
-        let result = args.first().map_or(0.0, |value| reckon(value));
-        #[allow(clippy::cast_possible_truncation, reason = "it was looked whether it fits")]
+        let result = args.first().map_or(0.0, |value| compute(value));
+        #[allow(clippy::cast_possible_truncation, reason = "the value is below 2^53")]
         let number = match result {
             whole if whole.fract() == 0.0 && whole.abs() < 9e15 => Some((whole as i64).into()),
             other => serde_json::Number::from_f64(other),
@@ -58,7 +58,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let invalid = |what: &dyn std::fmt::Display| failed(format_args!("Invalid jmespath expression: {what}"));
     let count = |signs: &str| expression.matches(|c| signs.contains(c)).count();
-    if count("([{!&.|*<>=") > MOST_SIGNS || count("[{,") > MOST_ITEMS {
+    if count("([{!&.|*<>=") > MAX_SIGNS || count("[{,") > MAX_ITEMS {
         return Err(invalid(&"it has too many parts"));
     }
     let first_line = |error: JmespathError| {
@@ -68,10 +68,10 @@ fn query(data: &Value, expression: &str) -> Result<Value, Error> {
     let compiled = RUNTIME.compile(expression).map_err(first_line)?;
     let data = Variable::from_json(&json::to_json(data)).map_err(failed)?;
     let found = compiled.search(data).map_err(first_line)?;
-    let mut left = MOST_FOUND;
+    let mut left = MAX_FOUND;
     let value = found_value(&found, &mut left);
     limits::check()?;
-    value.ok_or_else(|| failed(format_args!("json_query returns at most {MOST_FOUND} values")))
+    value.ok_or_else(|| failed(format_args!("json_query returns at most {MAX_FOUND} values")))
 }
 
 /// Converts the result, within the number of values left.

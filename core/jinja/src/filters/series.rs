@@ -3,7 +3,7 @@
 use minijinja::value::{Tuple, Value as JinjaValue};
 use minijinja::{Environment, Error};
 
-use super::super::containers::own;
+use super::super::containers::to_mutable;
 use super::super::limits;
 use super::{Args, failed, iterable};
 use crate::value::{Keywords, split_kwargs};
@@ -55,7 +55,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     });
     environment.add_filter("compress", |value: JinjaValue, chosen: JinjaValue| -> Result<JinjaValue, Error> {
         let kept = items(&value)?.into_iter().zip(items(&chosen)?).filter(|(_, chosen)| chosen.is_true());
-        Ok(own(&JinjaValue::from(kept.map(|(item, _)| item).collect::<Vec<_>>())))
+        Ok(to_mutable(&JinjaValue::from(kept.map(|(item, _)| item).collect::<Vec<_>>())))
     });
 }
 
@@ -84,7 +84,7 @@ fn tuples(rows: Vec<Vec<JinjaValue>>) -> Result<JinjaValue, Error> {
         return Err(too_many());
     }
     let rows: Vec<JinjaValue> = rows.into_iter().map(|row| JinjaValue::from(Tuple::from(row))).collect();
-    Ok(own(&JinjaValue::from(rows)))
+    Ok(to_mutable(&JinjaValue::from(rows)))
 }
 
 /// Returns all selections of `n` items, in order: `follows` decides whether a position may follow another.

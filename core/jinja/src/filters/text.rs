@@ -16,14 +16,14 @@ use super::super::limits;
 use super::super::operators::type_name;
 use super::super::value::{split_kwargs, text};
 use super::percent;
-use super::{Args, Given, Options, by_name, bytes_of, defined, failed, lacks, text_of};
+use super::{Args, Defined, Options, by_name, bytes_of, defined, failed, lacks, text_of};
 
 /// The maximum length of generated text.
 const MAX_LENGTH: usize = 1 << 20;
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     by_name(environment, "replace", &["old", "new", "count"], replace);
-    environment.add_filter("quote", |value: Given| match value.as_str() {
+    environment.add_filter("quote", |value: Defined| match value.as_str() {
         Some(text) => Ok(quote(text)),
         None if !value.is_true() => Ok("''".to_owned()),
         None => Err(failed(format_args!("expected string or bytes-like object, got '{}'", type_name(&value)))),
@@ -35,11 +35,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         let parts = parts.iter().map(|part| part.trim_start_matches('/'));
         Ok(parts.fold(first, |path, part| path.join(part)).to_string_lossy().into_owned())
     });
-    by_name(environment, "center", &["width"], |value: Given, width: Option<usize>| {
+    by_name(environment, "center", &["width"], |value: Defined, width: Option<usize>| {
         center(&text(&value), width.unwrap_or(80))
     });
     environment.add_filter("truncate", truncate);
-    environment.add_filter("urlencode", |value: Given| match value.kind() {
+    environment.add_filter("urlencode", |value: Defined| match value.kind() {
         ValueKind::Map => {
             // In a query, a space becomes a plus, and a slash is escaped.
             let quoted = |value: &JinjaValue| percent_encoded(&text(value)).replace("%20", "+");
@@ -49,7 +49,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         _ => percent_encoded_path(&text(&value)),
     });
     for name in ["e", "escape"] {
-        environment.add_filter(name, |value: Given| {
+        environment.add_filter(name, |value: Defined| {
             if value.is_safe() { value.0 } else { JinjaValue::from_safe_string(escape(&text(&value))) }
         });
     }
@@ -59,22 +59,22 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         }
         defined(&value).map(|value| brine_value::python::repr(&brine_value::json::sorted(&value)))
     });
-    environment.add_filter("format", |value: Given, args: Args| -> Result<JinjaValue, Error> {
+    environment.add_filter("format", |value: Defined, args: Args| -> Result<JinjaValue, Error> {
         let args: Vec<JinjaValue> = args.iter().cloned().map(ValueOrKwargs::into_value).collect();
-        let (places, named) = split_kwargs(&args)?;
+        let (positional, named) = split_kwargs(&args)?;
         let has_named = !named.is_empty();
-        if !places.is_empty() && has_named {
+        if !positional.is_empty() && has_named {
             return Err(failed("can't handle positional and keyword arguments at the same time"));
         }
         let named = named.into_iter().map(|(name, value)| (JinjaValue::from(name), value));
         let named: Dict = named.collect();
-        let values = if has_named { JinjaValue::from_object(named) } else { JinjaValue::from(Tuple::from(places)) };
+        let values = if has_named { JinjaValue::from_object(named) } else { JinjaValue::from(Tuple::from(positional)) };
         percent(&JinjaValue::from(text(&value)), &values)
     });
-    environment.add_filter("wordcount", |value: Given| {
+    environment.add_filter("wordcount", |value: Defined| {
         text(&value).split(|c: char| c != '_' && !c.is_alphanumeric()).filter(|word| !word.is_empty()).count()
     });
-    environment.add_filter("contains_whitespace", |value: Given| match value.as_str() {
+    environment.add_filter("contains_whitespace", |value: Defined| match value.as_str() {
         Some(text) => Ok(text.contains(char::is_whitespace)),
         None => Err(failed(format_args!("'{}' object is not iterable", type_name(&value)))),
     });
@@ -99,11 +99,11 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
         !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit())
     });
     environment.add_filter("to_bytes", |value: JinjaValue| bytes_of(&value).map(JinjaValue::from_bytes));
-    environment.add_filter("to_snake_case", |value: Given| match value.as_str() {
+    environment.add_filter("to_snake_case", |value: Defined| match value.as_str() {
         Some(text) => Ok(snake_case(text)),
         None => Err(failed(format_args!("'{}' object is not subscriptable", type_name(&value)))),
     });
-    environment.add_filter("to_camelcase", |value: Given, args: Args| -> Result<String, Error> {
+    environment.add_filter("to_camelcase", |value: Defined, args: Args| -> Result<String, Error> {
         let text = value.as_str().ok_or_else(|| lacks(&value, "split"))?;
         Ok(camel_case(text, Options::new(&args)?.flag(0, "uppercamel", false)))
     });
@@ -122,7 +122,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("hmac_compute", |value: JinjaValue, secret: String| {
         Ok::<_, Error>(hex(&signed(&bytes_of(&value)?, &secret)?))
     });
-    environment.add_filter("forceescape", |value: Given| JinjaValue::from_safe_string(escape(&text(&value))));
+    environment.add_filter("forceescape", |value: Defined| JinjaValue::from_safe_string(escape(&text(&value))));
     environment.add_filter("random_hash", |most: u64, form: Option<String>| {
         Ok::<_, Error>(hex(digest(form.as_deref().unwrap_or("md5"))?.of(rand::random_range(0..=most).to_string())))
     });
@@ -133,7 +133,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_filter("check_whitelist_blacklist", listed);
     environment.add_filter(
         "method_call",
-        |state: &mut State<'_, '_>, value: Given, name: String, args: Rest<JinjaValue>| {
+        |state: &mut State<'_, '_>, value: Defined, name: String, args: Rest<JinjaValue>| {
             // Values without the method return nothing.
             match value.call_method(state, &name, &args) {
                 Err(error) if error.kind() == ErrorKind::UnknownMethod => Ok(JinjaValue::from(())),
@@ -145,7 +145,7 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 /// `replace(old, new, count=None)`.
-fn replace(value: Given, old: Given, new: Given, count: Option<i64>) -> Result<String, Error> {
+fn replace(value: Defined, old: Defined, new: Defined, count: Option<i64>) -> Result<String, Error> {
     let (text, old, new) = (text(&value), text(&old), text(&new));
     reserve_replaced(&text, &old, &new)?;
     Ok(match count.and_then(|count| usize::try_from(count).ok()) {
@@ -186,13 +186,13 @@ fn center(text: &str, width: usize) -> String {
 }
 
 /// `truncate(length=255, killwords=False, end='...', leeway=5)`.
-fn truncate(value: Given, args: Args) -> Result<String, Error> {
+fn truncate(value: Defined, args: Args) -> Result<String, Error> {
     if matches!(value.kind(), ValueKind::Number | ValueKind::Bool | ValueKind::None) {
         return Err(failed(format_args!("object of type '{}' has no len()", type_name(&value))));
     }
     let options = Options::new(&args)?;
-    let number = |place, name, default| {
-        let given = options.get(place, name).and_then(|value| value.as_i64());
+    let number = |index, name, default| {
+        let given = options.get(index, name).and_then(|value| value.as_i64());
         given.map_or(default, |given| usize::try_from(given).unwrap_or(0))
     };
     let (length, leeway) = (number(0, "length", 255), number(3, "leeway", 5));
@@ -295,7 +295,7 @@ fn uuid(name: &str) -> String {
 }
 
 /// `1.5MiB` as a number of bytes: K is 1024; KB is 1000 with `handle_metric`.
-fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
+fn human_to_bytes(value: Defined, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let default = options.get(0, "default_unit").map(|unit| unit.to_string()).unwrap_or_default();
     let text = text(&value);
@@ -307,7 +307,7 @@ fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
     let power = match unit.to_lowercase().chars().next() {
         None | Some('b') => 0,
         Some(letter) => match "kmgtpezy".find(letter) {
-            Some(place) => place as i32 + 1,
+            Some(index) => index as i32 + 1,
             None => return Ok(JinjaValue::from(0)),
         },
     };
@@ -316,7 +316,7 @@ fn human_to_bytes(value: Given, args: Args) -> Result<JinjaValue, Error> {
 }
 
 /// `indent(width=4, first=False, blank=False)`: the width may be a string. A trailing newline is kept.
-fn indent(value: Given, args: Args) -> Result<String, Error> {
+fn indent(value: Defined, args: Args) -> Result<String, Error> {
     let options = Options::new(&args)?;
     let blank = match options.get(0, "width") {
         Some(Value::Str(text)) => text,
@@ -352,7 +352,7 @@ fn indent(value: Given, args: Args) -> Result<String, Error> {
 }
 
 /// `wordwrap(width=79, break_long_words=True, wrapstring='\n')`: line by line.
-fn wordwrap(value: Given, args: Args) -> Result<String, Error> {
+fn wordwrap(value: Defined, args: Args) -> Result<String, Error> {
     if value.kind() != ValueKind::String {
         return Err(lacks(&value, "splitlines"));
     }
@@ -395,14 +395,14 @@ fn wordwrap(value: Given, args: Args) -> Result<String, Error> {
 }
 
 /// Whether a string matches the allow list and not the deny list; patterns are globs.
-fn listed(value: Given, args: Args) -> Result<bool, Error> {
+fn listed(value: Defined, args: Args) -> Result<bool, Error> {
     let options = Options::new(&args)?;
     let text = text(&value);
     let on = |list: &Value| {
         let one = [list.clone()];
         list.as_list().unwrap_or(&one).iter().any(|pattern| brine_text::glob::fnmatch(&pattern.to_string(), &text))
     };
-    let list = |place, name| options.get(place, name).filter(Value::is_truthy);
+    let list = |index, name| options.get(index, name).filter(Value::is_truthy);
     let (white, black) = (list(0, "whitelist"), list(1, "blacklist"));
     Ok(!black.is_some_and(|list| on(&list)) && white.is_none_or(|list| on(&list)))
 }

@@ -14,26 +14,26 @@ use super::{failed, prepared};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Items {
     /// Returned unchanged.
-    Kept,
+    Unchanged,
     /// Evaluated.
-    Used,
+    Evaluated,
     /// Compared by this operator.
     Compared(&'static str),
 }
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
-    strictly(environment, "list", Items::Kept, filters::list);
-    strictly(environment, "first", Items::Kept, filters::first);
-    strictly(environment, "join", Items::Used, filters::join);
-    strictly(environment, "select", Items::Used, filters::select);
-    strictly(environment, "reject", Items::Used, filters::reject);
-    strictly(environment, "sort", Items::Compared("<"), filters::sort);
-    strictly(environment, "min", Items::Compared("<"), filters::min);
-    strictly(environment, "max", Items::Compared(">"), filters::max);
-    strictly(environment, "groupby", Items::Used, filters::groupby);
+    add_strict(environment, "list", Items::Unchanged, filters::list);
+    add_strict(environment, "first", Items::Unchanged, filters::first);
+    add_strict(environment, "join", Items::Evaluated, filters::join);
+    add_strict(environment, "select", Items::Evaluated, filters::select);
+    add_strict(environment, "reject", Items::Evaluated, filters::reject);
+    add_strict(environment, "sort", Items::Compared("<"), filters::sort);
+    add_strict(environment, "min", Items::Compared("<"), filters::min);
+    add_strict(environment, "max", Items::Compared(">"), filters::max);
+    add_strict(environment, "groupby", Items::Evaluated, filters::groupby);
 }
 
-fn strictly<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &'static str, does: Items, filter: F)
+fn add_strict<F, Rv, FilterArgs>(environment: &mut Environment<'static>, name: &'static str, does: Items, filter: F)
 where
     F: Function<Rv, FilterArgs>,
     Rv: FunctionResult,
@@ -53,19 +53,19 @@ fn named(filter: &str, args: Vec<JinjaValue>) -> Result<Vec<JinjaValue>, Error> 
         "groupby" => &["attribute", "default", "case_sensitive"],
         _ => return Ok(args),
     };
-    let (mut places, named) = split_kwargs(&args)?;
-    if places.len() < 2 {
+    let (mut positional, named) = split_kwargs(&args)?;
+    if positional.len() < 2 {
         return Ok(args);
     }
-    let given = places.split_off(1);
+    let given = positional.split_off(1);
     if given.len() > names.len() {
         return Ok(args);
     }
     let given = names.iter().map(ToString::to_string).zip(given);
     // None means a missing argument.
     let all: Kwargs = given.filter(|(_, value)| !value.is_none()).chain(named).collect();
-    places.push(all.into());
-    Ok(places)
+    positional.push(all.into());
+    Ok(positional)
 }
 
 fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
@@ -76,7 +76,7 @@ fn check(name: &str, does: Items, args: &[JinjaValue]) -> Result<(), Error> {
         return Err(failed(format_args!("'{}' object is not iterable", type_name(value))));
     }
     let tested = matches!(name, "select" | "reject") && !rest.is_empty();
-    if does == Items::Kept || tested {
+    if does == Items::Unchanged || tested {
         return Ok(());
     }
     let attribute = named.iter().find(|(name, _)| name == "attribute").map(|(_, attribute)| attribute);

@@ -72,7 +72,7 @@ pub(crate) struct Facts {
     /// Calls by name, or of unknown functions, with the sources of their arguments.
     pub(super) calls: Vec<(Option<String>, Names)>,
     /// Names that are used other than in calls: a macro among them may be called with any argument.
-    pub(super) handed_on: Names,
+    pub(super) referenced: Names,
     /// The sources of the names of other templates.
     pub(super) imports: Vec<Names>,
     /// The sources of its output outside of blocks.

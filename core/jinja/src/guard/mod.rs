@@ -72,7 +72,7 @@ fn is_global(name: &str) -> bool {
 /// The facts are read from the engine's own syntax tree, not from that of [`Document`]: the guard must see the tree
 /// that the engine runs. A template that the engine cannot parse is not changed, so that the compiler reports the
 /// error.
-pub(super) fn cover(
+pub(super) fn guard_template(
     document: &Document,
     syntax: SyntaxConfig,
     variables: Variables,
@@ -92,10 +92,10 @@ pub(super) fn cover(
     let facts = Arc::new(Facts { id: NEXT.fetch_add(1, Ordering::Relaxed), ..facts });
     let only = [Arc::clone(&facts)];
     let solution = solve::solve(&only, variables);
-    let is_covered = |emit| if alone { solution.decide(emit) != Decision::Trusted } else { !emit.of.is_empty() };
-    let covers = |n: usize| facts.emits.get(n).is_none_or(is_covered);
-    let covered = emit(document, Purpose::Guard { id: facts.id, covers: &covers });
-    Ok((covered, Arc::clone(&facts)))
+    let is_guarded = |emit| if alone { solution.decide(emit) != Decision::Trusted } else { !emit.of.is_empty() };
+    let is_guarded_tag = |n: usize| facts.emits.get(n).is_none_or(is_guarded);
+    let emitted = emit(document, Purpose::Guard { id: facts.id, is_guarded: &is_guarded_tag });
+    Ok((emitted, Arc::clone(&facts)))
 }
 
 /// The templates of one render, and the decision for each of their tags.
@@ -113,7 +113,7 @@ struct Templates {
 /// The guard of one render.
 #[derive(Debug)]
 pub(super) struct Guard {
-    words: Placeholders,
+    placeholders: Placeholders,
     variables: Variables,
     templates: Mutex<Templates>,
 }
@@ -140,7 +140,7 @@ impl Guard {
             decisions: vec![Arc::clone(decisions)],
             ..Templates::default()
         };
-        Arc::new(Guard { words: Placeholders::new(), variables, templates: Mutex::new(templates) })
+        Arc::new(Guard { placeholders: Placeholders::new(), variables, templates: Mutex::new(templates) })
     }
 
     /// Returns the variables of the render, by trust.
@@ -149,8 +149,8 @@ impl Guard {
     }
 
     /// Returns the placeholders of the rendered text.
-    pub(super) fn words(&self) -> Placeholders {
-        self.words.clone()
+    pub(super) fn placeholders(&self) -> Placeholders {
+        self.placeholders.clone()
     }
 
     /// Returns the refusal that ended the render, if any.
@@ -206,8 +206,9 @@ impl Guard {
             tag: emit.map_or_else(|| "{{ }}".into(), |emit| Arc::clone(&emit.tag)),
         };
         // Of nested placeholders, only the outer one is used.
-        let text: Arc<str> = if self.words.touches(&text) { self.words.reveal(&text).into() } else { text.into() };
-        match self.words.add(text, kind, origin.clone()) {
+        let text: Arc<str> =
+            if self.placeholders.touches(&text) { self.placeholders.reveal(&text).into() } else { text.into() };
+        match self.placeholders.add(text, kind, origin.clone()) {
             Some(word) => Ok(JinjaValue::from(word)),
             None => Err(refuse(&mut templates, too_much(&origin))),
         }
@@ -216,13 +217,13 @@ impl Guard {
     /// Records the captured text of a block, and returns it as real text.
     fn captured(&self, printed: &JinjaValue) -> Result<JinjaValue, Error> {
         let Some(text) = printed.as_str() else { return Ok(printed.clone()) };
-        let revealed = self.uncover(text)?;
+        let revealed = self.reveal(text)?;
         let mut templates = self.templates.lock();
         match templates.captured.get_mut(&revealed) {
             Some(known) if known.as_deref() != Some(text) => *known = None,
             Some(_) => {}
             None => {
-                if !self.words.spend(text.len() + revealed.len()) {
+                if !self.placeholders.spend(text.len() + revealed.len()) {
                     return Err(failed(format!("{REFUSED}the template captures too much text")));
                 }
                 templates.captured.insert(revealed.clone(), Some(text.to_owned()));
@@ -232,12 +233,12 @@ impl Guard {
     }
 
     /// Replaces placeholders by the text that they stand for.
-    pub(super) fn uncover(&self, text: &str) -> Result<String, Error> {
-        if !self.words.touches(text) {
+    pub(super) fn reveal(&self, text: &str) -> Result<String, Error> {
+        if !self.placeholders.touches(text) {
             return Ok(text.to_owned());
         }
-        let revealed = self.words.reveal(text);
-        if self.words.spend(revealed.len()) {
+        let revealed = self.placeholders.reveal(text);
+        if self.placeholders.spend(revealed.len()) {
             Ok(revealed)
         } else {
             Err(failed(format!("{REFUSED}the template captures too much text")))
@@ -246,18 +247,18 @@ impl Guard {
 
     /// Parses captured text; its structure must come from the template.
     pub(super) fn load(&self, text: &str) -> Result<JinjaValue, Error> {
-        let located = brine_yaml::load_guarded(text, &self.words).map_err(|error| match error {
+        let located = brine_yaml::load_guarded(text, &self.placeholders).map_err(|error| match error {
             GuardedError::Yaml(error) => {
                 Error::new(ErrorKind::SyntaxError, format!("Encountered error loading yaml: {}", error.python_text()))
             }
             GuardedError::Untrusted(error) => refuse(&mut self.templates.lock(), error),
         })?;
-        self.words.resolve(located.value).map(|value| to_jinja(&value)).map_err(failed)
+        self.placeholders.resolve(located.value).map(|value| to_jinja(&value)).map_err(failed)
     }
 
     /// Whether captured text contains placeholders.
     pub(super) fn touches(&self, text: &str) -> bool {
-        self.words.touches(text)
+        self.placeholders.touches(text)
     }
 }
 
@@ -270,9 +271,9 @@ fn refuse(templates: &mut Templates, error: UntrustedError) -> Error {
 
 /// The guard as a template value.
 #[derive(Debug)]
-pub(super) struct Held(pub Arc<Guard>);
+pub(super) struct GuardValue(pub Arc<Guard>);
 
-impl Object for Held {
+impl Object for GuardValue {
     fn repr(self: &Arc<Self>) -> ObjectRepr {
         ObjectRepr::Plain
     }
@@ -343,13 +344,13 @@ impl Object for Capturing {
 /// Adds the filters for captured blocks.
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     let held = |guard: &JinjaValue| {
-        let held = guard.downcast_object::<Held>();
+        let held = guard.downcast_object::<GuardValue>();
         held.ok_or_else(|| failed(format!("{REFUSED}the guard of the render is missing")))
     };
     environment.add_filter("__captured__", move |text: JinjaValue, guard: JinjaValue| held(&guard)?.0.captured(&text));
     environment.add_filter("__uncover__", move |text: JinjaValue, guard: JinjaValue| -> Result<JinjaValue, Error> {
         let guard = held(&guard)?;
-        text.as_str().map_or_else(|| Ok(text.clone()), |text| guard.0.uncover(text).map(JinjaValue::from))
+        text.as_str().map_or_else(|| Ok(text.clone()), |text| guard.0.reveal(text).map(JinjaValue::from))
     });
     environment.add_filter("__cover__", move |value: JinjaValue, guard: JinjaValue, id: u64, tag: usize| {
         held(&guard)?.0.print(&value, id, tag)
@@ -357,6 +358,6 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
 }
 
 /// Returns the guard in a filter argument, if the render is guarded.
-pub(super) fn given(guard: Option<&JinjaValue>) -> Option<Arc<Held>> {
-    guard.and_then(JinjaValue::downcast_object::<Held>)
+pub(super) fn of_argument(guard: Option<&JinjaValue>) -> Option<Arc<GuardValue>> {
+    guard.and_then(JinjaValue::downcast_object::<GuardValue>)
 }

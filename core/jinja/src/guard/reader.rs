@@ -178,7 +178,7 @@ impl Reader<'_> {
                 for (name, alias) in &import.names {
                     let Expr::Var(name) = name else { return self.refuse("an import of this") };
                     if let Some(alias) = alias {
-                        self.facts.handed_on.insert(name.id.to_owned());
+                        self.facts.referenced.insert(name.id.to_owned());
                         self.assign(alias, &one(name.id), Assigned::Plain);
                     }
                 }
@@ -265,7 +265,7 @@ impl Reader<'_> {
         match expression {
             Expr::Const(_) => Names::new(),
             Expr::Var(var) => {
-                self.facts.handed_on.insert(var.id.to_owned());
+                self.facts.referenced.insert(var.id.to_owned());
                 match var.id {
                     "self" | "super" => any(),
                     name => one(name),
@@ -319,7 +319,7 @@ impl Reader<'_> {
     fn attribute(&mut self, of: &Expr<'_>, name: &str) -> Names {
         match of {
             Expr::Var(var) if self.modules.contains(var.id) => {
-                self.facts.handed_on.insert(name.to_owned());
+                self.facts.referenced.insert(name.to_owned());
                 Names::from([name.to_owned(), beside(var.id)])
             }
             of => self.expression(of),

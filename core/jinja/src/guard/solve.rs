@@ -43,17 +43,17 @@ pub(super) fn solve(templates: &[Arc<Facts>], variables: Variables) -> Solution<
     };
     let begin: Vec<&str> = mentioned.filter(from_outside).collect();
     solution.untrusted.extend(begin);
-    solution.spread();
+    solution.propagate();
     solution
 }
 
 impl<'f> Solution<'f> {
-    fn holds(&self, names: &Names) -> bool {
+    fn is_untrusted(&self, names: &Names) -> bool {
         names.iter().any(|name| self.untrusted.contains(name.as_str()))
     }
 
     /// Iterates until no further name becomes untrusted.
-    fn spread(&mut self) {
+    fn propagate(&mut self) {
         // Untrusted text was added to these objects: their other names are untrusted too.
         let mut changed: HashSet<&'f str> = HashSet::new();
         loop {
@@ -61,7 +61,7 @@ impl<'f> Solution<'f> {
             let templates = self.templates.clone();
             for (at, facts) in templates.iter().enumerate() {
                 for (name, of) in &facts.flows {
-                    if self.holds(of) {
+                    if self.is_untrusted(of) {
                         self.untrusted.insert(name);
                     }
                     if changed.contains(name.as_str()) {
@@ -69,15 +69,15 @@ impl<'f> Solution<'f> {
                     }
                 }
                 for (things, of) in &facts.changes {
-                    if self.holds(of) {
+                    if self.is_untrusted(of) {
                         changed.extend(things.iter().map(String::as_str));
                     }
                 }
-                if at > 0 && self.holds(&facts.top) {
+                if at > 0 && self.is_untrusted(&facts.top) {
                     self.untrusted.insert(INCLUDED);
                 }
                 for (called, arguments) in &facts.calls {
-                    let untrusted = self.holds(arguments);
+                    let untrusted = self.is_untrusted(arguments);
                     for (name, parameter) in parameters(&templates) {
                         if called.as_ref().is_some_and(|called| called != name) {
                             continue;
@@ -92,7 +92,7 @@ impl<'f> Solution<'f> {
                 }
             }
             for (name, parameter) in parameters(&templates) {
-                if templates.iter().any(|facts| facts.handed_on.contains(name)) {
+                if templates.iter().any(|facts| facts.referenced.contains(name)) {
                     self.untrusted.insert(parameter);
                 }
             }
@@ -115,7 +115,7 @@ impl<'f> Solution<'f> {
 
     /// Returns the form in which a tag prints its value.
     pub(super) fn decide(&self, emit: &Emit) -> Decision {
-        if !self.holds(&emit.of) {
+        if !self.is_untrusted(&emit.of) {
             return Decision::Trusted;
         }
         match &emit.direct {
@@ -135,10 +135,10 @@ impl<'f> Solution<'f> {
 
     /// Returns the error if these templates cannot be rendered guarded.
     pub(super) fn refused(&self) -> Option<String> {
-        let wrong = self.templates.iter().find_map(|facts| facts.refused.clone());
-        let named = || self.templates.iter().any(|facts| facts.imports.iter().any(|names| self.holds(names)));
-        match wrong {
-            Some(wrong) => Some(format!("render failed: with reactor_strict_data a template may not have {wrong}")),
+        let refused = self.templates.iter().find_map(|facts| facts.refused.clone());
+        let named = || self.templates.iter().any(|facts| facts.imports.iter().any(|names| self.is_untrusted(names)));
+        match refused {
+            Some(refused) => Some(format!("render failed: with reactor_strict_data a template may not have {refused}")),
             None if named() => Some(
                 "render failed: the name of an included or imported template comes from the event: name it in the \
                  template"

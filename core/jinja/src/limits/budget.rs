@@ -46,12 +46,12 @@ pub(crate) struct Budget {
     base: AtomicI64,
     peak: AtomicI64,
     /// The memory at the last iteration of a loop.
-    turn: AtomicU64,
+    last_iteration_memory: AtomicU64,
     /// Whether an iteration has allocated a quarter of the memory limit at once.
     doubles: AtomicBool,
     exceeded: OnceLock<LimitExceeded>,
     /// The template and line at which the limit was exceeded.
-    place: OnceLock<(String, usize)>,
+    location: OnceLock<(String, usize)>,
 }
 
 thread_local! {
@@ -63,9 +63,9 @@ pub(super) fn current() -> Option<Arc<Budget>> {
 }
 
 /// Uses the budget of the thread, or returns `none` if no render runs on it.
-pub(super) fn with_budget<T>(none: T, look: impl FnOnce(&Budget) -> T) -> T {
-    let look = |current: &RefCell<Option<Arc<Budget>>>| current.borrow().as_deref().map(look);
-    CURRENT.try_with(look).ok().flatten().unwrap_or(none)
+pub(super) fn with_budget<T>(none: T, use_budget: impl FnOnce(&Budget) -> T) -> T {
+    let use_budget = |current: &RefCell<Option<Arc<Budget>>>| current.borrow().as_deref().map(use_budget);
+    CURRENT.try_with(use_budget).ok().flatten().unwrap_or(none)
 }
 
 pub(super) fn within(limit: u64, used: u64) -> bool {
@@ -82,10 +82,10 @@ impl Budget {
             checks: AtomicU64::new(0),
             base: AtomicI64::new(held()),
             peak: AtomicI64::new(0),
-            turn: AtomicU64::new(0),
+            last_iteration_memory: AtomicU64::new(0),
             doubles: AtomicBool::new(false),
             exceeded: OnceLock::new(),
-            place: OnceLock::new(),
+            location: OnceLock::new(),
         }
     }
 
@@ -119,9 +119,9 @@ impl Budget {
     /// Whether a loop may continue. The buffer of captured text grows by doubling, which needs a temporary copy and is
     /// counted only afterwards. So after an iteration that has allocated a quarter of the memory limit at once, a
     /// quarter must be free.
-    pub(super) fn spend_turn(&self) -> bool {
+    pub(super) fn check_iteration(&self) -> bool {
         let (held, quarter) = (self.memory(), self.limits.memory / 4);
-        let grown = held.saturating_sub(self.turn.swap(held, Relaxed));
+        let grown = held.saturating_sub(self.last_iteration_memory.swap(held, Relaxed));
         if quarter > 0 && grown >= quarter {
             self.doubles.store(true, Relaxed);
         }
@@ -185,8 +185,8 @@ impl Budget {
 
     /// Returns the template and line at which a limit was exceeded. The first report is kept: it is that of the
     /// innermost render.
-    pub(crate) fn place(&self, name: &str, line: usize) -> (&str, usize) {
-        let (name, line) = self.place.get_or_init(|| (name.to_owned(), line));
+    pub(crate) fn location(&self, name: &str, line: usize) -> (&str, usize) {
+        let (name, line) = self.location.get_or_init(|| (name.to_owned(), line));
         (name, *line)
     }
 

@@ -16,7 +16,7 @@ pub(crate) fn check() -> Result<(), Error> {
 
 /// Checks like [`check`] before the next iteration of a loop.
 fn check_loop() -> Result<(), Error> {
-    with_budget(Ok(()), |budget| if budget.spend_turn() { Ok(()) } else { Err(budget.error()) })
+    with_budget(Ok(()), |budget| if budget.check_iteration() { Ok(()) } else { Err(budget.error()) })
 }
 
 /// Reserves memory that is about to be allocated.
@@ -53,7 +53,7 @@ pub(crate) fn walk_items(items: Vec<JinjaValue>) -> Vec<JinjaValue> {
 }
 
 /// Records the instructions that the engine has executed, and fails if a limit is exceeded.
-pub(crate) fn note(state: &State<'_, '_>) -> Result<(), Error> {
+pub(crate) fn check_fuel(state: &State<'_, '_>) -> Result<(), Error> {
     if let Some((consumed, _)) = state.fuel_levels() {
         with_budget((), |budget| budget.consumed(consumed));
     }

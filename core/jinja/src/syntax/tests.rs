@@ -97,7 +97,7 @@ fn guarded_tags_print_and_capture_through_the_guard() {
         ("{% call m(a, (b)) %}{% endcall %}", "{% call __guard__.block(m)(a, (b)) %}{% endcall %}"),
         ("{% call(x, y=()) l.m() -%}{% endcall %}", "{% call(x, y=()) __guard__.block(l.m)() -%}{% endcall %}"),
     ] {
-        let guard = Purpose::Guard { id: 7, covers: &|_| true };
+        let guard = Purpose::Guard { id: 7, is_guarded: &|_| true };
         assert_eq!(emit(&Document::parse(written, None), guard).text, becomes);
     }
 }

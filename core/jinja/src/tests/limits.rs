@@ -14,7 +14,7 @@ const MEMORY: u64 = 8 << 20;
 const OUTPUT: u64 = 1 << 20;
 
 /// The maximum memory: the engine's output buffer doubles when it grows.
-const MOST: i64 = 2 * MEMORY as i64 + (1 << 20);
+const MAX_PEAK: i64 = 2 * MEMORY as i64 + (1 << 20);
 
 fn limits() -> Limits {
     Limits { fuel: FUEL, memory: MEMORY, output: OUTPUT, cancel: None }
@@ -85,7 +85,7 @@ fn stopped(limit: LimitExceeded, cases: impl IntoIterator<Item = (String, usize)
         let (rendered, peak) = render_within(limits(), &source);
         let error = rendered.map_err(|error| (error.limit, error.line, error.message));
         let message = format!("render failed: {}: t.sls, line {line}", limits().message(limit));
-        if error != Err((Some(limit), line, message)) || peak > MOST {
+        if error != Err((Some(limit), line, message)) || peak > MAX_PEAK {
             let short = |text: &str| text.chars().take(150).collect::<String>();
             wrong.push(format!("{}\n    {} with {peak} bytes", short(&source), short(&format!("{error:?}"))));
         }
@@ -168,10 +168,10 @@ fn a_chain_of_any_filter_stays_within_memory() {
         for length in [8, 12, 16, 20, 24, 32, 48, 64] {
             let source = format!("{text}{} %}}{{{{ y | length }}}}", format!(" | {filter}").repeat(length));
             let (rendered, peak) = render_within(limits(), &source);
-            if peak > MOST {
+            if peak > MAX_PEAK {
                 wrong.push(format!("{filter}, {length} times: {peak} bytes"));
             }
-            if peak > MOST || rendered.is_err() {
+            if peak > MAX_PEAK || rendered.is_err() {
                 break;
             }
         }

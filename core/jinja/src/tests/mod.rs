@@ -11,7 +11,7 @@ use std::sync::Arc;
 use brine_function::{Args, CallError};
 use brine_value::{Value, list, map};
 
-use super::template::unbroken;
+use super::template::catch_panics;
 use super::*;
 
 /// A few functions and files.
@@ -169,7 +169,7 @@ fn panics_of_the_engine_are_errors() {
         ("{{ 4 is divisibleby 0 }}", "Jinja error: integer modulo by zero"),
         ("{{ '%(\u{447}%s' % 5 }}", "Jinja error: incomplete format key"),
     ]);
-    let broken = unbroken(|| -> Result<(), minijinja::Error> { panic!("a panic of the engine") });
+    let broken = catch_panics(|| -> Result<(), minijinja::Error> { panic!("a panic of the engine") });
     assert!(broken.is_err_and(|error| error.to_string().contains("the template engine panicked")));
 }
 

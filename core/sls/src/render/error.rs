@@ -98,10 +98,10 @@ impl RenderError {
 
     /// Returns the same error with the placeholders in its rendered line replaced by the text they stand for.
     #[must_use]
-    pub fn revealed(self, words: &Placeholders) -> Self {
+    pub fn revealed(self, placeholders: &Placeholders) -> Self {
         match self {
             RenderError::Rendered { error, line, rendered_line, rendered } => {
-                RenderError::Rendered { error, line, rendered_line, rendered: words.reveal(&rendered) }
+                RenderError::Rendered { error, line, rendered_line, rendered: placeholders.reveal(&rendered) }
             }
             other => other,
         }

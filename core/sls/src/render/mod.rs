@@ -283,7 +283,7 @@ impl Sls {
     ///
     /// An error of the template.
     pub fn render_guarded(&self, context: &Context, host: &Host) -> Result<(String, Placeholders), RenderError> {
-        self.render_guarded_mapped(context, host).map(|(text, words, _)| (text, words))
+        self.render_guarded_mapped(context, host).map(|(text, placeholders, _)| (text, placeholders))
     }
 
     /// Renders like [`Sls::render_guarded`], and maps the lines of the text to the source.
@@ -310,8 +310,8 @@ impl Sls {
     /// # Errors
     ///
     /// A parse error, or untrusted text that would have changed the structure.
-    pub fn parse_guarded(&self, text: &str, words: &Placeholders) -> Result<Located, RenderError> {
-        if words.is_empty() {
+    pub fn parse_guarded(&self, text: &str, placeholders: &Placeholders) -> Result<Located, RenderError> {
+        if placeholders.is_empty() {
             return self.parse_located(text);
         }
         let steps: Vec<Renderer> = self.steps.iter().map(|step| step.renderer).collect();
@@ -321,7 +321,7 @@ impl Sls {
             [Renderer::Yaml | Renderer::Json, Renderer::Gpg] => true,
             _ => return Err(RenderError::Data { message: UNTRUSTED.to_owned(), line: 1 }),
         };
-        let mut located = brine_yaml::load_guarded(text, words).map_err(|error| match error {
+        let mut located = brine_yaml::load_guarded(text, placeholders).map_err(|error| match error {
             GuardedError::Yaml(error) => RenderError::Yaml(error),
             GuardedError::Untrusted(error) => error.into(),
         })?;

@@ -130,8 +130,8 @@ impl AllowedRenderers {
     }
 }
 
-/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_custom` returns whether a custom
-/// renderer of a name exists.
+/// Checks that all renderers of a pipe, such as the option `renderer`, are available. `is_custom` returns whether a
+/// custom renderer of a name exists.
 ///
 /// # Errors
 ///

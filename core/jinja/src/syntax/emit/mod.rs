@@ -21,7 +21,7 @@ pub(crate) enum Purpose<'p> {
         /// The id of the template's facts.
         id: u64,
         /// Whether a printing tag may print untrusted text.
-        covers: &'p dyn Fn(usize) -> bool,
+        is_guarded: &'p dyn Fn(usize) -> bool,
     },
 }
 
@@ -125,9 +125,9 @@ impl<'d> Emitter<'d> {
     }
 
     /// Returns the arguments of the guard for a printing tag that may print untrusted text.
-    fn covered(&self) -> Option<String> {
+    fn guard_arguments(&self) -> Option<String> {
         match self.purpose {
-            Purpose::Guard { id, covers } if covers(self.printed) => Some(format!("{id}, {})", self.printed)),
+            Purpose::Guard { id, is_guarded } if is_guarded(self.printed) => Some(format!("{id}, {})", self.printed)),
             _ => None,
         }
     }
@@ -148,9 +148,9 @@ impl<'d> Emitter<'d> {
 
     fn print(&mut self, tag: &Tag, printed: Option<&Expr>) {
         let ([first, ..], [.., last]) = (&tag.tokens[..], &tag.tokens[..]) else { return };
-        let covered = self.covered();
+        let arguments = self.guard_arguments();
         self.to(first.span.start);
-        if covered.is_some() {
+        if arguments.is_some() {
             self.put("__guard__((");
         }
         match printed {
@@ -159,7 +159,7 @@ impl<'d> Emitter<'d> {
             None => {}
         }
         self.to(last.span.end);
-        if let Some(arguments) = covered {
+        if let Some(arguments) = arguments {
             self.put("), ");
             self.put(&arguments);
         }

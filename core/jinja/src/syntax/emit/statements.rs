@@ -69,13 +69,13 @@ impl<'d> Emitter<'d> {
                 self.call(called, self.guards());
             }
             Statement::Filter { first, parts } => {
-                let covered = self.covered();
+                let arguments = self.guard_arguments();
                 self.to(*first);
-                if covered.is_some() {
+                if arguments.is_some() {
                     self.put("__uncover__(__guard__) | ");
                 }
                 self.all(parts);
-                if let Some(arguments) = covered {
+                if let Some(arguments) = arguments {
                     self.to(end);
                     self.put(" | __cover__(__guard__, ");
                     self.put(&arguments);

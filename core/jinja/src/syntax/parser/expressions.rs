@@ -21,7 +21,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn several(&mut self, in_brackets: bool, item: impl Fn(&mut Self) -> Parsed) -> Parsed {
-        let start = self.place();
+        let start = self.position();
         let (mut items, mut is_tuple) = (Vec::new(), false);
         loop {
             if !items.is_empty() {
@@ -80,7 +80,7 @@ impl Parser<'_, '_> {
     }
 
     fn joined(&mut self, word: &str, part: impl Fn(&mut Self) -> Parsed) -> Parsed {
-        let at = self.place();
+        let at = self.position();
         let first = part(self)?;
         let start = first.span.start;
         let mut parts = vec![first];
@@ -97,7 +97,7 @@ impl Parser<'_, '_> {
     }
 
     fn negation(&mut self) -> Parsed {
-        let start = self.place();
+        let start = self.position();
         if self.take_word("not")?.is_some() {
             let inner = self.nested(Self::negation)?;
             return Ok(self.node(start, start, Form::Plain, vec![inner]));
@@ -106,7 +106,7 @@ impl Parser<'_, '_> {
     }
 
     fn comparison(&mut self) -> Parsed {
-        let at = self.place();
+        let at = self.position();
         let first = self.sum()?;
         let start = first.span.start;
         let (mut parts, mut comparisons) = (vec![first], Vec::new());
@@ -145,7 +145,7 @@ impl Parser<'_, '_> {
 
     /// Parses `a ~ b`.
     fn concatenation(&mut self) -> Parsed {
-        let at = self.place();
+        let at = self.position();
         let first = self.product()?;
         let start = first.span.start;
         let (mut parts, mut signs) = (vec![first], Vec::new());
@@ -182,7 +182,7 @@ impl Parser<'_, '_> {
         operand: impl Fn(&mut Self) -> Parsed,
         function: impl Fn(&str) -> Option<&'static str>,
     ) -> Parsed {
-        let at = self.place();
+        let at = self.position();
         let mut left = operand(self)?;
         while let Next::Sign(sign) = self.next()?
             && let Some(function) = function(sign)
@@ -196,7 +196,7 @@ impl Parser<'_, '_> {
     }
 
     fn unary(&mut self, with_filters: bool) -> Parsed {
-        let start = self.place();
+        let start = self.position();
         let function = match self.next()? {
             Next::Sign("-") => Some("__neg__("),
             Next::Sign("+") => Some("__pos__("),
@@ -215,7 +215,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn primary(&mut self) -> Parsed {
-        let start = self.place();
+        let start = self.position();
         let form = match self.next()? {
             Next::Name("true" | "false" | "none" | "True" | "False" | "None") => Form::Constant,
             Next::Name(_) => Form::Name,
@@ -245,7 +245,7 @@ impl Parser<'_, '_> {
 
     /// Parses a list or a mapping.
     fn literal(&mut self, close: &str, form: Form) -> Parsed {
-        let start = self.place();
+        let start = self.position();
         self.skip(1);
         let mut parts = Vec::new();
         while !self.is_sign(close)? {
@@ -351,7 +351,7 @@ impl Parser<'_, '_> {
     }
 
     fn call(&mut self, of: Expr) -> Parsed {
-        let (start, at) = (of.span.start, self.place());
+        let (start, at) = (of.span.start, self.position());
         let mut parts = vec![of];
         let arguments = self.arguments(&mut parts)?;
         Ok(self.node(start, at, Form::Call { arguments }, parts))
@@ -359,9 +359,9 @@ impl Parser<'_, '_> {
 
     /// Parses arguments in brackets. Returns the range between the brackets, unless it is empty.
     fn arguments(&mut self, parts: &mut Vec<Expr>) -> Parsed<Option<Span>> {
-        let open = self.place();
+        let open = self.position();
         self.expect_sign("(")?;
-        let start = self.place();
+        let start = self.position();
         let (mut is_first, mut named, mut list, mut map) = (true, false, false, false);
         while !self.is_sign(")")? {
             if !is_first {
@@ -400,12 +400,12 @@ impl Parser<'_, '_> {
 
     fn filters(&mut self, mut node: Expr) -> Parsed {
         loop {
-            let at = self.place();
+            let at = self.position();
             let start = node.span.start;
             node = match self.next()? {
                 Next::Sign("|") => {
                     self.skip(1);
-                    let at = self.place();
+                    let at = self.position();
                     let mut parts = vec![node];
                     self.filter(&mut parts)?;
                     self.node(start, at, Form::Plain, parts)

@@ -69,7 +69,7 @@ impl<'t, 's> Parser<'t, 's> {
     }
 
     /// Returns the position of the next token.
-    fn place(&self) -> usize {
+    fn position(&self) -> usize {
         match self.tokens.get(self.at) {
             Some(token) => token.span.start,
             None => self.tokens.last().map_or(0, |token| token.span.end),
@@ -99,7 +99,7 @@ impl<'t, 's> Parser<'t, 's> {
     }
 
     fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
-        Err(SyntaxError { message: message.into(), at: self.place() })
+        Err(SyntaxError { message: message.into(), at: self.position() })
     }
 
     fn expected<T>(&self, what: &str) -> Parsed<T> {
@@ -115,7 +115,7 @@ impl<'t, 's> Parser<'t, 's> {
 
     /// Takes the next token, whatever it is, and returns its range.
     fn take(&mut self) -> Span {
-        let start = self.place();
+        let start = self.position();
         self.skip(1);
         self.since(start)
     }

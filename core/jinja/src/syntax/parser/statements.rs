@@ -32,7 +32,7 @@ impl Parser<'_, '_> {
                 (Statement::Call { parameters, called }, &["endcall"])
             }
             "filter" => {
-                let (first, mut parts) = (self.place(), Vec::new());
+                let (first, mut parts) = (self.position(), Vec::new());
                 self.filter(&mut parts)?;
                 while self.take_sign("|")?.is_some() {
                     self.filter(&mut parts)?;
@@ -137,7 +137,7 @@ impl Parser<'_, '_> {
         }
         let (mut filter, mut parts) = (None, Vec::new());
         while self.take_sign("|")?.is_some() {
-            filter.get_or_insert(self.place());
+            filter.get_or_insert(self.position());
             self.filter(&mut parts)?;
         }
         Ok((Statement::Capture { filter, parts }, &["endset"]))

@@ -73,7 +73,7 @@ fn states_run_in_salts_order() {
 
 proptest! {
     #[test]
-    fn requisites_run_first_where_there_is_no_cycle(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
+    fn requisites_run_first_without_cycles(edges in prop::collection::vec((0usize..12, kinds(), 0usize..12), 0..25)) {
         // Edges to smaller numbers only cannot form a cycle. A prereq reverses the direction.
         let edges: Vec<_> = edges
             .into_iter()
