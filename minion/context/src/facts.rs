@@ -34,6 +34,12 @@ impl OwnFacts {
             context: None,
         }
     }
+
+    /// Returns these facts with another minion id; grains and pillar stay those of this minion.
+    #[must_use]
+    pub fn with_id(self, id: String) -> Self {
+        OwnFacts { id, ..self }
+    }
 }
 
 impl Facts for OwnFacts {
@@ -50,6 +56,6 @@ impl Facts for OwnFacts {
     }
 
     fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
-        self.custom.matches(self.context.as_ref(), kind, target, delimiter)
+        self.custom.matches(self.context.as_ref(), &self.id, kind, target, delimiter)
     }
 }

@@ -102,9 +102,16 @@ impl CustomModules {
         Some(self.ask(&Running { context, state: None }, call).map_err(|error| error.of_call(fun)))
     }
 
-    /// Matches a target by the file `KIND_match.py` in `_matchers`; `None` if there is none. If the matcher fails, the
-    /// error is logged and the result is [`Match::Unknown`]. Blocks for up to ten seconds.
-    pub fn matches(&self, context: Option<&Context>, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+    /// Matches a target against a minion id by the file `KIND_match.py` in `_matchers`; `None` if there is none. If the
+    /// matcher fails, the error is logged and the result is [`Match::Unknown`]. Blocks for up to ten seconds.
+    pub fn matches(
+        &self,
+        context: Option<&Context>,
+        minion_id: &str,
+        kind: &str,
+        target: &Value,
+        delimiter: &str,
+    ) -> Option<Match> {
         let module = format!("{kind}_match");
         if !self.may_have("matchers", &module) {
             return None;
@@ -113,7 +120,7 @@ impl CustomModules {
         let answer = if self.has("matchers", &function) {
             let minion = self.minion.upgrade()?;
             let mut args = Args::positional([target.clone()]);
-            args.keyword = map! {"minion_id" => minion.id.as_str(), "delimiter" => delimiter};
+            args.keyword = map! {"minion_id" => minion_id, "delimiter" => delimiter};
             let deadline = Some(Instant::now() + MATCH);
             let call = Call { kind: "matchers", function: &function, args, deadline, ..Call::default() };
             match context {

@@ -29,44 +29,45 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
     ]
 );
 
-/// Return whether a compound target matches this minion.
+/// Return whether a compound target matches this minion, or the id `minion_id`; grains and pillar are those of this
+/// minion.
 ///
 /// CLI Example:
 ///
 ///     salt '*' match.compound 'L@cheese,foo and *'
 #[function]
-pub fn compound(context: &Context, tgt: Value) -> CallResult {
-    Ok(matches(context, TargetKind::Compound, tgt, DEFAULT_DELIMITER).into())
+pub fn compound(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+    Ok(matches_id(context, TargetKind::Compound, tgt, minion_id).into())
 }
 
-/// Return whether a glob matches this minion's id.
+/// Return whether a glob matches this minion's id, or `minion_id`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' match.glob '*'
 #[function]
-pub fn glob(context: &Context, tgt: Value) -> CallResult {
-    Ok(matches(context, TargetKind::Glob, tgt, DEFAULT_DELIMITER).into())
+pub fn glob(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+    Ok(matches_id(context, TargetKind::Glob, tgt, minion_id).into())
 }
 
-/// Return whether a list contains this minion's id.
+/// Return whether a list contains this minion's id, or `minion_id`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' match.list 'server1,server2'
 #[function]
-pub fn list(context: &Context, tgt: Value) -> CallResult {
-    Ok(matches(context, TargetKind::List, tgt, DEFAULT_DELIMITER).into())
+pub fn list(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+    Ok(matches_id(context, TargetKind::List, tgt, minion_id).into())
 }
 
-/// Return whether a regular expression matches this minion's id.
+/// Return whether a regular expression matches this minion's id, or `minion_id`.
 ///
 /// CLI Example:
 ///
 ///     salt '*' match.pcre '.*'
 #[function]
-pub fn pcre(context: &Context, tgt: Value) -> CallResult {
-    Ok(matches(context, TargetKind::Pcre, tgt, DEFAULT_DELIMITER).into())
+pub fn pcre(context: &Context, tgt: Value, minion_id: Option<String>) -> CallResult {
+    Ok(matches_id(context, TargetKind::Pcre, tgt, minion_id).into())
 }
 
 /// Return whether this minion has a grain that matches a glob.
@@ -164,25 +165,40 @@ pub fn data(context: &Context, tgt: String) -> CallResult {
 ///
 /// CLI Example:
 ///
-///     salt '*' match.filter_by '{foo*: Foo!, bar*: Bar!}'
+///     salt '*' match.filter_by '{foo*: Foo!, bar*: Bar!}' minion_id=bar03
 #[function]
 pub fn filter_by(
     context: &Context,
+    /// Values by target.
     lookup: Map,
-    #[default("compound".into())] tgt_type: String,
-    #[default("default".into())] default: Value,
+    /// Type of the targets.
+    #[default("compound".into())]
+    tgt_type: String,
+    /// Minion id to match instead of this minion's; grains, pillar and addresses are those of this minion.
+    minion_id: Option<String>,
+    /// Mapping that is merged over a value found by its target, but not over the default.
+    #[default]
+    merge: Value,
+    /// Whether merged lists are joined instead of replaced.
+    #[default(false)]
+    merge_lists: bool,
+    /// Key of the value that is returned if no target matches.
+    #[default("default".into())]
+    default: Value,
 ) -> CallResult {
     let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
-    let found = lookup.iter().find(|(target, _)| matches(context, kind, (*target).clone(), DEFAULT_DELIMITER));
-    Ok(found.map(|(_, value)| value).or_else(|| lookup.get(&default)).cloned().unwrap_or_default())
+    match lookup.iter().find(|(target, _)| matches_id(context, kind, (*target).clone(), minion_id.clone())) {
+        Some((_, value)) => merged(value.clone(), &merge, merge_lists),
+        None => Ok(lookup.get(&default).cloned().unwrap_or_default()),
+    }
 }
 
 /// Return the value after the first of several targets that matches this minion, or the last argument, which has no
-/// target.
+/// target. `tgt_type`, `minion_id`, `merge` and `merge_lists` are those of `match.filter_by`.
 ///
 /// CLI Example:
 ///
-///     salt '*' match.ifelse 'foo*' 'Foo!' 'bar*' 'Bar!' minion_id=bar03 'Neither'
+///     salt '*' match.ifelse 'foo*' 'Foo!' 'bar*' 'Bar!' 'Neither' minion_id=bar03
 #[function]
 pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let Some((otherwise, pairs)) = args.split_last().filter(|(_, pairs)| pairs.len() % 2 == 0) else {
@@ -190,19 +206,18 @@ pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: M
     };
     let kind = kwargs.get("tgt_type").map_or_else(|| "compound".to_owned(), ToString::to_string);
     let kind: TargetKind = kind.parse().map_err(CallError::execution)?;
-    let means = |target: &Value| match target {
+    let minion_id = kwargs.get("minion_id").filter(|id| id.is_truthy()).map(ToString::to_string);
+    let is_match = |target: &Value| match target {
         Value::Bool(answer) => *answer,
-        target => matches(context, kind, target.clone(), DEFAULT_DELIMITER),
+        target => matches_id(context, kind, target.clone(), minion_id.clone()),
     };
-    let found = pairs.chunks_exact(2).find(|pair| means(&pair[0])).map_or(otherwise, |pair| &pair[1]);
-    let merge_lists = kwargs.get("merge_lists").is_some_and(Value::is_truthy);
-    Ok(match (found.clone(), kwargs.get("merge")) {
-        (Value::Map(mut found), Some(Value::Map(over))) => {
-            merge_deep(&mut found, over, merge_lists);
-            found.into()
+    match pairs.chunks_exact(2).find(|pair| is_match(&pair[0])) {
+        Some(pair) => {
+            let merge_lists = kwargs.get("merge_lists").is_some_and(Value::is_truthy);
+            merged(pair[1].clone(), kwargs.get("merge").unwrap_or(&Value::Nil), merge_lists)
         }
-        (found, _) => found,
-    })
+        None => Ok(otherwise.clone()),
+    }
 }
 
 /// Return the keys with a target in their list that matches this minion.
@@ -211,28 +226,65 @@ pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: M
 ///
 ///     salt '*' match.search_by '{web: [node1, node2], db: [node*]}'
 #[function]
-pub fn search_by(context: &Context, lookup: Map, #[default("compound".into())] tgt_type: String) -> CallResult {
+pub fn search_by(
+    context: &Context,
+    /// Lists of targets by key.
+    lookup: Map,
+    /// Type of the targets.
+    #[default("compound".into())]
+    tgt_type: String,
+    /// Minion id to match instead of this minion's; grains, pillar and addresses are those of this minion.
+    minion_id: Option<String>,
+) -> CallResult {
     let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
     let found = lookup.iter().filter(|(_, targets)| {
         let single = [(*targets).clone()];
-        targets
-            .as_list()
-            .unwrap_or(&single)
-            .iter()
-            .any(|target| matches(context, kind, target.clone(), DEFAULT_DELIMITER))
+        let targets = targets.as_list().unwrap_or(&single);
+        targets.iter().any(|target| matches_id(context, kind, target.clone(), minion_id.clone()))
     });
     let keys: Vec<Value> = found.map(|(key, _)| key.clone()).collect();
     Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
 }
 
+/// Merges a mapping over a value; null is replaced by it. An empty `merge` leaves the value unchanged.
+fn merged(value: Value, merge: &Value, merge_lists: bool) -> CallResult {
+    if !merge.is_truthy() {
+        return Ok(value);
+    }
+    let Value::Map(over) = merge else {
+        return Err(CallError::Execution("filter_by merge argument must be a dictionary.".into()));
+    };
+    match value {
+        Value::Nil => Ok(merge.clone()),
+        Value::Map(mut value) => {
+            merge_deep(&mut value, over, merge_lists);
+            Ok(value.into())
+        }
+        other => Err(CallError::Execution(format!("merge failed: the matched value '{other}' is not a mapping"))),
+    }
+}
+
+/// Matches a target as [`matches`] does, with a given minion id. An empty id is that of this minion, as in Salt.
+fn matches_id(context: &Context, kind: TargetKind, target: Value, minion_id: Option<String>) -> bool {
+    let facts = OwnFacts::of(context);
+    let facts = match minion_id.filter(|id| !id.is_empty()) {
+        Some(id) => facts.with_id(id),
+        None => facts,
+    };
+    check(context, &facts, kind, target, DEFAULT_DELIMITER)
+}
+
 /// Matches a target, by a custom matcher if there is one for its type. An invalid target matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
-    let facts = OwnFacts::of(context);
+    check(context, &OwnFacts::of(context), kind, target, delimiter)
+}
+
+fn check(context: &Context, facts: &OwnFacts, kind: TargetKind, target: Value, delimiter: &str) -> bool {
     if let Some(matched) = facts.own_match(kind.name(), &target, delimiter) {
         return matched == Match::Yes;
     }
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {
-        Ok(target) => target.matches(&facts),
+        Ok(target) => target.matches(facts),
         Err(error) => {
             tracing::debug!(%error, "target is invalid");
             false
@@ -272,6 +324,65 @@ mod tests {
     }
 
     #[test]
+    fn a_given_minion_id_is_matched_instead_of_the_minions_own() {
+        let context = testing::context(&[]);
+        for (fun, args, value) in [
+            ("glob", list!["web*", "web1"], true.into()),
+            ("glob", list!["test-*", "web1"], false.into()),
+            ("glob", list!["test-*", ""], true.into()),
+            ("glob", list!["test-*", Value::Nil], true.into()),
+            ("glob", list!["5", 5], true.into()),
+            ("list", list!["web1,web2", "web2"], true.into()),
+            ("list", list!["a,test-minion", "web2"], false.into()),
+            ("pcre", list!["w.b", "web1"], true.into()),
+            ("pcre", list!["test", "web1"], false.into()),
+            ("compound", list!["web* and G@os:Debian", "web1"], true.into()),
+            ("compound", list!["E@w.b1 and L@web1,web2 and not test*", "web1"], true.into()),
+            ("compound", list!["test-minion", "web1"], false.into()),
+            ("compound", list!["I@secret:word:xyzzy", "web1"], true.into()),
+            ("filter_by", list![map! {"test*" => 1, "web*" => 2}, "compound", "web1"], 2.into()),
+            ("filter_by", list![map! {"os:Debian" => 1}, "grain", "web1"], 1.into()),
+            ("search_by", list![map! {"a" => list!["test*"], "b" => list!["web1"]}, "glob", "web1"], list!["b"]),
+        ] {
+            let args = Args::positional(args.as_list().unwrap().to_vec());
+            assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
+        }
+    }
+
+    #[test]
+    fn merge_applies_to_matched_values_only() {
+        let context = testing::context(&[]);
+        let error = |message: &str| Err(format!("ERROR: {message}"));
+        for (lookup, keyword, expected) in [
+            (map! {"*" => map! {"a" => 1}}, map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1, "b" => 2}.into())),
+            (map! {"*" => Value::Nil}, map! {"merge" => map! {"b" => 2}}, Ok(map! {"b" => 2}.into())),
+            (map! {"*" => 5}, map! {"merge" => map! {}}, Ok(5.into())),
+            (map! {"default" => map! {"a" => 1}}, map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1}.into())),
+            (map! {"web" => 1, "x" => 7}, map! {"default" => "x"}, Ok(7.into())),
+            (
+                map! {"*" => map! {"l" => list![1]}},
+                map! {"merge" => map! {"l" => list![1, 2]}, "merge_lists" => true},
+                Ok(map! {"l" => list![1, 2]}.into()),
+            ),
+            (
+                map! {"*" => map! {"l" => list![1]}},
+                map! {"merge" => map! {"l" => list![2]}},
+                Ok(map! {"l" => list![2]}.into()),
+            ),
+            (map! {"*" => 5}, map! {"merge" => 6}, error("filter_by merge argument must be a dictionary.")),
+            (
+                map! {"*" => 5},
+                map! {"merge" => map! {"b" => 2}},
+                error("merge failed: the matched value '5' is not a mapping"),
+            ),
+        ] {
+            let args = Args { positional: vec![lookup.clone().into()], keyword };
+            let found = context.call("match.filter_by", args).map_err(|error| error.to_string());
+            assert_eq!(found, expected, "{lookup:?}");
+        }
+    }
+
+    #[test]
     fn stored_values_match_globs_items_and_keys() {
         let directory = tempfile::tempdir().unwrap();
         let mut minion = testing::minion(&[]);
@@ -304,6 +415,8 @@ mod tests {
             (list![false, "Foo!", true, "Bar!", "Baz!"], map! {}, Ok("Bar!".into())),
             (list!["z", "Foo!", "Baz!"], map! {}, Ok("Baz!".into())),
             (list!["z"], map! {}, Ok("z".into())),
+            (list!["foo*", "Foo!", "bar*", "Bar!", "z"], map! {"minion_id" => "bar03"}, Ok("Bar!".into())),
+            (list!["z", 1, map! {"a" => 1}], map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1}.into())),
             (list!["*", map! {"a" => 1}, "x"], map! {"merge" => map! {"b" => 2}}, Ok(map! {"a" => 1, "b" => 2}.into())),
             (
                 list!["z", "Foo!"],
