@@ -38,7 +38,7 @@ pub fn list(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let listed = listed(context, include_pillar, include_opts, &kwargs)?;
-    Ok(shown(listed.map_or(Value::Nil, Value::Map), return_yaml))
+    Ok(format_beacons(listed.map_or(Value::Nil, Value::Map), return_yaml))
 }
 
 /// Return the names of available beacons.
@@ -52,7 +52,7 @@ pub fn list_available(context: &Context, #[default(true)] return_yaml: bool, #[k
     if names.is_empty() {
         return Ok(map! {"beacons" => Value::map()}.into());
     }
-    Ok(shown(names.into_iter().collect(), return_yaml))
+    Ok(format_beacons(names.into_iter().collect(), return_yaml))
 }
 
 /// Add a beacon. It is lost when the minion stops, unless `beacons.save` stores it.
@@ -72,7 +72,7 @@ pub fn add(context: &Context, name: String, beacon_data: Value, #[keywords] kwar
     if is_test(&kwargs) {
         return Ok(outcome(true, format!("Beacon: {name} would be added.")).into());
     }
-    if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
+    if let Some(error) = validation_error(context, &name, &beacon_data, &kwargs)? {
         return Ok(outcome(false, format!("Beacon {name} configuration invalid, not adding.\n{error}")).into());
     }
     let question = map! {"func" => "add", "name" => &name, "beacon_data" => beacon_data};
@@ -94,7 +94,7 @@ pub fn modify(context: &Context, name: String, beacon_data: Value, #[keywords] k
     if is_test(&kwargs) {
         return Ok(outcome(true, format!("Beacon: {name} would be modified.")).into());
     }
-    if let Some(error) = wrong(context, &name, &beacon_data, &kwargs)? {
+    if let Some(error) = validation_error(context, &name, &beacon_data, &kwargs)? {
         return Ok(outcome(false, format!("Beacon {name} configuration invalid, not modifying.\n{error}")).into());
     }
     if current == beacon_data {
@@ -213,7 +213,7 @@ fn outcome(result: bool, comment: impl Into<String>) -> Map {
     map! {"comment" => comment.into(), "result" => result}
 }
 
-fn shown(beacons: Value, as_yaml: bool) -> Value {
+fn format_beacons(beacons: Value, as_yaml: bool) -> Value {
     if as_yaml { brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK).into() } else { beacons }
 }
 
@@ -252,7 +252,7 @@ fn available(context: &Context, kwargs: &Map) -> Result<Vec<String>, CallError> 
 }
 
 /// Returns the validation error of a beacon's options; `None` if they are valid, or on timeout.
-fn wrong(context: &Context, name: &str, data: &Value, kwargs: &Map) -> Result<Option<String>, CallError> {
+fn validation_error(context: &Context, name: &str, data: &Value, kwargs: &Map) -> Result<Option<String>, CallError> {
     let question = map! {"func" => "validate_beacon", "name" => name, "beacon_data" => data.clone()};
     let Some(answer) = ask(context, question, "beacon_validation", kwargs)? else { return Ok(None) };
     let is_valid = answer.get("valid").is_some_and(Value::is_truthy);

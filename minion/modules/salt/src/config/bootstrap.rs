@@ -8,7 +8,7 @@ use brine_host::web;
 use brine_system::files;
 
 /// The URL of Salt's own script.
-const DEFAULT: &str = "https://github.com/saltstack/salt-bootstrap/releases/latest/download/bootstrap-salt.sh";
+const DEFAULT_URL: &str = "https://github.com/saltstack/salt-bootstrap/releases/latest/download/bootstrap-salt.sh";
 
 /// Download the script that installs minions of Salt into the directory `cloud.deploy.d` of the configuration, and
 /// return its path. `bootstrap` is another URL, or the path of a file.
@@ -18,7 +18,7 @@ const DEFAULT: &str = "https://github.com/saltstack/salt-bootstrap/releases/late
 ///     salt '*' config.gather_bootstrap_script
 #[function]
 pub fn gather_bootstrap_script(context: &Context, bootstrap: Option<String>) -> CallResult {
-    let source = bootstrap.filter(|source| !source.is_empty()).unwrap_or_else(|| DEFAULT.into());
+    let source = bootstrap.filter(|source| !source.is_empty()).unwrap_or_else(|| DEFAULT_URL.into());
     let script = if source.contains("://") {
         web::fetch(&context.web(), &source).map_err(CallError::execution)?
     } else {

@@ -201,8 +201,8 @@ pub fn manage_mode(_context: &Context, mode: Value) -> CallResult {
 ///     salt '*' config.valid_fileproto salt://path/to/file
 #[function]
 pub fn valid_fileproto(_context: &Context, uri: String) -> CallResult {
-    const KNOWN: [&str; 7] = ["salt", "file", "http", "https", "ftp", "s3", "swift"];
-    Ok(uri.split_once(':').is_some_and(|(scheme, _)| KNOWN.contains(&scheme.to_lowercase().as_str())).into())
+    const PROTOCOLS: [&str; 7] = ["salt", "file", "http", "https", "ftp", "s3", "swift"];
+    Ok(uri.split_once(':').is_some_and(|(scheme, _)| PROTOCOLS.contains(&scheme.to_lowercase().as_str())).into())
 }
 
 #[cfg(test)]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_without_a_name_is_the_default() {
+    fn option_without_a_name_returns_the_default() {
         let context = testing::context(&[]);
         for (args, expected) in [
             (vec![Value::Nil], Value::from("")),

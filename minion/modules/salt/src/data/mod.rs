@@ -7,7 +7,7 @@ use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
 /// Serialises changes of the file, since jobs run in parallel.
-static CHANGING: Mutex<()> = Mutex::new(());
+static WRITE_LOCK: Mutex<()> = Mutex::new(());
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
@@ -22,7 +22,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 ///     salt '*' data.clear
 #[function]
 pub fn clear(context: &Context) -> CallResult {
-    let _changing = CHANGING.lock();
+    let _lock = WRITE_LOCK.lock();
     match std::fs::remove_file(path(context)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
         _ => Ok(true.into()),
@@ -61,7 +61,7 @@ pub fn dump(context: &Context, new_data: Value) -> CallResult {
         other => other,
     };
     let Value::Map(new_data) = new_data else { return Ok(false.into()) };
-    let _changing = CHANGING.lock();
+    let _lock = WRITE_LOCK.lock();
     store(context, &new_data)?;
     Ok(true.into())
 }
@@ -172,7 +172,7 @@ fn store(context: &Context, values: &Map) -> Result<(), CallError> {
 }
 
 fn change<T>(context: &Context, how: impl FnOnce(&mut Map) -> T) -> Result<T, CallError> {
-    let _changing = CHANGING.lock();
+    let _lock = WRITE_LOCK.lock();
     let mut values = stored(context)?;
     let answer = how(&mut values);
     store(context, &values)?;

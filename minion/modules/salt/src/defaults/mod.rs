@@ -113,7 +113,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn formulas_have_defaults() {
+    fn defaults_of_formulas_are_loaded() {
         let context = testing::context(&[("f/defaults.yaml", "a: {b: 1}"), ("g/defaults.json", "{\"c\": 2}")]);
         for (args, expected) in [
             (list!["f:a:b"], 1.into()),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn later_values_win() {
+    fn later_values_override_earlier_ones() {
         let call = |fun: &str, a: Map, b: Map| {
             let args = Args { positional: vec![a.into(), b.into()], ..Args::default() };
             testing::context(&[]).call(fun, args).unwrap()

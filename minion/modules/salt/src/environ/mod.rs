@@ -110,7 +110,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn commands_see_set_variables() {
+    fn set_variables_are_passed_to_commands() {
         let context = testing::context(&[]);
         let call = |fun: &str, args: Vec<Value>| {
             context.call(fun, brine_function::Args { positional: args, ..Default::default() }).unwrap()

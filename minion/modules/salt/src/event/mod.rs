@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn body_has_the_requested_fields() {
+    fn event_body_has_the_requested_fields() {
         let data = || map! {"x" => 1};
         for (keyword, body) in [
             (map! {}, map! {"x" => 1}),

@@ -372,13 +372,13 @@ fn grains(context: &Context) -> Value {
 }
 
 /// Returns the path of the file with persistent grains.
-fn own_file(context: &Context) -> PathBuf {
+fn persistent_file(context: &Context) -> PathBuf {
     context.config().config_dir.join("grains")
 }
 
 /// Changes the persistent grains, on disk and in memory.
 fn change(context: &Context, change: impl FnOnce(&mut Map)) -> Result<(), CallError> {
-    let path = own_file(context);
+    let path = persistent_file(context);
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
     let mut own =
         match brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))? {

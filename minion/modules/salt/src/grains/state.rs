@@ -45,7 +45,7 @@ pub fn present(
     if done.result == Some(true) && !done.changes.is_empty() {
         done.comment = format!("Set grain {name} to {value}");
     }
-    Ok(done.in_order(SET_TOLD))
+    Ok(done.in_order(SET_RESULT_KEYS))
 }
 
 /// Ensure that a grain is a list with this value, or all of these values.
@@ -163,7 +163,7 @@ pub fn absent(
     if done.result == Some(true) {
         (done.comment, done.changes) = (was, changes);
     }
-    Ok(done.in_order(SET_TOLD))
+    Ok(done.in_order(SET_RESULT_KEYS))
 }
 
 /// Append a value to a grain that is a list; `convert` makes any other grain a list.
@@ -206,7 +206,7 @@ fn grain(context: &StateContext, name: &str) -> Option<Value> {
 }
 
 /// Order of the keys in results of `grains.set`.
-const SET_TOLD: [&str; 4] = ["comment", "changes", "result", "name"];
+const SET_RESULT_KEYS: [&str; 4] = ["comment", "changes", "result", "name"];
 
 /// Sets a grain and returns the result of `grains.set`.
 fn set(

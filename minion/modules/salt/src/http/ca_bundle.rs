@@ -89,7 +89,7 @@ mod tests {
     use crate::testing::context;
 
     #[test]
-    fn a_bundle_is_replaced_only_by_certificates() {
+    fn bundle_is_replaced_only_by_certificates() {
         let directory = tempfile::tempdir().unwrap();
         let (target, own) = (directory.path().join("ca.pem"), directory.path().join("own.pem"));
         std::fs::write(&own, "own\n").unwrap();

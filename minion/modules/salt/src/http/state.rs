@@ -150,7 +150,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn results_of_queries_are_salts() {
+    fn query_results_equal_salts() {
         let port = brine_testing::web::server(|asked| {
             if asked.starts_with("GET /good ") {
                 ("200 OK", "text/plain", "all is well".to_owned())

@@ -84,13 +84,23 @@ pub fn until_no_eval(
 ) -> CallResult {
     let functions = &context.call.minion.functions;
     if functions.get(&name).is_none() {
-        return Ok(not_begun(context, &name, format!("Module.function \"{name}\" is unavailable."), &expected));
+        return Ok(result_without_call(
+            context,
+            &name,
+            format!("Module.function \"{name}\" is unavailable."),
+            &expected,
+        ));
     }
     let Some(operator) = Operator::of(context, &compare_operator) else {
-        return Ok(not_begun(context, &name, format!("Invalid operator \"{compare_operator}\" supplied."), &expected));
+        return Ok(result_without_call(
+            context,
+            &name,
+            format!("Invalid operator \"{compare_operator}\" supplied."),
+            &expected,
+        ));
     };
     if context.test {
-        return Ok(not_begun(context, &name, String::new(), &expected));
+        return Ok(result_without_call(context, &name, String::new(), &expected));
     }
     if init_wait > 0.0 {
         cancelled_within(&context.call.job.cancel, seconds(init_wait));
@@ -114,12 +124,12 @@ pub fn until_no_eval(
 }
 
 /// Returns the result without any call: the prediction of test mode, or the error of the arguments.
-fn not_begun(context: &StateContext, name: &str, wrong: String, expected: &Value) -> Value {
+fn result_without_call(context: &StateContext, name: &str, error: String, expected: &Value) -> Value {
     if context.test {
         let message = format!("Would have waited for \"{name}\" to produce \"{expected}\".");
         return StateReturn::would(name, message).into();
     }
-    StateReturn::failed(name, wrong).into()
+    StateReturn::failed(name, error).into()
 }
 
 fn seconds(given: f64) -> Duration {
@@ -310,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_that_fails_is_named() {
+    fn invalid_conditions_are_reported() {
         let context = testing::state_context(false, &[]);
         for (condition, part) in [
             ("m_ret[", "condition m_ret[ is invalid: SyntaxError: "),

@@ -91,7 +91,7 @@ pub fn get(
     if !upstream.has_master() {
         let SshArgs { roster, ssh_minions, regular_minions } = ssh;
         if let Some(roster) = roster {
-            tracing::debug!(roster, "the roster of mine.get has no effect: salt-ssh takes its own");
+            tracing::debug!(roster, "the argument roster of mine.get has no effect: salt-ssh uses its own roster");
         }
         load.extend(map! {"ssh_minions" => ssh_minions, "regular_minions" => regular_minions});
     }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_in_every_form() {
+    fn arguments_are_parsed_in_every_form() {
         for (given, positional, keyword) in [
             (Value::Nil, vec![], map! {}),
             (list![], vec![], map! {}),

@@ -23,11 +23,11 @@ const DIRECTORIES: [&str; 4] = ["minions", "minions_pre", "minions_rejected", "m
 ///     salt 'master' minion.list
 #[function]
 pub fn list(context: &Context) -> CallResult {
-    Ok(keys(&of_master(&context.config().pki_dir)).into())
+    Ok(keys(&master_pki_dir(&context.config().pki_dir)).into())
 }
 
 /// Returns the `pki_dir` of the master on this host, derived from that of the minion.
-fn of_master(pki_dir: &Path) -> PathBuf {
+fn master_pki_dir(pki_dir: &Path) -> PathBuf {
     pki_dir.to_string_lossy().replace("minion", "master").into()
 }
 
@@ -62,6 +62,6 @@ mod tests {
             "minions_denied" => list![],
         };
         assert_eq!(keys(directory.path()), expected);
-        assert_eq!(of_master(Path::new("/etc/salt/pki/minion")), Path::new("/etc/salt/pki/master"));
+        assert_eq!(master_pki_dir(Path::new("/etc/salt/pki/minion")), Path::new("/etc/salt/pki/master"));
     }
 }

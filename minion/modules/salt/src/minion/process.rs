@@ -16,7 +16,7 @@ const SERVICE: &str = "salt-minion";
 const SYSTEMD: &str = "/run/systemd/system";
 /// The grace period for the return of this job before the minion is terminated. A return that is not sent in time is
 /// sent after a restart.
-const GRACE: Duration = Duration::from_secs(1);
+const RETURN_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Terminate the minion. An init system may start it again.
 ///
@@ -31,7 +31,7 @@ pub fn kill(context: &Context, #[default(15)] timeout: u64) -> CallResult {
     Ok(killed(daemon(context), |pid| {
         // The daemon shuts down gracefully on SIGTERM.
         std::thread::spawn(move || {
-            std::thread::sleep(GRACE);
+            std::thread::sleep(RETURN_GRACE_PERIOD);
             _ = send_signal(pid, Signal::SIGTERM);
         });
     })
@@ -76,10 +76,10 @@ pub fn restart(
     let _ = win_service;
     let command = brine_config::opts::modules::minion_restart_command(&context.opts());
     if !command.is_empty() {
-        return Ok(by_command(context, &command)?.into());
+        return Ok(restart_by_command(context, &command)?.into());
     }
     if systemd && Path::new(SYSTEMD).is_dir() {
-        return Ok(by_systemd(context, schedule_retry.then_some(retry_delay)).into());
+        return Ok(restart_by_systemd(context, schedule_retry.then_some(retry_delay)).into());
     }
     let mut comment = vec![Value::from("Not running in daemon mode - will not restart process after killing")];
     let done = kill(context, 0)?;
@@ -93,7 +93,7 @@ pub fn restart(
 }
 
 /// Runs the command of the configuration.
-fn by_command(context: &Context, command: &[String]) -> Result<Map, CallError> {
+fn restart_by_command(context: &Context, command: &[String]) -> Result<Map, CallError> {
     let mut comment = vec!["Using configuration minion_restart_command:".to_owned()];
     comment.extend(command.iter().map(|word| format!("    {word}")));
     let output = run(context, command, &[])?;
@@ -109,7 +109,7 @@ fn by_command(context: &Context, command: &[String]) -> Result<Map, CallError> {
     })
 }
 
-fn by_systemd(context: &Context, retry: Option<u32>) -> Map {
+fn restart_by_systemd(context: &Context, retry: Option<u32>) -> Map {
     let mut comment = vec!["Using systemctl to restart salt-minion".to_owned()];
     let mut service = Map::new();
     let scheduled = retry.map_or(Ok(()), |seconds| {
@@ -151,7 +151,7 @@ mod tests {
     use crate::testing::{Scripted, context_with};
 
     #[test]
-    fn a_minion_that_runs_is_ended() {
+    fn running_minion_is_killed() {
         let mut ended = None;
         let done = killed(Some(Pid::from_raw(7)), |pid| ended = Some(pid));
         assert_eq!((done, ended), (map! {"killed" => 7, "retcode" => 0}, Some(Pid::from_raw(7))));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_process_of_a_salt_call_is_that_of_the_pid_file() {
+    fn salt_call_kills_the_process_of_the_pid_file() {
         let directory = tempfile::tempdir().unwrap();
         let pidfile = directory.path().join("pid");
         let mut context = context_with(map! {}, Scripted::new(""));
@@ -179,7 +179,7 @@ mod tests {
     fn the_command_of_the_configuration_restarts_the_minion() {
         let programs = Scripted::new("$ /bin/again now\n! no\n= 3\n");
         let context = context_with(map! {}, programs.clone());
-        let done = by_command(&context, &["/bin/again".to_owned(), "now".to_owned()]).unwrap();
+        let done = restart_by_command(&context, &["/bin/again".to_owned(), "now".to_owned()]).unwrap();
         assert_eq!(done.get(&Value::from("retcode")), Some(&3.into()));
         let comment = done.get(&Value::from("comment")).unwrap().to_string();
         let expected = "['Using configuration minion_restart_command:', '    /bin/again', '    now', 'Restart failed']";

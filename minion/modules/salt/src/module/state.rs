@@ -21,7 +21,7 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
         .collect();
     Ok(match calls {
         Some(calls) if !calls.is_empty() => by_keys(context, &name, calls),
-        _ => by_name(context, &name, &kwargs).in_order(TOLD),
+        _ => by_name(context, &name, &kwargs).in_order(RESULT_KEYS),
     })
 }
 
@@ -46,7 +46,7 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
 }
 
 /// Order of the keys in results of functions.
-const TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
+const RESULT_KEYS: [&str; 4] = ["name", "changes", "comment", "result"];
 
 /// A call that is written as a key.
 struct Call {
@@ -163,7 +163,7 @@ fn comment(value: &Value) -> Option<String> {
 
 /// Returns a result whose name is the list of the called functions.
 fn named(done: StateReturn, names: Vec<String>) -> Value {
-    let mut done = done.in_order(TOLD);
+    let mut done = done.in_order(RESULT_KEYS);
     if let Some(done) = done.as_map_mut() {
         done.insert("name".into(), names.into());
     }

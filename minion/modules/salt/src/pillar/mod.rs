@@ -73,7 +73,7 @@ pub fn get(context: &Context, #[args] args: GetArgs) -> CallResult {
         (Some(found), _) => found,
         (None, default) => default,
     };
-    Ok(shown(context, value, args.unmask))
+    Ok(masked_unless(context, value, args.unmask))
 }
 
 /// Return the pillar value at a path, as `get`.
@@ -96,12 +96,12 @@ pub fn fetch(context: &Context, #[args] args: GetArgs) -> CallResult {
 ///     salt '*' pillar.items pillarenv=dev
 #[function]
 pub fn items(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    let fresh = anew(context, &kwargs)?;
+    let fresh = recompile(context, &kwargs)?;
     let shows = !brine_config::opts::modules::pillar_mask_output(&context.opts());
     let unmask = unmasked(&kwargs).or(shows.then_some(true));
     let named = |name: &Value| (name.clone(), fresh.get(name).cloned().unwrap_or_else(|| "".into()));
     let items = if args.is_empty() { fresh } else { args.iter().map(named).collect() };
-    Ok(shown(context, items.into(), unmask))
+    Ok(masked_unless(context, items.into(), unmask))
 }
 
 /// Compile the pillar again and return it, as `items`.
@@ -144,7 +144,7 @@ pub fn item(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
             (name.clone(), entry_at(&pillar, &name.to_string(), &delimiter).cloned().unwrap_or_else(|| default.clone()))
         })
         .collect();
-    Ok(shown(context, named.into(), unmasked(&kwargs)))
+    Ok(masked_unless(context, named.into(), unmasked(&kwargs)))
 }
 
 /// Look up a value in a mapping by the pillar value at a path: `{'web': .., 'db*': .., 'default': ..}`.
@@ -193,7 +193,7 @@ pub fn raw(context: &Context, key: Option<String>, #[default(true)] unmask: bool
         Some(key) => pillar.get(key.as_str()).cloned().unwrap_or_else(Value::map),
         None => Value::Map((*pillar).clone()),
     };
-    Ok(shown(context, value, Some(unmask)))
+    Ok(masked_unless(context, value, Some(unmask)))
 }
 
 /// Return the keys of the mapping at a path.
@@ -217,7 +217,7 @@ pub fn keys(context: &Context, key: String, #[default(":".into())] delimiter: St
 ///     salt '*' pillar.ls
 #[function]
 pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
-    Ok(anew(context, &kwargs)?.keys().cloned().collect())
+    Ok(recompile(context, &kwargs)?.keys().cloned().collect())
 }
 
 /// Compile the pillar with a further entry of `ext_pillar`, which the master has to allow (`on_demand_ext_pillar`), and
@@ -229,7 +229,7 @@ pub fn ls(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn ext(context: &Context, external: Map, pillar: Option<Map>, unmask: Option<bool>) -> CallResult {
     let compiled = context.minion.upstream.pillar_with(&external, &pillar.unwrap_or_default());
-    Ok(shown(context, compiled.map_err(CallError::Execution)?.into(), unmask))
+    Ok(masked_unless(context, compiled.map_err(CallError::Execution)?.into(), unmask))
 }
 
 /// Returns the pillar in memory, or compiles that of an environment.
@@ -241,7 +241,7 @@ fn of(context: &Context, saltenv: Option<&str>, pillarenv: Option<&str>) -> Resu
 }
 
 /// Compiles the pillar again, with the arguments of `items`.
-fn anew(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
+fn recompile(context: &Context, kwargs: &Map) -> Result<Map, CallError> {
     let config = context.config();
     let given = |name: &str| kwargs.get(name).filter(|value| !value.is_nil()).map(ToString::to_string);
     let saltenv = given("saltenv").or_else(|| config.saltenv.clone());
@@ -264,7 +264,7 @@ fn unmasked(kwargs: &Map) -> Option<bool> {
 
 /// Returns a value masked, unless `unmask` is true. If that is not given, values are masked outside of templates,
 /// if the master's release does so.
-fn shown(context: &Context, value: Value, unmask: Option<bool>) -> Value {
+fn masked_unless(context: &Context, value: Value, unmask: Option<bool>) -> Value {
     let unmask = unmask.unwrap_or_else(|| context.in_template || !context.minion.upstream.masks_pillar());
     if unmask { value } else { masked(&value) }
 }

@@ -49,7 +49,7 @@ fn values_are_masked_outside_of_templates() {
     }
 }
 #[test]
-fn masters_before_3008_show_values() {
+fn masters_before_3008_do_not_mask_values() {
     let shows = testing::Alone { shows_pillar: true, ..Default::default() };
     let context = testing::context_of(testing::minion_with(&[], Arc::new(shows)));
     let secret: Value = map! {"word" => "xyzzy", "empty" => ""}.into();

@@ -8,7 +8,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
 /// Poll interval for returns of a job.
-const AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
 
@@ -42,7 +42,7 @@ impl JobArgs {
             "cmd" => "minion_pub", "fun" => self.fun, "arg" => listed(self.arg), "tgt" => self.tgt,
             "tgt_type" => self.tgt_type, "ret" => self.returner, "form" => "clean",
         };
-        ask_peers(context, &load, self.timeout)
+        publish_and_wait(context, &load, self.timeout)
     }
 }
 
@@ -89,7 +89,7 @@ fn listed(arg: Value) -> Value {
     }
 }
 
-fn ask_peers(context: &Context, job: &Map, timeout: u64) -> Result<Map, CallError> {
+fn publish_and_wait(context: &Context, job: &Map, timeout: u64) -> Result<Map, CallError> {
     let mut load = job.clone();
     load.insert("tmo".into(), timeout.into());
     let published = context.minion.upstream.ask(load).map_err(CallError::execution)?;
@@ -103,6 +103,6 @@ fn ask_peers(context: &Context, job: &Map, timeout: u64) -> Result<Map, CallErro
         if all || begun.elapsed() >= Duration::from_secs(timeout) || context.job.cancel.is_cancelled() {
             return Ok(returned);
         }
-        std::thread::sleep(AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

@@ -19,7 +19,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("ret", [get_jid, get_fun,
 #[function]
 pub fn get_jid(context: &Context, returner: String, jid: String) -> CallResult {
     let jid: Jid = jid.parse().map_err(CallError::execution)?;
-    Ok(opened(context, &returner)?.get_jid(&jid).map_err(CallError::execution)?.into())
+    Ok(open_returner(context, &returner)?.get_jid(&jid).map_err(CallError::execution)?.into())
 }
 
 /// Return the last return of a function, by minion.
@@ -29,7 +29,7 @@ pub fn get_jid(context: &Context, returner: String, jid: String) -> CallResult {
 ///     salt '*' ret.get_fun mysql network.interfaces
 #[function]
 pub fn get_fun(context: &Context, returner: String, fun: String) -> CallResult {
-    Ok(opened(context, &returner)?.get_fun(&fun).map_err(CallError::execution)?.into())
+    Ok(open_returner(context, &returner)?.get_fun(&fun).map_err(CallError::execution)?.into())
 }
 
 /// Return all jobs: their functions, arguments and targets, by job id.
@@ -39,7 +39,7 @@ pub fn get_fun(context: &Context, returner: String, fun: String) -> CallResult {
 ///     salt '*' ret.get_jids mysql
 #[function]
 pub fn get_jids(context: &Context, returner: String) -> CallResult {
-    let jobs = opened(context, &returner)?.get_jids(None).map_err(CallError::execution)?;
+    let jobs = open_returner(context, &returner)?.get_jids(None).map_err(CallError::execution)?;
     Ok(jobs.iter().map(|job| (job.jid().to_string().into(), job.summary().into())).collect::<Map>().into())
 }
 
@@ -50,11 +50,11 @@ pub fn get_jids(context: &Context, returner: String) -> CallResult {
 ///     salt '*' ret.get_minions mysql
 #[function]
 pub fn get_minions(context: &Context, returner: String) -> CallResult {
-    let minions = opened(context, &returner)?.get_minions().map_err(CallError::execution)?;
+    let minions = open_returner(context, &returner)?.get_minions().map_err(CallError::execution)?;
     Ok(minions.iter().map(ToString::to_string).collect())
 }
 
-fn opened(context: &Context, returner: &str) -> Result<Box<dyn Returner>, CallError> {
+fn open_returner(context: &Context, returner: &str) -> Result<Box<dyn Returner>, CallError> {
     open(returner, &Options::new(&context.opts(), None)).map_err(CallError::execution)
 }
 
@@ -65,7 +65,7 @@ mod tests {
     use crate::testing::context;
 
     #[test]
-    fn an_unknown_returner_and_a_wrong_job_id_are_named() {
+    fn unknown_returners_and_invalid_jids_are_reported() {
         let context = context(&[]);
         for (function, words, error) in
             [("ret.get_jids", vec!["sqlit3"], "sqlite3"), ("ret.get_jid", vec!["sqlite3", "today"], "today")]

@@ -13,7 +13,7 @@ pub static FUNCTIONS: &[Function<Context>] =
     registry!("salt_version", [get_release_number, equal, greater_than, less_than]);
 
 /// The code names of releases that were numbered by year and month.
-const DATES: &[(&str, [i64; 2])] = &[
+const DATED_RELEASES: &[(&str, [i64; 2])] = &[
     ("hydrogen", [2014, 1]),
     ("helium", [2014, 7]),
     ("lithium", [2015, 5]),
@@ -25,7 +25,7 @@ const DATES: &[(&str, [i64; 2])] = &[
     ("fluorine", [2019, 2]),
 ];
 /// The number of the first release of [`ELEMENTS`].
-const FIRST: i64 = 3000;
+const FIRST_ELEMENT_RELEASE: i64 = 3000;
 /// The code names of the releases since 3000, in the order of the periodic table.
 const ELEMENTS: &[&str] = &[
     "neon",
@@ -118,11 +118,11 @@ pub fn less_than(context: &Context, name: String) -> CallResult {
 
 fn number(name: &str) -> Option<Vec<i64>> {
     let name = name.to_lowercase();
-    if let Some((_, date)) = DATES.iter().find(|(known, _)| *known == name) {
+    if let Some((_, date)) = DATED_RELEASES.iter().find(|(known, _)| *known == name) {
         return Some(date.to_vec());
     }
     let place = ELEMENTS.iter().position(|known| *known == name)?;
-    Some(vec![FIRST + i64::try_from(place).ok()?])
+    Some(vec![FIRST_ELEMENT_RELEASE + i64::try_from(place).ok()?])
 }
 
 /// Compares the release of the grain `saltversion`, without its last number, with that of a code name.

@@ -233,7 +233,7 @@ fn run(context: &Context, test: &Map) -> Map {
     let assertions = match assertions {
         Ok(assertions) if is_known && !assertions.is_empty() => assertions,
         other => {
-            let reason = other.err().unwrap_or_else(|| format!("'{fun}' is no function"));
+            let reason = other.err().unwrap_or_else(|| format!("'{fun}' is not a function"));
             tracing::error!(reason, "a test of saltcheck is invalid");
             return invalid();
         }

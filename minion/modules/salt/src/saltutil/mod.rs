@@ -46,7 +46,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 ///     salt '*' saltutil.running
 #[function]
 pub fn running(context: &Context) -> CallResult {
-    Ok(others(context).into_iter().map(|job| job.fields).collect())
+    Ok(other_jobs(context).into_iter().map(|job| job.fields).collect())
 }
 
 /// Return the running jobs whose function matches a glob.
@@ -56,7 +56,7 @@ pub fn running(context: &Context) -> CallResult {
 ///     salt '*' saltutil.is_running state.highstate
 #[function]
 pub fn is_running(context: &Context, fun: String) -> CallResult {
-    let matching = others(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
+    let matching = other_jobs(context).into_iter().filter(|job| brine_text::glob::fnmatch(&fun, &job.fun));
     Ok(matching.map(|job| job.fields).collect())
 }
 
@@ -178,10 +178,10 @@ pub fn regen_keys(context: &Context) -> CallResult {
 }
 
 fn signal_all(context: &Context, sig: Signal) -> CallResult {
-    others(context).into_iter().map(|job| signal(context, &job.jid.into(), sig as i32)).collect()
+    other_jobs(context).into_iter().map(|job| signal(context, &job.jid.into(), sig as i32)).collect()
 }
 
-fn others(context: &Context) -> Vec<Running> {
+fn other_jobs(context: &Context) -> Vec<Running> {
     let mut jobs = jobs::running(&context.minion);
     jobs.retain(|job| job.jid != context.job.jid);
     jobs
@@ -212,16 +212,17 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn keys_of_the_minion_alone_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
+    fn only_keys_of_the_minion_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
         for name in ["minion.pem", "minion.pub", "master.pem"] {
-            std::fs::write(folder.path().join(name), "x").unwrap();
+            std::fs::write(directory.path().join(name), "x").unwrap();
         }
         let mut context = testing::context(&[]);
-        let config = MinionConfig { pki_dir: folder.path().to_owned(), ..Default::default() };
+        let config = MinionConfig { pki_dir: directory.path().to_owned(), ..Default::default() };
         Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
         assert_eq!(context.call("saltutil.regen_keys", Args::default()).unwrap(), Value::Nil);
-        let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        let left: Vec<_> =
+            std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, ["master.pem"]);
         context.call("saltutil.regen_keys", Args::default()).unwrap();
     }

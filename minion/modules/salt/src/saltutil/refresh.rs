@@ -190,9 +190,9 @@ pub fn clear_cache(context: &Context) -> CallResult {
 pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResult {
     // Each job has its own directory there.
     let place = cached_return(&context.minion, "x");
-    let folder = place.ancestors().nth(2).unwrap_or(&place);
+    let directory = place.ancestors().nth(2).unwrap_or(&place);
     let oldest = SystemTime::now().checked_sub(Duration::from_secs(hours.saturating_mul(3600)));
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let old = entry
             .metadata()
             .and_then(|status| status.modified())
@@ -236,9 +236,9 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    fn context_in(folder: &Path) -> Context {
+    fn context_in(directory: &Path) -> Context {
         let mut context = testing::context(&[]);
-        let config = MinionConfig { cachedir: folder.to_owned(), ..Default::default() };
+        let config = MinionConfig { cachedir: directory.to_owned(), ..Default::default() };
         Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
         context
     }
@@ -251,8 +251,8 @@ mod tests {
 
     #[test]
     fn old_returns_are_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let context = context_in(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let context = context_in(directory.path());
         let path = cached_return(&context.minion, "20000101000000000000");
         for (hours, kept) in [(24, true), (0, false)] {
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -264,22 +264,22 @@ mod tests {
 
     #[test]
     fn clear_cache_keeps_irreplaceable_data() {
-        let folder = tempfile::tempdir().unwrap();
-        let context = context_in(folder.path());
+        let directory = tempfile::tempdir().unwrap();
+        let context = context_in(directory.path());
         for name in ["files/base/a", "extrn_files/b", "minion_jobs/1/return", "returns/1", "file_backup/c", "proc/1"] {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "x").unwrap();
         }
-        std::fs::write(folder.path().join("seen_jobs"), "x").unwrap();
+        std::fs::write(directory.path().join("seen_jobs"), "x").unwrap();
         assert_eq!(context.call("saltutil.clear_cache", Args::default()), Ok(true.into()));
-        let mut left: Vec<String> = std::fs::read_dir(folder.path())
+        let mut left: Vec<String> = std::fs::read_dir(directory.path())
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
         left.sort();
         assert_eq!(left, ["file_backup", "proc", "returns", "seen_jobs"]);
-        std::fs::write(folder.path().join("files"), "no directory").unwrap();
+        std::fs::write(directory.path().join("files"), "no directory").unwrap();
         assert_eq!(context.call("saltutil.clear_cache", Args::default()), Ok(false.into()));
     }
 

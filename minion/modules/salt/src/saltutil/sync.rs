@@ -39,8 +39,8 @@ const EXTENSIONS: [&str; 4] = ["py", "pyx", "so", "zip"];
 /// The first bytes of files without an extension that are copied: scripts, and ELF binaries.
 const PROGRAMS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
 /// The maximum number of files of one type, and the maximum size of one file in bytes.
-const MOST_FILES: usize = 10_000;
-const MOST_BYTES: usize = 64 << 20;
+const MAX_FILES: usize = 10_000;
+const MAX_FILE_BYTES: usize = 64 << 20;
 
 /// The arguments of `sync_*`.
 #[derive(Args)]
@@ -48,8 +48,8 @@ pub struct SyncArgs {
     /// The environments, as a list or separated by commas; by default those of the top file.
     #[default]
     saltenv: Value,
-    /// Whether grains are collected again after syncing grains modules, and `sync_all` refreshes the pillar. Changed
-    /// modules are always reloaded.
+    /// Whether grains are collected again after syncing grains modules, and `sync_all` refreshes the pillar. Unlike in
+    /// Salt, `False` does not keep the old modules loaded: new and changed ones are always reloaded.
     #[default(true)]
     refresh: bool,
     /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
@@ -283,11 +283,11 @@ impl<'a> Source<'a> {
         for (saltenv, path) in &self.files {
             let Some(below) = path.strip_prefix(&prefix).map(PathBuf::from) else { continue };
             let module = below.with_extension("").to_string_lossy().replace('/', ".");
-            if !is_module(&below) || !self.is_asked(kind, &module) {
+            if !is_module(&below) || !self.is_allowed(kind, &module) {
                 continue;
             }
-            if wanted.len() >= MOST_FILES {
-                let message = format!("'_{kind}' of the file server has more than {MOST_FILES} files");
+            if wanted.len() >= MAX_FILES {
+                let message = format!("'_{kind}' of the file server has more than {MAX_FILES} files");
                 return Err(CallError::Execution(message));
             }
             // As in Salt, a failure does not stop the other files from being copied.
@@ -318,7 +318,7 @@ impl<'a> Source<'a> {
         if hash_kind(&hash).is_some_and(|kind| digest(to, kind).is_ok_and(|have| have == hash)) {
             return Ok(false);
         }
-        let mut content = Bounded(Vec::new());
+        let mut content = BoundedBuffer(Vec::new());
         if !client.fetch(path, saltenv, &mut content)? {
             return Err("the file is gone".into());
         }
@@ -341,7 +341,7 @@ impl<'a> Source<'a> {
     }
 
     /// Whether the whitelist and blacklist of the call, or else of the configuration, allow a module to be synced.
-    fn is_asked(&self, kind: &str, module: &str) -> bool {
+    fn is_allowed(&self, kind: &str, module: &str) -> bool {
         let opts = &self.context.config().opts;
         let list = |given: &Value, of_opts: Map| match if given.is_nil() { of_opts.into() } else { given.clone() } {
             Value::Map(by_type) => by_type.get(kind).map(names),
@@ -409,13 +409,13 @@ fn clean(directory: &Path, below: &Path, wanted: &BTreeSet<PathBuf>) -> bool {
     is_changed
 }
 
-/// The content of a file of at most [`MOST_BYTES`]; larger ones are an error.
-struct Bounded(Vec<u8>);
+/// The content of a file of at most [`MAX_FILE_BYTES`]; larger ones are an error.
+struct BoundedBuffer(Vec<u8>);
 
-impl Write for Bounded {
+impl Write for BoundedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > MOST_BYTES {
-            return Err(io::Error::other(format!("the file has more than {MOST_BYTES} bytes")));
+        if self.0.len() + bytes.len() > MAX_FILE_BYTES {
+            return Err(io::Error::other(format!("the file has more than {MAX_FILE_BYTES} bytes")));
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())

@@ -4,7 +4,7 @@ use brine_schedule::dates;
 use brine_value::{Map, Value, map};
 
 /// Options that are copied unchanged.
-const TAKEN: &[&str] = &[
+const COPIED_OPTIONS: &[&str] = &[
     "range",
     "when",
     "once",
@@ -72,7 +72,7 @@ pub(super) fn build(name: &str, kwargs: &Map) -> Result<Map, String> {
             return Err(format!("Schedule item {when} for \"when\" in invalid."));
         }
     }
-    for option in TAKEN {
+    for option in COPIED_OPTIONS {
         take(option, get(option));
     }
     Ok(job)

@@ -20,7 +20,7 @@ use self::item::{build, conflict};
 /// Timeout for replies of the minion.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Options of a job that are shown.
-const SHOWN: &[&str] = &[
+const LISTED_OPTIONS: &[&str] = &[
     "name",
     "maxrunning",
     "function",
@@ -95,12 +95,14 @@ pub fn list(
     #[default(false)] offline: bool,
 ) -> CallResult {
     let saved = saved(context)?;
-    let mut schedule = if offline { saved.clone() } else { asked_list(context, r#where.as_deref())? };
+    let mut schedule = if offline { saved.clone() } else { listed_jobs(context, r#where.as_deref())? };
     schedule.retain(|name, job| {
         let name = name.to_string();
         let Some(job) = job.as_map_mut().filter(|_| Schedule::is_job(&name)) else { return true };
         job.entry("enabled".into()).or_insert(true.into());
-        job.retain(|option, value| option.as_str().is_some_and(|name| SHOWN.contains(&name)) && !value.is_nil());
+        job.retain(|option, value| {
+            option.as_str().is_some_and(|name| LISTED_OPTIONS.contains(&name)) && !value.is_nil()
+        });
         for value in job.values_mut() {
             match value.as_str() {
                 Some("true") => *value = true.into(),
@@ -147,15 +149,15 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     let names = schedule.keys().map(ToString::to_string);
     let names: Vec<String> = names.filter(|name| name != "enabled" && !name.starts_with("__")).collect();
     for name in names {
-        if is(&kwargs, "test") {
+        if is_set(&kwargs, "test") {
             comments.push(format!("Job: {name} would be deleted from schedule."));
             continue;
         }
-        let gone = if is(&kwargs, "offline") {
+        let gone = if is_set(&kwargs, "offline") {
             schedule.shift_remove(name.as_str()).is_some()
         } else {
-            let question = map! {"func" => "delete", "name" => &name, "persist" => persist(&kwargs)};
-            let left = ask(context, question, "delete_complete", "schedule")?;
+            let request = map! {"func" => "delete", "name" => &name, "persist" => persist(&kwargs)};
+            let left = ask(context, request, "delete_complete", "schedule")?;
             left.is_some_and(|left| left.get(&name).is_none())
         };
         if gone {
@@ -165,7 +167,7 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
             comments.push(format!("Failed to delete job {name} from schedule."));
         }
     }
-    if is(&kwargs, "offline") && !is(&kwargs, "test") {
+    if is_set(&kwargs, "offline") && !is_set(&kwargs, "test") {
         own::write(&context.minion, &schedule).map_err(CallError::Execution)?;
     }
     let comments: Value = comments.into_iter().collect();
@@ -180,23 +182,23 @@ pub fn purge(context: &Context, #[keywords] kwargs: Map) -> CallResult {
 #[function]
 pub fn delete(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResult {
     let failed = || format!("Failed to delete job {name} from schedule.");
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return Ok(outcome(true, format!("Job: {name} would be deleted from schedule."), Map::new()));
     }
     let comment = format!("Deleted Job {name} from schedule.");
     let changes = map! {name.as_str() => "removed"};
-    if is(&kwargs, "offline") {
+    if is_set(&kwargs, "offline") {
         let mut schedule = current(context, Some("opts"), &kwargs)?;
         if schedule.shift_remove(name.as_str()).is_none() {
             return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
         }
-        return Ok(kept(context, &schedule, comment, changes));
+        return Ok(save_for_next_start(context, &schedule, comment, changes));
     }
-    let Some(mut question) = question(context, "delete", &name, &kwargs)? else {
+    let Some(mut request) = job_request(context, "delete", &name, &kwargs)? else {
         return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
     };
-    question.insert("name".into(), name.as_str().into());
-    let left = ask(context, question, "delete_complete", "schedule")?;
+    request.insert("name".into(), name.as_str().into());
+    let left = ask(context, request, "delete_complete", "schedule")?;
     let gone = left.is_some_and(|left| left.get(&name).is_none());
     Ok(if gone { outcome(true, comment, changes) } else { outcome(false, failed(), Map::new()) })
 }
@@ -234,16 +236,17 @@ pub fn add(context: &Context, name: String, #[keywords] kwargs: Map) -> CallResu
         Ok(job) => job,
         Err(comment) => return Ok(map! {"comment" => comment, "result" => false}.into()),
     };
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return Ok(outcome(true, format!("Job: {name} would be added to schedule."), Map::new()));
     }
     let (comment, changes) = (format!("Added job: {name} to schedule."), map! {name.as_str() => "added"});
-    if is(&kwargs, "offline") {
+    if is_set(&kwargs, "offline") {
         schedule.insert(name.as_str().into(), job.into());
-        return Ok(kept(context, &schedule, comment, changes));
+        return Ok(save_for_next_start(context, &schedule, comment, changes));
     }
-    let question = map! {"func" => "add", "name" => &name, "schedule" => map! {name.as_str() => job}, "persist" => persist(&kwargs)};
-    let added = ask(context, question, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
+    let schedule = map! {name.as_str() => job};
+    let request = map! {"func" => "add", "name" => &name, "schedule" => schedule, "persist" => persist(&kwargs)};
+    let added = ask(context, request, "add_complete", "schedule")?.is_some_and(|all| all.get(&name).is_some());
     let failed = || outcome(false, format!("Failed to add job {name} to schedule."), Map::new());
     Ok(if added { outcome(true, comment, changes) } else { failed() })
 }
@@ -274,19 +277,19 @@ pub fn modify(context: &Context, name: String, #[keywords] kwargs: Map) -> CallR
         return Ok(outcome(true, format!("Job {name} in correct state"), Map::new()));
     }
     let changes = map! {name.as_str() => map! {"old" => old, "new" => new.clone()}};
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return Ok(outcome(true, format!("Job: {name} would be modified in schedule."), changes));
     }
     let comment = format!("Modified job: {name} in schedule.");
-    if is(&kwargs, "offline") {
+    if is_set(&kwargs, "offline") {
         schedule.insert(name.as_str().into(), new.into());
-        return Ok(kept(context, &schedule, comment, changes));
+        return Ok(save_for_next_start(context, &schedule, comment, changes));
     }
-    let question = question(context, "modify", &name, &kwargs)?.map(|mut question| {
-        question.insert("schedule".into(), new.into());
-        ask(context, question, "delete_complete", "schedule")
+    let request = job_request(context, "modify", &name, &kwargs)?.map(|mut request| {
+        request.insert("schedule".into(), new.into());
+        ask(context, request, "delete_complete", "schedule")
     });
-    let modified = question.transpose()?.flatten().is_some();
+    let modified = request.transpose()?.flatten().is_some();
     let failed = || outcome(false, format!("Failed to modify job {name} in schedule."), Map::new());
     Ok(if modified { outcome(true, comment, changes) } else { failed() })
 }
@@ -305,8 +308,8 @@ pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -
     if job.get("enabled").is_some_and(|enabled| !enabled.is_truthy()) && !force {
         return Ok(map! {"comment" => format!("Job {name} is disabled."), "result" => true}.into());
     }
-    let question = map! {"func" => "run_job", "name" => &name};
-    context.minion.local.fire("manage_schedule", &question).map_err(CallError::execution)?;
+    let request = map! {"func" => "run_job", "name" => &name};
+    context.minion.local.fire("manage_schedule", &request).map_err(CallError::execution)?;
     Ok(map! {"comment" => format!("Scheduling Job {name} on minion."), "result" => true}.into())
 }
 
@@ -318,11 +321,11 @@ pub fn run_job(context: &Context, name: String, #[default(false)] force: bool) -
 #[function]
 pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     let result_of = |result: bool, comment: &str| Ok(map! {"comment" => comment, "result" => result}.into());
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return result_of(true, "Schedule would be saved.");
     }
-    let question = map! {"func" => "save_schedule"};
-    let answer = context.minion.local.ask("manage_schedule", question, "/salt/minion/minion_schedule_saved", TIMEOUT);
+    let request = map! {"func" => "save_schedule"};
+    let answer = context.minion.local.ask("manage_schedule", request, "/salt/minion/minion_schedule_saved", TIMEOUT);
     let answer = answer.map_err(CallError::execution)?;
     let is_saved = answer.is_some_and(|answer| answer.get("complete").is_some_and(Value::is_truthy));
     if is_saved {
@@ -354,8 +357,8 @@ pub fn reload(context: &Context) -> CallResult {
         let schedule =
             brine_yaml::load(&text).map_err(|error| CallError::Execution(format!("{}: {error}", path.display())))?;
         if schedule.get("schedule").is_some_and(Value::is_truthy) {
-            let question = map! {"func" => "reload", "schedule" => schedule};
-            fire("manage_schedule", question, "on minion from schedule.conf");
+            let request = map! {"func" => "reload", "schedule" => schedule};
+            fire("manage_schedule", request, "on minion from schedule.conf");
         } else {
             comments.push("Failed to reload schedule on minion.  Saved file is empty or invalid.".into());
             result = false;
@@ -371,8 +374,8 @@ pub fn reload(context: &Context) -> CallResult {
 ///     salt '*' schedule.show_next_fire_time job_name
 #[function]
 pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let question = map! {"func" => "get_next_fire_time", "name" => &name};
-    let next = ask(context, question, "next_fire_time_complete", "next_fire_time")?;
+    let request = map! {"func" => "get_next_fire_time", "name" => &name};
+    let next = ask(context, request, "next_fire_time_complete", "next_fire_time")?;
     Ok(match next {
         Some(next) => map! {"result" => true, "next_fire_time" => next}.into(),
         None => map! {"result" => true, "comment" => "next fire time not available."}.into(),
@@ -386,11 +389,11 @@ pub fn show_next_fire_time(context: &Context, name: String, #[keywords] _kwargs:
 ///     salt '*' schedule.job_status job_name
 #[function]
 pub fn job_status(context: &Context, name: String, #[keywords] _kwargs: Map) -> CallResult {
-    let question = map! {"func" => "job_status", "name" => &name};
-    Ok(ask(context, question, "job_status_complete", "data")?.unwrap_or_else(Value::map))
+    let request = map! {"func" => "job_status", "name" => &name};
+    Ok(ask(context, request, "job_status_complete", "data")?.unwrap_or_else(Value::map))
 }
 
-fn is(kwargs: &Map, name: &str) -> bool {
+fn is_set(kwargs: &Map, name: &str) -> bool {
     kwargs.get(name).is_some_and(Value::is_truthy)
 }
 
@@ -403,20 +406,20 @@ fn outcome(result: bool, comment: impl Into<String>, changes: Map) -> Value {
 }
 
 /// Sends a request to the running minion, and returns one field of the reply; `None` on timeout.
-fn ask(context: &Context, question: Map, answer: &str, field: &str) -> Result<Option<Value>, CallError> {
+fn ask(context: &Context, request: Map, answer: &str, field: &str) -> Result<Option<Value>, CallError> {
     let tag = format!("/salt/minion/minion_schedule_{answer}");
-    let answer = context.minion.local.ask("manage_schedule", question, &tag, TIMEOUT).map_err(CallError::execution)?;
+    let answer = context.minion.local.ask("manage_schedule", request, &tag, TIMEOUT).map_err(CallError::execution)?;
     Ok(answer.and_then(|mut answer| answer.shift_remove(field)))
 }
 
-fn asked_list(context: &Context, place: Option<&str>) -> Result<Map, CallError> {
+fn listed_jobs(context: &Context, place: Option<&str>) -> Result<Map, CallError> {
     let listed = ask(context, map! {"func" => "list", "where" => place}, "list_complete", "schedule")?;
     Ok(listed.and_then(|listed| listed.as_map().cloned()).unwrap_or_default())
 }
 
 /// Returns all jobs with their shown options.
 fn current(context: &Context, place: Option<&str>, kwargs: &Map) -> Result<Map, CallError> {
-    let listed = list(context, true, true, place.map(str::to_owned), false, is(kwargs, "offline"))?;
+    let listed = list(context, true, true, place.map(str::to_owned), false, is_set(kwargs, "offline"))?;
     Ok(listed.as_map().cloned().unwrap_or_default())
 }
 
@@ -430,7 +433,7 @@ fn saved(context: &Context) -> Result<Map, CallError> {
 }
 
 /// Saves a schedule for the next start only.
-fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
+fn save_for_next_start(context: &Context, schedule: &Map, comment: String, changes: Map) -> Value {
     match own::write(&context.minion, schedule) {
         Ok(()) => outcome(true, comment, changes),
         Err(error) => outcome(false, error, Map::new()),
@@ -438,7 +441,7 @@ fn kept(context: &Context, schedule: &Map, comment: String, changes: Map) -> Val
 }
 
 /// Returns the request for a job; `None` if there is no such job.
-fn question(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<Option<Map>, CallError> {
+fn job_request(context: &Context, func: &str, name: &str, kwargs: &Map) -> Result<Option<Map>, CallError> {
     if current(context, Some("opts"), &Map::new())?.contains_key(name) {
         return Ok(Some(map! {"func" => func, "name" => name, "persist" => persist(kwargs)}));
     }

@@ -5,7 +5,7 @@ use brine_function::{CallError, CallResult, function};
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
-use super::{ask, is, outcome, persist, question};
+use super::{ask, is_set, job_request, outcome, persist};
 
 /// Default format of times.
 const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
@@ -63,9 +63,9 @@ pub fn postpone_job(
     new_time: String,
     #[default(TIME_FORM.into())] time_fmt: String,
 ) -> CallResult {
-    let question = map! {"time" => &current_time, "new_time" => &new_time};
+    let request = map! {"time" => &current_time, "new_time" => &new_time};
     let words = ("postpone_job", "postponed", "Postponed Job", "postpone");
-    except(context, &name, &[&current_time, &new_time], &time_fmt, question, words)
+    except(context, &name, &[&current_time, &new_time], &time_fmt, request, words)
 }
 
 /// Skip a run of a job.
@@ -87,13 +87,13 @@ pub fn skip_job(
 fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
     let (func, word, title) =
         if enabled { ("enable_job", "enabled", "Enabled") } else { ("disable_job", "disabled", "Disabled") };
-    if is(kwargs, "test") {
+    if is_set(kwargs, "test") {
         return Ok(outcome(true, format!("Job: {name} would be {word} in schedule."), Map::new()));
     }
-    let Some(question) = question(context, func, name, kwargs)? else {
+    let Some(request) = job_request(context, func, name, kwargs)? else {
         return Ok(outcome(false, format!("Job {name} does not exist."), Map::new()));
     };
-    let schedule = ask(context, question, &format!("{word}_job_complete"), "schedule")?;
+    let schedule = ask(context, request, &format!("{word}_job_complete"), "schedule")?;
     let is_so = schedule.is_some_and(|all| {
         let is = all.get(name).and_then(|job| job.get("enabled")).is_none_or(Value::is_truthy);
         is == enabled
@@ -109,11 +109,11 @@ fn switch_job(context: &Context, name: &str, enabled: bool, kwargs: &Map) -> Res
 fn switch(context: &Context, enabled: bool, kwargs: &Map) -> Result<Value, CallError> {
     let (func, word, title) =
         if enabled { ("enable", "enabled", "Enabled") } else { ("disable", "disabled", "Disabled") };
-    if is(kwargs, "test") {
+    if is_set(kwargs, "test") {
         return Ok(outcome(true, format!("Schedule would be {word}."), Map::new()));
     }
-    let question = map! {"func" => func, "persist" => persist(kwargs)};
-    let schedule = ask(context, question, &format!("{word}_complete"), "schedule")?;
+    let request = map! {"func" => func, "persist" => persist(kwargs)};
+    let schedule = ask(context, request, &format!("{word}_complete"), "schedule")?;
     let is_so = schedule.is_some_and(|all| all.get("enabled") == Some(&enabled.into()));
     Ok(if is_so {
         outcome(true, format!("{title} schedule on minion."), map! {"schedule" => word})
@@ -138,10 +138,10 @@ fn except(
     if context.config().test {
         return outcome(true, format!("Job: {name} would be {word} in schedule."));
     }
-    let Some(question) = question(context, func, name, &Map::new())? else {
+    let Some(request) = job_request(context, func, name, &Map::new())? else {
         return outcome(false, format!("Job {name} does not exist."));
     };
-    fields.extend(question);
+    fields.extend(request);
     fields.insert("time_fmt".into(), form.into());
     let schedule = ask(context, fields, &format!("{func}_complete"), "schedule")?;
     let job = schedule.and_then(|all| all.get(name).cloned());

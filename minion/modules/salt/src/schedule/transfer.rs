@@ -5,7 +5,7 @@ use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value, list, map};
 use brine_yaml::Style;
 
-use super::{current, delete, is};
+use super::{current, delete, is_set};
 
 /// Copy a job to the schedule of other minions, which the master has to allow (`peer`, `schedule.add`).
 ///
@@ -14,7 +14,7 @@ use super::{current, delete, is};
 ///     salt web1 schedule.copy job1 'web*'
 #[function]
 pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be copied from schedule.")).into());
     }
     send(context, &name, target)
@@ -29,37 +29,39 @@ pub fn copy(context: &Context, name: String, target: Value, #[keywords] kwargs: 
 ///     salt web1 schedule.move job1 'web2'
 #[function(name = "move")]
 pub fn move_(context: &Context, name: String, target: Value, #[keywords] kwargs: Map) -> CallResult {
-    if is(&kwargs, "test") {
+    if is_set(&kwargs, "test") {
         return Ok(report(true, format!("Job: {name} would be moved from schedule.")).into());
     }
     let sent = send(context, &name, target)?;
-    if let Sent::Taken(_) = sent {
+    if let TransferOutcome::Added(_) = sent {
         delete(context, name.clone(), Map::new())?;
     }
     Ok(sent.report(format!("Moved Job {name} from schedule.")).into())
 }
 
 /// The outcome of adding a job to the schedules of other minions.
-enum Sent {
+enum TransferOutcome {
     /// This minion has no job of this name.
     Missing(String),
     /// No minion has answered.
-    Unanswered,
+    NoReply,
     /// These minions failed to add it.
     Refused(Vec<Value>),
     /// All minions that answered have added it.
-    Taken(Vec<Value>),
+    Added(Vec<Value>),
 }
 
-impl Sent {
+impl TransferOutcome {
     fn report(self, done: String) -> Map {
         let (mut report, minions) = match self {
-            Sent::Missing(name) => return report(false, format!("Job {name} does not exist.")),
-            Sent::Unanswered => {
+            TransferOutcome::Missing(name) => return report(false, format!("Job {name} does not exist.")),
+            TransferOutcome::NoReply => {
                 return report(true, "no servers answered the published schedule.add command".to_owned());
             }
-            Sent::Refused(minions) => (report(true, "the following minions return False".to_owned()), minions),
-            Sent::Taken(minions) => (report(true, done), minions),
+            TransferOutcome::Refused(minions) => {
+                (report(true, "the following minions return False".to_owned()), minions)
+            }
+            TransferOutcome::Added(minions) => (report(true, done), minions),
         };
         report.insert("minions".into(), minions.into());
         report
@@ -71,24 +73,28 @@ fn report(result: bool, comment: String) -> Map {
 }
 
 /// Adds a job to the schedule of other minions.
-fn send(context: &Context, name: &str, target: Value) -> Result<Sent, brine_function::CallError> {
+fn send(context: &Context, name: &str, target: Value) -> Result<TransferOutcome, brine_function::CallError> {
     let mut found = None;
     for place in ["opts", "pillar"] {
         let schedule = current(context, Some(place), &Map::new())?;
         found = found.or_else(|| schedule.get(name).and_then(Value::as_map).cloned());
     }
-    let Some(job) = found else { return Ok(Sent::Missing(name.to_owned())) };
+    let Some(job) = found else { return Ok(TransferOutcome::Missing(name.to_owned())) };
     let add = list![target, "schedule.add", arguments(name, &job)];
     let add = add.as_list().unwrap_or_default().to_vec();
     let answers = context.call("publish.publish", Args { positional: add, ..Args::default() })?;
     let answers = answers.as_map().cloned().unwrap_or_default();
     if answers.is_empty() {
-        return Ok(Sent::Unanswered);
+        return Ok(TransferOutcome::NoReply);
     }
-    let is_taken = |answer: &Value| answer.get("result").unwrap_or(answer).is_truthy();
+    let is_added = |answer: &Value| answer.get("result").unwrap_or(answer).is_truthy();
     let refused: Vec<Value> =
-        answers.iter().filter(|(_, answer)| !is_taken(answer)).map(|(minion, _)| minion.clone()).collect();
-    Ok(if refused.is_empty() { Sent::Taken(answers.keys().cloned().collect()) } else { Sent::Refused(refused) })
+        answers.iter().filter(|(_, answer)| !is_added(answer)).map(|(minion, _)| minion.clone()).collect();
+    Ok(if refused.is_empty() {
+        TransferOutcome::Added(answers.keys().cloned().collect())
+    } else {
+        TransferOutcome::Refused(refused)
+    })
 }
 
 /// Returns the arguments of `schedule.add` for a job, as words of a command line.
@@ -124,19 +130,19 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_taken_refused_or_not_answered() {
+    fn transfer_outcomes_are_reported() {
         let minions = || vec!["web1".into()];
         for (sent, expected) in [
-            (Sent::Missing("j".into()), map! {"comment" => "Job j does not exist.", "result" => false}),
+            (TransferOutcome::Missing("j".into()), map! {"comment" => "Job j does not exist.", "result" => false}),
             (
-                Sent::Unanswered,
+                TransferOutcome::NoReply,
                 map! {"comment" => "no servers answered the published schedule.add command", "result" => true},
             ),
             (
-                Sent::Refused(minions()),
+                TransferOutcome::Refused(minions()),
                 map! {"comment" => "the following minions return False", "result" => true, "minions" => minions()},
             ),
-            (Sent::Taken(minions()), map! {"comment" => "done", "result" => true, "minions" => minions()}),
+            (TransferOutcome::Added(minions()), map! {"comment" => "done", "result" => true, "minions" => minions()}),
         ] {
             assert_eq!(sent.report("done".into()), expected);
         }

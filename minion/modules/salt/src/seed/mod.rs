@@ -105,7 +105,7 @@ fn seed(
                 .map_err(CallError::execution)?;
         }
     } else {
-        tracing::warn!(root = %root.display(), "no minion is installed there, and none was to be installed");
+        tracing::warn!(root = %root.display(), "seeding skipped: no minion is installed there and `install` is false");
     }
     Ok(is_there)
 }

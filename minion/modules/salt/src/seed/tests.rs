@@ -8,8 +8,8 @@ use brine_config::MinionConfig;
 use super::*;
 use crate::testing::{self, Scripted, context_with};
 
-const IS_THERE: &str = "$ chroot ...\n| salt-minion is /usr/bin/salt-minion";
-const IS_MISSING: &str = "$ chroot ...\n= 127";
+const INSTALLED: &str = "$ chroot ...\n| salt-minion is /usr/bin/salt-minion";
+const NOT_INSTALLED: &str = "$ chroot ...\n= 127";
 
 fn text(path: PathBuf) -> String {
     fs::read_to_string(path).unwrap()
@@ -48,7 +48,7 @@ fn configuration_and_keys_are_written_for_their_owner() {
 #[test]
 fn a_directory_with_a_minion_gets_its_files() {
     let root = tempfile::tempdir().unwrap();
-    let context = context_with(map! {}, Scripted::new(IS_THERE));
+    let context = context_with(map! {}, Scripted::new(INSTALLED));
     let config = map! {"pki_dir" => "/srv/pki"};
     assert_eq!(apply_to(&context, root.path(), map! {"id_" => "web1", "config" => config}), Ok(true.into()));
     assert_eq!(text(root.path().join("etc/salt/minion")), "id: web1\npki_dir: /srv/pki\n");
@@ -60,7 +60,7 @@ fn a_directory_with_a_minion_gets_its_files() {
 #[test]
 fn without_a_minion_nothing_is_seeded_unless_it_is_installed() {
     let root = tempfile::tempdir().unwrap();
-    let context = context_with(map! {}, Scripted::new(IS_MISSING));
+    let context = context_with(map! {}, Scripted::new(NOT_INSTALLED));
     assert_eq!(apply_to(&context, root.path(), map! {"install" => false}), Ok(false.into()));
     assert!(!root.path().join("etc").exists());
     assert_eq!(apply_to(&context, Path::new("/no/such"), map! {}), Ok("/no/such does not exist".into()));
@@ -69,14 +69,14 @@ fn without_a_minion_nothing_is_seeded_unless_it_is_installed() {
 }
 
 #[test]
-fn links_of_an_image_do_not_lead_to_files_of_the_host() {
+fn symlinks_of_an_image_cannot_reach_files_of_the_host() {
     let host = tempfile::tempdir().unwrap();
     for link in ["tmp", "etc", "etc/salt", "etc/salt/pki"] {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join(link);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         symlink(host.path(), path).unwrap();
-        let context = context_with(map! {}, Scripted::new(IS_THERE));
+        let context = context_with(map! {}, Scripted::new(INSTALLED));
         let refused = apply_to(&context, root.path(), map! {}).unwrap_err();
         assert!(refused.contains("leads out of that directory"), "{link}: {refused}");
         assert_eq!(fs::read_dir(host.path()).unwrap().count(), 0, "{link}");
@@ -86,7 +86,7 @@ fn links_of_an_image_do_not_lead_to_files_of_the_host() {
     fs::create_dir_all(root.path().join("etc/salt")).unwrap();
     fs::write(host.path().join("minion"), "of the host").unwrap();
     symlink(host.path().join("minion"), root.path().join("etc/salt/minion")).unwrap();
-    let context = context_with(map! {}, Scripted::new(IS_THERE));
+    let context = context_with(map! {}, Scripted::new(INSTALLED));
     assert_eq!(apply_to(&context, root.path(), map! {"id_" => "web1"}), Ok(true.into()));
     assert_eq!(text(host.path().join("minion")), "of the host");
     assert_eq!(text(root.path().join("etc/salt/minion")), "id: web1\n");

@@ -8,7 +8,7 @@ pub(super) const TEXT: &str = "The contents of this file are managed by Salt. An
                                overwritten automatically and without warning.";
 
 /// Maximum width in characters, which bounds the memory used.
-const MOST_WIDE: usize = 1_000;
+const MAX_WIDTH: usize = 1_000;
 
 /// Style of a box.
 pub(super) struct Banner<'a> {
@@ -25,7 +25,7 @@ impl Banner<'_> {
     pub(super) fn lines(&self, title: &str, text: &str) -> Option<Vec<String>> {
         let (left, right) = (self.comment.trim_end(), self.comment.trim());
         let length = |text: &str| text.chars().count();
-        let width = Some(self.width).filter(|width| *width <= MOST_WIDE)?;
+        let width = Some(self.width).filter(|width| *width <= MAX_WIDTH)?;
         let inside = width.checked_sub(length(left) + length(right) + 2).filter(|inside| *inside > 0)?;
         let border: String = self.border.map(|c| std::iter::repeat_n(c, inside + 2).collect()).unwrap_or_default();
         let border = format!("{}{border}{right}", self.comment);

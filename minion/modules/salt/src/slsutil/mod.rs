@@ -180,7 +180,7 @@ pub fn boolstr(_context: &Context, value: Value, #[rest] args: Vec<Value>, #[key
 ///     salt '*' slsutil.file_exists nginx/defaults.yaml
 #[function]
 pub fn file_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
-    Ok(places(context, &saltenv)?.files.contains(&below(&path)).into())
+    Ok(file_tree(context, &saltenv)?.files.contains(&below(&path)).into())
 }
 
 /// Return whether a directory exists at a path under `salt://`.
@@ -190,7 +190,7 @@ pub fn file_exists(context: &Context, path: String, #[default("base".into())] sa
 ///     salt '*' slsutil.dir_exists nginx/files
 #[function]
 pub fn dir_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
-    Ok(places(context, &saltenv)?.directories.contains(&below(&path)).into())
+    Ok(file_tree(context, &saltenv)?.directories.contains(&below(&path)).into())
 }
 
 /// Return whether a file or a directory exists at a path under `salt://`.
@@ -200,7 +200,7 @@ pub fn dir_exists(context: &Context, path: String, #[default("base".into())] sal
 ///     salt '*' slsutil.path_exists nginx/defaults.yaml
 #[function]
 pub fn path_exists(context: &Context, path: String, #[default("base".into())] saltenv: String) -> CallResult {
-    Ok(places(context, &saltenv)?.has(&below(&path)).into())
+    Ok(file_tree(context, &saltenv)?.has(&below(&path)).into())
 }
 
 /// Return the path of the first of these files or directories that exists in a directory under `salt://`, or in its
@@ -222,7 +222,7 @@ pub fn findup(
         Value::List(names) => names,
         _ => return Err(invocation("Filenames argument must be a string or list of strings".into())),
     };
-    let place = places(context, &saltenv)?;
+    let place = file_tree(context, &saltenv)?;
     let start = startpath.unwrap_or_default();
     let mut directory: Vec<&str> = start.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if !directory.is_empty() && !place.has(&directory.join("/")) {
@@ -328,21 +328,21 @@ pub fn renderer(
 }
 
 /// Paths under `salt://`.
-struct Places {
+struct FileTree {
     files: Vec<String>,
     directories: Vec<String>,
 }
 
-impl Places {
+impl FileTree {
     fn has(&self, path: &str) -> bool {
         [&self.files, &self.directories].iter().any(|all| all.iter().any(|have| have == path))
     }
 }
 
-fn places(context: &Context, saltenv: &str) -> Result<Places, CallError> {
+fn file_tree(context: &Context, saltenv: &str) -> Result<FileTree, CallError> {
     let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?;
     let directories = context.minion.files.directories(saltenv).map_err(CallError::Execution)?;
-    Ok(Places { files, directories })
+    Ok(FileTree { files, directories })
 }
 
 /// Returns a path relative to `salt://`.

@@ -15,9 +15,9 @@ pub static FUNCTIONS: &[Function<Context>] =
     registry!("sqlite3", [version, sqlite_version, modify, fetch, tables, indices, indexes]);
 
 /// The timeout for a lock of another process.
-const BUSY: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum number of rows of a result, which is a single message to the master.
-const MOST_ROWS: usize = 1_000_000;
+const MAX_ROWS: usize = 1_000_000;
 
 /// Return the version of the interface to SQLite.
 ///
@@ -96,7 +96,7 @@ pub fn indexes(_context: &Context, db: Option<String>) -> CallResult {
 fn open(path: Option<&str>) -> Result<Option<Connection>, CallError> {
     let Some(path) = path else { return Ok(None) };
     let connection = Connection::open(path).map_err(CallError::execution)?;
-    connection.busy_timeout(BUSY).map_err(CallError::execution)?;
+    connection.busy_timeout(LOCK_TIMEOUT).map_err(CallError::execution)?;
     Ok(Some(connection))
 }
 
@@ -107,8 +107,8 @@ fn query(path: Option<&str>, sql: &str) -> CallResult {
     let mut rows = statement.query([]).map_err(CallError::execution)?;
     let mut found: Vec<Value> = Vec::new();
     while let Some(row) = rows.next().map_err(CallError::execution)? {
-        if found.len() >= MOST_ROWS {
-            return Err(CallError::Execution(format!("the query has more than {MOST_ROWS} rows: add a LIMIT")));
+        if found.len() >= MAX_ROWS {
+            return Err(CallError::Execution(format!("the query has more than {MAX_ROWS} rows: add a LIMIT")));
         }
         let cell = |column| row.get_ref(column).map(value).map_err(CallError::execution);
         found.push(Value::List((0..columns).map(cell).collect::<Result<_, _>>()?));

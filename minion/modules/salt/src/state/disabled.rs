@@ -71,7 +71,7 @@ fn disabled(context: &Context) -> Vec<String> {
 }
 
 /// Returns Salt's messages on disabled SLS files, one line each.
-pub(super) fn refusals(context: &Context, wanted: &[String]) -> Vec<String> {
+pub(super) fn disabled_messages(context: &Context, wanted: &[String]) -> Vec<String> {
     let disabled = disabled(context);
     let mut report = Vec::new();
     for state in wanted {
@@ -109,11 +109,11 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn disabled_states_are_named() {
+    fn disabled_sls_files_are_reported() {
         let context = testing::context(&[]);
         let grains = map! {GRAIN => list!["a", "web.*"]};
         context.minion.grains.set(grains);
-        let report = refusals(&context, &["a", "web.nginx", "web", "b"].map(str::to_owned));
+        let report = disabled_messages(&context, &["a", "web.nginx", "web", "b"].map(str::to_owned));
         assert_eq!(
             report,
             [

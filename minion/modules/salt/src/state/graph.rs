@@ -104,7 +104,7 @@ four:
 ";
 
     /// As Salt 3008 draws it, but for the quotation marks, which it does not escape, and the order of states.
-    const DRAWN: [&str; 14] = [
+    const DOT_LINES: [&str; 14] = [
         r#"  "test_|-one_|-one_|-nop" [label="test.nop\none"];"#,
         r#"  "test_|-two_|-other \"name\"_|-nop" [label="test.nop\ntwo\n(other \"name\")"];"#,
         r#"  "test_|-three_|-three_|-succeed_with_changes" [label="test.succeed_with_changes\nthree"];"#,
@@ -128,7 +128,7 @@ four:
             let drawn = context.call(function, Args::keyword(args)).unwrap().to_string();
             let mut lines = drawn.lines().collect::<Vec<_>>();
             assert_eq!(lines.remove(0), "digraph G {");
-            let mut expected = DRAWN;
+            let mut expected = DOT_LINES;
             lines.sort_unstable();
             expected.sort_unstable();
             assert_eq!(lines, expected, "{function}");

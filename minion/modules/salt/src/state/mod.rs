@@ -66,9 +66,9 @@ pub fn sls(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     dynamic::sync(context, &sync_mods)?;
-    let refusals = disabled::refusals(context, &names(&mods));
-    if !refusals.is_empty() {
-        return brine_state::errors(context, refusals);
+    let messages = disabled::disabled_messages(context, &names(&mods));
+    if !messages.is_empty() {
+        return brine_state::errors(context, messages);
     }
     let kwargs = with(kwargs, [("test", test), ("exclude", exclude), ("queue", queue), ("state_events", state_events)]);
     applied(context, in_environment(context, kwargs), |run| run.sls(names(&mods)))

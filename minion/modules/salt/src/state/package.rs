@@ -35,21 +35,21 @@ pub fn pkg(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let Ok(bytes) = fs::read(&pkg_path) else {
-        return refused(context, &pkg_path, "it cannot be read");
+        return rejected(context, &pkg_path, "it cannot be read");
     };
     if hex_digest(&bytes, &hash_type)? != pkg_sum {
-        return refused(context, &pkg_path, "it has another hash");
+        return rejected(context, &pkg_path, "it has another hash");
     }
     let archive = archive(&pkg_path)?;
     if archive.iter().any(|name| brine_system::files::leads_out(name)) {
-        return refused(context, &pkg_path, "it has files for places outside of it");
+        return rejected(context, &pkg_path, "it contains files outside of its directory");
     }
-    let unpacked = Unpacked::of(&pkg_path)?;
+    let unpacked = UnpackedArchive::of(&pkg_path)?;
     run(context, &unpacked.0, with(kwargs, [("test", test)]))
 }
 
 /// Returns Salt's result for a rejected package. The reason is logged.
-fn refused(context: &Context, path: &Path, why: &str) -> Result<Value, CallError> {
+fn rejected(context: &Context, path: &Path, why: &str) -> Result<Value, CallError> {
     tracing::error!(package = %path.display(), "package of states rejected: {why}");
     context.set_retcode(1);
     Ok(Value::map())
@@ -135,19 +135,19 @@ fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallE
 }
 
 /// Directory of an unpacked archive, removed at the end of the run.
-struct Unpacked(PathBuf);
+struct UnpackedArchive(PathBuf);
 
-impl Unpacked {
+impl UnpackedArchive {
     fn of(archive: &Path) -> Result<Self, CallError> {
         let directory = std::env::temp_dir().join(format!("__brine.{:016x}", rand::random::<u64>()));
         brine_system::files::create_private_dir(&directory).map_err(CallError::execution)?;
-        let unpacked = Unpacked(directory);
+        let unpacked = UnpackedArchive(directory);
         tar(&["--extract", "--gzip", "--no-same-owner"], archive, Some(&unpacked.0))?;
         Ok(unpacked)
     }
 }
 
-impl Drop for Unpacked {
+impl Drop for UnpackedArchive {
     fn drop(&mut self) {
         _ = fs::remove_dir_all(&self.0);
     }

@@ -9,7 +9,7 @@ use brine_system::files;
 use brine_value::{Map, Value, map, msgpack};
 
 /// Name of a request without a name.
-const DEFAULT: &str = "default";
+const DEFAULT_NAME: &str = "default";
 
 /// Execution functions of `state`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("state", [request, check_request, clear_request, run_request]);
@@ -25,10 +25,10 @@ pub fn request(context: &Context, #[default] mods: Value, #[keywords] kwargs: Ma
     let mut kwargs = kwargs;
     kwargs.insert("test".into(), true.into());
     let test_run = apply(context, &mods, kwargs.clone())?;
-    let name = kwargs.get("name").map_or_else(|| DEFAULT.to_owned(), ToString::to_string);
+    let name = kwargs.get("name").map_or_else(|| DEFAULT_NAME.to_owned(), ToString::to_string);
     let mut requests = requests(context);
     requests.insert(name.into(), map! {"test_run" => test_run.clone(), "mods" => mods, "kwargs" => kwargs}.into());
-    keep(context, &requests)?;
+    save_requests(context, &requests)?;
     Ok(test_run)
 }
 
@@ -62,7 +62,7 @@ pub fn clear_request(context: &Context, name: Option<String>) -> CallResult {
         Some(name) if requests.shift_remove(name.as_str()).is_none() => return Ok(false.into()),
         Some(_) => {}
     }
-    keep(context, &requests)?;
+    save_requests(context, &requests)?;
     Ok(true.into())
 }
 
@@ -73,7 +73,11 @@ pub fn clear_request(context: &Context, name: Option<String>) -> CallResult {
 ///     salt '*' state.run_request
 ///     salt '*' state.run_request web
 #[function(out = "highstate")]
-pub fn run_request(context: &Context, #[default(DEFAULT.into())] name: String, #[keywords] kwargs: Map) -> CallResult {
+pub fn run_request(
+    context: &Context,
+    #[default(DEFAULT_NAME.into())] name: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
     let mut requests = requests(context);
     let Some(request) = requests.shift_remove(name.as_str()) else { return Ok(Value::map()) };
     let mut said = request.get("kwargs").and_then(Value::as_map).cloned().unwrap_or_default();
@@ -81,7 +85,7 @@ pub fn run_request(context: &Context, #[default(DEFAULT.into())] name: String, #
     said.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
     said.extend(kwargs);
     let done = apply(context, request.get("mods").unwrap_or(&Value::Nil), said)?;
-    keep(context, &requests)?;
+    save_requests(context, &requests)?;
     Ok(done)
 }
 
@@ -104,7 +108,7 @@ fn requests(context: &Context) -> Map {
     msgpack::unpack_map(&packed).unwrap_or_default()
 }
 
-fn keep(context: &Context, requests: &Map) -> Result<(), CallError> {
+fn save_requests(context: &Context, requests: &Map) -> Result<(), CallError> {
     let path = path(context);
     if requests.is_empty() {
         return match std::fs::remove_file(&path) {

@@ -89,7 +89,7 @@ pub fn list_functions(context: &Context, #[rest] args: Vec<Value>) -> CallResult
 pub fn list_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let mut modules: Vec<&str> = context.minion.functions.iter().map(|function| function.module).collect();
     modules.dedup();
-    Ok(modules.into_iter().filter(|name| is_asked(name, &args)).collect())
+    Ok(modules.into_iter().filter(|name| matches_any(name, &args)).collect())
 }
 
 /// Return the parameters of functions.
@@ -121,7 +121,7 @@ pub fn list_state_functions(context: &Context, #[rest] args: Vec<Value>) -> Call
 pub fn list_state_modules(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     let mut modules: Vec<&str> = context.minion.states.iter().map(|function| function.module).collect();
     modules.dedup();
-    Ok(modules.into_iter().filter(|name| is_asked(name, &args)).collect())
+    Ok(modules.into_iter().filter(|name| matches_any(name, &args)).collect())
 }
 
 /// Return the parameters of state functions.
@@ -162,7 +162,7 @@ pub fn state_doc(context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' sys.list_returners 's*'
 #[function]
 pub fn list_returners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
-    Ok(BACKENDS.iter().map(|backend| backend.name).filter(|name| is_asked(name, &args)).collect())
+    Ok(BACKENDS.iter().map(|backend| backend.name).filter(|name| matches_any(name, &args)).collect())
 }
 
 /// Return the names of the functions that store returns, or of those of some returners.
@@ -192,7 +192,9 @@ pub fn returner_argspec(_context: &Context, #[default] module: String) -> CallRe
 
 fn returner_functions(asked: &[Value]) -> impl Iterator<Item = String> {
     let named = BACKENDS.iter().map(|backend| (backend.name, format!("{}.returner", backend.name)));
-    named.filter(|(name, function)| is_asked(name, asked) || is_asked(function, asked)).map(|(_, function)| function)
+    named
+        .filter(|(name, function)| matches_any(name, asked) || matches_any(function, asked))
+        .map(|(_, function)| function)
 }
 
 /// Return the documentation of returners: what they store, and their options.
@@ -204,9 +206,9 @@ fn returner_functions(asked: &[Value]) -> impl Iterator<Item = String> {
 #[function]
 pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
     // As in Salt, under the name of the function that stores a return.
-    let asked = BACKENDS
-        .iter()
-        .filter(|backend| is_asked(backend.name, &args) || is_asked(&format!("{}.returner", backend.name), &args));
+    let asked = BACKENDS.iter().filter(|backend| {
+        matches_any(backend.name, &args) || matches_any(&format!("{}.returner", backend.name), &args)
+    });
     let described = asked.map(|backend| (format!("{}.returner", backend.name).into(), description(backend).into()));
     Ok(Value::Map(described.collect()))
 }
@@ -220,7 +222,7 @@ pub fn returner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
 ///     salt '*' sys.list_runners 'm*'
 #[function]
 pub fn list_runners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
-    let is_asked = |function: &Function<()>| {
+    let is_selected = |function: &Function<()>| {
         args.is_empty()
             || args.iter().map(ToString::to_string).any(|pattern| {
                 if pattern.contains('*') {
@@ -231,7 +233,7 @@ pub fn list_runners(_context: &Context, #[rest] args: Vec<Value>) -> CallResult 
             })
     };
     let mut modules: Vec<&str> =
-        runners::declared().iter().filter(|function| is_asked(function)).map(|function| function.module).collect();
+        runners::declared().iter().filter(|function| is_selected(function)).map(|function| function.module).collect();
     modules.dedup();
     Ok(modules.into_iter().collect())
 }
@@ -280,7 +282,7 @@ pub fn runner_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
 ///     salt '*' sys.list_renderers
 #[function]
 pub fn list_renderers(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
-    Ok(RENDERERS.iter().map(|(name, ..)| *name).filter(|name| is_asked(name, &args)).collect())
+    Ok(RENDERERS.iter().map(|(name, ..)| *name).filter(|name| matches_any(name, &args)).collect())
 }
 
 /// Return the documentation of renderers.
@@ -291,12 +293,12 @@ pub fn list_renderers(_context: &Context, #[rest] args: Vec<Value>) -> CallResul
 ///     salt '*' sys.renderer_doc jinja 'y*'
 #[function]
 pub fn renderer_doc(_context: &Context, #[rest] args: Vec<Value>) -> CallResult {
-    let asked = RENDERERS.iter().filter(|(name, ..)| is_asked(name, &args));
+    let asked = RENDERERS.iter().filter(|(name, ..)| matches_any(name, &args));
     Ok(Value::Map(asked.map(|(name, _, doc)| ((*name).into(), (*doc).into())).collect()))
 }
 
 /// Whether a name matches one of the patterns. Without patterns, every name matches.
-fn is_asked(name: &str, patterns: &[Value]) -> bool {
+fn matches_any(name: &str, patterns: &[Value]) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| fnmatch(&pattern.to_string(), name))
 }
 
@@ -383,14 +385,14 @@ mod tests {
         Ok(false.into())
     }
 
-    static OF_MANAGE: &[Function<()>] = registry!("manage", [up]);
-    static OF_JOBS: &[Function<()>] = registry!("jobs", [list_jobs]);
+    static MANAGE_FUNCTIONS: &[Function<()>] = registry!("manage", [up]);
+    static JOBS_FUNCTIONS: &[Function<()>] = registry!("jobs", [list_jobs]);
 
     #[test]
     fn declared_runner_functions_are_named_and_documented() {
         brine_context::runners::declare(|| {
             let declared = |list: &&[Function<()>]| list.iter().map(Function::declaration).collect();
-            [OF_JOBS, OF_MANAGE].iter().map(declared).collect()
+            [JOBS_FUNCTIONS, MANAGE_FUNCTIONS].iter().map(declared).collect()
         });
         let context = testing::context(&[]);
         let spec =

@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn ended_jobs_stop_sleeping() {
+    fn cancelled_jobs_stop_sleeping() {
         let context = testing::context(&[]);
         context.job.cancel.cancel();
         let woken = context.call("test.sleep", Args::positional([1000.into()]));

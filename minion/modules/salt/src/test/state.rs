@@ -60,7 +60,7 @@ pub fn succeed_with_changes(
     } else {
         StateReturn::ok(&name, comment)
     };
-    Ok(done.with_changes(pretended()).into())
+    Ok(done.with_changes(simulated_changes()).into())
 }
 
 /// Fail without changes.
@@ -88,7 +88,7 @@ pub fn fail_with_changes(
     } else {
         StateReturn::failed(&name, comment)
     };
-    Ok(done.with_changes(pretended()).into())
+    Ok(done.with_changes(simulated_changes()).into())
 }
 
 /// Return the configured result.
@@ -121,7 +121,7 @@ pub fn configurable_test_state(
             done.comment = "This is a test".into();
         }
     }
-    Ok(if changes { done.with_changes(pretended()) } else { done }.into())
+    Ok(if changes { done.with_changes(simulated_changes()) } else { done }.into())
 }
 
 /// Check that the pillar has keys with values of a type: `present`, `boolean`, `integer`, `string`, `listing`,
@@ -215,6 +215,6 @@ pub fn mod_watch(context: &StateContext, name: String, #[keywords] kwargs: Map) 
 /// A predicate on the type of a value.
 type Test = fn(&Value) -> bool;
 
-fn pretended() -> Map {
+fn simulated_changes() -> Map {
     map! {"testing" => map!{"old" => "Unchanged", "new" => "Something pretended to change"}}
 }

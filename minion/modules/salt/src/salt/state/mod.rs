@@ -113,7 +113,7 @@ pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[
             .collect();
         threads.into_iter().filter_map(|(id, thread)| Some((id, thread.join().ok()?))).collect()
     });
-    Ok(side_by_side(&name, all).into())
+    Ok(parallel_result(&name, all).into())
 }
 
 /// The arguments about returners of a job that an orchestration publishes.
@@ -300,7 +300,7 @@ fn on_master(
 }
 
 /// Returns the result of runner functions that ran in parallel.
-fn side_by_side(name: &str, all: Vec<(String, Called)>) -> StateReturn {
+fn parallel_result(name: &str, all: Vec<(String, Called)>) -> StateReturn {
     let failed: Vec<&str> = all.iter().filter(|(_, called)| !called.success).map(|(id, _)| id.as_str()).collect();
     let comment = match failed[..] {
         [] => "All runner functions executed successfully.".to_owned(),

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, named_params};
 /// The table without the option `table`.
 const TABLE: &str = "sdb";
 /// The timeout for a lock of another process.
-const BUSY: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub fn get(profile: &Map, key: &str) -> Result<Value, CallError> {
     let (connection, table) = open(profile)?;
@@ -41,7 +41,7 @@ fn open(profile: &Map) -> Result<(Connection, String), CallError> {
         CallError::execution("the SDB profile has no database: set `database` to the path of the SQLite file")
     })?;
     let connection = Connection::open(&path).map_err(failed)?;
-    connection.busy_timeout(BUSY).map_err(failed)?;
+    connection.busy_timeout(LOCK_TIMEOUT).map_err(failed)?;
     let name = text(profile, "table").unwrap_or_else(|| TABLE.to_owned());
     let (table, index) = (quoted(&name), quoted(&format!("{name}_idx")));
     match profile.get("create_statements").and_then(Vec::<String>::from_value) {
@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn values_of_every_type_are_stored_in_salts_table() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("sdb.sqlite");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sdb.sqlite");
         for table in ["sdb", "odd \" name"] {
             let profile = map! {"database" => path.clone(), "table" => table};
             assert_eq!(get(&profile, "a").unwrap(), Value::Nil);
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn queries_of_the_profile_replace_the_table() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let profile = map! {
-            "database" => folder.path().join("sdb.sqlite"),
+            "database" => directory.path().join("sdb.sqlite"),
             "create_statements" => list!["CREATE TABLE own (a text primary key, d blob)"],
             "get_query" => "SELECT d FROM own WHERE a=:key",
             "set_query" => "INSERT OR REPLACE INTO own (a, d) VALUES (:key, :value)",
