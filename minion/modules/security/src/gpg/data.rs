@@ -55,7 +55,7 @@ pub fn sign(context: &Context, #[args] args: SignArgs) -> CallResult {
     let done = Keyring::open(context, &home, args.keyring)?.run(&words, passphrase.as_deref(), Some(&input))?;
     if done.output.retcode != 0 {
         context.set_retcode(done.output.retcode);
-        tracing::error!(jid = context.job.jid, "gpg signed nothing: {}", done.errors());
+        tracing::error!(jid = context.job.jid, "gpg: signing failed: {}", done.errors());
     }
     if let (Some(path), false) = (&args.output, done.output.stdout.is_empty()) {
         files::write_atomic(Path::new(path), done.output.stdout.as_bytes(), 0o600).map_err(CallError::execution)?;
@@ -290,7 +290,7 @@ pub fn encrypt(context: &Context, #[args] args: EncryptArgs) -> CallResult {
     if done.output.retcode != 0 {
         return Ok(failed(context, &done, args.bare, "encryption failed"));
     }
-    finished(done.output.stdout, args.output.as_deref(), args.bare, "Encrypted data")
+    write_or_return(done.output.stdout, args.output.as_deref(), args.bare, "Encrypted data")
 }
 
 /// The arguments of `gpg.decrypt`.
@@ -339,7 +339,7 @@ pub fn decrypt(context: &Context, #[args] args: DecryptArgs) -> CallResult {
     if done.status("DECRYPTION_OKAY").is_none() {
         return Ok(failed(context, &done, args.bare, "decryption failed"));
     }
-    finished(done.output.stdout, args.output.as_deref(), args.bare, "Decrypted data")
+    write_or_return(done.output.stdout, args.output.as_deref(), args.bare, "Decrypted data")
 }
 
 fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
@@ -352,7 +352,7 @@ fn failed(context: &Context, done: &Outcome, bare: bool, what: &str) -> Value {
 
 /// Returns the text as the result of an operation, or writes it to `output` with mode 0600 and returns a message with
 /// that path. With `bare`, the result is the text alone instead of a mapping.
-pub(super) fn finished(text: String, output: Option<&str>, bare: bool, what: &str) -> CallResult {
+pub(super) fn write_or_return(text: String, output: Option<&str>, bare: bool, what: &str) -> CallResult {
     if let Some(path) = output {
         files::write_atomic(Path::new(path), text.as_bytes(), 0o600).map_err(CallError::execution)?;
     }

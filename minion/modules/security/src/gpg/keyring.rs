@@ -11,7 +11,7 @@ use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
 /// The user name that selects the keychain `gpgkeys` in the configuration directory, as used for encrypted pillar data.
-const SALT: &str = "salt";
+const SALT_USER: &str = "salt";
 
 /// The user of a keychain, and its directory.
 #[derive(Args, Debug, Clone)]
@@ -56,11 +56,11 @@ impl<'a> Keyring<'a> {
     /// # Errors
     /// The user does not exist, or the directory cannot be created.
     pub fn open(context: &'a Context, home: &HomeArgs, keyring: Option<String>) -> Result<Self, CallError> {
-        let user = home.user.clone().filter(|user| !user.is_empty() && user != SALT);
+        let user = home.user.clone().filter(|user| !user.is_empty() && user != SALT_USER);
         let account = |name: &str| Accounts::read().user(name).cloned();
         let directory = match (&home.gnupghome, &home.user, &user) {
             (Some(directory), ..) if !directory.is_empty() => PathBuf::from(directory),
-            (_, Some(name), None) if name == SALT => context.config().config_dir.join("gpgkeys"),
+            (_, Some(name), None) if name == SALT_USER => context.config().config_dir.join("gpgkeys"),
             (_, _, Some(name)) => match account(name) {
                 Some(account) => PathBuf::from(account.home).join(".gnupg"),
                 None => return Err(CallError::Execution(format!("User {name} does not exist"))),
@@ -148,14 +148,14 @@ fn parse(text: &str, now: i64) -> Vec<Map> {
         match field(0) {
             "pub" | "sec" => {
                 is_subkey = false;
-                keys.push(described(&fields, now));
+                keys.push(key_details(&fields, now));
             }
             "sub" | "ssb" => {
                 is_subkey = true;
                 if let Some(key) = keys.last_mut() {
                     let subkeys = key.entry("subkeys".into()).or_insert_with(|| Vec::<Value>::new().into());
                     if let Value::List(subkeys) = subkeys {
-                        subkeys.push(described(&fields, now).into());
+                        subkeys.push(key_details(&fields, now).into());
                     }
                 }
             }
@@ -186,12 +186,12 @@ fn parse(text: &str, now: i64) -> Vec<Map> {
 
 /// Parses the output of `--search-keys`: `pub:KEYID:ALGORITHM:LENGTH:CREATED:EXPIRES:FLAGS`, and `uid:NAME:...` with the
 /// name percent-encoded. `now` is the time in Unix seconds.
-pub(super) fn found(text: &str, now: i64) -> Vec<Map> {
+pub(super) fn parse_search_results(text: &str, now: i64) -> Vec<Map> {
     let mut keys: Vec<Map> = Vec::new();
     for line in text.lines() {
         match line.split(':').collect::<Vec<_>>()[..] {
             ["pub", id, _, length, created, expires, ..] => {
-                let mut key = described(&["pub", "", length, "", id, created, expires], now);
+                let mut key = key_details(&["pub", "", length, "", id, created, expires], now);
                 key.insert("uids".into(), Vec::<Value>::new().into());
                 keys.push(key);
             }
@@ -206,7 +206,7 @@ pub(super) fn found(text: &str, now: i64) -> Vec<Map> {
     keys
 }
 
-fn described(fields: &[&str], now: i64) -> Map {
+fn key_details(fields: &[&str], now: i64) -> Map {
     let field = |at: usize| fields.get(at).copied().unwrap_or_default();
     let day = |seconds: i64| {
         let time = Timestamp::from_second(seconds).unwrap_or_default();
@@ -281,8 +281,8 @@ mod tests {
             "keyid" => "90B351A93EA6BFE6", "created" => "2026-11-24", "keyLength" => "2048",
             "uids" => list!["A: B <a@x>", "\u{fffd}"],
         };
-        assert_eq!(found(text, 0), [key]);
-        assert!(found("uid:x\npub:\n", 0).is_empty());
+        assert_eq!(parse_search_results(text, 0), [key]);
+        assert!(parse_search_results("uid:x\npub:\n", 0).is_empty());
         assert!(parse("fpr:::\nuid::\nsub:\n", 0).is_empty());
         assert_eq!((unescaped("\\xe4\\x"), unescaped("a\\xzzb")), ("\u{fffd}\\x".to_owned(), "a\\xzzb".to_owned()));
     }

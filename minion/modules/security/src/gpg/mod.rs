@@ -144,7 +144,7 @@ pub struct CreateArgs {
 #[function]
 pub fn create_key(context: &Context, #[args] args: CreateArgs) -> CallResult {
     let passphrase = if args.use_passphrase {
-        match in_pillar(context) {
+        match pillar_passphrase(context) {
             Some(passphrase) => Some(passphrase),
             None => return Ok(map! {"res" => false, "fingerprint" => "", "message" => NO_PASSPHRASE}.into()),
         }
@@ -176,7 +176,7 @@ pub fn create_key(context: &Context, #[args] args: CreateArgs) -> CallResult {
     // `KEY_CREATED B FINGERPRINT`: `B` stands for primary key and subkey.
     let fingerprint = done.status("KEY_CREATED").and_then(|rest| rest.split(' ').nth(1));
     let Some(fingerprint) = fingerprint else {
-        tracing::error!(jid = context.job.jid, "gpg created no key: {}", done.errors());
+        tracing::error!(jid = context.job.jid, "gpg: creating a key failed: {}", done.errors());
         let message = "Unable to generate GPG key pair.";
         return Ok(map! {"res" => false, "fingerprint" => "", "message" => message}.into());
     };
@@ -187,13 +187,13 @@ pub fn create_key(context: &Context, #[args] args: CreateArgs) -> CallResult {
 const NO_PASSPHRASE: &str = "gpg_passphrase not available in pillar.";
 
 /// Returns `gpg_passphrase` of the pillar, unless it is empty.
-fn in_pillar(context: &Context) -> Option<String> {
+fn pillar_passphrase(context: &Context) -> Option<String> {
     context.pillar().get("gpg_passphrase").map(ToString::to_string).filter(|passphrase| !passphrase.is_empty())
 }
 
 /// Returns the passphrase of the pillar if `is_used`; its absence is an error then.
 fn passphrase(context: &Context, is_used: bool) -> Result<Option<String>, CallError> {
-    match (is_used, in_pillar(context)) {
+    match (is_used, pillar_passphrase(context)) {
         (false, _) => Ok(None),
         (true, Some(passphrase)) => Ok(Some(passphrase)),
         (true, None) => Err(CallError::Execution(NO_PASSPHRASE.into())),
@@ -231,7 +231,7 @@ pub fn delete_key(
             return refused("Secret key exists, delete first or pass delete_secret=True.");
         }
         let passphrase = if use_passphrase {
-            let Some(passphrase) = in_pillar(context) else {
+            let Some(passphrase) = pillar_passphrase(context) else {
                 return refused(&format!("Failed to delete secret key for {fingerprint}: {NO_PASSPHRASE}"));
             };
             Some(passphrase)

@@ -54,7 +54,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let chain = Keychain::new(context, args.user.as_deref(), args.gnupghome.as_deref(), args.keyring.as_deref());
     let mut report = StateReturn::ok(&args.name, "");
     let mut lines = Vec::new();
-    for key in asked(&args.keys, &args.name) {
+    for key in key_ids(&args.keys, &args.name) {
         let mut reported = Vec::new();
         if let Err(error) = chain.ensure(&key, &args, &mut report, &mut reported) {
             report.result = Some(false);
@@ -81,7 +81,7 @@ pub fn absent(
 ) -> CallResult {
     let chain = Keychain::new(context, user.as_deref(), gnupghome.as_deref(), keyring.as_deref());
     let (mut report, mut reported, mut deleted) = (StateReturn::ok(&name, ""), Vec::new(), Vec::<Value>::new());
-    for key in asked(&keys, &name) {
+    for key in key_ids(&keys, &name) {
         if chain.get(&key)?.is_none() {
             reported.push(format!("{key} not found in GPG keychain"));
         } else if context.test {
@@ -106,7 +106,7 @@ pub fn absent(
     Ok(report.into())
 }
 
-fn asked(keys: &Value, name: &str) -> Vec<String> {
+fn key_ids(keys: &Value, name: &str) -> Vec<String> {
     let keys = names(keys);
     if keys.is_empty() { vec![name.to_owned()] } else { keys }
 }
@@ -122,18 +122,18 @@ fn message(done: &Value) -> String {
 /// The keychain of a state.
 struct Keychain<'a> {
     context: &'a StateContext,
-    given: Map,
+    options: Map,
 }
 
 impl<'a> Keychain<'a> {
     fn new(context: &'a StateContext, user: Option<&str>, home: Option<&str>, keyring: Option<&str>) -> Self {
         let named = [("user", user), ("gnupghome", home), ("keyring", keyring)];
-        let given = named.into_iter().filter_map(|(name, value)| Some((name.into(), value?.into())));
-        Keychain { context, given: given.collect() }
+        let options = named.into_iter().filter_map(|(name, value)| Some((name.into(), value?.into())));
+        Keychain { context, options: options.collect() }
     }
 
     fn call(&self, function: &str, mut keyword: Map) -> CallResult {
-        keyword.extend(self.given.clone());
+        keyword.extend(self.options.clone());
         self.context.call.call(function, Args { keyword, ..Args::default() })
     }
 
@@ -163,7 +163,7 @@ impl<'a> Keychain<'a> {
                 ("added", format!("Would have added {key} to GPG keychain"))
             };
             reported.push(comment);
-            change_of(report, key, change, true.into());
+            record_change(report, key, change, true.into());
         } else {
             self.fetch(key, args)?;
             found = self.get(key)?;
@@ -179,7 +179,7 @@ impl<'a> Keychain<'a> {
                 ("added", format!("Added {key} to GPG keychain"))
             };
             reported.push(comment);
-            change_of(report, key, change, true.into());
+            record_change(report, key, change, true.into());
         }
         let Some(trust) = &args.trust else { return Ok(()) };
         let wanted = TRUST.iter().find(|(name, ..)| name == trust).map(|(_, _, words)| *words);
@@ -201,7 +201,7 @@ impl<'a> Keychain<'a> {
             }
             reported.push(format!("Set trust level for {key} to {trust}"));
         }
-        change_of(report, key, "trust", trust.as_str().into());
+        record_change(report, key, "trust", trust.as_str().into());
         Ok(())
     }
 
@@ -244,7 +244,7 @@ impl<'a> Keychain<'a> {
     }
 }
 
-fn change_of(report: &mut StateReturn, key: &str, what: &str, value: Value) {
+fn record_change(report: &mut StateReturn, key: &str, what: &str, value: Value) {
     let of = report.changes.entry(key.into()).or_insert_with(|| Map::new().into());
     if let Value::Map(of) = of {
         of.insert(what.into(), value);

@@ -147,7 +147,7 @@ pub fn export_key(context: &Context, #[args] args: ExportArgs) -> CallResult {
     if text.is_empty() {
         return Ok(if args.bare { false.into() } else { map! {"res" => false}.into() });
     }
-    data::finished(text, args.output.as_deref(), args.bare, "Exported key data")
+    data::write_or_return(text, args.output.as_deref(), args.bare, "Exported key data")
 }
 
 /// Search a server for keys by email address, key id or fingerprint.
@@ -161,7 +161,10 @@ pub fn search_keys(context: &Context, text: String, keyserver: Option<String>, #
     let text = argument(&text)?;
     let ring = Keyring::open(context, &home, None)?;
     let done = ring.run(&["--keyserver", &server, "--with-colons", "--search-keys", &text], None, None)?;
-    Ok(keyring::found(&done.output.stdout, Timestamp::now().as_second()).into_iter().map(Value::from).collect())
+    Ok(keyring::parse_search_results(&done.output.stdout, Timestamp::now().as_second())
+        .into_iter()
+        .map(Value::from)
+        .collect())
 }
 
 /// Receive keys from a server.

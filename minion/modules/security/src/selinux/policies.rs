@@ -72,7 +72,7 @@ impl FileContextArgs {
         let options = [("--type", self.sel_type), ("--seuser", self.sel_user), ("--range", self.sel_level)];
         push(&mut command, &options)?;
         command.push(argument(&self.name)?);
-        Ok(all(context, &command)?.into())
+        Ok(run_all(context, &command)?.into())
     }
 }
 
@@ -144,9 +144,9 @@ pub fn fcontext_policy_is_applied(context: &Context, name: String, #[default(fal
 #[function]
 pub fn fcontext_apply_policy(context: &Context, name: String, #[default(false)] recursive: bool) -> CallResult {
     let planned = fcontext_policy_is_applied(context, name.clone(), recursive)?.to_string();
-    let mut report = all(context, &restorecon(&["-v", "-F"], &name, recursive)?)?;
+    let mut report = run_all(context, &restorecon(&["-v", "-F"], &name, recursive)?)?;
     if report.get("retcode") == Some(&0.into()) {
-        let changes: Map = planned.lines().filter_map(relabelled).collect();
+        let changes: Map = planned.lines().filter_map(parse_relabel).collect();
         if changes.is_empty() {
             report.insert("retcode".into(), 1.into());
             report.insert("error".into(), "Unrecognized response from restorecon command.".into());
@@ -254,7 +254,7 @@ pub(super) fn described(code: &str) -> Result<&'static str, CallError> {
 }
 
 /// Runs a program, and returns `pid`, `retcode`, `stdout` and `stderr`.
-fn all(context: &Context, words: &[String]) -> Result<Map, CallError> {
+fn run_all(context: &Context, words: &[String]) -> Result<Map, CallError> {
     let output = run(context, words, &[("LC_ALL", "C")])?;
     Ok(map! {
         "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
@@ -280,7 +280,7 @@ fn change_port(
     let mut command = words(&["semanage", "port", action, "--proto", &protocol]);
     push(&mut command, &[("--type", sel_type), ("--range", sel_range)])?;
     command.push(port);
-    Ok(all(context, &command)?.into())
+    Ok(run_all(context, &command)?.into())
 }
 
 fn restorecon(flags: &[&str], name: &str, recursive: bool) -> Result<Vec<String>, CallError> {
@@ -310,7 +310,7 @@ fn parts(label: &str) -> Option<Map> {
 }
 
 /// Parses `Would relabel /x from a:b:c:d to e:f:g:h`: the path, and the parts of the contexts that differ.
-fn relabelled(line: &str) -> Option<(Value, Value)> {
+fn parse_relabel(line: &str) -> Option<(Value, Value)> {
     let (rest, before, between) = if let Some(rest) = line.strip_prefix("Would relabel ") {
         (rest, " from ", " to ")
     } else {

@@ -12,7 +12,7 @@ use brine_value::{Map, map};
 use indexmap::IndexMap;
 use regex::Regex;
 
-use super::own;
+use super::set_owner;
 use brine_modules_files::file::hex_digest;
 
 /// Matches a line: the options, then the key with its type and comment.
@@ -97,7 +97,7 @@ pub enum Outcome {
     /// It was absent already.
     Absent,
     /// It was not removed, because the file cannot be written.
-    Kept,
+    NotRemoved,
 }
 
 impl Outcome {
@@ -112,14 +112,14 @@ impl Outcome {
             Outcome::NoKey => "Invalid public key",
             Outcome::Removed => "Key removed",
             Outcome::Absent => "Key not present",
-            Outcome::Kept => "Key not removed",
+            Outcome::NotRemoved => "Key not removed",
         }
     }
 }
 
 /// Returns the full name of a key type.
 pub fn full_kind(enc: &str) -> Result<&str, CallError> {
-    const FULL: [&str; 19] = [
+    const KEY_TYPES: [&str; 19] = [
         "ssh-rsa",
         "ssh-dss",
         "ecdsa-sha2-nistp521",
@@ -145,7 +145,7 @@ pub fn full_kind(enc: &str) -> Result<&str, CallError> {
         "d" | "dsa" | "dss" => Ok("ssh-dss"),
         "e" | "ecdsa" => Ok("ecdsa-sha2-nistp256"),
         "ed25519" => Ok("ssh-ed25519"),
-        full if FULL.contains(&full) => Ok(full),
+        full if KEY_TYPES.contains(&full) => Ok(full),
         other => Err(CallError::Execution(format!("Incorrect encryption key type '{other}'."))),
     }
 }
@@ -239,7 +239,7 @@ impl File {
         match self.would_set(key)? {
             Outcome::New => {}
             Outcome::Replaced => {
-                self.write(&edited(&text, &key.key, &line))?;
+                self.write(&with_replaced_key(&text, &key.key, &line))?;
                 return Ok(Outcome::Replaced);
             }
             done => return Ok(done),
@@ -251,7 +251,7 @@ impl File {
         let directory = self.path.parent().unwrap_or(home);
         if !directory.is_dir() {
             files::create_private_dir(directory).map_err(CallError::execution)?;
-            own(directory, &self.user);
+            set_owner(directory, &self.user);
         }
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}{line}"))?;
@@ -264,9 +264,9 @@ impl File {
         if !keys(&text).contains_key(key) {
             return Ok(Outcome::Absent);
         }
-        if let Err(error) = self.write(&edited(&text, key, "")) {
+        if let Err(error) = self.write(&with_replaced_key(&text, key, "")) {
             tracing::warn!(%error, "removing a key failed");
-            return Ok(Outcome::Kept);
+            return Ok(Outcome::NotRemoved);
         }
         Ok(Outcome::Removed)
     }
@@ -275,14 +275,14 @@ impl File {
         let is_new = !self.path.is_file();
         files::rewrite(&self.path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
         if is_new {
-            own(&self.path, &self.user);
+            set_owner(&self.path, &self.user);
         }
         Ok(())
     }
 }
 
 /// Returns the text with the line of a key replaced. Surrounding whitespace and empty lines are removed.
-fn edited(text: &str, key: &str, line: &str) -> String {
+fn with_replaced_key(text: &str, key: &str, line: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let put = |have: &str| {
         let is_it = !have.starts_with('#') && Key::parse(have).is_some_and(|found| found.key == key);
@@ -313,8 +313,8 @@ mod tests {
     #[test]
     fn only_the_line_of_the_key_is_changed() {
         let text = "# mine\n\n ssh-rsa AAAA a \nunknown line\nssh-rsa BBBB b\n";
-        assert_eq!(edited(text, "AAAA", "new\n"), "# mine\nnew\nunknown line\nssh-rsa BBBB b\n");
-        assert_eq!(edited(text, "BBBB", ""), "# mine\nssh-rsa AAAA a\nunknown line\n");
+        assert_eq!(with_replaced_key(text, "AAAA", "new\n"), "# mine\nnew\nunknown line\nssh-rsa BBBB b\n");
+        assert_eq!(with_replaced_key(text, "BBBB", ""), "# mine\nssh-rsa AAAA a\nunknown line\n");
     }
 
     #[test]

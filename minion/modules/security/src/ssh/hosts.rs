@@ -69,7 +69,7 @@ pub fn check_known_host(
         Ok(file) => file,
         Err(error) => return Ok(known::Outcome::Failed(error).into()),
     };
-    let needs = match file.knows(context, &host)? {
+    let needs = match file.contains(context, &host)? {
         None => "add",
         Some(false) => "update",
         Some(true) => "exists",

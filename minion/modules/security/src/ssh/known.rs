@@ -9,7 +9,7 @@ use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 
-use super::{authorized, own};
+use super::{authorized, set_owner};
 
 /// Maximum number of attempts for a host that does not answer.
 const ATTEMPTS: usize = 5;
@@ -207,7 +207,7 @@ impl File {
     }
 
     /// Whether a host is known by the expected key; `None` if the file does not contain the host.
-    pub fn knows(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
+    pub fn contains(&self, context: &Context, host: &Host) -> Result<Option<bool>, CallError> {
         let entries = self.entries(context, host)?;
         let fits = |entry: &Entry| match (&host.key, &host.fingerprint) {
             (Some(key), _) => entry.key == *key,
@@ -223,7 +223,7 @@ impl File {
             return Ok(missing);
         }
         let comment = self.keygen(context, "-R", Some(host))?;
-        self.give();
+        self.chown();
         Ok(Outcome::Removed(comment))
     }
 
@@ -239,13 +239,13 @@ impl File {
                 .map_err(FileError::at("change the mode of", &self.path))
                 .map_err(CallError::execution)?;
         }
-        self.give();
+        self.chown();
         Ok(map! {"status" => "updated", "comment" => comment}.into())
     }
 
-    fn give(&self) {
+    fn chown(&self) {
         if let Some(user) = &self.user {
-            own(&self.path, user);
+            set_owner(&self.path, user);
         }
     }
 
@@ -313,7 +313,7 @@ impl File {
                 _ if directory.is_dir() => {}
                 Some(user) => {
                     files::create_private_dir(directory).map_err(CallError::execution)?;
-                    own(directory, user);
+                    set_owner(directory, user);
                 }
                 None => std::fs::create_dir_all(directory)
                     .map_err(FileError::at("create", directory))
@@ -336,7 +336,7 @@ impl File {
             text = format!("{text}{name} {} {}\n", entry.enc, entry.key);
         }
         files::rewrite(&self.path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
-        self.give();
+        self.chown();
         if host.key.is_some() && hashed {
             self.hash_names(context)?;
         }

@@ -292,7 +292,7 @@ pub fn user_keys(
 }
 
 /// Makes a user the owner of a file or directory, if the minion runs as root.
-fn own(path: &Path, user: &Account) {
+fn set_owner(path: &Path, user: &Account) {
     if nix::unistd::geteuid().is_root()
         && let Err(error) = std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))
     {
@@ -365,5 +365,5 @@ pub fn remove_keys(user: &str, config: &str, keys: &IndexMap<String, Key>) -> Re
         all.push(remove_key(user, config, key)?);
     }
     let empty = if all.is_empty() { Outcome::Failed } else { Outcome::Absent };
-    Ok([Outcome::Kept, Outcome::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
+    Ok([Outcome::NotRemoved, Outcome::Removed].into_iter().find(|done| all.contains(done)).unwrap_or(empty))
 }

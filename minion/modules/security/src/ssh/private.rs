@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protected_keys_are_recognised() {
+    fn encrypted_private_keys_are_detected() {
         let own = |cipher: &str| {
             let length = u8::try_from(cipher.len()).unwrap();
             let body = BASE64_STANDARD.encode([MAGIC, &[0, 0, 0, length], cipher.as_bytes(), b"..."].concat());

@@ -8,10 +8,10 @@ use brine_x509::{
 };
 
 use super::source::{self, SourceAccess, execution, failed};
-use super::{DAY, in_days};
+use super::{DAY, days_from_now};
 
 /// A certificate that can be signed, or compared with one that exists.
-pub struct Built {
+pub struct SignableCertificate {
     /// The certificate.
     pub plan: Plan,
     /// The key that signs; `None` if another minion has it.
@@ -24,7 +24,7 @@ pub struct Built {
     pub digest: brine_x509::Digest,
 }
 
-impl Built {
+impl SignableCertificate {
     /// Signs the certificate.
     pub fn sign(&self) -> Result<Certificate, CallError> {
         let missing = || execution("Creating a certificate locally at least requires a signing private key.");
@@ -80,7 +80,7 @@ fn subject(args: &Map) -> Result<Name, CallError> {
 }
 
 /// Builds a certificate. With `remote`, another minion has the key that signs it.
-pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Built, CallError> {
+pub fn certificate(args: &Map, access: SourceAccess, remote: bool) -> Result<SignableCertificate, CallError> {
     let passphrase = |name: &str| text(args, name);
     let signing_key = match get(args, "signing_private_key") {
         _ if remote => None,
@@ -92,7 +92,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
         None => return Err(execution("Creating a certificate locally at least requires a signing private key.")),
     };
     let serial = serial_number(args.get(&Value::from("serial_number")).unwrap_or(&Value::Nil)).map_err(failed)?;
-    let request = get(args, "csr").map(|request| source::request(request, reach)).transpose()?;
+    let request = get(args, "csr").map(|request| source::request(request, access)).transpose()?;
     let signing_cert = get(args, "signing_cert").map(source::certificate).transpose()?;
     let mut private_key = None;
     let public = |key: &PrivateKey| key.public().map_err(failed);
@@ -105,11 +105,11 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
         }
         (None, None) => return Err(execution("the signing policy is invalid: it has no signing_cert")),
         (Some(_), _) => {
-            if let Some(key) = get(args, "private_key").filter(|_| reach == SourceAccess::Files) {
+            if let Some(key) = get(args, "private_key").filter(|_| access == SourceAccess::Files) {
                 let key = source::private_key(key, passphrase("private_key_passphrase").as_deref())?;
                 public(private_key.insert(key))?
             } else if let Some(key) = get(args, "public_key") {
-                PublicKey::load(&source::bytes(key, reach)?).map_err(failed)?
+                PublicKey::load(&source::bytes(key, access)?).map_err(failed)?
             } else if let Some(request) = &request {
                 request.public_key().map_err(failed)?
             } else {
@@ -129,7 +129,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
     let not_before = get(args, "not_before").map_or(Ok(now()), |value| time("not_before", value))?;
     let not_after = match get(args, "not_after") {
         Some(value) => time("not_after", value)?,
-        None => in_days(days(args, "days_valid", 30)?),
+        None => days_from_now(days(args, "days_valid", 30)?),
     };
     let issuer =
         Issuer { subject: Some(&key), certificate: signing_cert.as_ref(), key: signing_cert.is_none().then_some(&key) };
@@ -157,7 +157,7 @@ pub fn certificate(args: &Map, reach: SourceAccess, remote: bool) -> Result<Buil
         key,
         extensions,
     };
-    Ok(Built { plan, signing_key, private_key, signing_cert, digest: hash(args)? })
+    Ok(SignableCertificate { plan, signing_key, private_key, signing_cert, digest: hash(args)? })
 }
 
 /// Builds a signing request. Returns it with its private key and the hash function of the signature.
@@ -176,7 +176,7 @@ pub fn request(args: &Map) -> Result<(RequestPlan, PrivateKey, brine_x509::Diges
 }
 
 /// The inputs of a revocation list.
-pub struct ListArgs<'a> {
+pub struct CrlInput<'a> {
     /// The key that signs it.
     pub signing_private_key: &'a Value,
     /// Its password.
@@ -194,7 +194,7 @@ pub struct ListArgs<'a> {
 }
 
 /// Builds a revocation list, and loads the key that signs it.
-pub fn revocation_list(args: &ListArgs<'_>) -> Result<(RevocationPlan, PrivateKey), CallError> {
+pub fn revocation_list(args: &CrlInput<'_>) -> Result<(RevocationPlan, PrivateKey), CallError> {
     let key = source::private_key(args.signing_private_key, args.passphrase)?;
     if !args.signing_cert.is_truthy() {
         return Err(execution("signing_cert is missing: a revocation list needs the name of its issuer"));
@@ -214,7 +214,7 @@ pub fn revocation_list(args: &ListArgs<'_>) -> Result<(RevocationPlan, PrivateKe
         if named(&name).is_some_and(|one| matches!(one.place, AllowedIn::List | AllowedIn::Both)) {
             extensions.push(Extension::build(&name, value, &issuer).map_err(failed)?);
         } else {
-            tracing::warn!(extension = name, "an extension of a revocation list is ignored: it is not known");
+            tracing::warn!(extension = name, "ignoring an unknown extension of a revocation list");
         }
     }
     let last_update = now();
@@ -260,7 +260,7 @@ fn entry(one: &Map, issuer: &Issuer<'_>, include_expired: bool) -> Result<Option
         if named(&name).is_some_and(|one| one.place == AllowedIn::Entry) {
             extensions.push(Extension::build(&name, value, issuer).map_err(failed)?);
         } else {
-            tracing::warn!(extension = name, "an extension of a revoked certificate is ignored: it is not known");
+            tracing::warn!(extension = name, "ignoring an unknown extension of a revoked certificate");
         }
     }
     Ok(Some(Entry { serial, date, extensions }))

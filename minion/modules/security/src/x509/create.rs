@@ -8,10 +8,10 @@ use brine_system::files;
 use brine_value::{Map, Value};
 use brine_x509::{Certificate, Encoding, PrivateKey, digest};
 
-use super::build::{self, ListArgs, get, with_short_names};
+use super::build::{self, CrlInput, get, with_short_names};
 use super::encode::{self, Encoded, Pkcs12};
 use super::source::{self, SourceAccess, execution, failed};
-use super::{no_others, policy};
+use super::{policy, reject_unknown_kwargs};
 
 /// Execution functions of `x509` that create certificates, requests, revocation lists and keys.
 pub static FUNCTIONS: &[Function<Context>] =
@@ -20,7 +20,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 /// The default validity of a certificate in days, as in Salt before 3009.
 pub const CERTIFICATE_DAYS: i64 = 365;
 /// The default validity of a revocation list in days, as in Salt before 3009.
-pub const LIST_DAYS: i64 = 100;
+pub const CRL_DAYS: i64 = 100;
 /// Arguments of old releases that have no effect.
 const IGNORED: [&str; 6] = ["text", "version", "serial_bits", "cipher", "verbose", "asObj"];
 
@@ -154,7 +154,7 @@ pub struct CrlArgs {
     #[default(false)]
     pub include_expired: bool,
     /// Days until the next list is due.
-    #[default(LIST_DAYS)]
+    #[default(CRL_DAYS)]
     pub days_valid: i64,
     /// Hash function of the signature.
     #[default("sha256".into())]
@@ -183,10 +183,10 @@ pub struct CrlArgs {
 ///         revoked="[{'certificate': '/etc/pki/certs/www1.crt', 'revocation_date': '2015-03-01 00:00:00'}]"
 #[function]
 pub fn create_crl(_context: &Context, #[args] args: CrlArgs) -> CallResult {
-    no_others(&without_ignored(args.kwargs))?;
+    reject_unknown_kwargs(&without_ignored(args.kwargs))?;
     let is_text = encode::is_pem(&args.encoding)?;
     let digest = digest(&args.digest).map_err(failed)?;
-    let (plan, key) = build::revocation_list(&ListArgs {
+    let (plan, key) = build::revocation_list(&CrlInput {
         signing_private_key: &args.signing_private_key,
         passphrase: args.signing_private_key_passphrase.as_deref(),
         signing_cert: &args.signing_cert,
@@ -256,7 +256,7 @@ pub fn create_private_key(
 ) -> CallResult {
     let mut kwargs = without_ignored(kwargs);
     let bits = kwargs.shift_remove(&Value::from("bits")).and_then(|bits| bits.as_i64());
-    no_others(&kwargs)?;
+    reject_unknown_kwargs(&kwargs)?;
     encode::check_key_encoding(&encoding)?;
     let key = PrivateKey::generate(&algo, bits.or(keysize)).map_err(failed)?;
     let encoded = encode::private_key(key, &encoding, passphrase.as_deref(), pkcs12_encryption_compat)?;

@@ -59,7 +59,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 const DAY: i64 = 86_400;
 
 /// Returns the time in this many days, in Unix seconds.
-fn in_days(days: i64) -> i64 {
+fn days_from_now(days: i64) -> i64 {
     now().saturating_add(days.saturating_mul(DAY))
 }
 
@@ -70,7 +70,7 @@ fn in_days(days: i64) -> i64 {
 ///     salt '*' x509.expires /etc/pki/my.crt days=7
 #[function]
 pub fn expires(_context: &Context, certificate: Value, #[default(0)] days: i64) -> CallResult {
-    Ok((source::certificate(&certificate)?.not_after <= in_days(days)).into())
+    Ok((source::certificate(&certificate)?.not_after <= days_from_now(days)).into())
 }
 
 /// Return whether a certificate has expired, with its path and common name.
@@ -101,7 +101,7 @@ fn expiry(certificate: &Value, mut report: Map, field: &str, days: i64) -> CallR
     if let Some(name) = certificate.subject.get("CN") {
         report.insert("cn".into(), name.into());
     }
-    report.insert(field.into(), (certificate.not_after <= in_days(days)).into());
+    report.insert(field.into(), (certificate.not_after <= days_from_now(days)).into());
     Ok(report.into())
 }
 
@@ -222,7 +222,7 @@ pub fn verify_signature(
 }
 
 /// Rejects unknown keyword arguments.
-fn no_others(kwargs: &Map) -> Result<(), brine_function::CallError> {
+fn reject_unknown_kwargs(kwargs: &Map) -> Result<(), brine_function::CallError> {
     let unknown = kwargs.keys().map(ToString::to_string).filter(|name| !name.starts_with('_'));
     let unknown = unknown.map(|name| format!("'{name}'")).collect::<Vec<_>>();
     if unknown.is_empty() {

@@ -75,15 +75,15 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
         // Entries from the mine are on a single line.
         text =
             text.replace("-----BEGIN", "\n-----BEGIN").replace("-----END", "\n-----END").replace("----- ", "-----\n");
-        text = broken(text.trim_start());
+        text = with_header_break(text.trim_start());
     }
     let kind = pem_type.unwrap_or("[0-9A-Z ]+");
     let pattern = format!(
         "(?s)\\s*(?P<header>-----BEGIN {kind}-----)\\s+(?:(?P<proc>Proc-Type: 4,ENCRYPTED)\\s*)?(?:(?P<dek>DEK-Info: \
          (?:DES-[3A-Z-]+,[0-9A-F]{{16}}|[0-9A-Z-]+,[0-9A-F]{{32}}))\\s*)?(?P<body>.+?)\\s+(?P<footer>-----END {kind}-----)\\s*"
     );
-    let regex =
-        Regex::new(&pattern).map_err(|_| execution(format!("pem_type is invalid: '{kind}' is no expression")))?;
+    let regex = Regex::new(&pattern)
+        .map_err(|_| execution(format!("pem_type is invalid: '{kind}' is not a regular expression")))?;
     // The text may be a private key, so the error shows none of it.
     let missing = || match pem_type {
         Some(kind) => execution(format!("PEM does not contain a single entry of type {kind}")),
@@ -109,7 +109,7 @@ pub fn entry(source: &Value, pem_type: Option<&str>) -> Result<String, CallError
 }
 
 /// Inserts the line break after a header that lacks it.
-fn broken(text: &str) -> String {
+fn with_header_break(text: &str) -> String {
     let break_header = |line: &str| match line.strip_prefix("-----BEGIN").and_then(|rest| rest.split_once("-----")) {
         Some((label, body)) if !body.trim().is_empty() => format!("-----BEGIN{label}-----\n{body}"),
         _ => line.to_owned(),

@@ -21,7 +21,7 @@ const POLICIES: &str = "x509_signing_policies";
 /// The timeout of a request to another minion.
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Arguments that only the policy may set.
-const OWN: [&str; 8] = [
+const POLICY_ONLY: [&str; 8] = [
     "ca_server",
     "copypath",
     "prepend_cn",
@@ -59,9 +59,9 @@ pub fn sign_remote_certificate(
 ) -> CallResult {
     let (data, errors) = match signed(context, &signing_policy, kwargs, get_signing_policy_only) {
         Ok(data) => (data, Vec::new()),
-        Err(Refused::Told(message)) => (Value::Nil, vec![Value::from(message)]),
-        Err(Refused::Logged(error)) => {
-            tracing::error!(signing_policy, "a certificate was not signed: {error}");
+        Err(Rejected::Reported(message)) => (Value::Nil, vec![Value::from(message)]),
+        Err(Rejected::Logged(error)) => {
+            tracing::error!(signing_policy, "signing a certificate failed: {error}");
             let reported = "Failed building the signing policy. See CA server log for details.";
             (Value::Nil, vec![reported.into()])
         }
@@ -70,15 +70,15 @@ pub fn sign_remote_certificate(
 }
 
 /// The reason for not signing a certificate.
-enum Refused {
+enum Rejected {
     /// Returned to the requesting minion.
-    Told(String),
+    Reported(String),
     /// Only logged on this minion.
     Logged(String),
 }
 
-fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> Result<Value, Refused> {
-    let reported = |message: &str| Refused::Told(message.to_owned());
+fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> Result<Value, Rejected> {
+    let reported = |message: &str| Rejected::Reported(message.to_owned());
     let mut policy = local(context, name);
     if policy.is_empty() {
         return Err(reported("signing_policy must be specified and defined on signing minion"));
@@ -87,7 +87,7 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
         // The master sets the id of the minion that publishes a job; ids in the request itself are ignored.
         let id = context.job.load.get("id").and_then(Value::as_str);
         let id = id.ok_or_else(|| reported("minion sending this request could not be identified"))?;
-        if !matches(context, &minions.to_string(), id).map_err(|error| Refused::Logged(error.message()))? {
+        if !matches(context, &minions.to_string(), id).map_err(|error| Rejected::Logged(error.message()))? {
             return Err(reported("minion not permitted to use specified signing policy"));
         }
     }
@@ -95,12 +95,12 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
         policy.shift_remove(&Value::from("signing_private_key"));
         policy.shift_remove(&Value::from("signing_private_key_passphrase"));
         if let Some(certificate) = policy.get_mut(&Value::from("signing_cert")) {
-            let loaded = source::certificate(certificate).map_err(|error| Refused::Told(error.message()))?;
+            let loaded = source::certificate(certificate).map_err(|error| Rejected::Reported(error.message()))?;
             *certificate = Value::Bytes(loaded.der().to_vec());
         }
         return Ok(policy.into());
     }
-    for name in OWN {
+    for name in POLICY_ONLY {
         kwargs.shift_remove(&Value::from(name));
     }
     let args = merged(policy, kwargs);
@@ -109,7 +109,7 @@ fn signed(context: &Context, name: &str, mut kwargs: Map, only_policy: bool) -> 
         copy(&certificate, &args)?;
         Ok(Value::Bytes(certificate.der().to_vec()))
     };
-    signed().map_err(|error: CallError| Refused::Told(error.message()))
+    signed().map_err(|error: CallError| Rejected::Reported(error.message()))
 }
 
 /// Whether a minion may use a policy: its id matches a glob, or the master confirms that a compound target matches it.
@@ -150,7 +150,7 @@ pub fn resolved(context: &Context, name: Option<&str>, ca_server: Option<&str>) 
     let policy = match ca_server {
         None => local(context, name),
         Some(server) => {
-            let mut policy = match ask(context, server, name, Map::new(), true)? {
+            let mut policy = match call_ca_server(context, server, name, Map::new(), true)? {
                 Value::Map(policy) => policy,
                 _ => Map::new(),
             };
@@ -174,12 +174,12 @@ pub fn merged(policy: Map, args: Map) -> Map {
             args.shift_remove(&subject);
         } else {
             match (policy.get(&subject), args.get_mut(&subject)) {
-                (Some(Value::Map(own)), Some(Value::Map(asked))) => {
-                    asked.extend(own.clone());
+                (Some(Value::Map(fixed)), Some(Value::Map(requested))) => {
+                    requested.extend(fixed.clone());
                     policy.shift_remove(&subject);
                 }
-                (Some(Value::List(own)), Some(Value::List(asked))) => {
-                    asked.splice(0..0, own.clone());
+                (Some(Value::List(fixed)), Some(Value::List(requested))) => {
+                    requested.splice(0..0, fixed.clone());
                     policy.shift_remove(&subject);
                 }
                 _ => {}
@@ -222,7 +222,7 @@ pub fn request(context: &Context, server: &str, policy: &str, mut args: Map) -> 
         },
     };
     let csr = get(&args, "csr").map(|csr| source::request(csr, SourceAccess::Files)).transpose()?;
-    for name in OWN {
+    for name in POLICY_ONLY {
         args.shift_remove(&Value::from(name));
     }
     if let Some(key) = key {
@@ -231,14 +231,20 @@ pub fn request(context: &Context, server: &str, policy: &str, mut args: Map) -> 
     if let Some(csr) = csr {
         args.insert("csr".into(), Value::Bytes(csr.der().to_vec()));
     }
-    let reply = ask(context, server, policy, args, false)?;
+    let reply = call_ca_server(context, server, policy, args, false)?;
     let loaded = source::stored_certificate(&reply, None, SourceAccess::Data);
     loaded
         .map(|loaded| loaded.certificate)
         .map_err(|_| execution(format!("ca_server did not return a certificate: {reply}")))
 }
 
-fn ask(context: &Context, server: &str, policy: &str, args: Map, only_policy: bool) -> Result<Value, CallError> {
+fn call_ca_server(
+    context: &Context,
+    server: &str,
+    policy: &str,
+    args: Map,
+    only_policy: bool,
+) -> Result<Value, CallError> {
     let arg = list![policy, args, only_policy];
     let positional = vec![server.into(), "x509.sign_remote_certificate".into()];
     let keyword = map! {"arg" => arg, "timeout" => TIMEOUT.as_secs()};

@@ -11,7 +11,7 @@ use brine_value::Value;
 use brine_x509::{Certificate, Loaded, LoadedKey, PrivateKey, PublicKey, Request, RevocationList, X509Error, pem};
 
 /// The largest file that is read: revocation lists of large authorities have some megabytes.
-const MAX_FILE: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 /// What an argument may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,22 +41,23 @@ pub fn is_file(value: &Value) -> bool {
 pub fn read_file(path: &Path) -> Result<Vec<u8>, CallError> {
     let failed = |error: std::io::Error| execution(format!("reading {} failed: {error}", path.display()));
     let mut bytes = Vec::new();
-    let length = File::open(path).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes)).map_err(failed)?;
-    if length as u64 > MAX_FILE {
-        return Err(execution(format!("reading {} failed: it has more than {MAX_FILE} bytes", path.display())));
+    let length =
+        File::open(path).and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)).map_err(failed)?;
+    if length as u64 > MAX_FILE_BYTES {
+        return Err(execution(format!("reading {} failed: it has more than {MAX_FILE_BYTES} bytes", path.display())));
     }
     Ok(bytes)
 }
 
 /// Returns the bytes that an argument refers to.
-pub fn bytes(value: &Value, reach: SourceAccess) -> Result<Vec<u8>, CallError> {
+pub fn bytes(value: &Value, access: SourceAccess) -> Result<Vec<u8>, CallError> {
     let unknown = || {
         let forms = "You need to pass an existing file, (PEM|hex|base64)-encoded string or raw bytes.";
         execution(format!("Could not load provided source. {forms}"))
     };
     match value {
         Value::Bytes(bytes) => Ok(bytes.clone()),
-        Value::Str(path) if reach == SourceAccess::Files && is_file(value) => read_file(Path::new(path)),
+        Value::Str(path) if access == SourceAccess::Files && is_file(value) => read_file(Path::new(path)),
         Value::Str(text) => {
             let base64 = |text: &str| {
                 let packed = text.split_ascii_whitespace().collect::<String>();
@@ -87,8 +88,8 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Loads a certificate with its encoding and the other contents of its file, such as appended certificates.
-pub fn stored_certificate(value: &Value, password: Option<&str>, reach: SourceAccess) -> Result<Loaded, CallError> {
-    Certificate::load(&bytes(value, reach)?, password).map_err(failed)
+pub fn stored_certificate(value: &Value, password: Option<&str>, access: SourceAccess) -> Result<Loaded, CallError> {
+    Certificate::load(&bytes(value, access)?, password).map_err(failed)
 }
 
 /// Loads a certificate.
@@ -107,8 +108,8 @@ pub fn stored_key(value: &Value, password: Option<&str>) -> Result<LoadedKey, Ca
 }
 
 /// Loads a signing request.
-pub fn request(value: &Value, reach: SourceAccess) -> Result<Request, CallError> {
-    Ok(Request::load(&bytes(value, reach)?).map_err(failed)?.0)
+pub fn request(value: &Value, access: SourceAccess) -> Result<Request, CallError> {
+    Ok(Request::load(&bytes(value, access)?).map_err(failed)?.0)
 }
 
 /// Loads a revocation list.

@@ -89,7 +89,7 @@ fn certificates_are_created_read_and_verified() {
 }
 
 #[test]
-fn lists_are_created_and_verified() {
+fn revocation_lists_are_created_and_verified() {
     let (context, directory) = (context(&[]), tempfile::tempdir().unwrap());
     let (key, ca) = authority(&context, directory.path());
     let list = good(
@@ -151,7 +151,7 @@ fn keys_are_encrypted_and_encoded() {
 }
 
 #[test]
-fn invalid_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let (context, directory) = (context(&[]), tempfile::tempdir().unwrap());
     let (key, ca) = authority(&context, directory.path());
     let other = good(&context, "create_private_key", map! {"algo" => "ec"});
@@ -206,7 +206,7 @@ fn applied(test: bool, function: &str, keyword: Map) -> (Value, String, Map) {
 }
 
 #[test]
-fn states_create_keep_and_renew() {
+fn states_create_keep_and_renew_files() {
     let (context, directory) = (context(&[]), tempfile::tempdir().unwrap());
     let (key, ca) = authority(&context, directory.path());
     let path = |name: &str| directory.path().join(name).display().to_string();
@@ -401,7 +401,7 @@ fn other_minions_get_certificates_by_signing_policies() {
 }
 
 #[test]
-fn a_policy_overrides_arguments() {
+fn signing_policy_overrides_arguments() {
     let subject = |value: Value| map! {"subject" => value};
     for (policy, args, expected) in [
         (map! {"days_valid" => 1}, map! {"days_valid" => 9, "CN" => "a"}, map! {"days_valid" => 1, "CN" => "a"}),

@@ -147,7 +147,7 @@ fn contexts_of_files_are_set_and_applied() {
 }
 
 #[test]
-fn ports_get_their_type() {
+fn port_types_are_set() {
     let port = |name: &str, kind: &str| map! {"name" => name, "sel_type" => kind};
     let sentence = |name: &str, what: &str, kind: &str| {
         format!(

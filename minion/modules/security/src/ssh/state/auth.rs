@@ -212,7 +212,7 @@ impl KeyFile {
             Outcome::Invalid | Outcome::NoKey => {
                 StateReturn::failed(name, "Invalid public ssh key, most likely has spaces or invalid syntax")
             }
-            Outcome::Unchanged | Outcome::Removed | Outcome::Absent | Outcome::Kept => {
+            Outcome::Unchanged | Outcome::Removed | Outcome::Absent | Outcome::NotRemoved => {
                 StateReturn::ok(name, format!("The authorized host key {key} is already present for user {user}"))
             }
         }

@@ -119,7 +119,7 @@ fn config_path(user: Option<&str>, config: Option<String>) -> Result<String, Str
 
 fn would(context: &StateContext, file: &File, host: &Host, config: &str) -> Result<StateReturn, CallError> {
     let name = &host.name;
-    Ok(match file.knows(&context.call, host)? {
+    Ok(match file.contains(&context.call, host)? {
         Some(true) => StateReturn::ok(name, format!("Host {name} is already in {config}")),
         None => StateReturn::would(name, format!("Key for {name} is set to be added to {config}")),
         Some(false) => StateReturn::would(name, format!("Key for {name} is set to be updated in {config}")),

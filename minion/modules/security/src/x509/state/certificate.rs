@@ -6,16 +6,16 @@ use brine_value::{Map, Value};
 use brine_x509::{Certificate, Encoding, Loaded, X509Error, changes as extension_changes, serial_number};
 
 use super::{Content, FileArgs, Managed};
-use crate::x509::build::{self, Built, get, with_short_names};
+use crate::x509::build::{self, SignableCertificate, get, with_short_names};
 use crate::x509::create::{CERTIFICATE_DAYS, new_certificate};
 use crate::x509::encode::{self, Pkcs12};
 use crate::x509::source::{SourceAccess, execution, failed};
-use crate::x509::{in_days, policy};
+use crate::x509::{days_from_now, policy};
 
 /// The default number of days before expiry at which a certificate is renewed, as in Salt before 3009.
 const DAYS_REMAINING: i64 = 90;
 /// Changes that need no new signature.
-const FORM: [&str; 3] = ["additional_certs", "encoding", "pkcs12_friendlyname"];
+const FORMAT_CHANGES: [&str; 3] = ["additional_certs", "encoding", "pkcs12_friendlyname"];
 
 /// The arguments of `x509.certificate_managed`.
 #[derive(Args)]
@@ -58,7 +58,7 @@ pub fn certificate_managed(context: &StateContext, #[args] mut args: Certificate
     if args.encoding == "pkcs12" && !args.file.mode.is_truthy() {
         args.file.mode = "0600".into();
     }
-    let managed = Managed { context, name: &args.name, file: &args.file, what: "certificate" };
+    let managed = Managed { context, name: &args.name, file: &args.file, noun: "certificate" };
     managed.result(state(&managed, &args))
 }
 
@@ -69,7 +69,7 @@ fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, C
     if get(&kwargs, "days_valid").is_none() && get(&kwargs, "not_after").is_none() {
         kwargs.insert("days_valid".into(), CERTIFICATE_DAYS.into());
     }
-    let before = match managed.before()? {
+    let before = match managed.inspect()? {
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
@@ -87,7 +87,7 @@ fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, C
         Ok(Some((loaded.certificate, wanted)))
     })?;
     let current = current.flatten();
-    let only_form = changes.keys().all(|key| FORM.iter().any(|form| key.as_str() == Some(form)));
+    let only_form = changes.keys().all(|key| FORMAT_CHANGES.iter().any(|form| key.as_str() == Some(form)));
     let exists = current.is_some();
     managed.finish(before, changes, exists, move || {
         let context = &managed.context.call;
@@ -108,7 +108,7 @@ fn state(managed: &Managed<'_>, args: &CertificateArgs) -> Result<StateReturn, C
 }
 
 /// Builds the certificate that would be issued.
-fn wanted(context: &StateContext, args: &CertificateArgs, kwargs: &Map) -> Result<Built, CallError> {
+fn wanted(context: &StateContext, args: &CertificateArgs, kwargs: &Map) -> Result<SignableCertificate, CallError> {
     let server = args.ca_server.as_deref();
     if server.is_some() && args.signing_policy.is_none() {
         return Err(execution("signing_policy must be specified to request a certificate from a remote ca_server"));
@@ -120,7 +120,7 @@ fn wanted(context: &StateContext, args: &CertificateArgs, kwargs: &Map) -> Resul
 /// Returns the differences, as Salt reports them.
 fn compared(
     current: &Loaded,
-    built: &Built,
+    built: &SignableCertificate,
     args: &CertificateArgs,
     kwargs: &Map,
     encoding: Encoding,
@@ -135,7 +135,7 @@ fn compared(
             changes.insert("pkcs12_friendlyname".into(), args.pkcs12_friendlyname.clone().into());
         }
     }
-    if certificate.not_after < in_days(args.days_remaining) {
+    if certificate.not_after < days_from_now(args.days_remaining) {
         changes.insert("expiration".into(), true.into());
     }
     let others = encode::chain(&args.append_certs)?;

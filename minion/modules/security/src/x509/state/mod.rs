@@ -17,7 +17,7 @@ use brine_value::{Map, Value, list, map};
 use brine_x509::X509Error;
 
 use super::source::{execution, failed, read_file};
-use super::{no_others, pems};
+use super::{pems, reject_unknown_kwargs};
 
 /// State functions of `x509`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!(
@@ -109,7 +109,7 @@ struct Managed<'a> {
     name: &'a str,
     file: &'a FileArgs,
     /// The noun for the file in comments, such as `certificate`.
-    what: &'static str,
+    noun: &'static str,
 }
 
 /// The new content of the file.
@@ -119,9 +119,9 @@ struct Content {
 }
 
 /// The state of the file before its content is compared.
-struct Before {
+struct CurrentFile {
     /// The result of `file.managed` in test mode.
-    tried: Map,
+    dry_run: Map,
     /// The path of the file; with `follow_symlinks`, symbolic links are resolved.
     path: PathBuf,
     /// Whether a symbolic link at the path is replaced by the file.
@@ -149,19 +149,19 @@ impl Managed<'_> {
     }
 
     fn correct(&self) -> StateReturn {
-        StateReturn::ok(self.name, format!("The {} is in the correct state", self.what))
+        StateReturn::ok(self.name, format!("The {} is in the correct state", self.noun))
     }
 
     /// Inspects the file. The inner `Err` is the result of a state that ends early.
-    fn before(&self) -> Result<Result<Before, StateReturn>, CallError> {
-        let tried = self.file(true, map! {"replace" => false})?;
-        if tried.get("result") == Some(&Value::Bool(false)) {
+    fn inspect(&self) -> Result<Result<CurrentFile, StateReturn>, CallError> {
+        let dry_run = self.file(true, map! {"replace" => false})?;
+        if dry_run.get("result") == Some(&Value::Bool(false)) {
             let failed = StateReturn::failed(self.name, "Problem while testing file.managed changes, see its output");
-            return Ok(Err(self.with_file(failed, tried)));
+            return Ok(Err(self.with_file(failed, dry_run)));
         }
-        let comment = tried.get("comment").map(ToString::to_string).unwrap_or_default();
+        let comment = dry_run.get("comment").map(ToString::to_string).unwrap_or_default();
         if comment.contains("is not present and is not set for creation") {
-            return Ok(Err(self.with_file(self.correct(), tried)));
+            return Ok(Err(self.with_file(self.correct(), dry_run)));
         }
         let mut path = PathBuf::from(self.name);
         let mut replaces_link = false;
@@ -176,14 +176,14 @@ impl Managed<'_> {
                 replaces_link = true;
             }
         }
-        Ok(Ok(Before { tried, path, replaces_link }))
+        Ok(Ok(CurrentFile { dry_run, path, replaces_link }))
     }
 
     /// Compares the file with the desired structure. Returns the changes, and the result of `compare` if the file could
     /// be loaded.
     fn compared<L, T>(
         &self,
-        before: &Before,
+        before: &CurrentFile,
         load: impl FnOnce(&[u8]) -> Result<L, X509Error>,
         compare: impl FnOnce(L, &mut Map) -> Result<T, CallError>,
     ) -> Result<(Map, Option<T>), CallError> {
@@ -208,30 +208,30 @@ impl Managed<'_> {
     /// recreated.
     fn finish(
         &self,
-        before: Before,
+        before: CurrentFile,
         changes: Map,
         exists: bool,
         create: impl FnOnce() -> Result<Content, CallError>,
     ) -> Result<StateReturn, CallError> {
-        let file_changes = before.tried.get("changes").is_some_and(Value::is_truthy);
+        let file_changes = before.dry_run.get("changes").is_some_and(Value::is_truthy);
         if changes.is_empty() && !file_changes {
-            return Ok(self.with_file(self.correct(), before.tried));
+            return Ok(self.with_file(self.correct(), before.dry_run));
         }
         let verb = if exists && !changes.is_empty() { "recreated" } else { "created" };
         if self.context.test {
             let state = if changes.is_empty() {
                 self.correct()
             } else {
-                StateReturn::would(self.name, format!("The {} would have been {verb}", self.what)).with_changes(changes)
+                StateReturn::would(self.name, format!("The {} would have been {verb}", self.noun)).with_changes(changes)
             };
-            return Ok(self.with_file(state, before.tried));
+            return Ok(self.with_file(state, before.dry_run));
         }
         if changes.is_empty() {
             let result = self.file(false, map! {"replace" => false})?;
             return Ok(self.checked(self.correct(), result, exists));
         }
         let content = create()?;
-        let state = StateReturn::ok(self.name, format!("The {} has been {verb}", self.what)).with_changes(changes);
+        let state = StateReturn::ok(self.name, format!("The {} has been {verb}", self.noun)).with_changes(changes);
         if content.is_text {
             let text = String::from_utf8_lossy(&content.bytes).into_owned();
             let result = self.file(false, map! {"contents" => text, "replace" => true})?;
@@ -271,8 +271,8 @@ pub fn pem_managed(
     #[args] file: FileArgs,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    no_others(&kwargs)?;
-    let managed = Managed { context, name: &name, file: &file, what: "PEM" };
+    reject_unknown_kwargs(&kwargs)?;
+    let managed = Managed { context, name: &name, file: &file, noun: "PEM" };
     match pems::entry(&text, None) {
         Ok(contents) => Ok(managed.file(false, map! {"contents" => contents})?.into()),
         Err(error) => Ok(StateReturn::failed(&name, error.message()).into()),

@@ -7,10 +7,10 @@ use brine_x509::{LoadedKey, PrivateKey, X509Error};
 
 use super::{Content, FileArgs, Managed};
 use crate::x509::source::{execution, failed, read_file};
-use crate::x509::{encode, no_others};
+use crate::x509::{encode, reject_unknown_kwargs};
 
 /// Changes that need no new key.
-const FORM: [&str; 2] = ["encoding", "passphrase"];
+const FORMAT_CHANGES: [&str; 2] = ["encoding", "passphrase"];
 
 /// The arguments of `x509.private_key_managed`.
 #[derive(Args)]
@@ -57,13 +57,13 @@ pub struct PrivateKeyArgs {
 /// Ensure that a file has a private key of a type and size. The mode of the file is 0400 by default.
 #[function]
 pub fn private_key_managed(context: &StateContext, #[args] mut args: PrivateKeyArgs) -> CallResult {
-    no_others(&args.kwargs)?;
+    reject_unknown_kwargs(&args.kwargs)?;
     let _ = (&args.cipher, &args.verbose, &args.text);
     args.keysize = args.bits.or(args.keysize);
     if !args.file.mode.is_truthy() {
         args.file.mode = "0400".into();
     }
-    let managed = Managed { context, name: &args.name, file: &args.file, what: "private key" };
+    let managed = Managed { context, name: &args.name, file: &args.file, noun: "private key" };
     managed.result(state(&managed, &args))
 }
 
@@ -72,7 +72,7 @@ fn state(managed: &Managed<'_>, args: &PrivateKeyArgs) -> Result<StateReturn, Ca
         return Err(execution(format!("keysize is an invalid parameter for {}", args.algo)));
     }
     encode::check_key_encoding(&args.encoding)?;
-    let before = match managed.before()? {
+    let before = match managed.inspect()? {
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
@@ -92,7 +92,7 @@ fn state(managed: &Managed<'_>, args: &PrivateKeyArgs) -> Result<StateReturn, Ca
         let how = if exists || before.replaces_link { "replaced" } else { "created" };
         changes.insert(how.into(), args.name.as_str().into());
     }
-    let only_form = changes.keys().all(|key| FORM.iter().any(|form| key.as_str() == Some(form)));
+    let only_form = changes.keys().all(|key| FORMAT_CHANGES.iter().any(|form| key.as_str() == Some(form)));
     managed.finish(before, changes, exists, move || {
         let key = match current.filter(|_| only_form) {
             Some(loaded) => loaded.key,

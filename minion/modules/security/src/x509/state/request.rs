@@ -34,13 +34,13 @@ pub fn csr_managed(
     args.entry("digest".into()).or_insert(digest.into());
     args.insert("private_key".into(), private_key);
     args.insert("private_key_passphrase".into(), private_key_passphrase.into());
-    let managed = Managed { context, name: &name, file: &file, what: "certificate signing request" };
+    let managed = Managed { context, name: &name, file: &file, noun: "certificate signing request" };
     managed.result(state(&managed, &with_short_names(args), &encoding))
 }
 
 fn state(managed: &Managed<'_>, args: &Map, encoding: &str) -> Result<StateReturn, CallError> {
     let as_text = is_pem(encoding)?;
-    let before = match managed.before()? {
+    let before = match managed.inspect()? {
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };

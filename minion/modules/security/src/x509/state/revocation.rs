@@ -8,15 +8,15 @@ use brine_x509::{
 };
 
 use super::{Content, FileArgs, Managed};
-use crate::x509::build::{self, ListArgs};
-use crate::x509::create::LIST_DAYS;
+use crate::x509::build::{self, CrlInput};
+use crate::x509::create::CRL_DAYS;
 use crate::x509::encode::is_pem;
 use crate::x509::source::failed;
-use crate::x509::{in_days, no_others};
+use crate::x509::{days_from_now, reject_unknown_kwargs};
 
 /// The default number of days before the next list is due at which a list is renewed, as in Salt before 3009.
 const DAYS_REMAINING: i64 = 30;
-const NUMBER: &str = "cRLNumber";
+const CRL_NUMBER: &str = "cRLNumber";
 
 /// The arguments of `x509.crl_managed`.
 #[derive(Args)]
@@ -39,7 +39,7 @@ pub struct CrlArgs {
     #[default(false)]
     include_expired: bool,
     /// Days until the next list is due.
-    #[default(LIST_DAYS)]
+    #[default(CRL_DAYS)]
     days_valid: i64,
     /// Hash function of the signature.
     #[default("sha256".into())]
@@ -62,14 +62,14 @@ pub struct CrlArgs {
 /// Ensure that a file has a certificate revocation list as described, and renew it before the next one is due.
 #[function]
 pub fn crl_managed(context: &StateContext, #[args] args: CrlArgs) -> CallResult {
-    no_others(&args.kwargs)?;
+    reject_unknown_kwargs(&args.kwargs)?;
     let _ = &args.text;
-    let managed = Managed { context, name: &args.name, file: &args.file, what: "certificate revocation list" };
+    let managed = Managed { context, name: &args.name, file: &args.file, noun: "certificate revocation list" };
     managed.result(state(&managed, &args))
 }
 
 fn built(args: &CrlArgs, extensions: &Map) -> Result<(RevocationPlan, PrivateKey), CallError> {
-    build::revocation_list(&ListArgs {
+    build::revocation_list(&CrlInput {
         signing_private_key: &args.signing_private_key,
         passphrase: args.signing_private_key_passphrase.as_deref(),
         signing_cert: &args.signing_cert,
@@ -84,12 +84,12 @@ fn state(managed: &Managed<'_>, args: &CrlArgs) -> Result<StateReturn, CallError
     let as_text = is_pem(&args.encoding)?;
     let hash = digest(&args.digest).map_err(failed)?;
     let mut extensions = args.extensions.clone().unwrap_or_default();
-    let number = Value::from(NUMBER);
+    let number = Value::from(CRL_NUMBER);
     let counts = extensions.get(&number).and_then(Value::as_str) == Some("auto");
     if counts {
         extensions.shift_remove(&number);
     }
-    let before = match managed.before()? {
+    let before = match managed.inspect()? {
         Ok(before) => before,
         Err(ended) => return Ok(ended),
     };
@@ -100,14 +100,14 @@ fn state(managed: &Managed<'_>, args: &CrlArgs) -> Result<StateReturn, CallError
         if was_text != as_text {
             changes.insert("encoding".into(), args.encoding.as_str().into());
         }
-        let is_due = list.next_update.is_some_and(|next| next < in_days(args.days_remaining));
+        let is_due = list.next_update.is_some_and(|next| next < days_from_now(args.days_remaining));
         if args.days_remaining != 0 && is_due {
             changes.insert("expiration".into(), true.into());
         }
         let last = list.number();
         if counts {
             // With `auto`, the number of the current list is not compared.
-            list.extensions.retain(|one| Some(&one.oid[..]) != named(NUMBER).map(|known| known.oid));
+            list.extensions.retain(|one| Some(&one.oid[..]) != named(CRL_NUMBER).map(|known| known.oid));
         }
         changes.extend(compared(&list, args, &extensions)?);
         Ok((list, last))
