@@ -254,7 +254,7 @@ fn dig(context: &Context, name: &str, kind: &str, server: Option<&str>) -> Resul
     words.extend([argument(name)?, kind.to_owned()]);
     // `@`, `+` and `-` begin options of dig.
     if let Some(odd) = [name, kind].into_iter().chain(server).find(|word| !is_plain(word)) {
-        return Err(CallError::Execution(format!("{odd:?} is no name of the domain name system")));
+        return Err(CallError::Execution(format!("{odd:?} is not a valid domain name")));
     }
     let output = run(context, &words, &[])?;
     if output.retcode != 0 {

@@ -7,7 +7,7 @@ use crate::testing::{context, context_with};
 use super::*;
 
 #[test]
-fn a_hosts_file_is_changed_line_by_line() {
+fn hosts_files_are_edited_line_by_line() {
     let (directory, context) = (tempfile::tempdir().unwrap(), context(&[]));
     let path = directory.path().join("hosts");
     std::fs::write(&path, "# hosts\n127.0.0.1 localhost me\n\n::1 localhost").unwrap();
@@ -26,7 +26,7 @@ fn a_hosts_file_is_changed_line_by_line() {
 }
 
 #[test]
-fn records_are_those_of_dig() {
+fn records_equal_the_output_of_dig() {
     let programs = Scripted::new(
         "$ dig +short example.org A\n| www.example.org.\n| 192.0.2.1\n\
              $ dig +short @10.0.0.1 example.org MX\n| 10 mail.example.org.\n\
@@ -52,12 +52,12 @@ fn records_are_those_of_dig() {
         shown,
         "dnsutil.A: [\"192.0.2.1\"]\ndnsutil.MX: [[\"10\", \"mail.example.org.\"]]\ndnsutil.NS: [\"192.0.2.2\"]\n\
              dnsutil.SPF: [\"192.0.2.0/24\", \"198.51.100.0/24\"]\n\
-             dnsutil.A: ERROR: \"+trace\" is no name of the domain name system\ndnsutil.check_ip: true"
+             dnsutil.A: ERROR: \"+trace\" is not a valid domain name\ndnsutil.check_ip: true"
     );
 }
 
 #[test]
-fn serials_grow() {
+fn next_serial_exceeds_the_stored_one() {
     for (stored, today, next) in [
         ("", "2026010101", "2026010101"),
         ("2026010101", "2026010101", "2026010102"),

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_zone_is_read() {
+    fn zone_files_are_parsed() {
         let text = "$TTL 86400\nexample.org. IN SOA ns.example.org. admin.example.org. (\n 2026010101 ; serial\n 6H 3600 4W 1D )\n\
                     @ IN NS ns.example.org.\n IN MX 10 mail.example.org.\nwww 300 IN A 192.0.2.1\nweb IN CNAME www\n";
         let zone = parse(text).unwrap();

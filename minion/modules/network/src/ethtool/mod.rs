@@ -30,7 +30,8 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 );
 
 /// The parameters of ring buffers: their names in Salt and in ethtool.
-const RING: [(&str, &str); 4] = [("rx", "rx"), ("rx_mini", "rx mini"), ("rx_jumbo", "rx jumbo"), ("tx", "tx")];
+const RING_PARAMETERS: [(&str, &str); 4] =
+    [("rx", "rx"), ("rx_mini", "rx mini"), ("rx_jumbo", "rx jumbo"), ("tx", "tx")];
 /// The features of `set_feature`.
 const FEATURES: [&str; 12] =
     ["rx", "tx", "sg", "tso", "ufo", "gso", "gro", "lro", "rxvlan", "txvlan", "ntuple", "rxhash"];
@@ -49,7 +50,7 @@ fn ethtool(context: &Context, flag: &str, device: &str, more: &[String]) -> Resu
 }
 
 /// Runs ethtool; the inner `Err` is `otherwise`, Salt's result if the device does not support the setting.
-fn shown(context: &Context, flag: &str, device: &str, otherwise: &str) -> Result<Result<String, Value>, CallError> {
+fn query(context: &Context, flag: &str, device: &str, otherwise: &str) -> Result<Result<String, Value>, CallError> {
     Ok(ethtool(context, flag, device, &[])?.map_err(|error| {
         tracing::error!(device, "ethtool {flag} failed: {error}");
         otherwise.into()
@@ -73,14 +74,14 @@ fn number(word: &str) -> Value {
 ///     salt '*' ethtool.show_ring eth0
 #[function]
 pub fn show_ring(context: &Context, devname: String) -> CallResult {
-    Ok(shown(context, "-g", &devname, "Not supported")?.map_or_else(|word| word, |text| rings(&text).into()))
+    Ok(query(context, "-g", &devname, "Not supported")?.map_or_else(|word| word, |text| rings(&text).into()))
 }
 
 fn rings(text: &str) -> Map {
     let mut limits = true;
     let mut rings = Map::new();
     for (name, value) in pairs(text) {
-        match (name, RING.iter().find(|(_, known)| known.eq_ignore_ascii_case(name))) {
+        match (name, RING_PARAMETERS.iter().find(|(_, known)| known.eq_ignore_ascii_case(name))) {
             ("Current hardware settings", _) => limits = false,
             (_, Some((name, _))) => {
                 let name = if limits { format!("{name}_max") } else { (*name).to_owned() };
@@ -99,7 +100,7 @@ fn rings(text: &str) -> Map {
 ///     salt '*' ethtool.show_coalesce eth0
 #[function]
 pub fn show_coalesce(context: &Context, devname: String) -> CallResult {
-    Ok(shown(context, "-c", &devname, "Not supported")?.map_or_else(|word| word, |text| coalescing(&text).into()))
+    Ok(query(context, "-c", &devname, "Not supported")?.map_or_else(|word| word, |text| coalescing(&text).into()))
 }
 
 fn coalescing(text: &str) -> Map {
@@ -124,7 +125,7 @@ fn coalescing(text: &str) -> Map {
 ///     salt '*' ethtool.show_driver eth0
 #[function]
 pub fn show_driver(context: &Context, devname: String) -> CallResult {
-    let text = match shown(context, "-i", &devname, "Not implemented")? {
+    let text = match query(context, "-i", &devname, "Not implemented")? {
         Ok(text) => text,
         Err(word) => return Ok(word),
     };
@@ -143,7 +144,7 @@ pub fn set_ring(context: &Context, devname: String, #[keywords] kwargs: Map) -> 
         Value::Map(current) => current,
         word => return Ok(word),
     };
-    let words = changed(&current, &kwargs, |name| name.replace('_', "-"));
+    let words = changed_settings(&current, &kwargs, |name| name.replace('_', "-"));
     if !words.is_empty() && ethtool(context, "-G", &devname, &words)?.is_err() {
         return Ok("Invalid arguments".into());
     }
@@ -161,7 +162,7 @@ pub fn set_coalesce(context: &Context, devname: String, #[keywords] kwargs: Map)
         Value::Map(current) => current,
         word => return Ok(word),
     };
-    let words = changed(&current, &kwargs, |name| name.replace('_', "-"));
+    let words = changed_settings(&current, &kwargs, |name| name.replace('_', "-"));
     if !words.is_empty() && ethtool(context, "-C", &devname, &words)?.is_err() {
         return Ok("Invalid arguments".into());
     }
@@ -170,7 +171,7 @@ pub fn set_coalesce(context: &Context, devname: String, #[keywords] kwargs: Map)
 
 /// Returns the arguments for settings that differ from the current ones. Limits, and settings that the device does not
 /// have, are ignored.
-fn changed(current: &Map, kwargs: &Map, option: impl Fn(&str) -> String) -> Vec<String> {
+fn changed_settings(current: &Map, kwargs: &Map, option: impl Fn(&str) -> String) -> Vec<String> {
     let mut words = Vec::new();
     for (name, value) in kwargs {
         let name = name.to_string();

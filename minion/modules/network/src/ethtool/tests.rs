@@ -48,7 +48,7 @@ const TRANSCRIPT: &str = "$ ethtool -k eth0
         ";
 
 #[test]
-fn settings_are_shown_and_set() {
+fn settings_are_queried_and_set() {
     let offload = map! {
         "scatter_gather" => "on", "tcp_segmentation_offload" => "off", "udp_fragmentation_offload" => "not supported",
         "generic_segmentation_offload" => "on",

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_udp_port_is_open_if_it_answers() {
+    fn udp_port_is_open_if_it_answers() {
         let server = UdpSocket::bind("127.0.0.1:0").unwrap();
         let port = server.local_addr().unwrap().port();
         let settings = map! {"name" => "127.0.0.1", "port" => port, "proto" => "udp", "timeout" => 10};

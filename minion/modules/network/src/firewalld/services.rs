@@ -4,7 +4,7 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, Function, function, registry};
 
 use super::Command;
-use super::zones::changed;
+use super::zones::change_permanent;
 
 /// Execution functions of `firewalld`.
 pub static FUNCTIONS: &[Function<Context>] = registry!(
@@ -82,7 +82,7 @@ pub fn remove_service(
 ///     salt '*' firewalld.new_service my_service
 #[function]
 pub fn new_service(context: &Context, name: String, #[default(true)] restart: bool) -> CallResult {
-    changed(context, &format!("--new-service={name}"), restart)
+    change_permanent(context, &format!("--new-service={name}"), restart)
 }
 
 /// Delete a service of the permanent configuration, and unless `restart` is False, load it.
@@ -92,7 +92,7 @@ pub fn new_service(context: &Context, name: String, #[default(true)] restart: bo
 ///     salt '*' firewalld.delete_service my_service
 #[function]
 pub fn delete_service(context: &Context, name: String, #[default(true)] restart: bool) -> CallResult {
-    changed(context, &format!("--delete-service={name}"), restart)
+    change_permanent(context, &format!("--delete-service={name}"), restart)
 }
 
 /// Return the ports of a service.
@@ -112,7 +112,7 @@ pub fn get_service_ports(context: &Context, service: String) -> CallResult {
 ///     salt '*' firewalld.add_service_port zone 80
 #[function]
 pub fn add_service_port(context: &Context, service: String, port: String) -> CallResult {
-    known(context, &service)?;
+    require_service(context, &service)?;
     of_service(&service, &format!("--add-port={port}")).run(context)
 }
 
@@ -123,7 +123,7 @@ pub fn add_service_port(context: &Context, service: String, port: String) -> Cal
 ///     salt '*' firewalld.remove_service_port zone 80
 #[function]
 pub fn remove_service_port(context: &Context, service: String, port: String) -> CallResult {
-    known(context, &service)?;
+    require_service(context, &service)?;
     of_service(&service, &format!("--remove-port={port}")).run(context)
 }
 
@@ -165,7 +165,7 @@ fn of_service(service: &str, option: &str) -> Command {
 }
 
 /// Fails if there is no such service.
-fn known(context: &Context, service: &str) -> Result<(), CallError> {
+fn require_service(context: &Context, service: &str) -> Result<(), CallError> {
     let services = get_services(context, true)?;
     if services.as_list().is_some_and(|services| services.contains(&service.into())) {
         return Ok(());

@@ -10,7 +10,7 @@ pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewalld", [presen
 /// The arguments of `firewalld.present`. Lists that are not given are left unchanged; others are added to the current
 /// ones of the zone, or replace them with `prune_...`.
 #[derive(Debug, brine_function::Args)]
-pub struct Zone {
+pub struct PresentArgs {
     /// The name of the zone.
     name: String,
     /// The ICMP types that are blocked.
@@ -64,7 +64,7 @@ pub struct Zone {
 
 /// Ensure that a zone is present and has these settings.
 #[function]
-pub fn present(context: &StateContext, #[args] zone: Zone) -> CallResult {
+pub fn present(context: &StateContext, #[args] zone: PresentArgs) -> CallResult {
     let name = zone.name.clone();
     let changes = match configured(context, zone) {
         Ok(changes) => changes,
@@ -195,7 +195,7 @@ impl Firewall<'_> {
 }
 
 /// Makes the changes of a zone, unless in test mode, and returns them.
-fn configured(context: &StateContext, zone: Zone) -> Result<Map, CallError> {
+fn configured(context: &StateContext, zone: PresentArgs) -> Result<Map, CallError> {
     let name = zone.name.as_str();
     let mut changes = Map::new();
     let zones = call(context, "get_zones", [])?;
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_get_what_is_missing() {
+    fn missing_zone_settings_are_added() {
         let ok = |commands: &[&str]| -> String {
             let one = |command: &&str| format!("$ firewall-cmd {command} --permanent\n| success\n");
             commands.iter().map(one).collect::<Vec<_>>().concat()

@@ -300,7 +300,7 @@ changes! {
 }
 
 /// Adds or deletes a zone or a service in the permanent configuration; `restart` loads the configuration.
-pub(super) fn changed(context: &Context, option: &str, restart: bool) -> CallResult {
+pub(super) fn change_permanent(context: &Context, option: &str, restart: bool) -> CallResult {
     let said = Command::new(option, None, true).output(context)?;
     if restart && said == "success" {
         return super::reload_rules(context);
@@ -309,7 +309,7 @@ pub(super) fn changed(context: &Context, option: &str, restart: bool) -> CallRes
 }
 
 fn managed(context: &Context, action: &str, zone: &str, restart: bool) -> CallResult {
-    changed(context, &format!("--{action}-zone={zone}"), restart)
+    change_permanent(context, &format!("--{action}-zone={zone}"), restart)
 }
 
 fn masquerades(context: &Context, zone: Option<&str>, permanent: bool) -> Result<bool, CallError> {

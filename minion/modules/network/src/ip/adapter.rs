@@ -41,7 +41,7 @@ pub(super) struct Stanza {
 }
 
 /// The options that are rendered, in this order.
-const WRITTEN: &[&str] = &[
+const RENDERED_OPTIONS: &[&str] = &[
     "autoconf",
     "privext",
     "dhcp",
@@ -131,7 +131,7 @@ impl Stanza {
     fn push(&self, text: &mut String, name: &str, family: &str) -> Result<(), CallError> {
         let Some(proto) = self.options.get("proto").filter(|proto| proto.is_truthy()) else { return Ok(()) };
         push(text, format_args!("iface {name} {family} {}", one_line(name, "proto", &proto.to_string())?));
-        for option in WRITTEN {
+        for option in RENDERED_OPTIONS {
             let Some(value) = self.options.get(*option).filter(|value| value.is_truthy()) else { continue };
             let word = match *option {
                 "addresses" => "address".to_owned(),

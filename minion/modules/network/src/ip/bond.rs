@@ -8,10 +8,10 @@ use super::options::{SWITCH, integer, switch};
 
 const MODES: [&str; 7] =
     ["balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb"];
-const HASHES: [&str; 3] = ["layer2", "layer2+3", "layer3+4"];
+const HASH_POLICIES: [&str; 3] = ["layer2", "layer2+3", "layer3+4"];
 
 /// Returns the options of a bond, in order: those of its mode, from the settings or by default.
-pub(super) fn options(settings: &Map, iface: &str, without_carrier: bool) -> Result<Map, CallError> {
+pub(super) fn options(settings: &Map, iface: &str, omits_use_carrier: bool) -> Result<Map, CallError> {
     let chosen = settings.get("mode").and_then(Value::as_str).unwrap_or_default();
     let mode = (0..MODES.len()).find(|mode| chosen == MODES[*mode] || chosen == mode.to_string());
     let Some(mode) = mode else {
@@ -40,7 +40,7 @@ pub(super) fn options(settings: &Map, iface: &str, without_carrier: bool) -> Res
     if let (1, Some(primary)) = (mode, &primary) {
         bond.insert("primary".into(), primary.clone());
     }
-    if mode == 1 && !without_carrier || mode >= 3 {
+    if mode == 1 && !omits_use_carrier || mode >= 3 {
         let carrier = match settings.get("use_carrier") {
             None => "on",
             Some(value) => match switch(value) {
@@ -55,8 +55,8 @@ pub(super) fn options(settings: &Map, iface: &str, without_carrier: bool) -> Res
         bond.insert("primary".into(), primary);
     }
     if let (2 | 4, Some(hash)) = (mode, settings.get("hashing-algorithm")) {
-        if !hash.as_str().is_some_and(|hash| HASHES.contains(&hash)) {
-            return Err(refused(iface, "hashing-algorithm", &HASHES.join("|")));
+        if !hash.as_str().is_some_and(|hash| HASH_POLICIES.contains(&hash)) {
+            return Err(refused(iface, "hashing-algorithm", &HASH_POLICIES.join("|")));
         }
         bond.insert("xmit_hash_policy".into(), hash.clone());
     }

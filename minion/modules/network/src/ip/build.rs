@@ -14,7 +14,7 @@ use super::settings::{Desired, adapter};
 use super::{bond, debian, host, interface, interfaces};
 
 /// The delay between stopping and starting the network, as in Salt.
-const BETWEEN: Duration = Duration::from_secs(2);
+const RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// Return the lines of a network interface, or an empty list if the files have no such interface.
 ///
@@ -57,7 +57,7 @@ pub fn build_interface(
         iface,
         kind: &kind,
         enabled: enabled.is_truthy(),
-        without_carrier: ubuntu(context).is_some_and(|release| release >= 16),
+        omits_use_carrier: ubuntu(context).is_some_and(|release| release >= 16),
     };
     let adapter = adapter(&wanted, &settings)?;
     if is_test(&settings) {
@@ -95,8 +95,8 @@ pub fn build_interface(
 pub fn build_bond(context: &Context, iface: String, #[keywords] settings: Map) -> CallResult {
     ifupdown(context)?;
     let iface = interface(&iface)?;
-    let without_carrier = ubuntu(context).is_some_and(|release| release >= 16);
-    let options = bond::options(&settings, iface, without_carrier)?;
+    let omits_use_carrier = ubuntu(context).is_some_and(|release| release >= 16);
+    let options = bond::options(&settings, iface, omits_use_carrier)?;
     if is_test(&settings) {
         return Ok(bond::text(iface, &options)?.split_inclusive('\n').collect());
     }
@@ -180,7 +180,7 @@ pub fn apply_network_settings(context: &Context, #[keywords] settings: Map) -> C
         named = if let Some(name) = settings.get("hostname") {
             context.call("network.mod_hostname", Args::positional([name.clone()]))?.is_truthy()
         } else {
-            tracing::warn!("the host gets no name: apply_hostname is set, and hostname is not");
+            tracing::warn!("the host name is not applied: apply_hostname is set, but hostname is not");
             false
         };
     }
@@ -189,7 +189,7 @@ pub fn apply_network_settings(context: &Context, #[keywords] settings: Map) -> C
         return Ok(named.into());
     }
     let stopped = service(context, "stop", "networking")?;
-    if cancelled_within(&context.job.cancel, BETWEEN) {
+    if cancelled_within(&context.job.cancel, RESTART_DELAY) {
         // The network must not stay down.
         service(context, "start", "networking")?;
         return Err(CallError::Execution("the job was cancelled".into()));

@@ -49,7 +49,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!(
 );
 
 /// Longest accepted name of an interface. The kernel's own limit is 15; aliases (`eth0:backup`) add a label.
-const LONGEST_NAME: usize = 32;
+const MAX_NAME_LENGTH: usize = 32;
 
 /// Start a network interface. Interfaces of the types `slave` and `source` are left alone.
 ///
@@ -146,10 +146,12 @@ fn switch(context: &Context, program: &str, iface: &str, iface_type: &str) -> Ca
 /// Checks the name of an interface, which becomes a part of file names, scripts and command lines.
 fn interface(name: &str) -> Result<&str, CallError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "._-:".contains(c);
-    if name.len() <= LONGEST_NAME && name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(allowed)
+    if name.len() <= MAX_NAME_LENGTH
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.chars().all(allowed)
     {
         return Ok(name);
     }
     let rule = "letters, digits and ._-: that start with a letter or digit";
-    Err(CallError::Execution(format!("the interface name is invalid: expected up to {LONGEST_NAME} {rule}")))
+    Err(CallError::Execution(format!("the interface name is invalid: expected up to {MAX_NAME_LENGTH} {rule}")))
 }

@@ -27,7 +27,7 @@ enum Kind {
 const PROTO4: &[&str] = &["bootp", "dhcp", "static", "manual", "loopback", "ppp"];
 const PROTO6: &[&str] = &["auto", "loopback", "static", "manual", "dhcp", "v4tunnel", "6to4"];
 /// Options of both families with any value.
-const FREE: &[&str] = &[
+const UNCHECKED: &[&str] = &[
     "addresses",
     "slaves",
     "vlan-raw-device",
@@ -47,9 +47,9 @@ const FREE: &[&str] = &[
     "wpa-ssid",
 ];
 /// Options of IPv4 with any value.
-const FREE4: &[&str] = &["hostname", "vendor", "client", "bootfile", "provider", "options", "network"];
+const UNCHECKED4: &[&str] = &["hostname", "vendor", "client", "bootfile", "provider", "options", "network"];
 /// Options of IPv6 with any value.
-const FREE6: &[&str] = &["media"];
+const UNCHECKED6: &[&str] = &["media"];
 const MODES: &[&str] = &["gre", "GRE", "ipip", "IPIP", "802.3ad"];
 
 /// Returns the values that an option accepts in a family; `None` if the family has no such option.
@@ -73,7 +73,9 @@ fn kind(option: &str, family: &str) -> Option<Kind> {
         ("privext" | "accept_ra", "inet6") | ("wpa-ap-scan", _) => Kind::Number(&[0, 1, 2]),
         ("dhcp" | "autoconf", "inet6") => Kind::Number(&[0, 1]),
         ("dns-nameservers" | "dns-search", _) => Kind::Words,
-        _ if FREE.contains(&option) || (if v6 { FREE6 } else { FREE4 }).contains(&option) => Kind::Anything,
+        _ if UNCHECKED.contains(&option) || (if v6 { UNCHECKED6 } else { UNCHECKED4 }).contains(&option) => {
+            Kind::Anything
+        }
         _ => return None,
     })
 }

@@ -9,10 +9,10 @@ use brine_value::{Map, Value};
 
 use super::adapter::{Adapters, Stanza};
 use super::options::{checked, is_known};
-use super::routes::LARGEST;
+use super::routes::MAX_FILE_BYTES;
 
 /// Maximum number of files that are read in `interfaces.d`.
-const MOST_FILES: usize = 1024;
+const MAX_FILES: usize = 1024;
 /// Options of the device (ethtool), by their names in the file.
 const ETHTOOL: &[&str] = &[
     "link-speed",
@@ -46,9 +46,9 @@ const ETHTOOL: &[&str] = &[
 pub(super) fn adapters(root: &Path) -> Result<Adapters, CallError> {
     let mut adapters = Adapters::new();
     for path in paths(root)? {
-        if path.metadata().is_ok_and(|about| about.len() > LARGEST) {
+        if path.metadata().is_ok_and(|about| about.len() > MAX_FILE_BYTES) {
             let path = path.display();
-            return Err(CallError::Execution(format!("{path} is not read: expected at most {LARGEST} bytes")));
+            return Err(CallError::Execution(format!("{path} is not read: expected at most {MAX_FILE_BYTES} bytes")));
         }
         let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
         read(&text, &mut adapters)?;
@@ -56,7 +56,7 @@ pub(super) fn adapters(root: &Path) -> Result<Adapters, CallError> {
     adapters.retain(|name, adapter| {
         let keeps = adapter.is_defined();
         if !keeps {
-            tracing::error!(interface = name, "the files of interfaces start an interface that they do not define");
+            tracing::error!(interface = name, "ignoring an interface that is started but not defined");
         }
         keeps
     });
@@ -67,7 +67,7 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, CallError> {
     let first = root.join("etc/network/interfaces");
     let mut more = Vec::new();
     if let Ok(entries) = std::fs::read_dir(root.join("etc/network/interfaces.d")) {
-        more.extend(entries.take(MOST_FILES).flatten().map(|entry| entry.path()).filter(|path| path.is_file()));
+        more.extend(entries.take(MAX_FILES).flatten().map(|entry| entry.path()).filter(|path| path.is_file()));
     }
     more.sort();
     Ok(first.is_file().then_some(first).into_iter().chain(more).collect())
@@ -91,7 +91,7 @@ fn read(text: &str, adapters: &mut Adapters) -> Result<(), CallError> {
             let value = line.trim().split_once(char::is_whitespace).map(|(_, value)| value.trim_start());
             let Some(value) = value else { return malformed(&words) };
             if let Some(stanza) = adapters.get_mut(name).and_then(|adapter| adapter.families.get_mut(family)) {
-                detail(stanza, family, first, value);
+                add_option(stanza, family, first, value);
             }
         } else if line.starts_with("auto") {
             for name in &words[1..] {
@@ -110,7 +110,7 @@ fn read(text: &str, adapters: &mut Adapters) -> Result<(), CallError> {
 }
 
 /// Adds an option to a stanza.
-fn detail(stanza: &mut Stanza, family: &str, option: &str, text: &str) {
+fn add_option(stanza: &mut Stanza, family: &str, option: &str, text: &str) {
     let value = Value::from(text);
     let name = option.replace('-', "_");
     if is_known(option) {

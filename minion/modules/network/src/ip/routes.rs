@@ -8,11 +8,11 @@ use brine_system::files;
 use brine_value::{Map, Value};
 
 /// Maximum number of routes of one interface.
-const MOST_ROUTES: usize = 4096;
+const MAX_ROUTES: usize = 4096;
 /// Largest file that is read, in bytes.
-pub(super) const LARGEST: u64 = 1 << 20;
+pub(super) const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Longest comment of a route, in bytes.
-const LONGEST_COMMENT: usize = 256;
+const MAX_COMMENT_BYTES: usize = 256;
 
 /// The network's configuration files below a root directory.
 pub(super) struct Files {
@@ -22,12 +22,12 @@ pub(super) struct Files {
 impl Files {
     /// Returns the lines of a bond's file.
     pub fn bond(&self, iface: &str) -> CallResult {
-        lines_of(&[self.root.join(format!("etc/modprobe.d/{iface}.conf"))])
+        read_lines(&[self.root.join(format!("etc/modprobe.d/{iface}.conf"))])
     }
 
     /// Returns the lines of both scripts of an interface.
     pub fn routes(&self, iface: &str) -> CallResult {
-        lines_of(&["up", "down"].map(|when| self.script(when, iface)))
+        read_lines(&["up", "down"].map(|when| self.script(when, iface)))
     }
 
     /// Writes both scripts of an interface, unless in test mode, and returns their lines.
@@ -37,8 +37,8 @@ impl Files {
             let expected = "Option: routes, Expected: [List of routes]";
             return fail(format!("Invalid option -- Route interface: {iface}, {expected}"));
         };
-        if routes.len() > MOST_ROUTES {
-            return fail(format!("the routes are invalid: expected at most {MOST_ROUTES}, got {}", routes.len()));
+        if routes.len() > MAX_ROUTES {
+            return fail(format!("the routes are invalid: expected at most {MAX_ROUTES}, got {}", routes.len()));
         }
         let (add, delete) = (script("add", iface, routes)?, script("del", iface, routes)?);
         if test {
@@ -70,11 +70,11 @@ fn lines(text: &str) -> Value {
     Value::List(text.split_inclusive('\n').map(Value::from).collect())
 }
 
-fn lines_of(paths: &[PathBuf]) -> CallResult {
+fn read_lines(paths: &[PathBuf]) -> CallResult {
     let mut text = String::new();
     for path in paths {
-        if path.metadata().is_ok_and(|about| about.len() > LARGEST) {
-            return fail(format!("{} is not read: expected at most {LARGEST} bytes", path.display()));
+        if path.metadata().is_ok_and(|about| about.len() > MAX_FILE_BYTES) {
+            return fail(format!("{} is not read: expected at most {MAX_FILE_BYTES} bytes", path.display()));
         }
         text += &files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
     }
@@ -117,7 +117,7 @@ fn script(action: &str, iface: &str, routes: &[Value]) -> Result<String, CallErr
 }
 
 fn comment(text: &str) -> bool {
-    text.len() <= LONGEST_COMMENT && !text.chars().any(char::is_control)
+    text.len() <= MAX_COMMENT_BYTES && !text.chars().any(char::is_control)
 }
 
 fn destination(word: &str) -> bool {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn values_cannot_add_commands_to_a_script() {
+    fn values_cannot_inject_commands_into_scripts() {
         let root = tempfile::tempdir().unwrap();
         let files = Files { root: root.path().to_owned() };
         for name in ["name", "ipaddr", "netmask", "gateway", "metric"] {

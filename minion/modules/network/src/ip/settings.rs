@@ -40,7 +40,7 @@ pub(super) struct Desired<'a> {
     /// Whether it is started at boot.
     pub enabled: bool,
     /// Whether this Ubuntu has no `use_carrier` in the mode `active-backup`.
-    pub without_carrier: bool,
+    pub omits_use_carrier: bool,
 }
 
 /// Converts settings to an interface.
@@ -102,7 +102,7 @@ fn of_kind(wanted: &Desired<'_>, settings: &Map) -> Result<Stanza, CallError> {
             stanza.bridging = options.into_iter().map(|(option, value)| (option.to_owned(), value)).collect();
         }
         "bond" => {
-            let options = bond::options(settings, iface, wanted.without_carrier)?;
+            let options = bond::options(settings, iface, wanted.omits_use_carrier)?;
             stanza.bonding = options.into_iter().map(|(option, value)| (option.to_string(), value)).collect();
             stanza.bonding.insert("slaves".to_owned(), settings.get("slaves").cloned().unwrap_or_default());
         }

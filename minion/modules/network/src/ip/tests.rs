@@ -41,7 +41,7 @@ fn debian_context() -> Context {
 
 /// Compares with results recorded from Salt 3008.5 (`record` in this directory).
 #[test]
-fn interfaces_bonds_and_settings_are_those_of_salt() {
+fn interfaces_bonds_and_settings_equal_salts() {
     let context = debian_context();
     let mut count = 0;
     for line in include_str!("salt.json").lines() {
@@ -95,7 +95,7 @@ fn read(root: &Path, name: &str) -> String {
 }
 
 #[test]
-fn a_ppp_peer_and_a_bond_are_written_as_salt_writes_them() {
+fn ppp_peers_and_bonds_are_written_as_by_salt() {
     let mut count = 0;
     for line in include_str!("salt.json").lines() {
         let case = from_json(line).unwrap();
@@ -111,7 +111,7 @@ fn a_ppp_peer_and_a_bond_are_written_as_salt_writes_them() {
                 count += 1;
             }
             if let Some(text) = after.get("etc/ppp/peers/isp") {
-                let wanted = settings::Desired { iface: &name, kind: "pppoe", enabled: true, without_carrier: false };
+                let wanted = settings::Desired { iface: &name, kind: "pppoe", enabled: true, omits_use_carrier: false };
                 let adapter = settings::adapter(&wanted, &keyword).unwrap();
                 assert_eq!(interfaces::peer_text(&name, &adapter).unwrap(), text.to_string());
                 assert_eq!(host().peer(&name, &adapter).unwrap(), root.join("etc/ppp/peers/isp"));
@@ -123,7 +123,7 @@ fn a_ppp_peer_and_a_bond_are_written_as_salt_writes_them() {
 }
 
 #[test]
-fn values_cannot_add_lines() {
+fn values_with_line_breaks_are_rejected() {
     let context = debian_context();
     for (kind, settings, option) in [
         ("eth", map! {"proto" => "static", "hostname" => "a\nup reboot"}, "hostname"),
@@ -145,7 +145,7 @@ fn values_cannot_add_lines() {
         assert!(context.call("ip.build_bond", args).is_err(), "{primary}");
     }
     for provider in ["../passwd", ".hidden", "a/b", "a\nb"] {
-        let wanted = settings::Desired { iface: "dsl0", kind: "pppoe", enabled: true, without_carrier: false };
+        let wanted = settings::Desired { iface: "dsl0", kind: "pppoe", enabled: true, omits_use_carrier: false };
         let adapter = settings::adapter(&wanted, &map! {"proto" => "ppp", "provider" => provider}).unwrap();
         assert!(with_root(&[], |_| host().peer("dsl0", &adapter)).is_err(), "{provider}");
     }
@@ -175,7 +175,7 @@ fn test_mode_writes_nothing() {
 }
 
 #[test]
-fn name_servers_stay_when_domains_change() {
+fn name_servers_are_kept_when_domains_change() {
     let context = debian_context();
     let start = "# c\nnameserver 10.0.0.1\nsearch a.example b.example\ndomain example.com\noptions ndots:2\n";
     for (settings, before, after) in [
@@ -242,11 +242,11 @@ fn interfaces_are_switched_unless_another_controls_them() {
 }
 
 #[test]
-fn interface_names_cannot_escape() {
+fn invalid_interface_names_are_rejected() {
     for name in ["eth0", "bond0.12", "eth0:1", "br-lan"] {
         assert_eq!(interface(name).unwrap(), name);
     }
-    let long = "e".repeat(LONGEST_NAME + 1);
+    let long = "e".repeat(MAX_NAME_LENGTH + 1);
     for name in ["", "-a", "../x", "a/b", "a b", "a\nb", "$(id)", "a\"", ".hidden", &long] {
         assert!(interface(name).is_err(), "{name:?}");
     }

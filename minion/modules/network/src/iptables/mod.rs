@@ -421,8 +421,8 @@ fn file_of(context: &Context, file: Option<String>, family: &str) -> Result<Stri
         ("Suse", _) => ("/etc/sysconfig/scripts/SuSEfirewall2-custom", "/etc/sysconfig/scripts/SuSEfirewall2-custom"),
         (_, "Alpine") => ("/etc/iptables/rules-save", "/etc/iptables/rules6-save"),
         (family, _) => {
-            let wrong = format!("where {os} ({family}) keeps its rules is not known: name the file");
-            return Err(CallError::Execution(wrong));
+            let message = format!("the rules file of {os} ({family}) is unknown: pass its path");
+            return Err(CallError::Execution(message));
         }
     };
     Ok(if v6 { other } else { one }.to_owned())

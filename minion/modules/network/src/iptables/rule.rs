@@ -3,10 +3,10 @@
 use brine_value::{Map, Value};
 
 /// Options that come first, with their names on the command line.
-const FIRST: [(&str, &str); 2] = [("if", "-i"), ("of", "-o")];
+const LEADING_OPTIONS: [(&str, &str); 2] = [("if", "-i"), ("of", "-o")];
 
 /// Options of targets: they follow the target, which comes last.
-const OF_TARGETS: &[&str] = &[
+const TARGET_OPTIONS: &[&str] = &[
     "j",
     "jump",
     "add-set",
@@ -141,7 +141,7 @@ pub fn build(mut options: Map) -> Result<String, String> {
     let own = ["name", "state", "chain", "save", "table"];
     options.retain(|name, _| name.as_str().is_some_and(|name| !own.contains(&name) && !name.starts_with("__")));
     let mut parts: Vec<String> = Vec::new();
-    for (name, flag) in FIRST {
+    for (name, flag) in LEADING_OPTIONS {
         parts.extend(options.shift_remove(name).map(|value| option(flag, &value)));
     }
     let of_policy = options.get("match").and_then(Value::as_str) == Some("policy");
@@ -197,7 +197,7 @@ pub fn build(mut options: Map) -> Result<String, String> {
         parts.push(option("--match-set", &set));
     }
     let mut of_target = Vec::new();
-    for name in OF_TARGETS {
+    for name in TARGET_OPTIONS {
         let Some(value) = options.shift_remove(*name) else { continue };
         let text = if value.is_nil() { String::new() } else { value.to_string() };
         of_target.push(match text.as_str() {

@@ -23,23 +23,23 @@ pub struct ChainArgs {
 
 impl ChainArgs {
     /// Returns the name of the chain, and the chain with its table and family.
-    fn place(self) -> (String, Chain) {
+    fn chain(self) -> (String, Chain) {
         let ChainArgs { name, table, family } = self;
-        (name.clone(), Chain { table, family, chain: name })
+        (name.clone(), Chain { table, family, name })
     }
 }
 
 /// Ensure that a chain is present.
 #[function]
-pub fn chain_present(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
-    let (name, place) = chain.place();
-    let Chain { table, family, .. } = &place;
-    Ok(if place.ask(context, "check_chain", map! {})?.is_truthy() {
+pub fn chain_present(context: &StateContext, #[args] args: ChainArgs) -> CallResult {
+    let (name, chain) = args.chain();
+    let Chain { table, family, .. } = &chain;
+    Ok(if chain.call(context, "check_chain", map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
     } else if context.test {
         StateReturn::would(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
     } else {
-        match place.ask(context, "new_chain", map! {})? {
+        match chain.call(context, "new_chain", map! {})? {
             Value::Bool(true) => {
                 done(&name, format!("iptables {name} chain in {table} table create success for {family}"))
             }
@@ -54,10 +54,10 @@ pub fn chain_present(context: &StateContext, #[args] chain: ChainArgs) -> CallRe
 
 /// Ensure that a chain is absent, with all its rules.
 #[function]
-pub fn chain_absent(context: &StateContext, #[args] chain: ChainArgs) -> CallResult {
-    let (name, place) = chain.place();
-    let Chain { table, family, .. } = &place;
-    if !place.ask(context, "check_chain", map! {})?.is_truthy() {
+pub fn chain_absent(context: &StateContext, #[args] args: ChainArgs) -> CallResult {
+    let (name, chain) = args.chain();
+    let Chain { table, family, .. } = &chain;
+    if !chain.call(context, "check_chain", map! {})?.is_truthy() {
         let message = format!("iptables {name} chain is already absent in {table} table for {family}");
         return Ok(StateReturn::ok(&name, message).into());
     }
@@ -66,7 +66,7 @@ pub fn chain_absent(context: &StateContext, #[args] chain: ChainArgs) -> CallRes
         return Ok(StateReturn::would(&name, message).into());
     }
     for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
-        let refused = place.ask(context, function, map! {})?;
+        let refused = chain.call(context, function, map! {})?;
         if refused.is_truthy() && refused != true.into() {
             let refused = trimmed(&refused);
             let message = format!("Failed to {verb} {name} chain in {table} table: {refused} for {family}");
@@ -99,14 +99,14 @@ pub struct RuleArgs {
 #[function]
 pub fn append(context: &StateContext, name: String, chain: String, #[args] at: RuleArgs) -> CallResult {
     let rule = at.rule(context, chain, "A", Value::Nil)?;
-    let (family, command) = (&rule.place.family, rule.command.trim());
+    let (family, command) = (&rule.chain.family, rule.command.trim());
     let messages = [
         format!("iptables rule for {name} already set ({command}) for {family}"),
         format!("iptables rule for {name} needs to be set ({command}) for {family}"),
         format!("Failed to set iptables rule for {name}.\nAttempted rule was {command} for {family}"),
     ];
     rule.ensure(context, &name, messages, || {
-        Ok(rule.place.ask(context, "append", map! {"rule" => &rule.text})?.is_truthy())
+        Ok(rule.chain.call(context, "append", map! {"rule" => &rule.text})?.is_truthy())
     })
 }
 
@@ -114,14 +114,14 @@ pub fn append(context: &StateContext, name: String, chain: String, #[args] at: R
 #[function]
 pub fn insert(context: &StateContext, name: String, chain: String, position: i64, #[args] at: RuleArgs) -> CallResult {
     let rule = at.rule(context, chain, "I", position.into())?;
-    let (family, command) = (&rule.place.family, rule.command.trim());
+    let (family, command) = (&rule.chain.family, rule.command.trim());
     let messages = [
         format!("iptables rule for {name} already set for {family} ({command})"),
         format!("iptables rule for {name} needs to be set for {family} ({command})"),
         format!("Failed to set iptables rule for {name}.\nAttempted rule was {command}"),
     ];
     let what = map! {"position" => position, "rule" => &rule.text};
-    rule.ensure(context, &name, messages, || Ok(!rule.place.ask(context, "insert", what)?.is_truthy()))
+    rule.ensure(context, &name, messages, || Ok(!rule.chain.call(context, "insert", what)?.is_truthy()))
 }
 
 /// Ensure that a rule, given by its options or position, is not in a chain.
@@ -134,7 +134,7 @@ pub fn delete(
     #[args] at: RuleArgs,
 ) -> CallResult {
     let rule = at.rule(context, chain, "D", position.map_or(Value::Nil, Value::from))?;
-    let (family, command) = (&rule.place.family, rule.command.trim());
+    let (family, command) = (&rule.chain.family, rule.command.trim());
     if position.is_none() && !rule.is_there(context)? {
         let message = format!("iptables rule for {name} already absent for {family} ({command})");
         return Ok(StateReturn::ok(&name, message).into());
@@ -144,7 +144,7 @@ pub fn delete(
         return Ok(StateReturn::would(&name, message).into());
     }
     let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
-    if rule.place.ask(context, "delete", which)?.is_truthy() {
+    if rule.chain.call(context, "delete", which)?.is_truthy() {
         let message = format!("Failed to delete iptables rule for {name}.\nAttempted rule was {command}");
         return Ok(StateReturn::failed(&name, message).into());
     }
@@ -167,9 +167,9 @@ pub fn set_policy(
     #[default(false.into())] save: Value,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let place = Chain { table, family, chain };
-    let Chain { table, family, chain } = &place;
-    if place.ask(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
+    let target = Chain { table, family, name: chain };
+    let Chain { table, family, name: chain } = &target;
+    if target.call(context, "get_policy", map! {})?.as_str() == Some(policy.as_str()) {
         let message =
             format!("iptables default policy for chain {chain} on table {table} for {family} already set to {policy}");
         return Ok(StateReturn::ok(&name, message).into());
@@ -180,7 +180,7 @@ pub fn set_policy(
         );
         return Ok(StateReturn::would(&name, message).into());
     }
-    if place.ask(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
+    if target.call(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
     }
     let how = if save_to(context, &save, family)?.is_some() { "Set and saved" } else { "Set" };
@@ -197,13 +197,13 @@ pub fn flush(
     #[default] chain: String,
     #[keywords] _kwargs: Map,
 ) -> CallResult {
-    let place = Chain { table, family, chain };
-    let Chain { table, family, chain } = &place;
+    let target = Chain { table, family, name: chain };
+    let Chain { table, family, name: chain } = &target;
     if context.test {
         let message = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
         return Ok(StateReturn::would(&name, message).into());
     }
-    if place.ask(context, "flush", map! {})?.is_truthy() {
+    if target.call(context, "flush", map! {})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
     }
     Ok(done(&name, format!("Flush iptables rules in {table} table {chain} chain {family} family")).into())
@@ -213,12 +213,12 @@ pub fn flush(
 struct Chain {
     table: String,
     family: String,
-    chain: String,
+    name: String,
 }
 
 impl Chain {
-    fn ask(&self, context: &StateContext, function: &str, more: Map) -> Result<Value, CallError> {
-        let mut args = map! {"table" => &self.table, "chain" => &self.chain, "family" => &self.family};
+    fn call(&self, context: &StateContext, function: &str, more: Map) -> Result<Value, CallError> {
+        let mut args = map! {"table" => &self.table, "chain" => &self.name, "family" => &self.family};
         args.extend(more);
         context.call.call(&format!("iptables.{function}"), Args::keyword(args))
     }
@@ -226,7 +226,7 @@ impl Chain {
 
 /// A rule, and whether it is saved to a file.
 struct Rule {
-    place: Chain,
+    chain: Chain,
     /// Its options in iptables' syntax.
     text: String,
     /// The whole command.
@@ -238,8 +238,8 @@ impl RuleArgs {
     /// Returns the rule that a command adds or deletes in a chain.
     fn rule(self, context: &StateContext, chain: String, command: &str, position: Value) -> Result<Rule, CallError> {
         let RuleArgs { table, family, save, kwargs: options } = self;
-        let place = Chain { table, family, chain };
-        let text = place.ask(context, "build_rule", options.clone())?.to_string();
+        let chain = Chain { table, family, name: chain };
+        let text = chain.call(context, "build_rule", options.clone())?.to_string();
         if text.starts_with("Error: ") {
             return Err(CallError::Execution(text));
         }
@@ -248,19 +248,19 @@ impl RuleArgs {
         if !position.is_nil() {
             full.insert("position".into(), position);
         }
-        let command = place.ask(context, "build_rule", full)?.to_string();
-        Ok(Rule { place, text, command, save })
+        let command = chain.call(context, "build_rule", full)?.to_string();
+        Ok(Rule { chain, text, command, save })
     }
 }
 
 impl Rule {
     fn is_there(&self, context: &StateContext) -> Result<bool, CallError> {
-        Ok(self.place.ask(context, "check", map! {"rule" => &self.text})?.is_truthy())
+        Ok(self.chain.call(context, "check", map! {"rule" => &self.text})?.is_truthy())
     }
 
     /// Saves the rules if requested, and returns the message.
     fn saved(&self, context: &StateContext) -> Result<Option<Value>, CallError> {
-        save_to(context, &self.save, &self.place.family)
+        save_to(context, &self.save, &self.chain.family)
     }
 
     /// Ensures that the rule is in its chain; `add` adds it, and returns whether that succeeded. The messages are for
@@ -282,7 +282,7 @@ impl Rule {
     }
 
     fn report_set(&self, context: &StateContext, name: &str) -> Result<Value, CallError> {
-        let (family, command) = (&self.place.family, self.command.trim());
+        let (family, command) = (&self.chain.family, self.command.trim());
         let report = match self.saved(context)? {
             Some(saved) => format!("Set and saved iptables rule {name} for {family}\n{command}\n{saved}"),
             None => format!("Set iptables rule for {name} to: {command} for {family}"),
@@ -293,7 +293,7 @@ impl Rule {
     /// Returns the result for an existing rule, which is saved if the file differs from the current rules.
     fn report_existing(&self, context: &StateContext, name: &str, mut message: String) -> Result<Value, CallError> {
         if !context.test && self.save.is_truthy() && !self.is_saved(context)? {
-            let (family, command) = (&self.place.family, self.command.trim());
+            let (family, command) = (&self.chain.family, self.command.trim());
             if let Some(saved) = self.saved(context)? {
                 message = format!("{message}\nSaved iptables rule {name} for {family}\n{command}\n{saved}");
             }
@@ -302,10 +302,10 @@ impl Rule {
     }
 
     fn is_saved(&self, context: &StateContext) -> Result<bool, CallError> {
-        let args = map! {"conf_file" => file_of(&self.save), "family" => &self.place.family};
+        let args = map! {"conf_file" => file_of(&self.save), "family" => &self.chain.family};
         // A missing file has none of the rules.
         let Ok(saved) = context.call.call("iptables.get_saved_rules", Args::keyword(args)) else { return Ok(false) };
-        let now = map! {"family" => &self.place.family};
+        let now = map! {"family" => &self.chain.family};
         let now = context.call.call("iptables.get_rules", Args::keyword(now))?;
         Ok(rules_of(&saved) == rules_of(&now))
     }

@@ -27,7 +27,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 #[function]
 pub fn active_tcp(_context: &Context) -> CallResult {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| std::fs::read_to_string(path).unwrap_or_default());
-    let connections = tables.iter().flat_map(|table| table.lines()).filter_map(established);
+    let connections = tables.iter().flat_map(|table| table.lines()).filter_map(parse_established);
     Ok(connections.enumerate().map(|(number, about)| (number.into(), about.into())).collect::<Map>().into())
 }
 
@@ -132,7 +132,7 @@ pub fn mod_hostname(context: &Context, hostname: String) -> CallResult {
     let is_part = |c: char| c.is_ascii_alphanumeric() || ".-".contains(c);
     if hostname.is_empty() || hostname.len() > 253 || hostname.starts_with('-') || !hostname.chars().all(is_part) {
         return Err(CallError::Execution(format!(
-            "'{hostname}' is no host name: expected letters, digits, '-' and '.', at most 253 of them"
+            "the host name '{hostname}' is invalid: expected letters, digits, '-' and '.', at most 253 of them"
         )));
     }
     let old = nix::unistd::gethostname().map_err(CallError::execution)?.to_string_lossy().into_owned();
@@ -171,7 +171,12 @@ pub fn mod_hostname(context: &Context, hostname: String) -> CallResult {
 #[function]
 pub fn traceroute(context: &Context, host: String) -> CallResult {
     let output = run(context, &["traceroute".into(), argument(&host_name(host))?], &[("LC_ALL", "C")])?;
-    Ok(output.stdout.lines().filter(|line| line.contains(' ') && !line.starts_with("traceroute")).map(hop).collect())
+    Ok(output
+        .stdout
+        .lines()
+        .filter(|line| line.contains(' ') && !line.starts_with("traceroute"))
+        .map(parse_hop)
+        .collect())
 }
 
 /// Wake a host by a magic packet (Wake-on-LAN).
@@ -214,11 +219,11 @@ fn qualified(line: &str) -> Option<String> {
 }
 
 /// Parses a line of `/proc/net/tcp` or `tcp6` about an established connection.
-fn established(line: &str) -> Option<Map> {
+fn parse_established(line: &str) -> Option<Map> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, local, remote, "01", ..] = words[..] else { return None };
-    let (local_addr, local_port) = end(local)?;
-    let (remote_addr, remote_port) = end(remote)?;
+    let (local_addr, local_port) = parse_endpoint(local)?;
+    let (remote_addr, remote_port) = parse_endpoint(remote)?;
     Some(map! {
         "local_addr" => local_addr, "local_port" => local_port, "remote_addr" => remote_addr, "remote_port" => remote_port,
     })
@@ -226,7 +231,7 @@ fn established(line: &str) -> Option<Map> {
 
 /// Parses an address and a port in hexadecimal digits. The kernel writes each 32 bits of the address as an integer in
 /// host byte order.
-fn end(text: &str) -> Option<(String, u16)> {
+fn parse_endpoint(text: &str) -> Option<(String, u16)> {
     let (address, port) = text.split_once(':')?;
     let mut bytes = Vec::new();
     for word in address.as_bytes().chunks(8) {
@@ -257,7 +262,7 @@ fn buffers(text: &str) -> Map {
 }
 
 /// Parses a line of traceroute 2.0 or newer: a number, a host with its address, and three times.
-fn hop(line: &str) -> Value {
+fn parse_hop(line: &str) -> Value {
     let parts: Vec<&str> = line.split("  ").map(str::trim).collect();
     let [count, host, times @ ..] = &parts[..] else { return map! {}.into() };
     let Ok(count) = count.parse::<i64>() else { return map! {}.into() };
@@ -315,16 +320,16 @@ mod tests {
         let expected = map! {
             "local_addr" => "127.0.0.1", "local_port" => 8080, "remote_addr" => "192.168.0.2", "remote_port" => 22,
         };
-        assert_eq!(established(line), Some(expected));
-        assert_eq!(established(&line.replace(" 01 ", " 0A ")), None);
-        assert_eq!(established("  sl  local_address rem_address   st"), None);
+        assert_eq!(parse_established(line), Some(expected));
+        assert_eq!(parse_established(&line.replace(" 01 ", " 0A ")), None);
+        assert_eq!(parse_established("  sl  local_address rem_address   st"), None);
         let six = "00000000000000000000000001000000:0050";
-        assert_eq!(end(six), Some(("::1".into(), 80)));
-        assert_eq!(end("0G:1"), None);
+        assert_eq!(parse_endpoint(six), Some(("::1".into(), 80)));
+        assert_eq!(parse_endpoint("0G:1"), None);
     }
 
     #[test]
-    fn hosts_on_the_way_are_parsed() {
+    fn traceroute_hops_are_parsed() {
         let first = map! {
             "count" => 1, "hostname" => "gw", "ip" => "192.0.2.1", "ms1" => 0.5, "ms2" => 0.25, "ms3" => 1.0,
         };
@@ -335,12 +340,12 @@ mod tests {
             ("x  y", map! {}),
         ];
         for (line, expected) in cases {
-            assert_eq!(hop(line), expected.into(), "{line}");
+            assert_eq!(parse_hop(line), expected.into(), "{line}");
         }
     }
 
     #[test]
-    fn names_are_changed_in_files() {
+    fn host_names_are_replaced_in_configuration_files() {
         let hosts = "# web1 is here\n127.0.0.1 localhost  web1\n::1   web11\n";
         assert_eq!(renamed(hosts, "web1", "db1"), "# web1 is here\n127.0.0.1\tlocalhost\tdb1\n::1   web11\n");
         assert_eq!(with_host_name("A=1\nHOSTNAME=\"x\"\n", "db1"), "A=1\nHOSTNAME=\"db1\"\n");
@@ -351,7 +356,7 @@ mod tests {
 
     // As written by ethtool 6.1, net-tools 2.10 and traceroute 2.1.2.
     #[test]
-    fn programs_are_asked() {
+    fn program_output_is_parsed() {
         let programs = Scripted::new(
             "
             $ ethtool -g eth0

@@ -205,7 +205,7 @@ impl Route {
             destination: address(1)?,
             gateway: address(2)?,
             netmask: address(7)?,
-            flags: letters(number(3)?, &FLAGS),
+            flags: flag_letters(number(3)?, &FLAGS),
             interface: (*words.first()?).to_owned(),
         })
     }
@@ -220,7 +220,7 @@ impl Route {
             destination: format!("{}/{}", address(0)?, number(1)?),
             gateway: address(4)?.to_string(),
             netmask: String::new(),
-            flags: letters(number(8)?, &FLAGS_6),
+            flags: flag_letters(number(8)?, &FLAGS_6),
             interface: (*words.get(9)?).to_owned(),
         })
     }
@@ -243,7 +243,7 @@ const FLAGS_6: [(u32, char); 9] = [
     (0x20_0000, 'n'),
 ];
 
-fn letters(flags: u32, known: &[(u32, char)]) -> String {
+fn flag_letters(flags: u32, known: &[(u32, char)]) -> String {
     let first = if flags & REJECT == 0 { 'U' } else { '!' };
     std::iter::once(first).chain(known.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| *letter)).collect()
 }

@@ -119,7 +119,7 @@ fn files_and_interfaces_with_noifupdown_are_not_started() {
 }
 
 #[test]
-fn refused_options_fail_the_state() {
+fn rejected_options_fail_the_state() {
     for (settings, comment) in [
         (map! {"type" => "token"}, "Option: token"),
         (map! {"type" => "slave"}, "master is a required setting for slave interfaces"),
@@ -134,7 +134,7 @@ fn refused_options_fail_the_state() {
 }
 
 #[test]
-fn routes_are_added_updated_and_left_alone() {
+fn routes_are_added_updated_and_left_unchanged() {
     let settings = |gateway: &str| {
         let route = map! {"ipaddr" => "10.2.0.0", "netmask" => 16, "gateway" => gateway};
         map! {"name" => "none0", "routes" => list![route], "require_reboot" => true}
