@@ -113,8 +113,8 @@ pub fn config_unset(
 ) -> CallResult {
     let git = config_place(context, cwd.as_deref(), &kwargs)?;
     let what = if flag(&kwargs, "all") { "--unset-all" } else { "--unset" };
-    let place = if flag(&kwargs, "global") { "--global" } else { "--local" };
-    let mut words = strings(&["config", what, place, &key]);
+    let scope = if flag(&kwargs, "global") { "--global" } else { "--local" };
+    let mut words = strings(&["config", what, scope, &key]);
     words.extend(value_regex.clone());
     let output = git.output(&words, false)?;
     let report = match output.retcode {
@@ -140,8 +140,8 @@ fn config_place<'c>(context: &'c Context, cwd: Option<&str>, kwargs: &Map) -> Re
 
 /// Returns the output of `git config`; `None` if there is no such key.
 fn config(context: &Context, cwd: Option<&str>, kwargs: &Map, words: &[&str]) -> Result<Option<String>, CallError> {
-    let place = if flag(kwargs, "global") { "--global" } else { "--local" };
-    let words = strings(&[&["config", place], words].concat());
+    let scope = if flag(kwargs, "global") { "--global" } else { "--local" };
+    let words = strings(&[&["config", scope], words].concat());
     let output = config_place(context, cwd, kwargs)?.output(&words, false)?;
     Ok((output.retcode != 1).then_some(output.stdout))
 }

@@ -54,7 +54,7 @@ impl GitError {
 
 /// Result of a fetch.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Fetched {
+pub struct FetchResult {
     new: IndexMap<&'static str, Vec<String>>,
     updated: IndexMap<String, (String, String)>,
 }
@@ -148,7 +148,7 @@ impl<'c> Git<'c> {
                 let scratch = Scratch::new(&found.ok_or_else(missing)?, self.user.as_deref());
                 keys.push(Key::Copied(scratch.map_err(|error| GitError::new(error.to_string()))?));
             } else if Path::new(name).is_file() {
-                keys.push(Key::There(name.clone()));
+                keys.push(Key::Existing(name.clone()));
             }
         }
         if keys.is_empty() && !self.identity.is_empty() {
@@ -243,13 +243,13 @@ impl<'c> Git<'c> {
         force: bool,
         refs: &[String],
         options: &[String],
-    ) -> Result<Fetched, GitError> {
+    ) -> Result<FetchResult, GitError> {
         let mut words = strings(&["fetch"]);
         words.extend(force.then(|| "--force".to_owned()));
         words.extend(options.iter().filter(|word| !["-f", "--force"].contains(&word.as_str())).cloned());
         words.extend(remote.map(str::to_owned));
         words.extend_from_slice(refs);
-        Ok(Fetched::read(&self.both(&words)?))
+        Ok(FetchResult::read(&self.both(&words)?))
     }
 
     /// Clones a repository into a directory.
@@ -273,14 +273,14 @@ impl<'c> Git<'c> {
 }
 
 enum Key {
-    There(String),
+    Existing(String),
     Copied(Scratch),
 }
 
 impl Key {
     fn path(&self) -> &str {
         match self {
-            Key::There(path) => path,
+            Key::Existing(path) => path,
             Key::Copied(scratch) => scratch.path().to_str().unwrap_or_default(),
         }
     }
@@ -301,10 +301,10 @@ pub fn with_login(url: &str, user: Option<&str>, password: Option<&str>) -> Resu
     Ok(format!("https://{}{password}@{rest}", percent_encoded(user)))
 }
 
-impl Fetched {
+impl FetchResult {
     /// Parses lines such as ` * [new branch]  x -> origin/x` and `   1234567..89abcde  x -> origin/x`.
     fn read(text: &str) -> Self {
-        let mut fetched = Fetched::default();
+        let mut fetched = FetchResult::default();
         for line in text.lines() {
             let line = line.trim_start_matches([' ', '\t', '*']);
             let Some((what, _)) = line.split_once("->") else { continue };
@@ -331,8 +331,8 @@ impl Fetched {
     }
 }
 
-impl From<Fetched> for Value {
-    fn from(fetched: Fetched) -> Self {
+impl From<FetchResult> for Value {
+    fn from(fetched: FetchResult) -> Self {
         let mut map: Map = fetched.new.into_iter().map(|(kind, names)| (kind.into(), names.into())).collect();
         if !fetched.updated.is_empty() {
             let one = |(name, (old, new)): (String, (String, String))| {
@@ -351,12 +351,12 @@ mod tests {
     #[test]
     fn output_of_fetch_is_parsed() {
         let text = "From /x\n * [new branch]      a/b -> origin/a/b\n * [new tag]   v1 -> v1\n   1234567..89abcde  main -> origin/main\n   * branch main -> FETCH_HEAD";
-        let report = brine_value::json::to_json(&Fetched::read(text).into());
+        let report = brine_value::json::to_json(&FetchResult::read(text).into());
         insta::assert_snapshot!(report, @r#"{"new branches": ["a/b"], "new tags": ["v1"], "updated branches": {"main": {"old": "1234567", "new": "89abcde"}}}"#);
     }
 
     #[test]
-    fn logins_are_part_of_the_url_and_never_reported() {
+    fn credentials_are_part_of_the_url_and_never_reported() {
         assert_eq!(with_login("https://h/r", None, None).unwrap(), "https://h/r");
         assert_eq!(with_login("https://h/r", Some("me"), Some("a@b")).unwrap(), "https://me:a%40b@h/r");
         assert!(with_login("http://h/r", Some("me"), None).is_err());

@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn worktrees_are_added_listed_and_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (repo, linked) = (folder.path().join("repo"), folder.path().join("hotfix"));
+        let directory = tempfile::tempdir().unwrap();
+        let (repo, linked) = (directory.path().join("repo"), directory.path().join("hotfix"));
         let (repo, linked) = (repo.to_str().unwrap(), linked.to_str().unwrap());
         let git = |words: &[&str]| {
             let identity = ["-c", "user.name=ada", "-c", "user.email=ada@example.com", "-c", "init.defaultBranch=main"];
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(listed.get(linked).and_then(|about| about.get("branch")), Some(&"hotfix".into()), "{listed}");
         assert_eq!(listed.as_map().unwrap().len(), 2);
 
-        let archive = folder.path().join("all.tar");
+        let archive = directory.path().join("all.tar");
         assert_eq!(call("archive", &[repo, archive.to_str().unwrap()], map! {}).unwrap(), true.into());
         assert!(archive.exists());
         assert_eq!(call("merge_tree", &[repo, "HEAD", "hotfix"], map! {}).unwrap(), "".into());

@@ -105,7 +105,7 @@ pub fn upgrade(context: &Context, #[default(false)] reboot: bool, #[default] at_
         "reboot_required" => required,
     };
     if reboot && required {
-        tracing::warn!("this host is rebooted for a new kernel");
+        tracing::warn!("rebooting this host for a new kernel");
         context.call("system.reboot", Args::keyword(map! {"at_time" => at_time}))?;
     }
     Ok(report.into())

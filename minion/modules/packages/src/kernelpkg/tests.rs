@@ -17,7 +17,7 @@ fn releases_are_compared_by_number() {
 }
 
 #[test]
-fn packages_of_other_kinds_are_no_kernels_of_this_one() {
+fn packages_of_other_kernel_types_do_not_match() {
     for (release, kind, expected) in [
         ("6.1.0-18-amd64", "amd64", true),
         ("6.1.0-18-cloud-amd64", "amd64", false),

@@ -35,7 +35,7 @@ const FIELDS: &[(&str, &str)] = &[
     ("description", "${Description}"),
 ];
 /// The line that terminates the record of a package.
-const END: &str = "*/~^\\*";
+const RECORD_END: &str = "*/~^\\*";
 
 /// Return the attributes of all or some installed packages from dpkg or rpm: version, architecture, vendor,
 /// description, licenses, ...
@@ -70,7 +70,7 @@ pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> 
     debian(context)?;
     let format = FIELDS.iter().map(|(name, field)| format!("{name}:{field}\\n")).collect::<Vec<_>>().concat();
     // Backslashes are escaped in formats.
-    let end = END.replace('\\', "\\\\");
+    let end = RECORD_END.replace('\\', "\\\\");
     let mut words = vec!["dpkg-query".to_owned(), "-W".to_owned(), format!("-f={format}\\n{end}\\n")];
     for name in names {
         words.push(argument(name)?);
@@ -82,7 +82,7 @@ pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> 
         }
         return Ok(Map::new());
     }
-    let blocks = output.stdout.split(END).filter(|block| !block.trim().is_empty());
+    let blocks = output.stdout.split(RECORD_END).filter(|block| !block.trim().is_empty());
     let mut found = Map::new();
     for mut about in blocks.filter_map(package) {
         let Some(name) = about.get("package").map(ToString::to_string) else { continue };

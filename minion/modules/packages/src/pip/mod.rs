@@ -353,7 +353,7 @@ fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<Str
 
 /// Returns the options of `pip install` for keyword arguments, in Salt's order.
 fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
-    const WITH_VALUE: [(&str, &str); 14] = [
+    const VALUE_OPTIONS: [(&str, &str); 14] = [
         ("no_binary", "--no-binary"),
         ("log", "--log"),
         ("proxy", "--proxy"),
@@ -381,7 +381,7 @@ fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
         ("no_cache_dir", "--no-cache-dir"),
         ("pre_releases", "--pre"),
     ];
-    const SEVERAL: [(&str, &str); 3] = [
+    const REPEATED_OPTIONS: [(&str, &str); 3] = [
         ("find_links", "--find-links"),
         ("global_options", "--global-option"),
         ("install_options", "--install-option"),
@@ -393,12 +393,12 @@ fn options(kwargs: &Map) -> Result<Vec<String>, CallError> {
         ));
     }
     let mut words = Vec::new();
-    for (key, option) in WITH_VALUE {
+    for (key, option) in VALUE_OPTIONS {
         if let Some(value) = given(key) {
             words.extend([option.to_owned(), names(value).join(",")]);
         }
     }
-    for (key, option) in SEVERAL {
+    for (key, option) in REPEATED_OPTIONS {
         for value in given(key).map(names).unwrap_or_default() {
             words.extend([option.to_owned(), value]);
         }

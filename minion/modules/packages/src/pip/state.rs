@@ -111,7 +111,7 @@ struct Installed {
 /// A desired package: its normalized name, its specification, and the parsed requirement.
 struct Desired<'p> {
     name: Option<String>,
-    written: &'p str,
+    specification: &'p str,
     requirement: Requirement,
 }
 
@@ -128,10 +128,14 @@ impl Installed {
         let from_elsewhere = requirements.is_some() || editable.is_some();
         let mut wanted = Vec::new();
         let mut wrong = Vec::new();
-        for written in self.pkgs.iter().filter(|_| !from_elsewhere) {
-            match Requirement::parse(written) {
+        for specification in self.pkgs.iter().filter(|_| !from_elsewhere) {
+            match Requirement::parse(specification) {
                 Ok(found) => {
-                    wanted.push(Desired { name: found.name.as_deref().map(normalized), written, requirement: found });
+                    wanted.push(Desired {
+                        name: found.name.as_deref().map(normalized),
+                        specification,
+                        requirement: found,
+                    });
                 }
                 Err(error) => wrong.push(error),
             }
@@ -145,7 +149,7 @@ impl Installed {
             return failed(format!("User {user} does not exist"));
         }
         if from_elsewhere {
-            return self.install_elsewhere(context, requirements, editable);
+            return self.install_from_files(context, requirements, editable);
         }
         let list = call(context, "pip.list", &self.kwargs, Map::new()).unwrap_or_default();
         let (mut there, mut targets) = (Vec::new(), Vec::new());
@@ -156,7 +160,7 @@ impl Installed {
             }
             targets.push(package);
             if context.test {
-                let names: Vec<&str> = wanted.iter().map(|package| package.written).collect();
+                let names: Vec<&str> = wanted.iter().map(|package| package.specification).collect();
                 let comment = match &names[..] {
                     [one] => format!("Python package {one} is set to be installed"),
                     several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
@@ -169,7 +173,7 @@ impl Installed {
             there.push(format!("All specified packages are already installed{newest}"));
             return Ok(StateReturn::ok(&self.label, there.join("\n")));
         }
-        let names: Vec<String> = targets.iter().map(|package| package.written.replace(',', ";")).collect();
+        let names: Vec<String> = targets.iter().map(|package| package.specification.replace(',', ";")).collect();
         let done = self.install(context, map! {"pkgs" => names.join(",")})?;
         let text = |key: &str| done.get(key).map(ToString::to_string).unwrap_or_default();
         if done.get("retcode").is_none_or(Value::is_truthy) {
@@ -183,7 +187,7 @@ impl Installed {
         let untouched = untouched(&text("stdout"));
         for package in targets {
             let Some(name) = &package.name else {
-                changes.insert(format!("{}==???", package.written).into(), "Installed".into());
+                changes.insert(format!("{}==???", package.specification).into(), "Installed".into());
                 continue;
             };
             let is_like = |key: &Value| key.to_string().starts_with(name);
@@ -191,7 +195,7 @@ impl Installed {
                 None if after.as_map().is_some_and(|after| after.keys().any(is_like)) => {}
                 None => unseen.push(format!(
                     "There was no error installing package '{}' although it does not show when calling 'pip.freeze'.",
-                    package.written
+                    package.specification
                 )),
                 Some(_) if untouched.contains(name) => {}
                 Some(version) => _ = changes.insert(format!("{name}=={version}").into(), "Installed".into()),
@@ -211,7 +215,7 @@ impl Installed {
         if self.given("ignore_installed").is_some() || self.given("force_reinstall").is_some() {
             return Ok(None);
         }
-        let there = format!("Python package {} was already installed", package.written);
+        let there = format!("Python package {} was already installed", package.specification);
         if self.given("upgrade").is_none() {
             return Ok(package.requirement.is_fulfilled(&have).then_some(there));
         }
@@ -243,7 +247,7 @@ impl Installed {
     }
 
     /// Installs from requirements files and editable sources.
-    fn install_elsewhere(
+    fn install_from_files(
         &self,
         context: &StateContext,
         requirements: Option<&Value>,

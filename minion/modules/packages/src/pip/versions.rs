@@ -30,7 +30,7 @@ impl Requirement {
             || whole.starts_with(['/', '.'])
             || std::path::Path::new(whole).extension().is_some_and(|ending| ending == "whl");
         if is_place && !whole.contains(" @ ") {
-            return Ok(Self::of_place(whole));
+            return Ok(Self::from_location(whole));
         }
         let end = whole.find(|c: char| !(c.is_ascii_alphanumeric() || "-_.".contains(c))).unwrap_or(whole.len());
         let (name, mut rest) = whole.split_at(end);
@@ -64,7 +64,7 @@ impl Requirement {
     }
 
     /// Returns the requirement in a URL or a path: `#egg=name`, or the name of a wheel, which includes a version.
-    fn of_place(place: &str) -> Self {
+    fn from_location(place: &str) -> Self {
         let (path, fragment) = place.split_once('#').unwrap_or((place, ""));
         let egg = fragment.split('&').find_map(|part| part.strip_prefix("egg="));
         if let Some(name) = egg.and_then(|egg| egg.split('[').next()).filter(|name| !name.is_empty()) {

@@ -25,7 +25,7 @@ fn apk(context: &Context, words: &[&str], more: &[String], options: &Options) ->
     run(context, &command, &[])
 }
 
-fn complaints(output: &Output) -> Vec<String> {
+fn error_output(output: &Output) -> Vec<String> {
     if output.retcode == 0 {
         return Vec::new();
     }
@@ -46,8 +46,8 @@ fn split(text: &str) -> Option<(String, String)> {
 fn planned(text: &str, verbs: &[&str]) -> Versions {
     let one = |line: &str| {
         let mut words = line.split_whitespace();
-        let is_meant = words.next()?.starts_with('(') && verbs.contains(&words.next()?);
-        let name = words.next().filter(|_| is_meant)?;
+        let is_match = words.next()?.starts_with('(') && verbs.contains(&words.next()?);
+        let name = words.next().filter(|_| is_match)?;
         let version = words.next_back()?.trim_matches(['(', ')']);
         Some((name.to_owned(), version.to_owned()))
     };
@@ -144,10 +144,10 @@ impl Packages for Apk {
         if !targets.is_empty() {
             let mut words = vec!["add"];
             words.extend(options.skip_verify.then_some("--allow-untrusted"));
-            errors.extend(complaints(&apk(context, &words, &targets, options)?));
+            errors.extend(error_output(&apk(context, &words, &targets, options)?));
             if options.reinstall {
                 let names: Vec<String> = wanted.into_iter().map(|(name, _)| name).collect();
-                errors.extend(complaints(&apk(context, &["fix", "--reinstall"], &names, options)?));
+                errors.extend(error_output(&apk(context, &["fix", "--reinstall"], &names, options)?));
             }
         }
         Ok(errors)
@@ -168,7 +168,7 @@ impl Packages for Apk {
 
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
-        Ok(complaints(&apk(context, &["add", "--allow-untrusted"], &paths, options)?))
+        Ok(error_output(&apk(context, &["add", "--allow-untrusted"], &paths, options)?))
     }
 
     fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
@@ -178,14 +178,14 @@ impl Packages for Apk {
     fn upgrade(&self, context: &Context, upgrade: Upgrade, options: &Options) -> Result<Vec<String>, CallError> {
         let Upgrade { names, .. } = upgrade;
         if names.is_empty() {
-            return Ok(complaints(&apk(context, &["upgrade"], &[], options)?));
+            return Ok(error_output(&apk(context, &["upgrade"], &[], options)?));
         }
-        Ok(complaints(&apk(context, &["add", "--upgrade"], &arguments(names)?, options)?))
+        Ok(error_output(&apk(context, &["add", "--upgrade"], &arguments(names)?, options)?))
     }
 
     fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
         let words = if removal.purge { &["del", "--purge"][..] } else { &["del"] };
-        Ok(complaints(&apk(context, words, &arguments(&removal.names())?, options)?))
+        Ok(error_output(&apk(context, words, &arguments(&removal.names())?, options)?))
     }
 
     /// Returns whether the refresh succeeded.
@@ -193,7 +193,7 @@ impl Packages for Apk {
         let output = apk(context, &["update"], &[], options)?;
         match output.retcode {
             0 => Ok(true.into()),
-            _ => Err(CallError::Execution(complaints(&output).join("\n"))),
+            _ => Err(CallError::Execution(error_output(&output).join("\n"))),
         }
     }
 }

@@ -217,7 +217,7 @@ pub fn remove(
     purge: bool,
     options: &Options,
 ) -> Result<Outcome, CallError> {
-    let left = if purge { packages.left_over(context)? } else { Versions::new() };
+    let left = if purge { packages.removed_with_configuration(context)? } else { Versions::new() };
     let work = |installed: &Versions| {
         let mut targets: Vec<Desired> = Vec::new();
         for (name, version) in wanted {
@@ -237,7 +237,7 @@ pub fn remove(
     let (mut done, _) = observed(context, packages, options, work)?;
     // Where no configuration is left, a purge is reported as a removal.
     if purge && packages.keeps_configuration() {
-        let left_changes = changes(&left, &packages.left_over(context)?);
+        let left_changes = changes(&left, &packages.removed_with_configuration(context)?);
         done.changes = map! {"installed" => done.changes, "removed" => left_changes};
     }
     Ok(done)
@@ -254,16 +254,16 @@ fn report(context: &Context, packages: &dyn Packages, doing: Operation, done: Ou
         return Ok(done.changes.into());
     }
     context.set_retcode(1);
-    Err(CallError::Execution(full_trouble(packages, doing, &done)))
+    Err(CallError::Execution(error_message_with_changes(packages, doing, &done)))
 }
 
 /// Returns the message on errors, where the changes are reported separately.
-pub fn trouble(packages: &dyn Packages, doing: Operation, errors: &[String]) -> String {
+pub fn error_message(packages: &dyn Packages, doing: Operation, errors: &[String]) -> String {
     format!("{}. Additional info follows:\n\n{}", packages.problem(doing), listed(errors))
 }
 
 /// Returns the message on errors, with the changes made nevertheless.
-pub fn full_trouble(packages: &dyn Packages, doing: Operation, done: &Outcome) -> String {
+pub fn error_message_with_changes(packages: &dyn Packages, doing: Operation, done: &Outcome) -> String {
     let (problem, changes, errors) = (packages.problem(doing), indented(&done.changes, 4), listed(&done.errors));
     format!("{problem}. Additional info follows:\n\nchanges:\n{changes}\n{errors}")
 }
@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_read_in_every_form() {
+    fn packages_are_parsed_in_every_form() {
         let one = |name: &str, version: Option<&str>| (name.to_owned(), version.map(str::to_owned));
         for (name, pkgs, version, expected) in [
             (Some("a"), Value::Nil, None, vec![one("a", None)]),
@@ -415,8 +415,9 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_several_lines_are_one_item() {
-        let report = trouble(&super::super::apt::Apt, Operation::Installing, &["one\ntwo".into(), "three".into()]);
+    fn multiline_error_is_one_item() {
+        let report =
+            error_message(&super::super::apt::Apt, Operation::Installing, &["one\ntwo".into(), "three".into()]);
         insta::assert_snapshot!(report, @r"
         Problem encountered installing package(s). Additional info follows:
 
@@ -427,7 +428,7 @@ mod tests {
         ");
         let changes = map! {"b" => map! {"old" => "1", "new" => "2"}, "a" => map! {"old" => "", "new" => "1"}};
         let done = Outcome { changes, errors: vec!["one".into()] };
-        insta::assert_snapshot!(full_trouble(&super::super::apt::Apt, Operation::Removing, &done), @r#"
+        insta::assert_snapshot!(error_message_with_changes(&super::super::apt::Apt, Operation::Removing, &done), @r#"
         Problem encountered removing package(s). Additional info follows:
 
         changes:

@@ -60,7 +60,7 @@ impl From<&str> for Installed {
 /// Returns the package manager of this host.
 pub fn packages(context: &Context) -> Result<&'static dyn Packages, CallError> {
     /// Systems with dnf whose `os_family` is not RedHat.
-    const WITH_DNF: [&str; 8] =
+    const DNF_SYSTEMS: [&str; 8] =
         ["amazon", "xcp", "xenserver", "virtuozzolinux", "virtuozzo", "issabel pbx", "openeuler", "vmware photon os"];
     let os = context.grains().get("os").map(|os| os.to_string().to_lowercase()).unwrap_or_default();
     match context.os_family().as_str() {
@@ -69,9 +69,9 @@ pub fn packages(context: &Context) -> Result<&'static dyn Packages, CallError> {
         "Suse" => Ok(&Zypper),
         "Alpine" => Ok(&Apk),
         "Arch" => Ok(&Pacman),
-        _ if WITH_DNF.contains(&os.as_str()) => Ok(&Dnf),
+        _ if DNF_SYSTEMS.contains(&os.as_str()) => Ok(&Dnf),
         family => Err(CallError::Execution(format!(
-            "there is no package manager for the os_family '{family}': apt, dnf, zypper, apk and pacman are known"
+            "the os_family '{family}' has no supported package manager: expected apt, dnf, zypper, apk or pacman"
         ))),
     }
 }
@@ -137,7 +137,7 @@ pub trait Packages: Database + Sync {
     }
 
     /// Returns the removed packages whose configuration is left.
-    fn left_over(&self, _context: &Context) -> Result<Versions, CallError> {
+    fn removed_with_configuration(&self, _context: &Context) -> Result<Versions, CallError> {
         Ok(Versions::new())
     }
 
@@ -158,7 +158,7 @@ pub trait Packages: Database + Sync {
     }
 
     /// Returns the version that would be installed for a requested one, if the manager can predict it.
-    fn foreseen(
+    fn predicted_version(
         &self,
         _context: &Context,
         _name: &str,
@@ -276,7 +276,7 @@ pub trait Repositories {
     fn differs(&self, have: &Map, wanted: &Map, args: &Map) -> bool;
 
     /// Whether an existing repository is the one that a state removes.
-    fn is_meant(&self, _repo: &str, _found: &Map) -> bool {
+    fn is_match(&self, _repo: &str, _found: &Map) -> bool {
         true
     }
 

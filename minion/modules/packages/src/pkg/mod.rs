@@ -23,7 +23,8 @@ use brine_context::Module;
 #[cfg(test)]
 pub use holds::HoldResult;
 pub use install::{
-    full_trouble, install, install_files, named_files, package_files, remove, requested, trouble, upgrade,
+    error_message, error_message_with_changes, install, install_files, named_files, package_files, remove, requested,
+    upgrade,
 };
 pub use manager::{Desired, Locks, Operation, Packages, Repositories, Versions, packages};
 #[cfg(test)]

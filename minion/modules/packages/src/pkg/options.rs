@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_read_in_every_form() {
+    fn arguments_are_parsed_in_every_form() {
         let args = map! {
             "repo" => "base,updates", "enablerepo" => list!["a", "b"], "disablerepo" => "c", "skip_verify" => "True",
             "ignore_epoch" => false, "setopt" => "a=1,b=2", "install_recommends" => Value::Nil, "no_recommends" => true,

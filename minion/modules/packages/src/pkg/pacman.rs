@@ -31,7 +31,7 @@ fn arguments(names: &[String]) -> Result<Vec<String>, CallError> {
     names.iter().map(|name| argument(name)).collect()
 }
 
-fn complaints(output: &Output) -> Vec<String> {
+fn error_output(output: &Output) -> Vec<String> {
     if output.retcode == 0 || output.stderr.is_empty() { Vec::new() } else { vec![output.stderr.clone()] }
 }
 
@@ -62,7 +62,7 @@ fn refreshed(text: &str) -> Map {
 }
 
 /// Returns the versions of a package in lines such as `core bash 5.2-1 [installed]`.
-fn in_repositories(text: &str, name: &str, from: &[String]) -> Vec<String> {
+fn repository_versions(text: &str, name: &str, from: &[String]) -> Vec<String> {
     let version = |line: &str| match line.split_whitespace().collect::<Vec<_>>()[..] {
         [repo, package, version, ..]
             if package == name && (from.is_empty() || from.iter().any(|wanted| wanted == repo)) =>
@@ -115,7 +115,7 @@ impl Packages for Pacman {
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
-        Ok(in_repositories(&pacman(context, &["-Sl"], &[], options)?.stdout, name, &options.from))
+        Ok(repository_versions(&pacman(context, &["-Sl"], &[], options)?.stdout, name, &options.from))
     }
 
     fn refreshes(&self) -> bool {
@@ -137,7 +137,7 @@ impl Packages for Pacman {
             Ok(version.as_ref().map_or_else(|| name.clone(), |version| format!("{name}={version}")))
         };
         let targets = wanted.iter().map(target).collect::<Result<Vec<_>, CallError>>()?;
-        Ok(complaints(&pacman(context, &words, &targets, options)?))
+        Ok(error_output(&pacman(context, &words, &targets, options)?))
     }
 
     fn of_file(&self, context: &Context, path: &Path) -> Result<(String, String), CallError> {
@@ -150,7 +150,7 @@ impl Packages for Pacman {
     fn install_files(&self, context: &Context, paths: &[&Path], options: &Options) -> Result<Vec<String>, CallError> {
         let paths: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let words = [&["-U"][..], &QUIET].concat();
-        Ok(complaints(&pacman(context, &words, &paths, options)?))
+        Ok(error_output(&pacman(context, &words, &paths, options)?))
     }
 
     fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
@@ -175,7 +175,7 @@ impl Packages for Pacman {
 
     fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
         let words = [if removal.purge { &["-Rsc"][..] } else { &["-R"] }, &QUIET].concat();
-        Ok(complaints(&pacman(context, &words, &arguments(&removal.names())?, options)?))
+        Ok(error_output(&pacman(context, &words, &arguments(&removal.names())?, options)?))
     }
 
     /// Returns by database whether it was updated.
@@ -201,8 +201,8 @@ mod tests {
         let expected = [("brine-one", "1.1-1"), ("brine-two", "1:1.0-1")];
         assert_eq!(pairs(text), expected.map(|(name, version)| (name.to_owned(), version.to_owned())).into());
         let text = "case brine-one 1.1-1 [installed: 1.0-1]\ncase brine-two 1:1.0-1\nother brine-one 1.0-1\n";
-        assert_eq!(in_repositories(text, "brine-one", &[]), ["1.1-1", "1.0-1"]);
-        assert_eq!(in_repositories(text, "brine-one", &["other".into()]), ["1.0-1"]);
+        assert_eq!(repository_versions(text, "brine-one", &[]), ["1.1-1", "1.0-1"]);
+        assert_eq!(repository_versions(text, "brine-one", &["other".into()]), ["1.0-1"]);
     }
 
     #[test]

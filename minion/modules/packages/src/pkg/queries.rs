@@ -132,7 +132,7 @@ pub fn list_pkgs(
 ) -> CallResult {
     let packages = packages(context)?;
     let listed: Listed = if removed || purge_desired {
-        let left = packages.left_over(context)?.into_iter();
+        let left = packages.removed_with_configuration(context)?.into_iter();
         left.map(|(name, version)| (name, vec![version.as_str().into()])).collect()
     } else {
         packages.list(context, &Options::read(&kwargs))?

@@ -210,5 +210,5 @@ pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
         return Ok(StateReturn::failed(&args.name, "Invalid 'branch' argument").into());
     }
     let source = Source::new(args.name, args.target, args.run_as, args.access, "origin".to_owned());
-    Ok(source.copied(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())
+    Ok(source.run_cloned(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())
 }

@@ -45,7 +45,7 @@ pub(super) fn set(
     name: &str,
     value: Option<String>,
     multivar: &Value,
-    place: ConfigScope,
+    scope: ConfigScope,
 ) -> Result<StateReturn, CallError> {
     if value.is_some() && !multivar.is_nil() {
         return Ok(StateReturn::failed(name, "Only one of 'value' and 'multivar' is permitted"));
@@ -53,7 +53,7 @@ pub(super) fn set(
     if value.is_none() && multivar.is_nil() {
         return Ok(StateReturn::failed(name, "One of 'value' and 'multivar' is required"));
     }
-    if let Err(failed) = place.check(name) {
+    if let Err(failed) = scope.check(name) {
         return Ok(*failed);
     }
     let several: Vec<String> = match multivar {
@@ -67,8 +67,8 @@ pub(super) fn set(
         None => python::repr(&wanted.clone().into()),
     };
     let (key, of) =
-        if place.global { (format!("Global key '{name}'"), "global key ") } else { (format!("'{name}'"), "") };
-    let pre = place.call(context, "git.config_get", map! {"key" => name, "all" => true})?;
+        if scope.global { (format!("Global key '{name}'"), "global key ") } else { (format!("'{name}'"), "") };
+    let pre = scope.call(context, "git.config_get", map! {"key" => name, "all" => true})?;
     let wanted = Value::from(wanted);
     if pre == wanted {
         return Ok(StateReturn::ok(name, format!("{key} is already set to {report}")));
@@ -79,7 +79,7 @@ pub(super) fn set(
         return Ok(StateReturn::would(name, format!("{key} would be {how} {report}")).with_changes(changes));
     }
     let args = map! {"key" => name, "value" => value, "multivar" => if multivar.is_nil() { Value::Nil } else { several.into() }};
-    let post = match place.call(context, "git.config_set", args) {
+    let post = match scope.call(context, "git.config_set", args) {
         Ok(post) => post,
         Err(CallError::Execution(error)) => {
             let error = error.split_once("' failed: ").map_or(error.as_str(), |(_, report)| report);
@@ -113,13 +113,13 @@ pub(super) fn unset(
     name: &str,
     value_regex: Option<String>,
     all: bool,
-    place: ConfigScope,
+    scope: ConfigScope,
 ) -> Result<StateReturn, CallError> {
-    if let Err(failed) = place.check(name) {
+    if let Err(failed) = scope.check(name) {
         return Ok(*failed);
     }
     let key = format!("^{}$", name.trim_start_matches('^').trim_end_matches('$'));
-    let matching = place.matching(context, &key, value_regex.as_deref())?;
+    let matching = scope.matching(context, &key, value_regex.as_deref())?;
     if matching.is_empty() {
         return Ok(StateReturn::ok(name, "No matching keys are set"));
     }
@@ -135,12 +135,12 @@ pub(super) fn unset(
         let comment = format!("{} key(s) would have value(s) unset", matching.len());
         return Ok(StateReturn::would(name, comment).with_changes(matching));
     }
-    let pre = place.matching(context, &key, None)?;
+    let pre = scope.matching(context, &key, None)?;
     let mut failed = Vec::new();
     for (found, _) in &matching {
         // The state's name is a regular expression, but `config_unset` takes a key.
         let args = map! {"key" => found.clone(), "value_regex" => value_regex.clone(), "all" => all};
-        match place.call(context, "git.config_unset", args) {
+        match scope.call(context, "git.config_unset", args) {
             Ok(_) => {}
             Err(CallError::Execution(error)) => {
                 tracing::error!(key = %found, error, "unsetting a key of git's configuration failed");
@@ -156,7 +156,7 @@ pub(super) fn unset(
         );
         return Ok(StateReturn::failed(name, comment));
     }
-    let post = place.matching(context, &key, None)?;
+    let post = scope.matching(context, &key, None)?;
     let mut changes = Map::new();
     for (found, before) in &pre {
         let after = post.get(found).map(values).unwrap_or_default();
@@ -165,7 +165,7 @@ pub(super) fn unset(
             changes.insert(found.clone(), gone.into());
         }
     }
-    let left = place.matching(context, &key, value_regex.as_deref())?;
+    let left = scope.matching(context, &key, value_regex.as_deref())?;
     let done = if left.is_empty() {
         StateReturn::ok(name, "Value(s) successfully unset")
     } else {

@@ -5,7 +5,7 @@ use std::path::Path;
 use brine_context::{StateContext, StateReturn};
 use brine_value::{Map, map};
 
-use super::{Early, Source, failure, sentences};
+use super::{EarlyReturn, Source, failure, sentences};
 use crate::git::{GitError, strings};
 
 pub(super) struct Detached {
@@ -19,7 +19,7 @@ pub(super) struct Detached {
 }
 
 impl Detached {
-    pub fn state(&self, context: &StateContext) -> Result<StateReturn, Early> {
+    pub fn state(&self, context: &StateContext) -> Result<StateReturn, EarlyReturn> {
         let Source { name, target, remote, .. } = &self.source;
         let would = |comment: String| Box::new(StateReturn::would(name, comment));
         self.source.check_identity("I")?;
@@ -52,7 +52,7 @@ impl Detached {
                 }
             }
         } else {
-            if self.source.make_room(context, self.force_clone, Map::new())? {
+            if self.source.empty_target(context, self.force_clone, Map::new())? {
                 changes.insert("forced clone".into(), true.into());
             }
             if context.test {
@@ -110,7 +110,7 @@ impl Detached {
     }
 
     /// Returns the desired commit.
-    fn commit(&self, context: &StateContext, rev: &str, is_hash: bool) -> Result<String, Early> {
+    fn commit(&self, context: &StateContext, rev: &str, is_hash: bool) -> Result<String, EarlyReturn> {
         let Source { name, target, remote, .. } = &self.source;
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
         let missing = || failed(format!("Revision '{rev}' does not exist"));
@@ -119,7 +119,7 @@ impl Detached {
             found.map_err(|error| failed(error.bare()))?;
             return Ok(rev.to_owned());
         }
-        let refs = self.source.anywhere(context).refs(std::slice::from_ref(target));
+        let refs = self.source.git_without_cwd(context).refs(std::slice::from_ref(target));
         let refs = refs.map_err(|error| failed(format!("Failed to list refs for {remote}: {}", error.bare())))?;
         let named = [format!("refs/remotes/{remote}/{rev}"), format!("refs/tags/{rev}")];
         named.iter().find_map(|name| refs.get(name)).cloned().ok_or_else(missing)

@@ -58,7 +58,7 @@ pub struct RestArgs {
 
 /// The arguments that select a configuration of git.
 #[derive(Args)]
-pub struct ConfigPlaceArgs {
+pub struct ConfigScopeArgs {
     /// Directory of the checkout; without one, `global` is required.
     repo: Option<String>,
     #[args]
@@ -70,8 +70,8 @@ pub struct ConfigPlaceArgs {
     kwargs: Map,
 }
 
-impl ConfigPlaceArgs {
-    fn place(self) -> config::ConfigScope {
+impl ConfigScopeArgs {
+    fn scope(self) -> config::ConfigScope {
         config::ConfigScope::new(self.repo, self.run_as.user, &self.kwargs)
     }
 }
@@ -102,7 +102,7 @@ pub fn present(context: &StateContext, #[args] given: PresentArgs) -> CallResult
         "cwd" => given.name.as_str(), "bare" => given.bare, "template" => given.layout.template, "separate_git_dir" => given.layout.separate_git_dir,
         "shared" => given.layout.shared, "user" => given.run_as.user,
     };
-    Ok(initialized(context, &given.name, given.force, args)?.into())
+    Ok(run_present(context, &given.name, given.force, args)?.into())
 }
 
 /// Ensure that git's configuration has this value.
@@ -112,9 +112,9 @@ pub fn config_set(
     name: String,
     value: Option<String>,
     #[default] multivar: Value,
-    #[args] place: ConfigPlaceArgs,
+    #[args] scope: ConfigScopeArgs,
 ) -> CallResult {
-    Ok(config::set(context, &name, value, &multivar, place.place())?.into())
+    Ok(config::set(context, &name, value, &multivar, scope.scope())?.into())
 }
 
 /// Ensure that git's configuration has no values for keys that match a regular expression.
@@ -123,10 +123,10 @@ pub fn config_unset(
     context: &StateContext,
     name: String,
     value_regex: Option<String>,
-    #[args] place: ConfigPlaceArgs,
+    #[args] scope: ConfigScopeArgs,
 ) -> CallResult {
-    let all = place.kwargs.get("all").is_some_and(Value::is_truthy);
-    Ok(config::unset(context, &name, value_regex, all, place.place())?.into())
+    let all = scope.kwargs.get("all").is_some_and(Value::is_truthy);
+    Ok(config::unset(context, &name, value_regex, all, scope.scope())?.into())
 }
 
 /// Returns the message on unknown arguments: only the state with them fails.
@@ -137,7 +137,7 @@ fn not_valid(kwargs: &Map) -> Option<String> {
 }
 
 /// A result that ends the state early.
-type Early = Box<StateReturn>;
+type EarlyReturn = Box<StateReturn>;
 
 /// The repository of a checkout, and its directory.
 struct Source {
@@ -166,7 +166,7 @@ fn sentences(comments: &[String]) -> String {
 }
 
 /// Returns a failure, with the changes made before it.
-fn failure(name: &str, changes: &Map, message: &str, comments: &[String]) -> Early {
+fn failure(name: &str, changes: &Map, message: &str, comments: &[String]) -> EarlyReturn {
     let before = sentences(comments);
     let before = if comments.is_empty() { before } else { format!("\n\nChanges already made: {before}") };
     Box::new(StateReturn::failed(name, format!("{message}{before}")).with_changes(changes.clone()))
@@ -188,7 +188,7 @@ impl Source {
     }
 
     /// Returns a handle for git without a working directory.
-    fn anywhere<'c>(&self, context: &'c StateContext) -> Git<'c> {
+    fn git_without_cwd<'c>(&self, context: &'c StateContext) -> Git<'c> {
         Git::new(&context.call, None, &self.arguments(context))
     }
 
@@ -199,7 +199,7 @@ impl Source {
     }
 
     /// Returns the failure if the identity is invalid.
-    fn check_identity(&self, how: &str) -> Result<(), Early> {
+    fn check_identity(&self, how: &str) -> Result<(), EarlyReturn> {
         let failed = |comment: String| Err(Box::new(StateReturn::failed(&self.name, comment)));
         if !matches!(self.access.identity, Value::Nil | Value::Str(_) | Value::List(_)) {
             return failed(format!("{how}dentity must be either a list or a string"));
@@ -213,7 +213,7 @@ impl Source {
     }
 
     /// Returns the URL with the credentials.
-    fn url(&self) -> Result<String, Early> {
+    fn url(&self) -> Result<String, EarlyReturn> {
         with_login(&self.name, self.access.login.https_user.as_deref(), self.access.login.https_pass.as_deref())
             .map_err(|error| Box::new(StateReturn::failed(&self.name, error.to_string())))
     }
@@ -221,7 +221,7 @@ impl Source {
     fn clone(&self, context: &StateContext, options: &[String]) -> Result<(), GitError> {
         let url =
             with_login(&self.name, self.access.login.https_user.as_deref(), self.access.login.https_pass.as_deref())?;
-        self.anywhere(context).clone_to(&self.target, &url, options)
+        self.git_without_cwd(context).clone_to(&self.target, &url, options)
     }
 
     /// Whether there is a checkout, or a bare repository, in the target.
@@ -232,7 +232,7 @@ impl Source {
 
     /// Empties the target directory with `force`; otherwise, a directory with content is a failure. Returns whether
     /// the content was removed.
-    fn make_room(&self, context: &StateContext, force: bool, test_changes: Map) -> Result<bool, Early> {
+    fn empty_target(&self, context: &StateContext, force: bool, test_changes: Map) -> Result<bool, EarlyReturn> {
         let target = &self.target;
         let Ok(entries) = std::fs::read_dir(target) else { return Ok(false) };
         let entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
@@ -258,8 +258,8 @@ impl Source {
         }
         let mut errors = String::new();
         for path in entries {
-            let is_folder = !path.is_symlink() && path.is_dir();
-            let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            let is_directory = !path.is_symlink() && path.is_dir();
+            let removed = if is_directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
             if let Err(error) = removed {
                 errors += &format!("\n  {}\n    {error}", path.display());
             }
@@ -275,7 +275,7 @@ impl Source {
     }
 
     /// Runs `git.cloned`.
-    fn copied(&self, context: &StateContext, branch: Option<&str>) -> Result<StateReturn, Early> {
+    fn run_cloned(&self, context: &StateContext, branch: Option<&str>) -> Result<StateReturn, EarlyReturn> {
         let (name, target) = (&self.name, &self.target);
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
         let with_branch = branch.map(|branch| format!(" with branch '{branch}'")).unwrap_or_default();
@@ -310,7 +310,7 @@ impl Source {
 }
 
 /// Runs `git.present`.
-fn initialized(context: &StateContext, name: &str, force: bool, args: Map) -> Result<StateReturn, CallError> {
+fn run_present(context: &StateContext, name: &str, force: bool, args: Map) -> Result<StateReturn, CallError> {
     let path = Path::new(name);
     let is_bare = args.get("bare").is_some_and(Value::is_truthy);
     let bare = if is_bare { "bare " } else { "" };

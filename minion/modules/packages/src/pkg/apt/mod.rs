@@ -38,7 +38,7 @@ pub fn debian(context: &Context, function: &str) -> Result<(), CallError> {
 }
 
 /// Returns the error output of apt as one item; none on success.
-fn complaints(output: &Output) -> Vec<String> {
+fn error_output(output: &Output) -> Vec<String> {
     if output.retcode == 0 { Vec::new() } else { vec![output.stderr.trim().to_owned()] }
 }
 
@@ -116,7 +116,7 @@ impl Packages for Apt {
         Ok(found.map(|(name, version)| (name, vec![version.as_str().into()])).collect())
     }
 
-    fn left_over(&self, context: &Context) -> Result<Versions, CallError> {
+    fn removed_with_configuration(&self, context: &Context) -> Result<Versions, CallError> {
         dpkg_list(context, "config-files")
     }
 
@@ -132,7 +132,7 @@ impl Packages for Apt {
         Ok(version_table(&query(context, &[name.to_owned()])?))
     }
 
-    fn foreseen(
+    fn predicted_version(
         &self,
         context: &Context,
         name: &str,
@@ -153,7 +153,7 @@ impl Packages for Apt {
         select(context, &held, "install")?;
         let output = run(context, &install_command(&wanted, options), QUIET);
         select(context, &held, "hold")?;
-        errors.extend(complaints(&output?));
+        errors.extend(error_output(&output?));
         Ok(errors)
     }
 
@@ -169,7 +169,7 @@ impl Packages for Apt {
         // As in Salt: the dependencies must be installed.
         let mut command = words(&["dpkg", "--force-confold", "--force-confdef", "--install"]);
         command.extend(paths.iter().map(|path| path.display().to_string()));
-        Ok(complaints(&run(context, &command, QUIET)?))
+        Ok(error_output(&run(context, &command, QUIET)?))
     }
 
     fn upgrades(&self, context: &Context, dist: bool, _options: &Options) -> Result<Versions, CallError> {
@@ -185,7 +185,7 @@ impl Packages for Apt {
         }
         let mut command = apt_get(options);
         command.push(if dist { "dist-upgrade" } else { "upgrade" }.to_owned());
-        Ok(complaints(&run(context, &command, QUIET)?))
+        Ok(error_output(&run(context, &command, QUIET)?))
     }
 
     fn remove(&self, context: &Context, removal: Removal, _options: &Options) -> Result<Vec<String>, CallError> {
@@ -193,14 +193,14 @@ impl Packages for Apt {
         for (name, _) in removal.targets {
             command.push(argument(name)?);
         }
-        Ok(complaints(&run(context, &command, QUIET)?))
+        Ok(error_output(&run(context, &command, QUIET)?))
     }
 
     /// Returns the result by repository: true for updated, null for unchanged, false for failed.
     fn refresh(&self, context: &Context, _options: &Options) -> Result<Value, CallError> {
         let output = run(context, &words(&["apt-get", "-q", "update"]), QUIET)?;
         if output.retcode != 0 {
-            return Err(CallError::Execution(complaints(&output).join("\n")));
+            return Err(CallError::Execution(error_output(&output).join("\n")));
         }
         Ok(refreshed(&output.stdout).into())
     }

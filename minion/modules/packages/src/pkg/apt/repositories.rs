@@ -21,19 +21,19 @@ impl Repositories for Apt {
     }
 
     fn one(&self, _context: &Context, repo: &str, _args: &Map) -> Result<Map, CallError> {
-        refuse_ppa(repo)?;
+        reject_ppa(repo)?;
         Ok(find(&sources()?, &Source::line(repo)).unwrap_or_default())
     }
 
     fn delete(&self, context: &Context, repo: &str, _args: &Map) -> Result<Value, CallError> {
-        refuse_ppa(repo)?;
+        reject_ppa(repo)?;
         let report = remove(repo)?;
         self.refresh(context, &Options::default())?;
         Ok(report.into())
     }
 
     fn modify(&self, context: &Context, repo: &str, args: Map) -> Result<Value, CallError> {
-        refuse_ppa(repo)?;
+        reject_ppa(repo)?;
         let refresh = args.get("refresh_db").or_else(|| args.get("refresh")).is_none_or(Value::is_truthy);
         let saltenv = args.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
         let aptkey = args.get("aptkey").is_none_or(is_true);
@@ -61,7 +61,7 @@ impl Repositories for Apt {
     }
 
     /// Matches a repository by URI and distribution; its architectures may differ.
-    fn is_meant(&self, repo: &str, found: &Map) -> bool {
+    fn is_match(&self, repo: &str, found: &Map) -> bool {
         let sorted = |mut names: Vec<String>| {
             names.sort();
             names
@@ -85,7 +85,7 @@ fn sources() -> Result<Sources, CallError> {
 }
 
 /// Rejects PPAs of Ubuntu, whose URIs only Launchpad can resolve.
-fn refuse_ppa(repo: &str) -> Result<(), CallError> {
+fn reject_ppa(repo: &str) -> Result<(), CallError> {
     if repo.starts_with("ppa:") {
         return Err(CallError::Execution(format!("cannot parse \"ppa:\" style repo definitions: {repo}")));
     }
@@ -156,8 +156,8 @@ fn remove(repo: &str) -> Result<String, CallError> {
 }
 
 /// Arguments that are written into a source.
-const OF_LINES: [&str; 8] = ["uri", "comps", "architectures", "disabled", "file", "dist", "signedby", "trusted"];
-const OF_SECTIONS: [&str; 3] = ["uris", "suites", "types"];
+const LINE_ARGUMENTS: [&str; 8] = ["uri", "comps", "architectures", "disabled", "file", "dist", "signedby", "trusted"];
+const SECTION_ARGUMENTS: [&str; 3] = ["uris", "suites", "types"];
 
 fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs: Map) -> Result<(), CallError> {
     let mut sources = sources()?;
@@ -181,7 +181,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
         kwargs.insert("disabled".into(), disabled.into());
     }
     let text = |key: &str| kwargs.get(key).filter(|value| !value.is_nil()).map(ToString::to_string);
-    let is_meant = |source: &Source| {
+    let is_match = |source: &Source| {
         let by_name = source.kinds().contains(&entry.kind())
             && source.uris().iter().any(|uri| same_uri(uri, &entry.uri()))
             && source.suites().contains(&entry.dist());
@@ -194,7 +194,7 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
                 || source.architectures() != architectures)
     };
     let comment = kwargs.get("comments").map(combined);
-    let index = if let Some(index) = sources.list.iter().position(is_meant) {
+    let index = if let Some(index) = sources.list.iter().position(is_match) {
         index
     } else {
         let trusted = kwargs.get("trusted").is_some_and(|value| bool::from_value(value).unwrap_or_default());
@@ -208,13 +208,13 @@ fn modify(context: &Context, repo: &str, saltenv: &str, aptkey: bool, mut kwargs
     if let Some(comment) = comment {
         source.set_comment(&comment);
     }
-    source.take_form(&entry);
+    source.copy_options(&entry);
     if architectures.is_empty() && source.architectures().is_empty() {
         kwargs.shift_remove("architectures");
     }
     for (key, value) in &kwargs {
         let key = key.to_string();
-        if OF_LINES.contains(&key.as_str()) || source.is_section() && OF_SECTIONS.contains(&key.as_str()) {
+        if LINE_ARGUMENTS.contains(&key.as_str()) || source.is_section() && SECTION_ARGUMENTS.contains(&key.as_str()) {
             source.set(&key, value);
         }
     }
@@ -235,7 +235,7 @@ fn combined(comments: &Value) -> String {
 /// Returns the source that the arguments of a state describe, for comparison by `pkgrepo.managed`.
 fn described(repo: &str, kwargs: &Map) -> Map {
     let mut entry = Source::line(repo);
-    for key in OF_LINES {
+    for key in LINE_ARGUMENTS {
         let Some(value) = kwargs.get(key) else { continue };
         let value = if ["comps", "architectures"].contains(&key) { names(value).into() } else { value.clone() };
         if key != "file" {
@@ -245,7 +245,7 @@ fn described(repo: &str, kwargs: &Map) -> Map {
     let file = kwargs.get("file").filter(|file| !file.is_nil()).map(ToString::to_string);
     let mut source = Source::for_file(&entry, file.as_deref());
     if source.is_section() {
-        for key in OF_SECTIONS {
+        for key in SECTION_ARGUMENTS {
             if let Some(value @ Value::List(_)) = kwargs.get(key) {
                 source.set(key, value);
             }
@@ -266,7 +266,7 @@ fn described(repo: &str, kwargs: &Map) -> Map {
 }
 
 /// Returns the fields of a line, with the components sorted.
-fn in_order(line: &str) -> Vec<String> {
+fn sorted_fields(line: &str) -> Vec<String> {
     let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
     if let Some(comps) = words.get_mut(3..) {
         comps.sort();
@@ -292,7 +292,7 @@ fn differs(pre: &Map, wanted: &Map, kwargs: &Map) -> bool {
                 let is_enabled = !wanted.get("disabled").is_some_and(Value::is_truthy);
                 let report = kwargs.get("comments").map(combined);
                 is_enabled
-                    && (in_order(&value.to_string()) != in_order(line)
+                    && (sorted_fields(&value.to_string()) != sorted_fields(line)
                         || report.is_some_and(|report| report != comment.trim()))
             }
             _ => value.to_string() != have.to_string(),

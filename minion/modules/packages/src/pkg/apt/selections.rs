@@ -71,7 +71,9 @@ pub fn set_selections(
     for (_, package) in &wanted {
         argument(package)?;
         if package.contains(char::is_whitespace) {
-            return Err(CallError::Execution(format!("'{package}' is no name of a package")));
+            return Err(CallError::Execution(format!(
+                "the package name '{package}' is invalid: expected no whitespace"
+            )));
         }
     }
     if clear && !context.is_test() {

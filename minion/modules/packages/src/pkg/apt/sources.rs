@@ -8,8 +8,8 @@ use brine_system::files::{self, FileError};
 use brine_value::{FromValue, Map, Value, map};
 use indexmap::IndexMap;
 
-const MAIN: &str = "/etc/apt/sources.list";
-const PARTS: &str = "/etc/apt/sources.list.d";
+const SOURCES_LIST: &str = "/etc/apt/sources.list";
+const SOURCES_DIRECTORY: &str = "/etc/apt/sources.list.d";
 
 /// A repository in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,13 +161,13 @@ fn is_yes(word: &str) -> bool {
 impl Source {
     /// Parses a repository as a line of `sources.list`, without a file.
     pub fn line(text: &str) -> Self {
-        Source { file: MAIN.into(), form: Form::Line(Line::parse(text)) }
+        Source { file: SOURCES_LIST.into(), form: Form::Line(Line::parse(text)) }
     }
 
     /// Converts a repository to the format of the file's extension.
     pub fn for_file(line: &Source, file: Option<&str>) -> Self {
         let mut new = line.clone();
-        file.unwrap_or(MAIN).clone_into(&mut new.file);
+        file.unwrap_or(SOURCES_LIST).clone_into(&mut new.file);
         if Path::new(&new.file).extension().is_some_and(|ending| ending == "sources") {
             let mut section = Section::default();
             section.set("Types", &line.kind());
@@ -290,7 +290,7 @@ impl Source {
     }
 
     /// Takes over the options of another source, as they are written there.
-    pub fn take_form(&mut self, other: &Source) {
+    pub fn copy_options(&mut self, other: &Source) {
         if let (Form::Line(mine), Form::Line(other)) = (&mut self.form, &other.form) {
             // Options that are not given are kept.
             for (name, value) in &other.options {
@@ -384,14 +384,15 @@ impl Sources {
     pub fn read() -> Result<Self, FileError> {
         let ending =
             |name: &str| Path::new(name).extension().is_some_and(|ending| ending == "list" || ending == "sources");
-        let names = fs::read_dir(PARTS)
+        let names = fs::read_dir(SOURCES_DIRECTORY)
             .into_iter()
             .flatten()
             .flatten()
             .filter_map(|entry| entry.file_name().into_string().ok());
-        let parts: BTreeSet<String> = names.filter(|name| ending(name)).map(|name| format!("{PARTS}/{name}")).collect();
+        let parts: BTreeSet<String> =
+            names.filter(|name| ending(name)).map(|name| format!("{SOURCES_DIRECTORY}/{name}")).collect();
         let mut list = Vec::new();
-        for file in [MAIN.to_owned()].into_iter().chain(parts).filter(|file| Path::new(file).is_file()) {
+        for file in [SOURCES_LIST.to_owned()].into_iter().chain(parts).filter(|file| Path::new(file).is_file()) {
             let text = files::read_to_string(&file)?;
             let forms: Vec<Form> = if Path::new(&file).extension().is_some_and(|ending| ending == "sources") {
                 sections(&text).iter().map(|section| Form::Section(Section::parse(section))).collect()

@@ -70,12 +70,12 @@ fn error_output_is_reported() {
         stderr: "W: x\nE: Unable to locate package q".into(),
         timed_out: false,
     };
-    assert_eq!(complaints(&output), ["W: x\nE: Unable to locate package q"]);
-    assert_eq!(complaints(&Output { retcode: 0, ..output }), Vec::<String>::new());
+    assert_eq!(error_output(&output), ["W: x\nE: Unable to locate package q"]);
+    assert_eq!(error_output(&Output { retcode: 0, ..output }), Vec::<String>::new());
 }
 
 #[test]
-fn packages_are_only_downloaded_if_asked() {
+fn packages_are_only_downloaded_with_download_only() {
     let wanted = [("a".to_owned(), None)];
     let options = Options { download_only: true, ..Options::default() };
     let command = install_command(&wanted, &options);

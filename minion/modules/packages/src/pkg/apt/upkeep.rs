@@ -25,7 +25,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 const CACHE: &str = "var/cache/apt";
 
 /// The maximum depth of the search for packages below [`CACHE`].
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// Remove packages that were installed as dependencies and are no longer needed, and return the changes. `purge` also
 /// removes their configuration. With `list_only`, return their names and remove nothing.
@@ -45,13 +45,13 @@ pub fn autoremove(context: &Context, #[default(false)] list_only: bool, #[defaul
     };
     if list_only {
         let output = run(context, &command("--assume-no"), QUIET)?;
-        return Ok(unneeded(&output.stdout).into_iter().collect());
+        return Ok(parse_autoremove(&output.stdout).into_iter().collect());
     }
     let before = Apt.installed(context, &Options::default())?;
     if context.is_test() {
         let output = run(context, &command("--assume-no"), QUIET)?;
         let version = |name: &String| before.get(name.trim_end_matches('*')).cloned().unwrap_or_default();
-        let planned = unneeded(&output.stdout);
+        let planned = parse_autoremove(&output.stdout);
         return Ok(planned
             .iter()
             .map(|name| (name.as_str().into(), map! {"old" => version(name), "new" => ""}.into()))
@@ -88,14 +88,14 @@ pub fn get_repo_keys(context: &Context, #[default(true)] aptkey: bool, keydir: O
         ]);
         return Ok(keys(&run(context, &command, QUIET)?.stdout).into());
     }
-    let folder = keydir.unwrap_or_else(|| "/etc/apt/keyrings".into());
-    if !folder.is_dir() {
-        tracing::error!("the directory {} does not exist", folder.display());
+    let directory = keydir.unwrap_or_else(|| "/etc/apt/keyrings".into());
+    if !directory.is_dir() {
+        tracing::error!("the directory {} does not exist", directory.display());
         return Ok(false.into());
     }
     let mut found = Map::new();
     let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&folder).map_err(CallError::execution)?.flatten().map(|entry| entry.path()).collect();
+        std::fs::read_dir(&directory).map_err(CallError::execution)?.flatten().map(|entry| entry.path()).collect();
     files.sort();
     for file in files {
         let file = argument(&file.to_string_lossy())?;
@@ -114,7 +114,7 @@ pub fn get_repo_keys(context: &Context, #[default(true)] aptkey: bool, keydir: O
 pub fn list_downloaded(context: &Context, root: Option<PathBuf>, #[keywords] _kwargs: Map) -> CallResult {
     debian(context, "list_downloaded")?;
     let mut found = Map::new();
-    for path in packages_below(&root.unwrap_or_else(|| "/".into()).join(CACHE), DEPTH) {
+    for path in packages_below(&root.unwrap_or_else(|| "/".into()).join(CACHE), MAX_DEPTH) {
         let named: Value = path.to_string_lossy().into_owned().into();
         let about = context.call("lowpkg.bin_pkg_info", Args::positional([named.clone()]))?;
         let (Some(name), Some(version)) = (about.get("name"), about.get("version")) else { continue };
@@ -191,7 +191,7 @@ pub fn show(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map
     for name in &args {
         command.push(argument(&name.to_string())?);
     }
-    Ok(shown(&run(context, &command, QUIET)?.stdout, &fields).into())
+    Ok(parse_show(&run(context, &command, QUIET)?.stdout, &fields).into())
 }
 
 /// Return the package that a file belongs to: nothing if there is none, False if the path is relative or does not exist.
@@ -211,7 +211,7 @@ pub fn which(context: &Context, path: String) -> CallResult {
 }
 
 /// Returns the packages that `apt-get autoremove` would remove.
-fn unneeded(text: &str) -> Vec<String> {
+fn parse_autoremove(text: &str) -> Vec<String> {
     let after = text.lines().skip_while(|line| !line.contains("The following packages will be REMOVED:")).skip(1);
     let mut names: Vec<String> =
         after.take_while(|line| line.starts_with(' ')).flat_map(str::split_whitespace).map(str::to_owned).collect();
@@ -250,9 +250,9 @@ fn keys(text: &str) -> Map {
 }
 
 /// Returns the package files below a directory.
-fn packages_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+fn packages_below(directory: &Path, depth: usize) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth > 0 => found.extend(packages_below(&entry.path(), depth - 1)),
             Ok(kind) if kind.is_file() && entry.path().extension().is_some_and(|ending| ending == "deb") => {
@@ -266,7 +266,7 @@ fn packages_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
 }
 
 /// Parses `apt-cache show`. Continuation lines are left out.
-fn shown(text: &str, fields: &[String]) -> Map {
+fn parse_show(text: &str, fields: &[String]) -> Map {
     let is_wanted = |name: &str| fields.is_empty() || fields.iter().any(|field| *field == name.to_lowercase());
     let mut found = Map::new();
     for package in text.split("\n\n") {
@@ -304,7 +304,7 @@ mod tests {
 
     // As written by apt 2.6, dpkg 1.21, gpg 2.2 and debian-goodies 0.88.
     #[test]
-    fn apt_and_dpkg_are_asked() {
+    fn apt_and_dpkg_output_is_parsed() {
         let programs = Scripted::new(
             "
             $ apt-get --assume-no autoremove
@@ -397,13 +397,13 @@ mod tests {
 
     #[test]
     fn downloaded_packages_are_found_below_the_cache() {
-        let folder = tempfile::tempdir().unwrap();
-        let below = folder.path().join("archives/partial");
+        let directory = tempfile::tempdir().unwrap();
+        let below = directory.path().join("archives/partial");
         std::fs::create_dir_all(&below).unwrap();
         for name in ["a.deb", "b.txt"] {
             std::fs::write(below.join(name), "x").unwrap();
         }
-        assert_eq!(packages_below(folder.path(), DEPTH), [below.join("a.deb")]);
-        assert_eq!(packages_below(folder.path(), 1), Vec::<PathBuf>::new());
+        assert_eq!(packages_below(directory.path(), MAX_DEPTH), [below.join("a.deb")]);
+        assert_eq!(packages_below(directory.path(), 1), Vec::<PathBuf>::new());
     }
 }

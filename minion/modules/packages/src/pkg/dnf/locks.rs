@@ -42,13 +42,13 @@ impl Lock {
 
 /// The relevant fields of dnf5's file.
 #[derive(serde::Deserialize)]
-struct Written {
+struct LockFile {
     #[serde(default)]
-    packages: Vec<WrittenLock>,
+    packages: Vec<LockEntry>,
 }
 
 #[derive(serde::Deserialize)]
-struct WrittenLock {
+struct LockEntry {
     name: String,
     #[serde(default)]
     conditions: Vec<Condition>,
@@ -63,9 +63,9 @@ struct Condition {
 
 /// Parses dnf5's file. Locks without a single version are ignored.
 fn toml_locks(text: &str) -> Result<Vec<Lock>, CallError> {
-    let written: Written =
+    let written: LockFile =
         toml::from_str(text).map_err(|error| CallError::Execution(format!("/{LOCKS_OF_DNF5}: {error}")))?;
-    let lock = |lock: WrittenLock| {
+    let lock = |lock: LockEntry| {
         let is_version = |condition: &&Condition| condition.key == "evr" && condition.comparator == "=";
         let evr = lock.conditions.iter().find(is_version)?.value.clone();
         let evr = if evr.contains(':') { evr } else { format!("0:{evr}") };

@@ -135,7 +135,7 @@ impl Plan {
 
 impl Dnf {
     /// Returns a package with its version as a command-line argument: without the epoch, the architecture last.
-    fn spelled(context: &Context, name: &str, version: &str, keep_epoch: bool) -> Result<String, CallError> {
+    fn package_argument(context: &Context, name: &str, version: &str, keep_epoch: bool) -> Result<String, CallError> {
         let version = if keep_epoch { version } else { version.split_once(':').map_or(version, |(_, rest)| rest) };
         let own = rpm::own_arch(context);
         let (bare, arch) = rpm::split_arch(name).filter(|(_, arch)| rpm::is_arch(arch) && *arch != own).unzip();
@@ -159,13 +159,13 @@ impl Dnf {
             for installed in have {
                 orders.push(compare(context, self, (version, &installed.version), ignore)?);
             }
-            let target = (name.clone(), Dnf::spelled(context, name, version, ignore)?);
+            let target = (name.clone(), Dnf::package_argument(context, name, version, ignore)?);
             plan.add(target, &orders, options.reinstall);
         }
         Ok(plan)
     }
 
-    fn carry_out(
+    fn execute(
         &self,
         context: &Context,
         plan: &Plan,
@@ -198,7 +198,7 @@ impl Dnf {
         } else {
             errors.prevented.extend(locked_names.iter().map(|(name, _)| name.clone()));
         }
-        let mut said = Ok(Vec::new());
+        let mut messages = Ok(Vec::new());
         if !words.is_empty() {
             let mut command = vec!["-y".to_owned()];
             let best = ["--best".to_owned(), "--allowerasing".to_owned()];
@@ -209,13 +209,13 @@ impl Dnf {
             command.push(verb.to_owned());
             command.extend(best.into_iter().filter(|_| program == Program::Dnf5 && verb == "install"));
             command.extend(words);
-            said = program.change(context, command);
+            messages = program.change(context, command);
         }
         // Hold the packages again, whether the step succeeded or not.
         if options.update_holds && !locked_names.is_empty() {
             self.set(context, &locked_names, true, options)?;
         }
-        errors.said.extend(said?);
+        errors.messages.extend(messages?);
         Ok(())
     }
 
@@ -232,7 +232,7 @@ impl Dnf {
 /// Errors in the steps of a plan.
 #[derive(Debug, Default)]
 struct Errors {
-    said: Vec<String>,
+    messages: Vec<String>,
     /// Held packages that were omitted.
     prevented: Vec<String>,
 }
@@ -240,13 +240,13 @@ struct Errors {
 impl Errors {
     fn all(mut self) -> Vec<String> {
         if !self.prevented.is_empty() {
-            self.said.push(format!(
+            self.messages.push(format!(
                 "The following package(s) could not be updated because they are being held: {}. Set 'update_holds' to True \
                  to temporarily unhold these packages so that they can be updated.",
                 self.prevented.join(", ")
             ));
         }
-        self.said
+        self.messages
     }
 }
 
@@ -255,7 +255,7 @@ fn words(words: &[&str], more: &[String]) -> Result<Vec<String>, CallError> {
     words.iter().map(|word| Ok((*word).to_owned())).chain(more).collect()
 }
 
-impl rpm::Based for Dnf {}
+impl rpm::RpmBased for Dnf {}
 
 impl Packages for Dnf {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
@@ -289,12 +289,12 @@ impl Packages for Dnf {
     }
 
     fn install(&self, context: &Context, wanted: &[Desired], options: &Options) -> Result<Vec<String>, CallError> {
-        let (wanted, said) = resolve(context, self, wanted, options)?;
+        let (wanted, messages) = resolve(context, self, wanted, options)?;
         let plan = self.plan(context, &wanted, options)?;
         // Without the plugin there are no holds.
         let held = self.held(context, options).unwrap_or_default();
-        let mut errors = Errors { said, ..Errors::default() };
-        self.carry_out(context, &plan, (&held, options), &mut errors)?;
+        let mut errors = Errors { messages, ..Errors::default() };
+        self.execute(context, &plan, (&held, options), &mut errors)?;
         Ok(errors.all())
     }
 
@@ -312,7 +312,7 @@ impl Packages for Dnf {
                 have.iter().map(|installed| rpm::evr::compare(&version, &installed.version)).collect();
             plan.add((name, path.display().to_string()), &orders, options.reinstall);
         }
-        self.carry_out(context, &plan, (&[], options), &mut errors)?;
+        self.execute(context, &plan, (&[], options), &mut errors)?;
         Ok(errors.all())
     }
 
@@ -339,7 +339,7 @@ impl Packages for Dnf {
         let mut command = vec!["-y".to_owned(), "remove".to_owned()];
         for (name, version) in removal.targets {
             command.push(match version {
-                Some(version) => Dnf::spelled(context, name, version, false)?,
+                Some(version) => Dnf::package_argument(context, name, version, false)?,
                 None => argument(name)?,
             });
         }

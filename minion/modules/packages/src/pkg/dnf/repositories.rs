@@ -14,10 +14,10 @@ use crate::pkg::rpm::repo_files::{RepoFile, Section, all, comments, describe, di
 use brine_function::arguments::names;
 
 /// Possible paths of the configuration, in the order of the search.
-const CONFIGURATION: [&str; 4] = ["/etc/yum/yum.conf", "/etc/yum.conf", "/etc/dnf/dnf.conf", "/etc/tdnf/tdnf.conf"];
-const FOLDERS: [&str; 2] = ["/etc/yum/repos.d", "/etc/yum.repos.d"];
+const CONFIG_PATHS: [&str; 4] = ["/etc/yum/yum.conf", "/etc/yum.conf", "/etc/dnf/dnf.conf", "/etc/tdnf/tdnf.conf"];
+const REPO_DIRECTORIES: [&str; 2] = ["/etc/yum/repos.d", "/etc/yum.repos.d"];
 /// Options with the location of a repository, of which it has one.
-const LINKS: [&str; 3] = ["baseurl", "mirrorlist", "metalink"];
+const LOCATION_OPTIONS: [&str; 3] = ["baseurl", "mirrorlist", "metalink"];
 
 /// Returns the given directories, or those of the configuration.
 fn directories(args: &Map) -> Result<Vec<PathBuf>, CallError> {
@@ -30,15 +30,15 @@ fn directories(args: &Map) -> Result<Vec<PathBuf>, CallError> {
 }
 
 fn configured() -> Result<Vec<String>, CallError> {
-    for path in CONFIGURATION {
+    for path in CONFIG_PATHS {
         let Some(text) = files::read_if_exists(path).map_err(CallError::execution)? else { continue };
         let reposdir = text.lines().find_map(|line| {
             let (key, value) = line.split_once('=')?;
             (key.trim() == "reposdir").then(|| names(&value.trim().into()))
         });
-        return Ok(reposdir.unwrap_or_else(|| FOLDERS.map(str::to_owned).to_vec()));
+        return Ok(reposdir.unwrap_or_else(|| REPO_DIRECTORIES.map(str::to_owned).to_vec()));
     }
-    Ok(FOLDERS.map(str::to_owned).to_vec())
+    Ok(REPO_DIRECTORIES.map(str::to_owned).to_vec())
 }
 
 /// Returns the name of a Copr repository, given as `copr:user/project`.
@@ -54,7 +54,7 @@ fn failed(text: impl Into<String>) -> CallError {
 }
 
 /// Formats a list as Python does.
-fn shown(directories: &[PathBuf]) -> String {
+fn format_list(directories: &[PathBuf]) -> String {
     Value::from(directories.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>()).to_string()
 }
 
@@ -90,7 +90,7 @@ fn file_for(
         return read(path);
     }
     let directory = directories.iter().find(|directory| directory.exists()).ok_or_else(|| {
-        let list = shown(directories);
+        let list = format_list(directories);
         failed(format!(
             "The repo does not exist and needs to be created, but none of the following basedir directories exist: {list}"
         ))
@@ -105,8 +105,8 @@ fn file_for(
     if !options.contains_key("name") {
         return Err(failed("The repo does not exist and needs to be created, but a name was not given"));
     }
-    if !LINKS.iter().any(|link| options.contains_key(*link)) {
-        let links = LINKS.join(", ");
+    if !LOCATION_OPTIONS.iter().any(|link| options.contains_key(*link)) {
+        let links = LOCATION_OPTIONS.join(", ");
         return Err(failed(format!("The repo does not exist and needs to be created, but none of {links} was given")));
     }
     let mut file = RepoFile::default();
@@ -133,7 +133,7 @@ impl Repositories for Dnf {
     fn delete(&self, _context: &Context, repo: &str, args: &Map) -> Result<Value, CallError> {
         let (directories, repo) = (directories(args)?, repo_name(repo));
         let Some((path, _)) = all(&directories).map_err(CallError::execution)?.shift_remove(&repo) else {
-            return Ok(format!("Error: the {repo} repo does not exist in {}", shown(&directories)).into());
+            return Ok(format!("Error: the {repo} repo does not exist in {}", format_list(&directories)).into());
         };
         let mut file = RepoFile::read(&path).map_err(CallError::execution)?;
         file.sections.shift_remove(&repo);
@@ -152,24 +152,24 @@ impl Repositories for Dnf {
             args.shift_remove(key);
         }
         args.retain(|key, _| !key.to_string().starts_with("__"));
-        if LINKS.iter().filter(|link| args.contains_key(**link)).count() > 1 {
-            return Err(failed(format!("One and only one of {} can be used", LINKS.join(", "))));
+        if LOCATION_OPTIONS.iter().filter(|link| args.contains_key(**link)).count() > 1 {
+            return Err(failed(format!("One and only one of {} can be used", LOCATION_OPTIONS.join(", "))));
         }
         // An empty option is removed; one type of location replaces the others.
         let is_empty = |value: &Value| !value.is_truthy() && !matches!(value, Value::Bool(_) | Value::Int(_));
         let mut unwanted: Vec<String> =
             args.iter().filter(|(_, value)| is_empty(value)).map(|(key, _)| key.to_string()).collect();
         args.retain(|_, value| !is_empty(value));
-        if let Some(link) = LINKS.iter().find(|link| args.contains_key(**link)) {
-            unwanted.extend(LINKS.iter().filter(|other| *other != link).map(|other| (*other).to_owned()));
+        if let Some(link) = LOCATION_OPTIONS.iter().find(|link| args.contains_key(**link)) {
+            unwanted.extend(LOCATION_OPTIONS.iter().filter(|other| *other != link).map(|other| (*other).to_owned()));
         }
         if unwanted.iter().any(|key| key == "name") {
             return Err(failed("The repo name cannot be deleted"));
         }
         let (path, mut file) = file_for(context, repo, &directories, &args)?;
         let section = file.sections.entry(repo_name(repo)).or_default();
-        for link in LINKS {
-            let others: Vec<&str> = LINKS.into_iter().filter(|other| *other != link).collect();
+        for link in LOCATION_OPTIONS {
+            let others: Vec<&str> = LOCATION_OPTIONS.into_iter().filter(|other| *other != link).collect();
             let is_there = |other: &&str| args.contains_key(*other) || section.options.contains_key(*other);
             if unwanted.iter().any(|key| key == link) && !others.iter().any(is_there) {
                 return Err(failed(format!("Cannot delete {link} without specifying {}", others.join(" or "))));

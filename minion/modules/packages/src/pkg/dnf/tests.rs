@@ -11,7 +11,7 @@ fn grains() -> Map {
 }
 
 /// Calls a function and returns the commands it ran and its result.
-fn story(transcript: &str, function: &str, args: Map) -> String {
+fn transcript_of(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), std::sync::Arc::clone(&scripted));
     let report = match context.call(function, Args::keyword(args)) {
@@ -25,7 +25,7 @@ fn story(transcript: &str, function: &str, args: Map) -> String {
 }
 
 /// A host with two packages.
-const TWO: &str = "
+const TWO_PACKAGES: &str = "
     $ rpm -qa ...
     | brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166
     | brine-two_|-2_|-1.0_|-3_|-noarch_|-1795275166
@@ -40,7 +40,7 @@ const PLUGIN: &str = "
 
 #[test]
 fn installed_packages_and_upgrades_are_listed() {
-    let script = TWO.to_owned()
+    let script = TWO_PACKAGES.to_owned()
         + "
         $ dnf --quiet --assumeyes clean expire-cache
         $ dnf --quiet --assumeyes check-update
@@ -85,7 +85,7 @@ fn installed_packages_and_upgrades_are_listed() {
 fn packages_are_installed_in_given_versions() {
     let one = |version: &str| map! {"name" => "brine-one", "version" => version};
     let script = format!(
-        "{TWO}
+        "{TWO_PACKAGES}
         $ dnf -y --best --allowerasing install brine-one-1.1-1
         $ dnf -y downgrade brine-one-0.9
         $ dnf -y reinstall brine-one-1.0-1
@@ -105,16 +105,16 @@ fn packages_are_installed_in_given_versions() {
         "
     );
     let report = [
-        story(&script, "pkg.install", one("1.1-1")),
-        story(&script, "pkg.install", one("0.9")),
-        story(&script, "pkg.install", map! {"name" => "brine-one", "version" => "1.0-1", "reinstall" => true}),
-        story(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-two" => "2:1.2-1"}]}),
-        story(&script, "pkg.install", one(">1.0-1, <2")),
-        story(&script, "pkg.install", one("1.1*")),
-        story(&script, "pkg.install", one(">=9")),
-        story(&script, "pkg.install", map! {"name" => "nosuch", "version" => "9*"}),
-        story(&script, "pkg.install", map! {"name" => "nosuch"}),
-        story(
+        transcript_of(&script, "pkg.install", one("1.1-1")),
+        transcript_of(&script, "pkg.install", one("0.9")),
+        transcript_of(&script, "pkg.install", map! {"name" => "brine-one", "version" => "1.0-1", "reinstall" => true}),
+        transcript_of(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-two" => "2:1.2-1"}]}),
+        transcript_of(&script, "pkg.install", one(">1.0-1, <2")),
+        transcript_of(&script, "pkg.install", one("1.1*")),
+        transcript_of(&script, "pkg.install", one(">=9")),
+        transcript_of(&script, "pkg.install", map! {"name" => "nosuch", "version" => "9*"}),
+        transcript_of(&script, "pkg.install", map! {"name" => "nosuch"}),
+        transcript_of(
             &script,
             "pkg.install",
             map! {"name" => "brine-new", "disablerepo" => "a", "enablerepo" => "b", "skip_verify" => true},
@@ -126,18 +126,18 @@ fn packages_are_installed_in_given_versions() {
 #[test]
 fn packages_are_removed() {
     let script = format!(
-        "{TWO}{}
+        "{TWO_PACKAGES}{}
         $ dnf -y remove brine-two
         $ dnf -y remove brine-two-1.0-3
         ",
-        TWO.lines().filter(|line| !line.contains("brine-two")).collect::<Vec<_>>().join("\n")
+        TWO_PACKAGES.lines().filter(|line| !line.contains("brine-two")).collect::<Vec<_>>().join("\n")
     );
     let report = [
-        story(&script, "pkg.remove", map! {"name" => "brine-two,nosuch"}),
-        story(&script, "pkg.purge", map! {"name" => "brine-t*"}),
-        story(&script, "pkg.remove", map! {"name" => "brine-two", "version" => "2:1.0-3"}),
-        story(TWO, "pkg.remove", map! {"name" => "brine-two", "version" => "9"}),
-        story(TWO, "pkg.remove", map! {"name" => "nosuch"}),
+        transcript_of(&script, "pkg.remove", map! {"name" => "brine-two,nosuch"}),
+        transcript_of(&script, "pkg.purge", map! {"name" => "brine-t*"}),
+        transcript_of(&script, "pkg.remove", map! {"name" => "brine-two", "version" => "2:1.0-3"}),
+        transcript_of(TWO_PACKAGES, "pkg.remove", map! {"name" => "brine-two", "version" => "9"}),
+        transcript_of(TWO_PACKAGES, "pkg.remove", map! {"name" => "nosuch"}),
     ];
     insta::assert_snapshot!(report.join("\n\n"));
 }
@@ -145,7 +145,7 @@ fn packages_are_removed() {
 #[test]
 fn packages_are_held() {
     let locked = format!(
-        "{TWO}{PLUGIN}
+        "{TWO_PACKAGES}{PLUGIN}
         $ dnf versionlock list
         | brine-two-2:1.0-3.*
         $ dnf versionlock add brine-one
@@ -160,13 +160,13 @@ fn packages_are_held() {
     let mut forced = newer();
     forced.insert("update_holds".into(), true.into());
     let report = [
-        story(&locked, "pkg.hold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
-        story(&locked, "pkg.unhold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
-        story(&locked, "pkg.list_holds", Map::new()),
-        story(&locked, "pkg.list_holds", map! {"full" => false}),
-        story(&locked, "pkg.install", newer()),
-        story(&locked, "pkg.install", forced),
-        story(&format!("{TWO}{NO_LOCKS}"), "pkg.hold", map! {"name" => "brine-one"}),
+        transcript_of(&locked, "pkg.hold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
+        transcript_of(&locked, "pkg.unhold", map! {"pkgs" => list!["brine-one", "brine-two"]}),
+        transcript_of(&locked, "pkg.list_holds", Map::new()),
+        transcript_of(&locked, "pkg.list_holds", map! {"full" => false}),
+        transcript_of(&locked, "pkg.install", newer()),
+        transcript_of(&locked, "pkg.install", forced),
+        transcript_of(&format!("{TWO_PACKAGES}{NO_LOCKS}"), "pkg.hold", map! {"name" => "brine-one"}),
     ];
     insta::assert_snapshot!(report.join("\n\n"));
 }
@@ -178,7 +178,7 @@ fn repositories_are_queried() {
         $ dnf --quiet --assumeyes check-update
     ";
     for (status, expected) in [("", "null"), ("= 100", "true"), ("= 1", "false")] {
-        let report = story(&format!("{clean}{status}"), "pkg.refresh_db", Map::new());
+        let report = transcript_of(&format!("{clean}{status}"), "pkg.refresh_db", Map::new());
         assert_eq!(report.lines().last(), Some(expected), "{status}");
     }
 }
@@ -211,7 +211,7 @@ fn missing_package_manager_is_an_error() {
     let report = context.call("pkg.list_pkgs", Args::default()).unwrap_err().to_string();
     assert_eq!(
         report,
-        "ERROR: there is no package manager for the os_family 'Plan9': apt, dnf, zypper, apk and pacman are known"
+        "ERROR: the os_family 'Plan9' has no supported package manager: expected apt, dnf, zypper, apk or pacman"
     );
 }
 
@@ -302,13 +302,13 @@ fn attributes_of_rpm_packages_are_returned() {
     let (new, old) = (of("6.12", "New"), of("6.1", "Two\\\\n lines"));
     let expected = format!(r#"{{"kernel": [{{{new}, "edition": "6.12-1"}}, {{{old}, "edition": "6.1-1"}}]}}"#);
     assert_eq!(all, expected);
-    let unknown = story("$ rpm ...", "pkg.info_installed", map! {"attr" => "nothing"});
+    let unknown = transcript_of("$ rpm ...", "pkg.info_installed", map! {"attr" => "nothing"});
     assert_eq!(unknown.trim(), "ERROR: No valid attributes found.");
 }
 
 #[test]
 fn packages_of_groups_are_installed() {
-    let script = TWO.to_owned()
+    let script = TWO_PACKAGES.to_owned()
         + NO_LOCKS
         + "
         $ dnf --quiet '--disablerepo=*' --enablerepo=case groupinfo tools
@@ -328,11 +328,13 @@ fn packages_of_groups_are_installed() {
     ";
     let repo = || map! {"fromrepo" => "case"};
     let with = |more: Map| repo().into_iter().chain(more).collect::<Map>();
-    insta::assert_snapshot!(story(&script, "pkg.group_diff", with(map! {"name" => "tools"})));
-    insta::assert_snapshot!(story(
+    insta::assert_snapshot!(transcript_of(&script, "pkg.group_diff", with(map! {"name" => "tools"})));
+    insta::assert_snapshot!(transcript_of(
         &script,
         "pkg.group_install",
         with(map! {"name" => list!["tools"], "skip" => "brine-more"})
     ));
-    assert!(story(&script, "pkg.group_info", with(map! {"name" => "none"})).ends_with("Group 'none' not found"));
+    assert!(
+        transcript_of(&script, "pkg.group_info", with(map! {"name" => "none"})).ends_with("Group 'none' not found")
+    );
 }

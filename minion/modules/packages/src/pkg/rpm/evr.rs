@@ -26,9 +26,9 @@ pub fn compare(a: &str, b: &str) -> Ordering {
         if a.release.is_empty() || b.release.is_empty() {
             return Ordering::Equal;
         }
-        pieces(a.release, b.release)
+        compare_segments(a.release, b.release)
     };
-    a.epoch.cmp(&b.epoch).then_with(|| pieces(a.version, b.version)).then_with(releases)
+    a.epoch.cmp(&b.epoch).then_with(|| compare_segments(a.version, b.version)).then_with(releases)
 }
 
 /// Takes the prefix of characters that satisfy a predicate.
@@ -43,7 +43,7 @@ fn is_separator(letter: char) -> bool {
     !letter.is_ascii_alphanumeric() && !['~', '^'].contains(&letter)
 }
 
-fn pieces(mut a: &str, mut b: &str) -> Ordering {
+fn compare_segments(mut a: &str, mut b: &str) -> Ordering {
     loop {
         take(&mut a, is_separator);
         take(&mut b, is_separator);
@@ -139,8 +139,8 @@ mod tests {
                 ">" => Ordering::Greater,
                 _ => Ordering::Equal,
             };
-            assert_eq!(pieces(a, b), expected, "{a} {b}");
-            assert_eq!(pieces(b, a), expected.reverse(), "{b} {a}");
+            assert_eq!(compare_segments(a, b), expected, "{a} {b}");
+            assert_eq!(compare_segments(b, a), expected.reverse(), "{b} {a}");
         }
     }
 

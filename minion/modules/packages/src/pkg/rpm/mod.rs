@@ -21,7 +21,7 @@ const FORMAT: &str = "%{NAME}_|-%{EPOCH}_|-%{VERSION}_|-%{RELEASE}_|-%{ARCH}_|-%
 const X86_64: [&str; 2] = ["x86_64", "x86_64_v2"];
 const X86_32: [&str; 4] = ["i386", "i486", "i586", "i686"];
 const ARM_32: [&str; 7] = ["armv5tel", "armv5tejl", "armv6l", "armv6hl", "armv7l", "armv7hl", "armv7hnl"];
-const OTHERS: [&str; 24] = [
+const OTHER_ARCHITECTURES: [&str; 24] = [
     "athlon",
     "amd64",
     "ia32e",
@@ -49,9 +49,9 @@ const OTHERS: [&str; 24] = [
 ];
 
 /// Package managers that are based on rpm.
-pub trait Based {}
+pub trait RpmBased {}
 
-impl<M: Based> Database for M {
+impl<M: RpmBased> Database for M {
     fn compare(&self, _context: &Context, a: &str, b: &str) -> Result<Ordering, CallError> {
         Ok(evr::compare(a, b))
     }
@@ -75,7 +75,7 @@ impl<M: Based> Database for M {
 
 /// Whether this is the name of an architecture.
 pub fn is_arch(text: &str) -> bool {
-    [&X86_64[..], &X86_32, &ARM_32, &OTHERS, &["sh4", "sh4a"]].concat().contains(&text)
+    [&X86_64[..], &X86_32, &ARM_32, &OTHER_ARCHITECTURES, &["sh4", "sh4a"]].concat().contains(&text)
 }
 
 /// Returns the architecture of this host.

@@ -4,10 +4,10 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
-use super::{encountered, given, normalized, report};
+use super::{failed_to_begin, given, normalized, report};
 use crate::pkg::state::install::list;
 use crate::pkg::{
-    Desired, Operation, Options, Packages, Versions, install as put, packages, requested, satisfies, trouble,
+    Desired, Operation, Options, Packages, Versions, error_message, install as put, packages, requested, satisfies,
 };
 
 /// Ensure that a package, or several with `pkgs`, are in the cache of the package manager, and not that they are
@@ -82,9 +82,9 @@ pub(super) fn download(
     if context.test {
         return Ok(StateReturn::would(name, format!("The following packages would be downloaded: {names}")));
     }
-    let done = put(&context.call, packages, wanted, options).map_err(|error| encountered("downloading", error))?;
+    let done = put(&context.call, packages, wanted, options).map_err(|error| failed_to_begin("downloading", error))?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Operation::Installing, &done.errors);
+        let comment = error_message(packages, Operation::Installing, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
     let failed = missing(&have()?)?;

@@ -5,7 +5,7 @@ use brine_function::{Args, CallError, CallResult, function};
 use brine_value::{Map, Value};
 
 use crate::pkg::dnf::groups;
-use crate::pkg::{Desired, Operation, Options, install, packages, trouble};
+use crate::pkg::{Desired, Operation, Options, error_message, install, packages};
 
 /// Ensure that the mandatory and default packages of a group are installed. With dnf and yum.
 ///
@@ -65,7 +65,7 @@ pub fn group_installed(
     }
     let done = install(&context.call, packages, &targets, &options)?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Operation::Installing, &done.errors);
+        let comment = error_message(packages, Operation::Installing, &done.errors);
         return Ok(StateReturn::failed(&name, comment).with_changes(done.changes).into());
     }
     // As by dnf itself, default packages that no repository has are no failure.

@@ -96,7 +96,7 @@ pub(super) fn unhold(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    is_meant: impl Fn(&str) -> bool,
+    is_match: impl Fn(&str) -> bool,
 ) -> Result<StateReturn, CallError> {
     let locks = match locks(packages, name) {
         Ok(locks) => locks,
@@ -105,7 +105,7 @@ pub(super) fn unhold(
     let (mut good, mut comments, mut changes) = (true, Vec::new(), Map::new());
     let mut held = locks.held(&context.call, &Options::default())?;
     held.dedup_by(|a, b| a.0 == b.0);
-    for (package, _) in held.into_iter().filter(|(package, _)| is_meant(package)) {
+    for (package, _) in held.into_iter().filter(|(package, _)| is_match(package)) {
         if context.test {
             comments.push(format!("The following package would be unheld: {package}"));
             continue;

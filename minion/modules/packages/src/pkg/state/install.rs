@@ -4,9 +4,9 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
 use brine_value::{Map, Value, map};
 
-use super::{encountered, refresh};
+use super::{failed_to_begin, refresh};
 use crate::pkg::{
-    Desired, LATEST, Operation, Options, Packages, Versions, install as put, newer, or_newer, satisfies, trouble,
+    Desired, LATEST, Operation, Options, Packages, Versions, error_message, install as put, newer, or_newer, satisfies,
 };
 
 /// Options of an installation.
@@ -75,7 +75,7 @@ fn is_latest((_, version): &Desired) -> bool {
 }
 
 /// Replaces [`LATEST`] by actual versions: the newest available, or else the installed one.
-fn newest_said(
+fn resolve_latest(
     context: &StateContext,
     packages: &dyn Packages,
     wanted: &[Desired],
@@ -136,7 +136,7 @@ pub(super) fn install(
     if wanted.iter().any(is_latest) {
         refresh(context, packages, how.refresh, &how.options)?;
         how.refresh = Some(false);
-        wanted = newest_said(context, packages, &wanted, &before, &how.options)?;
+        wanted = resolve_latest(context, packages, &wanted, &before, &how.options)?;
     }
     let plan = Plan::make(context, packages, &wanted, &before, &how)?;
     if plan.is_empty() {
@@ -148,10 +148,10 @@ pub(super) fn install(
     refresh(context, packages, how.refresh, &how.options)?;
     let targets = [&plan.install[..], &plan.reinstall].concat();
     let done =
-        put(&context.call, packages, &targets, &how.options).map_err(|error| encountered("installing", error))?;
+        put(&context.call, packages, &targets, &how.options).map_err(|error| failed_to_begin("installing", error))?;
     if !done.errors.is_empty() {
         let doing = if plan.reinstall.is_empty() { Operation::Installing } else { Operation::Reinstalling };
-        return Ok(StateReturn::failed(name, trouble(packages, doing, &done.errors)).with_changes(done.changes));
+        return Ok(StateReturn::failed(name, error_message(packages, doing, &done.errors)).with_changes(done.changes));
     }
     let outcome = Outcome::of(context, packages, &wanted, &plan, &done.changes, &how)?;
     let mut changes = done.changes;
@@ -204,7 +204,7 @@ impl Run<'_> {
             }
             for (package, version) in &plan.install {
                 let new = match version {
-                    Some(version) => packages.foreseen(&context.call, package, version, &how.options)?,
+                    Some(version) => packages.predicted_version(&context.call, package, version, &how.options)?,
                     None => newest.remove(package),
                 };
                 changes.insert(package.into(), newly(new.as_deref().unwrap_or("installed")));

@@ -262,7 +262,7 @@ fn report(name: &str, done: Result<StateReturn, CallError>) -> Result<Value, Cal
 }
 
 /// Returns the error of an operation that could not begin, in a state's wording.
-fn encountered(doing: &str, error: CallError) -> CallError {
+fn failed_to_begin(doing: &str, error: CallError) -> CallError {
     match error {
         CallError::Execution(message) => {
             CallError::Execution(format!("An error was encountered while {doing} package(s): {message}"))

@@ -33,7 +33,7 @@ pub fn absent(context: &StateContext, name: String, #[keywords] kwargs: Map) -> 
 }
 
 /// A result that ends the state early.
-type Early = Box<StateReturn>;
+type EarlyReturn = Box<StateReturn>;
 
 /// Returns the message of an error without its prefix.
 fn message(error: CallError) -> String {
@@ -44,7 +44,7 @@ fn message(error: CallError) -> String {
 }
 
 /// Returns the repositories of this host's package manager.
-fn repositories(context: &StateContext, name: &str) -> Result<&'static dyn Repositories, Early> {
+fn repositories(context: &StateContext, name: &str) -> Result<&'static dyn Repositories, EarlyReturn> {
     let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
     let packages = packages(&context.call).map_err(|error| failed(&message(error)))?;
     packages.repositories().ok_or_else(|| failed("Repo management not implemented on this platform"))
@@ -55,7 +55,7 @@ fn call(context: &StateContext, function: &str, repo: &str, kwargs: &Map) -> Res
     context.call.call(function, args).map_err(message)
 }
 
-fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map) -> Result<StateReturn, Early> {
+fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map) -> Result<StateReturn, EarlyReturn> {
     let failed = |comment: &str| Box::new(StateReturn::failed(name, comment));
     let repositories = repositories(context, name)?;
     if kwargs.contains_key("repo") {
@@ -84,7 +84,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
     let mut wanted = repositories.described(&repo, &kwargs);
     let file = kwargs.get("file").filter(|file| file.is_truthy()).map(ToString::to_string);
     let clean = kwargs.get("clean_file").is_some_and(Value::is_truthy);
-    let cleans = clean && has_others(file.as_deref(), name);
+    let cleans = clean && has_other_lines(file.as_deref(), name);
     if !(pre.is_empty() || cleans) {
         pre.shift_remove("file");
         wanted.shift_remove("file");
@@ -125,7 +125,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
 }
 
 /// Whether a file has other lines than this one and comments.
-fn has_others(file: Option<&str>, name: &str) -> bool {
+fn has_other_lines(file: Option<&str>, name: &str) -> bool {
     let text = file.and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default();
     text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#') && line != name.trim())
 }
@@ -139,7 +139,7 @@ fn changes(new: &Map, old: &Map, keys: &Map) -> Map {
         .collect()
 }
 
-fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateReturn, Early> {
+fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateReturn, EarlyReturn> {
     let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
     let repositories = repositories(context, name)?;
     let has_key = kwargs.get("keyid").is_some_and(|keyid| !keyid.is_nil());
@@ -150,7 +150,7 @@ fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateR
     let found = call(context, "pkg.get_repo", &repo, &kwargs)
         .map_err(|error| failed(format!("Failed to configure repo '{name}': {error}")))?;
     let found = found.as_map().cloned().unwrap_or_default();
-    if found.is_empty() || !repositories.is_meant(&repo, &found) {
+    if found.is_empty() || !repositories.is_match(&repo, &found) {
         return Ok(StateReturn::ok(name, format!("Package repo {name} is absent")));
     }
     if context.test {

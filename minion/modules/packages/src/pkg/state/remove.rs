@@ -4,8 +4,8 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
 use brine_value::map;
 
-use super::encountered;
-use crate::pkg::{Desired, Operation, Options, Packages, Versions, remove, satisfies, trouble};
+use super::failed_to_begin;
+use crate::pkg::{Desired, Operation, Options, Packages, Versions, error_message, remove, satisfies};
 
 pub(super) fn without(
     context: &StateContext,
@@ -16,7 +16,7 @@ pub(super) fn without(
     options: &Options,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
-    let left = if purge { packages.left_over(&context.call)? } else { Versions::new() };
+    let left = if purge { packages.removed_with_configuration(&context.call)? } else { Versions::new() };
     let mut targets: Vec<String> = Vec::new();
     for (package, version) in wanted {
         let is_there = match (before.get(package), version) {
@@ -45,9 +45,10 @@ pub(super) fn without(
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let names: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let work = remove(&context.call, packages, &names, purge, options).map_err(|error| encountered(doing, error))?;
+    let work =
+        remove(&context.call, packages, &names, purge, options).map_err(|error| failed_to_begin(doing, error))?;
     if !work.errors.is_empty() {
-        let comment = trouble(packages, Operation::Removing, &work.errors);
+        let comment = error_message(packages, Operation::Removing, &work.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(work.changes));
     }
     let after = packages.installed(&context.call, options)?;

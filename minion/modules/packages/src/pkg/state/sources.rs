@@ -5,19 +5,19 @@ use brine_function::CallError;
 use brine_value::{Map, Value};
 
 use super::install::{newly, summary};
-use super::{encountered, has_version};
-use crate::pkg::{Operation, Options, Packages, install_files, named_files, package_files, trouble};
+use super::{failed_to_begin, has_version};
+use crate::pkg::{Operation, Options, Packages, error_message, install_files, named_files, package_files};
 
 /// Installs the files whose packages are not installed in their versions.
 pub(super) fn install(
     context: &StateContext,
     packages: &dyn Packages,
     name: &str,
-    said: &Value,
+    sources: &Value,
     options: &Options,
 ) -> Result<StateReturn, CallError> {
     let before = packages.installed(&context.call, options)?;
-    let named = named_files(said)?;
+    let named = named_files(sources)?;
     // In test mode, a file is only read if its package is installed: an earlier state may create the others.
     let is_new = |package: &str| !before.contains_key(package);
     let looked_at = named.iter().filter(|(package, _)| !context.test || !is_new(package)).cloned().collect();
@@ -33,10 +33,10 @@ pub(super) fn install(
         let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
-    let done =
-        install_files(&context.call, packages, &files, options).map_err(|error| encountered("installing", error))?;
+    let done = install_files(&context.call, packages, &files, options)
+        .map_err(|error| failed_to_begin("installing", error))?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Operation::Installing, &done.errors);
+        let comment = error_message(packages, Operation::Installing, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
     Ok(StateReturn::ok(name, summary(&names)).with_changes(done.changes))

@@ -115,7 +115,7 @@ impl Packages for Fake {
         Ok(Value::Nil)
     }
 
-    fn foreseen(
+    fn predicted_version(
         &self,
         _context: &Context,
         name: &str,
@@ -164,7 +164,7 @@ fn report(done: Result<StateReturn, CallError>) -> String {
     }
 }
 
-fn story(test: bool) -> String {
+fn transcript_of(test: bool) -> String {
     let (context, fake) = (testing::state_context(test, &[]), Fake::new());
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let one = |name: &str, version: Option<&str>| vec![(name.to_owned(), version.map(str::to_owned))];
@@ -224,8 +224,8 @@ fn aggregated_states_call_the_manager_once() {
 }
 
 #[test]
-fn results_of_packages_are_salts() {
-    insta::assert_snapshot!(story(false), @r#"
+fn package_results_equal_salts() {
+    insta::assert_snapshot!(transcript_of(false), @r#"
     True: All specified packages are already installed | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
@@ -258,7 +258,7 @@ fn results_of_packages_are_salts() {
 
 #[test]
 fn nothing_changes_in_test_mode() {
-    insta::assert_snapshot!(story(true), @r#"
+    insta::assert_snapshot!(transcript_of(true), @r#"
     True: All specified packages are already installed | {}
     True: All specified packages are already installed and are at the desired version | {}
     True: All specified packages are already installed and are at the desired version | {}
@@ -389,14 +389,14 @@ fn packages_are_installed_from_files() {
         (&run, list!["one"]),
     ] {
         let done = sources::install(context, &fake, "n", &sources, &Options::default());
-        reported += &report(done).replace(&directory.path().display().to_string(), "/folder");
+        reported += &report(done).replace(&directory.path().display().to_string(), "/directory");
     }
     insta::assert_snapshot!(reported, @r#"
     None: The following packages would be installed/updated: one | {"one": {"old": "", "new": "installed"}}
     True: The following packages were installed/updated: one, other | {"one": {"old": "", "new": "1.0"}, "other": {"old": "", "new": "2.0"}}
     True: All specified packages are already installed | {}
     True: All specified packages are already installed | {}
-    ERROR: '/folder/one.deb' is the package one and not two
+    ERROR: '/directory/one.deb' is the package one and not two
     ERROR: /nosuch/one.deb does not exist on minion
     None: The following packages would be installed/updated: new | {"new": {"old": "", "new": "installed"}}
     ERROR: no package

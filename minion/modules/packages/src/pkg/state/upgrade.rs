@@ -4,8 +4,11 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::CallError;
 use brine_value::{Map, Value, map};
 
-use super::{encountered, has_version, refresh};
-use crate::pkg::{Desired, Operation, Options, Packages, full_trouble, install, newer, requested, trouble, upgrade};
+use super::{failed_to_begin, has_version, refresh};
+use crate::pkg::{
+    Desired, Operation, Options, Packages, error_message, error_message_with_changes, install, newer, requested,
+    upgrade,
+};
 
 /// Packages to upgrade.
 pub(super) struct Names {
@@ -72,18 +75,19 @@ pub(super) fn newest(
         }
         let mut changes = Map::new();
         for (package, newest) in newer.iter().filter(|(package, _)| targets.contains(package)) {
-            let new = packages.foreseen(&context.call, package, newest, options)?;
+            let new = packages.predicted_version(&context.call, package, newest, options)?;
             let new = new.unwrap_or_else(|| "installed".to_owned());
             changes.insert(package.into(), map! {"old" => version(package), "new" => new}.into());
         }
         return Ok(StateReturn::would(name, comment).with_changes(changes));
     }
     let asked: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
-    let done = install(&context.call, packages, &asked, options).map_err(|error| encountered("installing", error))?;
+    let done =
+        install(&context.call, packages, &asked, options).map_err(|error| failed_to_begin("installing", error))?;
     if !done.errors.is_empty() {
         // As in Salt: the changes are only part of the message.
-        let trouble = CallError::Execution(full_trouble(packages, Operation::Installing, &done));
-        return Err(encountered("installing", trouble));
+        let error = CallError::Execution(error_message_with_changes(packages, Operation::Installing, &done));
+        return Err(failed_to_begin("installing", error));
     }
     let after = packages.installed(&context.call, options)?;
     let is_newest =
@@ -140,7 +144,7 @@ pub(super) fn all(
     let some: Vec<String> = if names.is_some() { newer.keys().cloned().collect() } else { Vec::new() };
     let done = upgrade(&context.call, packages, &some, dist, options)?;
     if !done.errors.is_empty() {
-        let comment = trouble(packages, Operation::Upgrading, &done.errors);
+        let comment = error_message(packages, Operation::Upgrading, &done.errors);
         return Ok(StateReturn::failed(name, comment).with_changes(done.changes));
     }
     let changed = |package: &str| done.changes.contains_key(&Value::from(package));

@@ -32,7 +32,7 @@ fn read(text: &str) -> Vec<Desired> {
 }
 
 /// Formats a lock of a package: `vim=9.0`.
-fn spelled((name, version): &Desired) -> Result<String, CallError> {
+fn format_lock((name, version): &Desired) -> Result<String, CallError> {
     let name = argument(name)?;
     Ok(version.as_ref().map_or(name.clone(), |version| format!("{name}={version}")))
 }
@@ -73,7 +73,7 @@ impl Locks for Zypper {
                 (Some(_), true) => HoldResult::nothing(format!("Package {name} is already set to be held.")),
                 (None, true) if context.is_test() => HoldResult::would(format!("Package {name} is set to be held.")),
                 (None, true) => {
-                    command.push(spelled(one)?);
+                    command.push(format_lock(one)?);
                     HoldResult::done(format!("Package {name} is now being held."), map! {"new" => "hold", "old" => ""})
                 }
                 (None, false) => HoldResult::nothing(format!("Package {name} was already unheld.")),
@@ -84,7 +84,7 @@ impl Locks for Zypper {
                     HoldResult::would(format!("Package {name} is set to be unheld."))
                 }
                 (Some(lock), false) => {
-                    command.push(spelled(lock)?);
+                    command.push(format_lock(lock)?);
                     HoldResult::done(format!("Package {name} is no longer held."), map! {"new" => "", "old" => "hold"})
                 }
             };

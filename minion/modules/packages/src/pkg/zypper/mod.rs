@@ -27,14 +27,14 @@ pub struct Zypper;
 
 /// Exit statuses that are not failures: patches are available, a restart is needed, nothing to refresh, a
 /// repository was skipped, a script of a package failed.
-const NO_FAILURE: [i64; 8] = [0, 6, 100, 101, 102, 103, 106, 107];
+const SUCCESS_STATUSES: [i64; 8] = [0, 6, 100, 101, 102, 103, 106, 107];
 /// Exit status if another zypper is running.
-const LOCKED: i64 = 7;
+const LOCKED_STATUS: i64 = 7;
 /// Interval and number of retries while another zypper is running.
-const WAIT: Duration = Duration::from_secs(5);
-const WAITS: usize = 120;
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_LOCK_RETRIES: usize = 120;
 /// Maximum number of packages per call.
-const BATCH: usize = 200;
+const MAX_PACKAGES_PER_CALL: usize = 200;
 
 /// Options of a call of zypper.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,20 +44,20 @@ struct Call {
     /// Whether repositories may be refreshed.
     refreshable: bool,
     /// Whether the call only reads, and needs no lock.
-    reads: bool,
+    read_only: bool,
 }
 
 impl Call {
     /// Runs zypper and returns its output, or an error if it fails.
     fn run(self, context: &Context, options: &Options, words: &[String]) -> Result<String, CallError> {
         let output = self.output(context, options, words)?;
-        if NO_FAILURE.contains(&output.retcode) || options.ignore_repo_failure {
+        if SUCCESS_STATUSES.contains(&output.retcode) || options.ignore_repo_failure {
             return Ok(output.stdout);
         }
-        Err(CallError::Execution(format!("Zypper command failure: {}", self.complaint(&output))))
+        Err(CallError::Execution(format!("Zypper command failure: {}", self.error_output(&output))))
     }
 
-    fn complaint(self, output: &Output) -> String {
+    fn error_output(self, output: &Output) -> String {
         let answer = if self.xml {
             let found = elements(&output.stdout);
             let errors = named(&found, "message").filter(|message| message.attribute("type") == "error");
@@ -76,10 +76,11 @@ impl Call {
         command.extend((!self.refreshable && !is_said).then(|| "--no-refresh".to_owned()));
         command.extend(options.root.iter().flat_map(|root| ["--root".to_owned(), root.clone()]));
         command.extend_from_slice(words);
-        let env: &[(&str, &str)] = if self.reads && !self.refreshable { &[("ZYPP_READONLY_HACK", "1")] } else { &[] };
-        for _ in 0..WAITS {
+        let env: &[(&str, &str)] =
+            if self.read_only && !self.refreshable { &[("ZYPP_READONLY_HACK", "1")] } else { &[] };
+        for _ in 0..MAX_LOCK_RETRIES {
             let output = run(context, &command, env)?;
-            if output.retcode != LOCKED || cancelled_within(&context.job.cancel, WAIT) {
+            if output.retcode != LOCKED_STATUS || cancelled_within(&context.job.cancel, LOCK_RETRY_INTERVAL) {
                 return Ok(output);
             }
             tracing::info!(jid = context.job.jid, "waiting for another zypper process");
@@ -98,7 +99,7 @@ fn words(words: &[&str]) -> Vec<String> {
 }
 
 /// Returns the versions in the output of `zypper info`, by package.
-fn informed(text: &str) -> Versions {
+fn parse_info(text: &str) -> Versions {
     let (mut found, mut name) = (Versions::new(), "");
     for line in text.lines() {
         match line.split_once(" : ").map(|(key, value)| (key.trim(), value.trim())) {
@@ -151,7 +152,7 @@ impl Zypper {
         }
         command.extend((options.recommends == Some(false)).then(|| "--no-recommends".to_owned()));
         command.extend(options.reinstall.then(|| "--force".to_owned()));
-        for batch in targets.chunks(BATCH) {
+        for batch in targets.chunks(MAX_PACKAGES_PER_CALL) {
             let answer = Call::default().run(context, options, &[&command, batch].concat())?;
             let older = downgrades(&answer);
             if !older.is_empty() {
@@ -163,7 +164,7 @@ impl Zypper {
     }
 }
 
-impl rpm::Based for Zypper {}
+impl rpm::RpmBased for Zypper {}
 
 impl Packages for Zypper {
     fn list(&self, context: &Context, options: &Options) -> Result<Listed, CallError> {
@@ -173,31 +174,31 @@ impl Packages for Zypper {
     }
 
     fn candidates(&self, context: &Context, names: &[String], options: &Options) -> Result<Versions, CallError> {
-        let call = Call { reads: true, ..Call::default() };
+        let call = Call { read_only: true, ..Call::default() };
         let mut found = Versions::new();
-        for batch in names.chunks(BATCH) {
+        for batch in names.chunks(MAX_PACKAGES_PER_CALL) {
             let mut command = words(&["info", "-t", "package"]);
             for name in batch {
                 command.push(argument(name)?);
             }
-            found.extend(informed(&call.run(context, options, &command)?));
+            found.extend(parse_info(&call.run(context, options, &command)?));
         }
         found.retain(|name, _| names.contains(name));
         Ok(found)
     }
 
     fn available(&self, context: &Context, name: &str, options: &Options) -> Result<Vec<String>, CallError> {
-        let call = Call { xml: true, reads: true, ..Call::default() };
+        let call = Call { xml: true, read_only: true, ..Call::default() };
         let output = call.output(context, options, &words(&["se", "-xv", &argument(name)?]))?;
         let found = elements(&output.stdout);
-        let is_meant = |solvable: &&Element| {
+        let is_match = |solvable: &&Element| {
             let repository = solvable.attribute("repository").to_owned();
             solvable.attribute("name") == name
                 && solvable.attribute("kind") == "package"
                 && (options.from.is_empty() || options.from.contains(&repository))
         };
         let mut versions: Vec<String> = named(&found, "solvable")
-            .filter(is_meant)
+            .filter(is_match)
             .map(|solvable| solvable.attribute("edition").to_owned())
             .collect();
         versions.sort_by(|a, b| rpm::evr::compare(b, a));
@@ -225,7 +226,7 @@ impl Packages for Zypper {
     fn upgrades(&self, context: &Context, _dist: bool, options: &Options) -> Result<Versions, CallError> {
         let mut command = words(&["list-updates"]);
         command.extend(options.from.iter().flat_map(|repo| ["--repo".to_owned(), repo.clone()]));
-        let found = Call { reads: true, ..Call::default() }.elements(context, options, &command)?;
+        let found = Call { read_only: true, ..Call::default() }.elements(context, options, &command)?;
         let updates = named(&found, "update").filter(|update| update.attribute("kind") == "package");
         Ok(updates.map(|update| (update.attribute("name").into(), update.attribute("edition").into())).collect())
     }
@@ -247,12 +248,12 @@ impl Packages for Zypper {
             }
         }
         let output = Call::default().output(context, options, &command)?;
-        let is_good = NO_FAILURE.contains(&output.retcode) || options.ignore_repo_failure;
-        Ok(if is_good { Vec::new() } else { vec![Call::default().complaint(&output)] })
+        let is_good = SUCCESS_STATUSES.contains(&output.retcode) || options.ignore_repo_failure;
+        Ok(if is_good { Vec::new() } else { vec![Call::default().error_output(&output)] })
     }
 
     fn remove(&self, context: &Context, removal: Removal, options: &Options) -> Result<Vec<String>, CallError> {
-        for batch in removal.targets.chunks(BATCH) {
+        for batch in removal.targets.chunks(MAX_PACKAGES_PER_CALL) {
             let mut command = words(&["remove"]);
             for (name, version) in batch {
                 let version = version.as_ref().map(|version| format!("-{version}")).unwrap_or_default();

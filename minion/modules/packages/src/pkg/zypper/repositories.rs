@@ -13,11 +13,11 @@ use crate::pkg::manager::{Packages, Repositories};
 use crate::pkg::options::{Options, is_true};
 use crate::pkg::rpm::repo_files::{Section, all, describe, differs};
 
-const FOLDER: &str = "etc/zypp/repos.d";
+const REPO_DIRECTORY: &str = "etc/zypp/repos.d";
 
 fn sections(args: &Map) -> Result<IndexMap<String, (PathBuf, Section)>, CallError> {
     let root = Options::read(args).root.unwrap_or_else(|| "/".into());
-    all(&[Path::new(&root).join(FOLDER)]).map_err(CallError::execution)
+    all(&[Path::new(&root).join(REPO_DIRECTORY)]).map_err(CallError::execution)
 }
 
 /// Returns a repository in Salt's form: 0 and 1 are booleans, and `NONE` is null.

@@ -13,7 +13,7 @@ fn grains() -> Map {
 }
 
 /// Calls a function and returns the zypper commands it ran and its result.
-fn story(transcript: &str, function: &str, args: Map) -> String {
+fn transcript_of(transcript: &str, function: &str, args: Map) -> String {
     let scripted = Scripted::new(transcript);
     let context = testing::context_with(grains(), Arc::clone(&scripted));
     let report = match context.call(function, Args::keyword(args)) {
@@ -25,7 +25,7 @@ fn story(transcript: &str, function: &str, args: Map) -> String {
     format!("{}\n{report}", ran.join("\n"))
 }
 
-const TWO: &str = "
+const TWO_PACKAGES: &str = "
     $ rpm -qa ...
     | brine-one_|-(none)_|-1.0_|-1_|-noarch_|-1795275166
     | brine-two_|-2_|-1.0_|-3_|-noarch_|-1795275166
@@ -34,7 +34,7 @@ const TWO: &str = "
 
 #[test]
 fn installed_packages_and_upgrades_are_listed() {
-    let script = TWO.to_owned()
+    let script = TWO_PACKAGES.to_owned()
         + "
         $ zypper --non-interactive --no-refresh info -t package brine-one brine-two nosuch
         | Loading repository data...
@@ -81,7 +81,7 @@ fn installed_packages_and_upgrades_are_listed() {
 
 #[test]
 fn packages_are_installed_in_given_versions() {
-    let script = TWO.to_owned()
+    let script = TWO_PACKAGES.to_owned()
         + "
         $ zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name brine-one=1.1-1 brine-new
         $ zypper --non-interactive --no-refresh install --auto-agree-with-licenses --name brine-one=0.9-1
@@ -103,15 +103,15 @@ fn packages_are_installed_in_given_versions() {
     ";
     let one = |version: &str| map! {"name" => "brine-one", "version" => version};
     let report = [
-        story(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-one" => "1.1-1"}, "brine-new"]}),
-        story(&script, "pkg.install", one("0.9-1")),
-        story(&script, "pkg.install", map! {"name" => "nosuch"}),
-        story(
+        transcript_of(&script, "pkg.install", map! {"pkgs" => list![map! {"brine-one" => "1.1-1"}, "brine-new"]}),
+        transcript_of(&script, "pkg.install", one("0.9-1")),
+        transcript_of(&script, "pkg.install", map! {"name" => "nosuch"}),
+        transcript_of(
             &script,
             "pkg.install",
             map! {"name" => "brine-new", "fromrepo" => "other", "skip_verify" => true, "no_recommends" => true},
         ),
-        story(&script, "pkg.install", one(">1.0-1")),
+        transcript_of(&script, "pkg.install", one(">1.0-1")),
     ];
     insta::assert_snapshot!(report.join("\n\n"));
 }
@@ -134,9 +134,9 @@ fn repositories_are_refreshed() {
         = 4
     ";
     let report = [
-        story(script, "pkg.refresh_db", Map::new()),
-        story(script, "pkg.refresh_db", map! {"force" => false}),
-        story(script, "pkg.refresh_db", map! {"gpgautoimport" => true, "repos" => "case"}),
+        transcript_of(script, "pkg.refresh_db", Map::new()),
+        transcript_of(script, "pkg.refresh_db", map! {"force" => false}),
+        transcript_of(script, "pkg.refresh_db", map! {"gpgautoimport" => true, "repos" => "case"}),
     ];
     insta::assert_snapshot!(report.join("\n\n"));
 }
@@ -157,7 +157,7 @@ fn packages_are_held() {
         | 1 lock has been successfully removed."
     );
     let call = |function: &str, pkgs: Value| {
-        let report = story(&script, function, map! {"pkgs" => pkgs, "root" => root.as_str()});
+        let report = transcript_of(&script, function, map! {"pkgs" => pkgs, "root" => root.as_str()});
         report.replace(&root, "ROOT")
     };
     let report = [
@@ -196,7 +196,7 @@ fn repositories_are_added_and_removed() {
     let call = |function: &str, repo: &str, args: Map| {
         let mut args = args;
         args.extend(map! {"repo" => repo, "root" => root.as_str()});
-        story(&script, function, args).replace(&root, "ROOT")
+        transcript_of(&script, function, args).replace(&root, "ROOT")
     };
     let report = [
         call("pkg.get_repo", "case", Map::new()),

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use brine_context::StateReturn;
 use brine_value::{Value, map};
 
-use super::super::{Early, Source, sentences};
+use super::super::{EarlyReturn, Source, sentences};
 use super::{Desired, Kind, Local, Relation, Reset, Run, Upstream};
 use crate::git::{GitError, strings};
 
 impl Run<'_> {
     /// Deletes tags that the remote does not have, and reports new ones. Returns whether there are any.
-    pub(super) fn compare_tags(&mut self, local: &Local) -> Result<bool, Early> {
+    pub(super) fn compare_tags(&mut self, local: &Local) -> Result<bool, EarlyReturn> {
         let words = strings(&["--tags", &self.wanted.source.remote]);
         let refs = self.git.quietly().refs(&words).map_err(|error| self.broken(&error))?;
         let names = refs.keys().filter(|name| !name.contains("^{}")).map(|name| name.replace("refs/tags/", ""));
@@ -46,11 +46,12 @@ impl Run<'_> {
         relation: &mut Relation,
         upstream: Option<&str>,
         stays: bool,
-    ) -> Result<Option<StateReturn>, Early> {
+    ) -> Result<Option<StateReturn>, EarlyReturn> {
         let Some(commit) = &wanted.commit else { return Ok(None) };
         let name = &self.wanted.source.name;
         let is_new_branch = self.wanted.branch.as_ref().is_some_and(|branch| !local.branches.contains(branch));
-        let follow = wanted.follow(upstream).filter(|_| !is_new_branch || matches!(wanted.upstream, Upstream::Unset));
+        let follow =
+            wanted.upstream_command(upstream).filter(|_| !is_new_branch || matches!(wanted.upstream, Upstream::Unset));
         if follow.is_some() && local.branch.is_none() {
             return Err(self.failed(
                 "Cannot set/unset upstream tracking branch, local HEAD refers to nonexistent branch. This may have been \
@@ -72,7 +73,7 @@ impl Run<'_> {
                 return Err(Box::new(StateReturn::failed(name, comment).with_changes(self.changes.clone())));
             }
             if stays {
-                return Ok(Some(self.stays(wanted, local)));
+                return Ok(Some(self.keep_head(wanted, local)));
             }
             let forward = self.is_forward(wanted, relation);
             relation.forward = Some(forward);
@@ -87,7 +88,7 @@ impl Run<'_> {
             if relation.has_changes {
                 self.comments.push("Uncommitted changes were discarded".into());
             }
-            self.comments.push(format!("Repository was hard-reset to {}", wanted.place));
+            self.comments.push(format!("Repository was hard-reset to {}", wanted.label));
         } else if relation.forward == Some(true) && relation.has_changes && self.wanted.force_reset != Reset::Never {
             self.git(&["checkout", "--", "."])?;
             self.comments.push("Uncommitted changes were discarded".into());
@@ -98,7 +99,7 @@ impl Run<'_> {
             self.comments.push(format!("Tracking branch was {reported}"));
         }
         if relation.forward == Some(true) && !wanted.is(relation.base.as_deref()) {
-            self.go_forward(wanted, commit)?;
+            self.fast_forward(wanted, commit)?;
         }
         if self.wanted.submodules {
             self.update_submodules()?;
@@ -106,13 +107,18 @@ impl Run<'_> {
         Ok(None)
     }
 
-    pub(super) fn update_submodules(&self) -> Result<(), Early> {
+    pub(super) fn update_submodules(&self) -> Result<(), EarlyReturn> {
         let report = |error: GitError| self.failed(&format!("Failed to update submodules: {}", error.bare()));
         self.wanted.source.update_submodules(self.context).map_err(report)
     }
 
     /// Checks out another branch, if requested.
-    pub(super) fn check_out(&mut self, wanted: &Desired, local: &Local, relation: &Relation) -> Result<(), Early> {
+    pub(super) fn check_out(
+        &mut self,
+        wanted: &Desired,
+        local: &Local,
+        relation: &Relation,
+    ) -> Result<(), EarlyReturn> {
         let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) else {
             return Ok(());
         };
@@ -132,7 +138,7 @@ impl Run<'_> {
         self.comments.push(if is_there {
             format!("'{branch}' was checked out")
         } else {
-            format!("New branch '{branch}' was checked out, with {} as a starting point", wanted.place)
+            format!("New branch '{branch}' was checked out, with {} as a starting point", wanted.label)
         });
         Ok(())
     }
@@ -146,7 +152,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn go_forward(&mut self, wanted: &Desired, commit: &str) -> Result<(), Early> {
+    pub(super) fn fast_forward(&mut self, wanted: &Desired, commit: &str) -> Result<(), EarlyReturn> {
         let rev = self.wanted.rev.as_str();
         if rev != "HEAD" && !matches!(wanted.upstream, Upstream::Is(_)) {
             self.git(&["reset", "--hard", rev])?;
@@ -157,15 +163,15 @@ impl Run<'_> {
             return Err(self.failed("Unable to fast-forward, HEAD is detached"));
         }
         self.git(&["merge", "--ff-only", commit])?;
-        self.comments.push(format!("Repository was fast-forwarded to {}", wanted.place));
+        self.comments.push(format!("Repository was fast-forwarded to {}", wanted.label));
         Ok(())
     }
 
-    pub(super) fn clone(&mut self, wanted: &Desired) -> Result<StateReturn, Early> {
+    pub(super) fn clone(&mut self, wanted: &Desired) -> Result<StateReturn, EarlyReturn> {
         let Source { name, target, remote, .. } = &self.wanted.source;
         let new = format!("{name} => {target}");
         let would = map! {"forced clone" => true, "new" => new.as_str()};
-        if self.wanted.source.make_room(self.context, self.wanted.force_clone, would)? {
+        if self.wanted.source.empty_target(self.context, self.wanted.force_clone, would)? {
             self.changes.insert("forced clone".into(), true.into());
         }
         if self.context.test {
@@ -201,7 +207,7 @@ impl Run<'_> {
     }
 
     /// Checks out the desired revision in a new clone.
-    pub(super) fn after_clone(&mut self, wanted: &Desired, commit: &str) -> Result<(), Early> {
+    pub(super) fn after_clone(&mut self, wanted: &Desired, commit: &str) -> Result<(), EarlyReturn> {
         let rev = &self.wanted.rev;
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
         if wanted.kind == Some(Kind::Tag) && !local.tags.contains(rev) {
@@ -210,8 +216,8 @@ impl Run<'_> {
         if let Some(branch) = self.wanted.branch.as_ref().filter(|branch| !local.branches.contains(branch)) {
             let words = strings(&["checkout", "-b", branch, &self.start(wanted)]);
             self.git.both(&words).map_err(|error| self.broken(&error))?;
-            let place = &wanted.place;
-            self.comments.push(format!("Branch '{branch}' checked out, with {place} as a starting point"));
+            let label = &wanted.label;
+            self.comments.push(format!("Branch '{branch}' checked out, with {label} as a starting point"));
         }
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
         if local.branch.is_none() && !wanted.has_head {
@@ -224,11 +230,11 @@ impl Run<'_> {
         }
         if !wanted.is(local.commit.as_deref()) {
             self.git(&["reset", "--hard", commit])?;
-            self.comments.push(format!("Repository was reset to {}", wanted.place));
+            self.comments.push(format!("Repository was reset to {}", wanted.label));
         }
         let branch = local.branch.as_deref().unwrap_or("HEAD");
         let upstream = self.git.quietly().rev_parse(&format!("{branch}@{{upstream}}"), &["--abbrev-ref"]).ok();
-        if let Some((reported, words)) = wanted.follow(upstream.as_deref()) {
+        if let Some((reported, words)) = wanted.upstream_command(upstream.as_deref()) {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             self.git(&[&["branch"], &words[..]].concat())?;
             self.comments.push(format!("Tracking branch was {reported}"));

@@ -14,7 +14,7 @@ use brine_host::web::redacted;
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 
-use super::{Early, Source, failure, sentences, short};
+use super::{EarlyReturn, Source, failure, sentences, short};
 use crate::git::{Git, GitError, strings};
 
 /// Treatment of local changes and of commits that the remote does not have.
@@ -69,8 +69,8 @@ struct Desired {
     commit: Option<String>,
     kind: Option<Kind>,
     upstream: Upstream,
-    /// Description of the commit in messages.
-    place: String,
+    /// Label of the commit in messages.
+    label: String,
     has_head: bool,
     default_branch: Option<String>,
 }
@@ -104,7 +104,7 @@ impl Desired {
     }
 
     /// Returns the message and the arguments of `git branch` that set the upstream.
-    fn follow(&self, upstream: Option<&str>) -> Option<(String, Vec<String>)> {
+    fn upstream_command(&self, upstream: Option<&str>) -> Option<(String, Vec<String>)> {
         match (&self.upstream, upstream) {
             (Upstream::Is(wanted), None) => Some((format!("set to {wanted}"), strings(&["--set-upstream-to", wanted]))),
             (Upstream::Is(wanted), Some(have)) if wanted != have => {
@@ -138,7 +138,7 @@ struct Relation {
 }
 
 impl Latest {
-    pub fn state(&self, context: &StateContext) -> Result<StateReturn, Early> {
+    pub fn state(&self, context: &StateContext) -> Result<StateReturn, EarlyReturn> {
         let Source { name, target, .. } = &self.source;
         let failed = |comment: String| Box::new(StateReturn::failed(name, comment));
         self.source.check_identity("i")?;
@@ -149,7 +149,7 @@ impl Latest {
         if self.rev != "HEAD" && self.bare {
             return Err(failed("'rev' is not compatible with the 'mirror' and 'bare' arguments".into()));
         }
-        let refs = self.source.anywhere(context).refs(&[url]);
+        let refs = self.source.git_without_cwd(context).refs(&[url]);
         let refs = refs.map_err(|error| failed(format!("Failed to check remote refs: {}", error.bare())))?;
         let wanted = self.desired(&refs);
         if self.depth.is_some() && !matches!(wanted.kind, Some(Kind::Branch | Kind::Tag)) {
@@ -202,14 +202,14 @@ impl Latest {
             (None, None, Upstream::Unset)
         };
         let seven = short(commit.as_deref());
-        let place = match (kind, &upstream) {
+        let label = match (kind, &upstream) {
             (Some(Kind::Commit), _) if rev == "HEAD" => format!("remote HEAD ({seven})"),
             (Some(Kind::Commit), _) => seven,
             (_, Upstream::Is(branch)) => format!("{branch} ({seven})"),
             _ => format!("{rev} ({seven})"),
         };
         let default_branch = refs.iter().find_map(is_head).filter(|_| head.is_some());
-        Desired { commit, kind, upstream, place, has_head: head.is_some(), default_branch }
+        Desired { commit, kind, upstream, label, has_head: head.is_some(), default_branch }
     }
 
     fn needs_branch(&self, local: &Local) -> bool {
@@ -218,11 +218,11 @@ impl Latest {
 }
 
 impl Run<'_> {
-    fn failed(&self, message: &str) -> Early {
+    fn failed(&self, message: &str) -> EarlyReturn {
         failure(&self.wanted.source.name, &self.changes, message, &self.comments)
     }
 
-    fn broken(&self, error: &GitError) -> Early {
+    fn broken(&self, error: &GitError) -> EarlyReturn {
         self.failed(&error.bare())
     }
 
@@ -247,11 +247,11 @@ impl Run<'_> {
         self.done(comment)
     }
 
-    fn git(&self, words: &[&str]) -> Result<String, Early> {
+    fn git(&self, words: &[&str]) -> Result<String, EarlyReturn> {
         self.git.plain(words).map_err(|error| self.broken(&error))
     }
 
-    fn update(&mut self, wanted: &Desired) -> Result<StateReturn, Early> {
+    fn update(&mut self, wanted: &Desired) -> Result<StateReturn, EarlyReturn> {
         let local = Local::read(&self.git).map_err(|error| self.broken(&error))?;
         if !self.wanted.bare && wanted.commit.is_none() && local.commit.is_some() {
             return Err(
@@ -281,7 +281,7 @@ impl Run<'_> {
             && (self.wanted.branch.is_none() || self.wanted.branch == local.branch);
         if relation.is_here {
             if stays {
-                return Ok(self.stays(wanted, &local));
+                return Ok(self.keep_head(wanted, &local));
             }
             if relation.forward != Some(false) {
                 relation.forward = Some(self.is_forward(wanted, &relation));
@@ -329,7 +329,7 @@ impl Run<'_> {
         Ok(self.done(sentences(&self.comments)))
     }
 
-    fn relation(&self, wanted: &Desired, local: &Local) -> Result<Relation, Early> {
+    fn relation(&self, wanted: &Desired, local: &Local) -> Result<Relation, EarlyReturn> {
         let (mut base, mut base_branch) = (local.commit.clone(), local.branch.clone());
         if let Some(branch) = self.wanted.branch.as_ref().filter(|_| self.wanted.needs_branch(local)) {
             if local.branches.contains(branch) {
@@ -351,7 +351,13 @@ impl Run<'_> {
     }
 
     /// Checks whether the desired revision was fetched before.
-    fn find(&self, wanted: &Desired, local: &Local, has_remote: bool, relation: &mut Relation) -> Result<(), Early> {
+    fn find(
+        &self,
+        wanted: &Desired,
+        local: &Local,
+        has_remote: bool,
+        relation: &mut Relation,
+    ) -> Result<(), EarlyReturn> {
         let Some(commit) = &wanted.commit else { return Ok(()) };
         let git = self.git.quietly();
         if wanted.kind == Some(Kind::Commit) && relation.base.as_ref().is_some_and(|base| base.starts_with(commit)) {
@@ -394,21 +400,21 @@ impl Run<'_> {
     }
 
     /// Returns the result if HEAD must not be moved (`update_head=False`).
-    fn stays(&self, wanted: &Desired, local: &Local) -> StateReturn {
-        let mut place = wanted.place.clone();
+    fn keep_head(&self, wanted: &Desired, local: &Local) -> StateReturn {
+        let mut label = wanted.label.clone();
         if self.wanted.rev == "HEAD" {
-            place = place.to_lowercase();
-            place.replace_range(..1, &wanted.place[..1].to_uppercase());
+            label = label.to_lowercase();
+            label.replace_range(..1, &wanted.label[..1].to_uppercase());
         }
         let head = short(local.commit.as_deref());
         self.done(format!(
-            "{place} is already present and local HEAD ({head}) does not match, but update_head=False. HEAD has not been \
+            "{label} is already present and local HEAD ({head}) does not match, but update_head=False. HEAD has not been \
              updated locally."
         ))
     }
 
     /// Returns the failure of an update that is not a fast-forward and would lose commits.
-    fn not_forward(&self, wanted: &Desired, local: &Local, relation: &Relation) -> Early {
+    fn not_forward(&self, wanted: &Desired, local: &Local, relation: &Relation) -> EarlyReturn {
         let rev = &self.wanted.rev;
         let branch = local.branch.as_deref().unwrap_or("None");
         let advice = match (&self.wanted.branch, &wanted.default_branch) {
@@ -445,7 +451,7 @@ impl Run<'_> {
         ))
     }
 
-    fn set_remote(&mut self, have: Option<&String>, url: &str) -> Result<(), Early> {
+    fn set_remote(&mut self, have: Option<&String>, url: &str) -> Result<(), EarlyReturn> {
         let Source { name, remote, .. } = &self.wanted.source;
         self.git.set_remote(remote, url).map_err(|error| self.broken(&error))?;
         if let Some(have) = have {
@@ -459,7 +465,7 @@ impl Run<'_> {
     }
 
     /// Fetches. Returns whether anything is new.
-    fn fetch(&self) -> Result<bool, Early> {
+    fn fetch(&self) -> Result<bool, EarlyReturn> {
         let remote = &self.wanted.source.remote;
         let (branches, tags) = (&self.wanted.refspec_branch, &self.wanted.refspec_tag);
         let refs = if self.wanted.fetch_tags {

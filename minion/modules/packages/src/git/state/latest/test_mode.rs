@@ -59,7 +59,7 @@ impl Run<'_> {
     ) -> StateReturn {
         let mut actions = Vec::new();
         let (have, new) = (short(local.commit.as_deref()), short(wanted.commit.as_deref()));
-        let place = &wanted.place;
+        let label = &wanted.label;
         if !relation.is_here {
             actions.push(format!("Remote '{}' would be fetched", self.wanted.source.remote));
         }
@@ -68,7 +68,7 @@ impl Run<'_> {
         }
         match &self.wanted.branch {
             Some(branch) if self.wanted.needs_branch(local) && !local.branches.contains(branch) => {
-                actions.push(format!("New branch '{branch}' would be checked out, with {place} as a starting point"));
+                actions.push(format!("New branch '{branch}' would be checked out, with {label} as a starting point"));
                 if let Upstream::Is(upstream) = &wanted.upstream {
                     actions.push(format!("Tracking branch would be set to {upstream}"));
                 }
@@ -79,7 +79,7 @@ impl Run<'_> {
             }
             _ if relation.is_same => {}
             _ if !self.wanted.update_head => actions.push(format!(
-                "Local HEAD ({have}) does not match {place} but update_head=False, HEAD would not be updated locally"
+                "Local HEAD ({have}) does not match {label} but update_head=False, HEAD would not be updated locally"
             )),
             _ => {
                 let resets = self.wanted.force_reset != Reset::Never && relation.is_here;
@@ -91,7 +91,7 @@ impl Run<'_> {
                 actions.push(format!("Repository would be {how} from {have} to {new}"));
             }
         }
-        if let Some((reported, _)) = wanted.follow(upstream) {
+        if let Some((reported, _)) = wanted.upstream_command(upstream) {
             actions.push(format!("Tracking branch would be {reported}"));
         }
         self.report_actions(relation, &actions)
