@@ -18,6 +18,7 @@ use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::cmd::{self, CommandArgs};
+use super::cp::file_cache;
 use brine_function::arguments::names;
 use contents::at;
 pub use contents::{Contents, Format, contents};
@@ -146,7 +147,7 @@ pub fn gzip(
     runas: Option<String>,
     options: Option<String>,
 ) -> CallResult {
-    on_one_file(context, "gzip", options, sourcefile, template, runas)
+    run_on_file(context, "gzip", options, sourcefile, template, runas)
 }
 
 /// Decompress a file with gunzip.
@@ -162,7 +163,7 @@ pub fn gunzip(
     runas: Option<String>,
     options: Option<String>,
 ) -> CallResult {
-    on_one_file(context, "gunzip", options, gzipfile, template, runas)
+    run_on_file(context, "gunzip", options, gzipfile, template, runas)
 }
 
 /// Create a ZIP archive with the program `zip`.
@@ -316,7 +317,7 @@ fn lines(context: &Context, words: &[String], kwargs: &Map) -> Result<Value, Cal
         .into())
 }
 
-fn on_one_file(
+fn run_on_file(
     context: &Context,
     program: &str,
     options: Option<String>,
@@ -372,14 +373,40 @@ fn cached(context: &Context, name: &str, saltenv: &str) -> Result<PathBuf, CallE
     match protocol {
         "file" => Some(PathBuf::from(path)).filter(|path| path.is_file()).ok_or_else(failed),
         "salt" => {
+            let target = file_cache::path_of(&context.config().cachedir, name, saltenv).ok_or_else(failed)?;
             let (path, saltenv) = in_environment(path, saltenv);
             let content = context.minion.files.read(path, saltenv).map_err(CallError::Execution)?.ok_or_else(failed)?;
-            let below = brine_system::files::relative_path(path).ok_or_else(failed)?;
-            let place = context.config().cachedir.join("files").join(saltenv).join(below);
-            brine_system::files::create_private_dir(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
-            brine_system::files::write_atomic(&place, &content, 0o600).map_err(CallError::execution)?;
-            Ok(place)
+            brine_system::files::create_private_dir(target.parent().unwrap_or(&target))
+                .map_err(CallError::execution)?;
+            brine_system::files::write_atomic(&target, &content, 0o600).map_err(CallError::execution)?;
+            Ok(target)
         }
         _ => Err(CallError::Execution(format!("{name}: archives come from this host or from salt://"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_config::MinionConfig;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn saltenv_does_not_lead_out_of_the_cache() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut minion = testing::minion(&[("a.tar", "content")]);
+        let own = Arc::get_mut(&mut minion).unwrap();
+        own.config = Arc::new(MinionConfig { cachedir: directory.path().join("cache"), ..(*own.config).clone() });
+        let context = testing::context_of(minion);
+        let path = cached(&context, "salt://a.tar", "dev").unwrap();
+        assert_eq!(path, directory.path().join("cache/files/dev/a.tar"));
+        assert_eq!(fs::read_to_string(path).unwrap(), "content");
+        for (name, saltenv) in [("salt://a.tar", "../../out"), ("salt://a.tar?saltenv=../../out", "base")] {
+            assert!(cached(&context, name, saltenv).unwrap_err().to_string().contains("Failed to cache"));
+            assert!(!directory.path().join("out").exists(), "{name}");
+        }
     }
 }
