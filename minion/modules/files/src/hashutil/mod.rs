@@ -101,7 +101,7 @@ pub fn base64_b64encode(_context: &Context, instr: Value) -> CallResult {
 ///     salt '*' hashutil.base64_encodestring 'get salted'
 #[function]
 pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
-    Ok(in_lines(instr.to_string().as_bytes()).into())
+    Ok(encode_lines(instr.to_string().as_bytes()).into())
 }
 
 /// Decode base64 of several lines into a string.
@@ -111,7 +111,7 @@ pub fn base64_encodestring(_context: &Context, instr: Value) -> CallResult {
 ///     salt '*' hashutil.base64_decodestring instr='Z2V0IHNhbHRlZA==\n'
 #[function]
 pub fn base64_decodestring(_context: &Context, instr: String) -> CallResult {
-    Ok(String::from_utf8_lossy(&out_of_lines(&instr)?).into_owned().into())
+    Ok(String::from_utf8_lossy(&decode_lines(&instr)?).into_owned().into())
 }
 
 /// Decode base64 into a string.
@@ -132,7 +132,7 @@ pub fn base64_b64decode(_context: &Context, instr: String) -> CallResult {
 ///     salt '*' hashutil.base64_encodefile /path/to/binary_file
 #[function]
 pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
-    Ok(in_lines(&read(&fname)?).into())
+    Ok(encode_lines(&read(&fname)?).into())
 }
 
 /// Decode base64 into a file.
@@ -142,7 +142,7 @@ pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
 ///     salt '*' hashutil.base64_decodefile instr='Z2V0IHNhbHRlZA==\n' outfile='/path/to/binary_file'
 #[function]
 pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> CallResult {
-    let bytes = out_of_lines(&instr)?;
+    let bytes = decode_lines(&instr)?;
     std::fs::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
     Ok(true.into())
 }
@@ -154,7 +154,7 @@ pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> 
 ///     salt '*' hashutil.hmac_compute 'get salted' 'shared secret'
 #[function]
 pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -> CallResult {
-    Ok(hex(signed(Digest::Sha256, &string, &shared_secret)?).into())
+    Ok(hex(hmac(Digest::Sha256, &string, &shared_secret)?).into())
 }
 
 /// Return whether a base64 string is the HMAC of another string with SHA-256.
@@ -164,11 +164,11 @@ pub fn hmac_compute(_context: &Context, string: String, shared_secret: String) -
 ///     salt '*' hashutil.hmac_signature 'get salted' 'shared secret' 'eBWf9bstXg+NiP5AOwppB5HMvZiYMPzEM9W5YMm/AmQ='
 #[function]
 pub fn hmac_signature(_context: &Context, string: String, shared_secret: String, challenge_hmac: String) -> CallResult {
-    let made = STANDARD.encode(signed(Digest::Sha256, &string, &shared_secret)?);
+    let made = STANDARD.encode(hmac(Digest::Sha256, &string, &shared_secret)?);
     Ok(constant_time_eq(made, challenge_hmac).into())
 }
 
-/// Return whether a string has this GitHub signature: `sha256=` and the HMAC in hex.
+/// Return whether a string has this GitHub signature: the name of a digest, `=` and the HMAC in hex.
 ///
 /// CLI Example:
 ///
@@ -182,10 +182,10 @@ pub fn github_signature(
 ) -> CallResult {
     let Some((kind, challenge)) = challenge_hmac.split_once('=') else {
         return Err(CallError::Execution(
-            "a signature is the name of a digest, '=' and hex digits, as in 'sha256=0f..'".into(),
+            "challenge_hmac is invalid: expected the name of a digest, '=' and hex digits, such as sha256=0f..".into(),
         ));
     };
-    let made = hex(signed(digest_named(kind)?, &string, &shared_secret)?);
+    let made = hex(hmac(digest_named(kind)?, &string, &shared_secret)?);
     Ok(constant_time_eq(made, challenge).into())
 }
 
@@ -193,7 +193,7 @@ fn read(path: &str) -> Result<Vec<u8>, CallError> {
     std::fs::read(path).map_err(|error| CallError::Execution(format!("{path}: {error}")))
 }
 
-fn signed(digest: Digest, text: &str, secret: &str) -> Result<Vec<u8>, CallError> {
+fn hmac(digest: Digest, text: &str, secret: &str) -> Result<Vec<u8>, CallError> {
     digest.hmac(secret.as_bytes(), text.as_bytes()).map_err(CallError::execution)
 }
 
@@ -202,11 +202,11 @@ fn digest_named(name: &str) -> Result<Digest, CallError> {
 }
 
 /// Returns base64 in lines of 76 characters, each with a newline.
-fn in_lines(bytes: &[u8]) -> String {
+fn encode_lines(bytes: &[u8]) -> String {
     bytes.chunks(57).map(|line| STANDARD.encode(line) + "\n").collect()
 }
 
-fn out_of_lines(text: &str) -> Result<Vec<u8>, CallError> {
+fn decode_lines(text: &str) -> Result<Vec<u8>, CallError> {
     let text: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     STANDARD.decode(text).map_err(CallError::execution)
 }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_and_files_match_salts() {
+    fn signatures_and_files_match_salt() {
         let context = testing::context(&[]);
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("data").display().to_string();
