@@ -33,7 +33,7 @@ pub fn version(context: &Context) -> CallResult {
 #[function]
 pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let files = files(&args)?;
-    let output = called(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
+    let output = run_acl_program(context, "getfacl", &["--absolute-names"], &kwargs, &[], &files)?;
     Ok(parse(&output.stdout).into())
 }
 
@@ -44,7 +44,7 @@ pub fn getfacl(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: 
 ///     salt '*' acl.wipefacls /tmp/house/kitchen recursive=True
 #[function]
 pub fn wipefacls(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
-    changed(context, &kwargs, &["-b".into()], &files(&args)?)
+    set_acl(context, &kwargs, &["-b".into()], &files(&args)?)
 }
 
 /// Set the permissions of a user or group on files; `d:user` and `default:user` set the defaults of a directory.
@@ -61,8 +61,8 @@ pub fn modfacl(
     #[rest] args: Vec<Value>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let entry = format!("{}:{acl_name}:{perms}", short(&acl_type));
-    changed(context, &kwargs, &["-m".into(), entry], &files(&args)?)
+    let entry = format!("{}:{acl_name}:{perms}", short_type(&acl_type));
+    set_acl(context, &kwargs, &["-m".into(), entry], &files(&args)?)
 }
 
 /// Remove the entry of a user or group from files.
@@ -78,8 +78,8 @@ pub fn delfacl(
     #[rest] args: Vec<Value>,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    let entry = format!("{}:{acl_name}", short(&acl_type));
-    changed(context, &kwargs, &["-x".into(), entry], &files(&args)?)
+    let entry = format!("{}:{acl_name}", short_type(&acl_type));
+    set_acl(context, &kwargs, &["-x".into(), entry], &files(&args)?)
 }
 
 fn files(args: &[Value]) -> Result<Vec<String>, CallError> {
@@ -89,7 +89,7 @@ fn files(args: &[Value]) -> Result<Vec<String>, CallError> {
     Ok(args.iter().map(ToString::to_string).collect())
 }
 
-fn called(
+fn run_acl_program(
     context: &Context,
     program: &str,
     first: &[&str],
@@ -108,8 +108,8 @@ fn called(
 }
 
 /// Runs setfacl. Its error output is an error with `raise_err`, and is logged otherwise.
-fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -> Result<Value, CallError> {
-    let output = called(context, "setfacl", &[], kwargs, what, files)?;
+fn set_acl(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -> Result<Value, CallError> {
+    let output = run_acl_program(context, "setfacl", &[], kwargs, what, files)?;
     if output.retcode != 0 {
         context.set_retcode(output.retcode);
         if kwargs.get("raise_err").is_some_and(Value::is_truthy) {
@@ -121,7 +121,7 @@ fn changed(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -
 }
 
 /// Converts an entry type to the short form that setfacl accepts, such as `d:u` for `default:user`.
-fn short(kind: &str) -> String {
+fn short_type(kind: &str) -> String {
     let (default, kind) = match kind.split_once(':') {
         Some(("d" | "default", kind)) => ("d:", kind),
         _ => ("", kind),
@@ -220,6 +220,6 @@ mod tests {
             "defaults" => map! {"user" => list![entry("root", "rwx", 7)], "group" => list![entry("www", "rx", 5)]},
         };
         assert_eq!(Value::from(parse(text)), map! {"/srv" => srv}.into());
-        assert_eq!(short("default:group") + &short("user") + &short("d:u"), "d:gud:u");
+        assert_eq!(short_type("default:group") + &short_type("user") + &short_type("d:u"), "d:gud:u");
     }
 }

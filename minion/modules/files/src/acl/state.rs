@@ -39,13 +39,13 @@ impl EntryArgs {
 #[function]
 pub fn present(context: &StateContext, #[args] entry: EntryArgs, #[default(false)] force: bool) -> CallResult {
     let report = Labels { names: entry.acl_name.clone(), one: entry.acl_name.clone() };
-    granted(context, &entry.desired(&entry.perms, force), &report)
+    present_state(context, &entry.desired(&entry.perms, force), &report)
 }
 
 /// Ensure that a user or group has no entry of its own for a file.
 #[function]
 pub fn absent(context: &StateContext, #[args] entry: EntryArgs) -> CallResult {
-    taken(context, &entry.desired("", false))
+    absent_state(context, &entry.desired("", false))
 }
 
 /// Ensure that several users or groups have these permissions, as `present`.
@@ -62,7 +62,7 @@ pub fn list_present(
     let all: Value = acl_names.iter().map(String::as_str).collect();
     let report = Labels { names: python::repr(&all), one: acl_names.join(", ") };
     let kind = acl_type.as_str();
-    granted(context, &Desired { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &report)
+    present_state(context, &Desired { name: &name, kind, names: &acl_names, perms: &perms, recurse, force }, &report)
 }
 
 /// Ensure that several users or groups have no entries of their own, as `absent`.
@@ -74,7 +74,10 @@ pub fn list_absent(
     #[default] acl_names: Vec<String>,
     #[default(false)] recurse: bool,
 ) -> CallResult {
-    taken(context, &Desired { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false })
+    absent_state(
+        context,
+        &Desired { name: &name, kind: &acl_type, names: &acl_names, perms: "", recurse, force: false },
+    )
 }
 
 /// Desired entries of a file.
@@ -175,13 +178,13 @@ fn letters(octal: i64) -> String {
     [(4, 'r'), (2, 'w'), (1, 'x')].iter().map(|(bit, letter)| if octal & bit == 0 { '-' } else { *letter }).collect()
 }
 
-fn no_file(name: &str) -> Option<Value> {
+fn missing_file(name: &str) -> Option<Value> {
     (!Path::new(name).exists()).then(|| StateReturn::failed(name, format!("{name} does not exist")).into())
 }
 
-fn granted(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) -> Result<Value, CallError> {
+fn present_state(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) -> Result<Value, CallError> {
     let name = wanted.name;
-    if let Some(failed) = no_file(name) {
+    if let Some(failed) = missing_file(name) {
         return Ok(failed);
     }
     let Some(entries) = wanted.entries(context)? else {
@@ -237,9 +240,9 @@ fn granted(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) -> Res
     })
 }
 
-fn taken(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, CallError> {
+fn absent_state(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, CallError> {
     let name = wanted.name;
-    if let Some(failed) = no_file(name) {
+    if let Some(failed) = missing_file(name) {
         return Ok(failed);
     }
     let Some(entries) = wanted.entries(context)? else {

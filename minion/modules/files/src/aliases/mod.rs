@@ -140,7 +140,7 @@ fn read(context: &Context) -> Result<String, CallError> {
 }
 
 /// Serializes edits of the file, because states may run in parallel.
-static CHANGING: Mutex<()> = Mutex::new(());
+static EDIT_LOCK: Mutex<()> = Mutex::new(());
 
 /// Writes the file with this target of an alias, or without the alias, and runs `newaliases`.
 fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), CallError> {
@@ -156,8 +156,8 @@ fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), Call
         );
         return Err(CallError::Execution(message));
     }
-    let _changing = CHANGING.lock();
-    let text = with(&read(context)?, alias, target);
+    let _guard = EDIT_LOCK.lock();
+    let text = with_alias(&read(context)?, alias, target);
     files::rewrite(file(context), text.as_bytes(), 0o644).map_err(CallError::execution)?;
     if which("newaliases").is_some() {
         run(context, &["newaliases".to_owned()], &[])?;
@@ -166,7 +166,7 @@ fn edit(context: &Context, alias: &str, target: Option<&str>) -> Result<(), Call
 }
 
 /// Returns the text with one line of the alias, in place of its first one or at the end; other lines are unchanged.
-fn with(text: &str, alias: &str, mut target: Option<&str>) -> String {
+fn with_alias(text: &str, alias: &str, mut target: Option<&str>) -> String {
     let mut edited = String::new();
     for line in text.lines() {
         let line = match Entry::parse(line) {
@@ -216,7 +216,7 @@ mod tests {
             ("c", Some("new"), "# mail\na: x # old\n\nb: y\na: z\nnobody:\nc: new\n"),
             ("a", None, "# mail\n\nb: y\nnobody:\n"),
         ] {
-            assert_eq!(with(text, alias, target), expected, "{alias}");
+            assert_eq!(with_alias(text, alias, target), expected, "{alias}");
         }
     }
 }

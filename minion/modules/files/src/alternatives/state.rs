@@ -23,9 +23,9 @@ pub fn install(context: &StateContext, name: String, link: String, path: String,
         let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
         return report(StateReturn::would(&name, comment));
     }
-    let said = module::add(&context.call, &name, &link, &path, priority)?;
+    let output = module::add(&context.call, &name, &link, &path, priority)?;
     if !module::exists(&context.call, &name, &path)? {
-        return report(StateReturn::failed(&name, format!("Alternative for {name} not installed: {said}")));
+        return report(StateReturn::failed(&name, format!("Alternative for {name} not installed: {output}")));
     }
     let comment = if module::current(&name).as_ref() == Some(&path) {
         format!("Alternative for {name} set to path {path} with priority {priority}")
@@ -70,8 +70,8 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
     if context.test {
         return Ok(StateReturn::would(&name, format!("{name} will be put in auto mode")).into());
     }
-    let said = module::change(&context.call, &["--auto", &name])?;
-    Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => said}).into())
+    let output = module::change(&context.call, &["--auto", &name])?;
+    Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => output}).into())
 }
 
 /// Ensure that a path is the current alternative of a name.

@@ -156,8 +156,8 @@ impl Archive {
             let mut below = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
             below.sort_by_key(fs::DirEntry::file_name);
             // Files first, as Salt lists them.
-            let (folders, files): (Vec<_>, Vec<_>) = below.into_iter().partition(|entry| entry.path().is_dir());
-            for entry in files.iter().chain(&folders) {
+            let (directories, files): (Vec<_>, Vec<_>) = below.into_iter().partition(|entry| entry.path().is_dir());
+            for entry in files.iter().chain(&directories) {
                 if !(entry.file_type()?.is_symlink() && entry.path().is_dir()) {
                     self.add(&entry.path(), depth - 1)?;
                 }
@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn archives_are_written_and_read_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = folder.path();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
         fs::create_dir_all(root.join("in/deep")).unwrap();
         fs::write(root.join("in/a.txt"), "one").unwrap();
         fs::write(root.join("in/deep/b.txt"), "two").unwrap();

@@ -115,7 +115,7 @@ fn end_processes(root: &Path) {
         }
         std::thread::sleep(PAUSE);
     }
-    tracing::error!(root = %root.display(), "processes in the directory could not be ended");
+    tracing::error!(root = %root.display(), "terminating the processes in the directory failed");
 }
 
 fn processes_in(root: &Path) -> Vec<Pid> {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn no_process_counts_as_inside_of_the_hosts_own_root() {
+    fn processes_of_the_host_root_are_not_terminated() {
         assert!(processes_in(Path::new("/")).is_empty());
         let arguments = brine_function::Args::positional(["/no/such".into(), "id".into()]);
         let answer = crate::testing::context(&[]).call("cmd.run_chroot", arguments).unwrap();

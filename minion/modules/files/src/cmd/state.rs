@@ -20,7 +20,7 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
         return Ok(StateReturn::failed(&name, comment).into());
     }
     if context.test {
-        return would(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
+        return predict(context, &name, &kwargs, &format!("Command \"{name}\" would have been executed"), true);
     }
     if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
         return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
@@ -31,7 +31,7 @@ pub fn run(context: &StateContext, name: String, #[keywords] kwargs: Map) -> Cal
         return Ok(StateReturn::ok(&name, format!("Command \"{name}\" run")).with_changes(changes).into());
     }
     let output = cmd::execute(&context.call, &name, &CommandArgs::read(&kwargs)?);
-    Ok(ran(&name, &format!("Command \"{name}\" run"), &kwargs, output)?.into())
+    Ok(run_result(&name, &format!("Command \"{name}\" run"), &kwargs, output)?.into())
 }
 
 /// Run a script from `salt://` with the arguments `args`.
@@ -49,7 +49,7 @@ pub fn script(
         return Ok(StateReturn::failed(&name, comment).into());
     }
     if context.test {
-        return would(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
+        return predict(context, &name, &kwargs, &format!("Command '{name}' would have been executed"), false);
     }
     if let Some(cwd) = kwargs.get("cwd").and_then(Value::as_str).filter(|cwd| !std::path::Path::new(cwd).is_dir()) {
         return Ok(StateReturn::failed(&name, format!("Desired working directory \"{cwd}\" is not available")).into());
@@ -70,7 +70,7 @@ pub fn script(
         Err(error) => return Ok(StateReturn::failed(&name, error.to_string()).into()),
     };
     let output = cmd::run_script(&context.call, &content, &args, &how);
-    Ok(ran(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
+    Ok(run_result(&name, &format!("Command '{name}' run"), &kwargs, output)?.into())
 }
 
 /// Run a script only when a watched state has changes.
@@ -170,16 +170,16 @@ fn is_environment(env: Option<&Value>) -> bool {
 
 /// Returns the prediction in test mode. For a stateful command, it is the report of the command `test_name`, if there
 /// is one.
-fn would(
+fn predict(
     context: &StateContext,
     name: &str,
     kwargs: &Map,
     comment: &str,
-    tells_command: bool,
+    reports_command: bool,
 ) -> Result<Value, CallError> {
     let stateful = kwargs.get("stateful").filter(|stateful| stateful.is_truthy());
     let Some(stateful) = stateful else {
-        let changes = if tells_command {
+        let changes = if reports_command {
             map! {"cmd" => name}
         } else {
             Map::new()
@@ -190,7 +190,7 @@ fn would(
     let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
     let Some(test_name) = test_name else { return Ok(StateReturn::would(name, "").into()) };
     let output = cmd::execute(&context.call, &test_name, &CommandArgs::read(kwargs)?);
-    let mut done = ran(name, comment, kwargs, output)?;
+    let mut done = run_result(name, comment, kwargs, output)?;
     if done.result == Some(true) && !done.changes.is_empty() {
         done.result = None;
     }
@@ -198,7 +198,12 @@ fn would(
 }
 
 /// Returns the result of a command that ran or could not be started.
-fn ran(name: &str, comment: &str, kwargs: &Map, output: Result<Output, CallError>) -> Result<StateReturn, CallError> {
+fn run_result(
+    name: &str,
+    comment: &str,
+    kwargs: &Map,
+    output: Result<Output, CallError>,
+) -> Result<StateReturn, CallError> {
     let output = match output {
         Ok(output) => output,
         Err(CallError::Execution(message)) => return Ok(StateReturn::failed(name, message)),
@@ -238,11 +243,11 @@ fn stateful(mut done: StateReturn, stdout: &str) -> StateReturn {
     done.comment = report.shift_remove("comment").map(|comment| comment.to_string()).unwrap_or_default();
     if changed {
         // Changes reported by the command come first, as in Salt.
-        let mut ran = std::mem::take(&mut done.changes);
-        if let Some(stdout) = ran.get_mut("stdout") {
+        let mut changes = std::mem::take(&mut done.changes);
+        if let Some(stdout) = changes.get_mut("stdout") {
             *stdout = without_last_line(&stdout.to_string(), is_json).into();
         }
-        report.extend(ran);
+        report.extend(changes);
         done.changes = report;
     } else {
         done.changes = Map::new();
@@ -267,7 +272,7 @@ mod tests {
     use super::*;
     use crate::testing;
 
-    fn story(states: &[(&str, Map)], test: bool) -> String {
+    fn results(states: &[(&str, Map)], test: bool) -> String {
         let context = testing::state_context(test, &[("s.sh", "echo script $*; exit 3\n")]);
         let report = states.iter().map(|(fun, args)| {
             let done = context.call.minion.states.call(&context, fun, Args::keyword(args.clone())).unwrap();
@@ -301,8 +306,8 @@ mod tests {
     }
 
     #[test]
-    fn results_of_commands_are_salts() {
-        insta::assert_snapshot!(story(&states(), false), @r#"
+    fn results_of_commands_match_salt() {
+        insta::assert_snapshot!(results(&states(), false), @r#"
         False: Command "echo out; echo err >&2; exit 3" run | {"retcode": 3, "stdout": "out", "stderr": "err"}
         True: Command "exit 3" run | {"retcode": 0, "stdout": "", "stderr": ""}
         True: Command "echo $A" run | {"retcode": 0, "stdout": "", "stderr": ""}
@@ -325,7 +330,7 @@ mod tests {
     #[test]
     fn nothing_runs_in_test_mode() {
         let states = [states().remove(0), states().remove(11)];
-        insta::assert_snapshot!(story(&states, true), @r#"
+        insta::assert_snapshot!(results(&states, true), @r#"
         None: Command "echo out; echo err >&2; exit 3" would have been executed | {"cmd": "echo out; echo err >&2; exit 3"}
         None: Command 'salt://s.sh' would have been executed | {}
         "#);

@@ -142,7 +142,7 @@ fn redirect_stderr_merges_stderr_into_stdout() {
 }
 
 #[test]
-fn timeout_message_is_salts() {
+fn timeout_message_matches_salt() {
     let context = testing::context(&[]);
     let all = call(&context, "cmd.run_all", &["sleep 600"], map! {"timeout" => 0.05});
     assert_eq!(all.get("stdout"), Some(&"sleep 600 : Timed out after 0.05 seconds".into()));

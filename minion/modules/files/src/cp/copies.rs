@@ -30,8 +30,8 @@ pub(super) fn copied(
         return Ok(false.into());
     }
     // If the path is a symbolic link, its target is replaced, so the new file is written next to the target.
-    let place = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
-    let mut incoming = file_cache::Incoming::create(&place).map_err(CallError::execution)?;
+    let destination = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
+    let mut incoming = file_cache::Incoming::create(&destination).map_err(CallError::execution)?;
     if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
         return Ok(false.into());
     }
@@ -47,8 +47,8 @@ pub(super) fn write(target: &str, content: &[u8]) -> Result<Value, CallError> {
 
 /// Returns the path `dest`; if that is a directory or ends with a slash, the path of `name` in it.
 pub(super) fn within(dest: &str, name: &str) -> String {
-    let is_folder = dest.ends_with('/') || Path::new(dest).is_dir();
-    if is_folder { Path::new(dest).join(name).display().to_string() } else { dest.to_owned() }
+    let is_directory = dest.ends_with('/') || Path::new(dest).is_dir();
+    if is_directory { Path::new(dest).join(name).display().to_string() } else { dest.to_owned() }
 }
 
 /// Returns the last component of a URL or a path.

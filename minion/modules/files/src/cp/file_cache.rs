@@ -27,26 +27,26 @@ pub struct Remote {
 
 /// Maximum length of the path and query of a URL in the cache, in bytes; longer ones are replaced by their SHA-256
 /// hash.
-const LONGEST: usize = 255;
+const MAX_CACHE_NAME: usize = 255;
 
 /// Returns the cache path of a file, whether it exists or not, or `None` for a name that leads out of the cache.
 pub fn path_of(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     match url.split_once("://") {
         Some(("salt", path)) => {
             let (path, saltenv) = in_environment(path, saltenv);
-            of_server(cachedir, path, saltenv)
+            server_path(cachedir, path, saltenv)
         }
         Some(_) => external(cachedir, url, saltenv),
-        None => of_host(cachedir, url),
+        None => local_path(cachedir, url),
     }
 }
 
-fn of_server(cachedir: &Path, path: &str, saltenv: &str) -> Option<PathBuf> {
+fn server_path(cachedir: &Path, path: &str, saltenv: &str) -> Option<PathBuf> {
     let path = files::relative_path(path.trim_start_matches(['|', '/']))?;
     Some(cachedir.join("files").join(files::relative_path(saltenv)?).join(path))
 }
 
-fn of_host(cachedir: &Path, path: &str) -> Option<PathBuf> {
+fn local_path(cachedir: &Path, path: &str) -> Option<PathBuf> {
     Some(cachedir.join("localfiles").join(files::relative_path(path.trim_start_matches(['|', '/']))?))
 }
 
@@ -61,7 +61,7 @@ pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     let host = if has_port { host.replace(':', "") } else { host.to_owned() };
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let mut name = if query.is_empty() { path.to_owned() } else { format!("{path}-{query}") };
-    if name.len() > LONGEST {
+    if name.len() > MAX_CACHE_NAME {
         name = hex_digest(name.as_bytes(), "sha256").ok()?;
     }
     let below = files::relative_path(&format!("{saltenv}/{host}/{}", name.trim_start_matches('/')))?;
@@ -72,8 +72,9 @@ pub fn external(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
 pub fn found(cachedir: &Path, url: &str, saltenv: &str) -> Option<PathBuf> {
     let path = url.strip_prefix("salt://").unwrap_or(url);
     let (path, saltenv) = in_environment(path, saltenv);
-    let places = [of_server(cachedir, path, saltenv), of_host(cachedir, path), external(cachedir, url, saltenv)];
-    places.into_iter().flatten().find(|place| place.exists())
+    let candidates =
+        [server_path(cachedir, path, saltenv), local_path(cachedir, path), external(cachedir, url, saltenv)];
+    candidates.into_iter().flatten().find(|path| path.exists())
 }
 
 /// Fetches a file if necessary and returns its local path; a local file is returned as it is. Returns `None` if the
@@ -90,24 +91,24 @@ pub fn cache(context: &Context, url: &str, saltenv: &str, remote: &Remote) -> Re
         }
         Some("salt") => Ok(if fetch(context, url, saltenv, &path()?)? { Some(path()?) } else { None }),
         Some("http" | "https") => {
-            let place = path()?;
-            fetch_remote(context, url, &place, remote)?;
-            Ok(Some(place))
+            let target = path()?;
+            fetch_remote(context, url, &target, remote)?;
+            Ok(Some(target))
         }
         Some(_) => Err(format!("Unsupported url scheme: {url}")),
     }
 }
 
 /// Fetches a file of the file server into the cache, unless its copy is current. Returns whether the server has it.
-fn fetch(context: &Context, url: &str, saltenv: &str, place: &Path) -> Result<bool, String> {
+fn fetch(context: &Context, url: &str, saltenv: &str, target: &Path) -> Result<bool, String> {
     let (path, saltenv) = in_environment(url, saltenv);
     let client = &context.minion.files;
     let Some(hash) = client.hash(path, saltenv)? else { return Ok(false) };
-    if is_current(place, &hash) {
+    if is_current(target, &hash) {
         return Ok(true);
     }
-    make_room(place)?;
-    let mut incoming = Incoming::create(place).map_err(|error| error.to_string())?;
+    make_room(target)?;
+    let mut incoming = Incoming::create(target).map_err(|error| error.to_string())?;
     if !client.fetch(path, saltenv, &mut incoming.file)? {
         return Ok(false);
     }
@@ -171,21 +172,21 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
         return Ok(());
     }
     // The ETag is stored next to the copy.
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".etag");
-    let beside = PathBuf::from(beside);
-    let known = || std::fs::read_to_string(&beside).ok().filter(|_| remote.use_etag && path.exists());
+    let mut etag_path = path.as_os_str().to_owned();
+    etag_path.push(".etag");
+    let etag_path = PathBuf::from(etag_path);
+    let known = || std::fs::read_to_string(&etag_path).ok().filter(|_| remote.use_etag && path.exists());
     let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
     let Some(fetched) = web::fetch_unless(&context.web(), url, remote.trust_anyone, known.as_deref())? else {
         return Ok(());
     };
-    keep(path, &fetched.body)?;
+    store(path, &fetched.body)?;
     match fetched.etag.filter(|_| remote.use_etag) {
-        Some(etag) => keep(&beside, etag.as_bytes()),
+        Some(etag) => store(&etag_path, etag.as_bytes()),
         // A stale ETag would make the next response "not modified".
-        None => match std::fs::remove_file(&beside) {
+        None => match std::fs::remove_file(&etag_path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(format!("Failed to remove {}: {error}", beside.display()))
+                Err(format!("Failed to remove {}: {error}", etag_path.display()))
             }
             _ => Ok(()),
         },
@@ -194,7 +195,7 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
 
 /// Writes a copy into the cache, readable by its owner alone. A directory in its place is replaced by the file, and
 /// the reverse, as in the source.
-pub fn keep(path: &Path, content: &[u8]) -> Result<(), String> {
+pub fn store(path: &Path, content: &[u8]) -> Result<(), String> {
     make_room(path)?;
     files::write_soon(path, content, 0o600).map_err(|error| error.to_string())
 }
@@ -243,12 +244,12 @@ mod tests {
         use std::sync::atomic::{AtomicUsize, Ordering};
 
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().join("files/a");
+        let target = directory.path().join("files/a");
         let sent = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&sent);
         // A request with the ETag is answered with a status only.
-        let port = brine_testing::web::server(move |asked| {
-            if asked.to_lowercase().contains("if-none-match: \"1\"") {
+        let port = brine_testing::web::server(move |request| {
+            if request.to_lowercase().contains("if-none-match: \"1\"") {
                 return ("304 Not Modified", "text/plain", String::new());
             }
             count.fetch_add(1, Ordering::Relaxed);
@@ -258,12 +259,12 @@ mod tests {
         let context = crate::testing::context(&[]);
         let fetch = |use_etag| {
             let remote = Remote { use_etag, ..Remote::default() };
-            fetch_remote(&context, &url, &place, &remote).unwrap();
-            assert_eq!(std::fs::read_to_string(&place).unwrap(), "content");
+            fetch_remote(&context, &url, &target, &remote).unwrap();
+            assert_eq!(std::fs::read_to_string(&target).unwrap(), "content");
             sent.load(Ordering::Relaxed)
         };
         assert_eq!((fetch(true), fetch(true), fetch(false)), (1, 1, 2));
-        std::fs::remove_file(&place).unwrap();
+        std::fs::remove_file(&target).unwrap();
         assert_eq!((fetch(true), fetch(true)), (3, 3));
     }
 }

@@ -20,7 +20,7 @@ use brine_value::{Map, Value, map};
 
 use crate::cp::file_cache::Remote;
 use crate::file;
-use crate::file::state::Choice;
+use crate::file::state::Selection;
 use copies::{content, copied, has_directory_for, last_name, within, write};
 
 pub(super) static MODULE: Module =
@@ -114,7 +114,7 @@ pub fn get_file(
     }
     match dest.filter(|dest| !dest.is_empty()) {
         Some(dest) => copied(context, name, saltenv, &dest, makedirs),
-        None => Ok(path_or_empty(
+        None => Ok(path_or_false(
             file_cache::cache(context, &format!("salt://{name}"), saltenv, &Remote::default())
                 .map_err(CallError::Execution)?,
         )),
@@ -180,7 +180,7 @@ pub fn get_url(
     let dest = match &dest {
         Value::Str(dest) if !dest.is_empty() && (is_web || path.starts_with("salt://")) => dest.clone(),
         Value::Str(_) => {
-            return Ok(path_or_empty(
+            return Ok(path_or_false(
                 file_cache::cache(context, &path, &saltenv, &remote).map_err(CallError::Execution)?,
             ));
         }
@@ -238,7 +238,7 @@ pub fn get_template(
     let dest = if is_given {
         dest.map(|dest| within(&dest, last_name(&path)))
     } else {
-        cached().map(|place| place.display().to_string())
+        cached().map(|path| path.display().to_string())
     };
     let dest = dest.ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
     if !has_directory_for(&dest, makedirs || !is_given)? {
@@ -282,7 +282,7 @@ pub fn cache_file(
     if found.is_none() {
         tracing::error!(path, saltenv, "caching a file failed: no such file");
     }
-    Ok(path_or_empty(found))
+    Ok(path_or_false(found))
 }
 
 /// Cache several files, in a list or separated by commas, as `cache_file`.
@@ -321,8 +321,8 @@ pub fn cache_dir(
     let saltenv = environment(context, saltenv);
     let (name, saltenv) = below_salt(&path, &saltenv)?;
     let name = format!("{}/", name.trim_end_matches('/'));
-    let choice = Choice::new(&include_pat, &exclude_pat);
-    let is_wanted = |path: &String| path.starts_with(&name) && choice.holds(path);
+    let selection = Selection::new(&include_pat, &exclude_pat);
+    let is_wanted = |path: &String| path.starts_with(&name) && selection.selects(path);
     let files = context.minion.files.list(saltenv).map_err(CallError::Execution)?.into_iter().filter(is_wanted);
     let mut kept = all_cached(context, files, saltenv)?;
     let empty = if include_empty {
@@ -331,12 +331,12 @@ pub fn cache_dir(
         Vec::new()
     };
     for directory in empty.into_iter().filter(|directory| directory.starts_with(&name)) {
-        let Some(place) = file_cache::path_of(&context.config().cachedir, &format!("salt://{directory}"), saltenv)
+        let Some(target) = file_cache::path_of(&context.config().cachedir, &format!("salt://{directory}"), saltenv)
         else {
             continue;
         };
-        files::create_private_dir(&place).map_err(CallError::execution)?;
-        kept.push(place.display().to_string());
+        files::create_private_dir(&target).map_err(CallError::execution)?;
+        kept.push(target.display().to_string());
     }
     Ok(kept.into())
 }
@@ -363,11 +363,11 @@ pub fn cache_local_file(context: &Context, path: String) -> CallResult {
     if !Path::new(&path).exists() {
         return Ok("".into());
     }
-    let place = file_cache::path_of(&context.config().cachedir, &path, "base")
+    let target = file_cache::path_of(&context.config().cachedir, &path, "base")
         .ok_or_else(|| CallError::Execution(format!("{path} does not name a file below its root")))?;
     let content = std::fs::read(&path).map_err(|error| file::at(&path, &error))?;
-    file_cache::keep(&place, &content).map_err(CallError::Execution)?;
-    Ok(place.display().to_string().into())
+    file_cache::store(&target, &content).map_err(CallError::Execution)?;
+    Ok(target.display().to_string().into())
 }
 
 /// Return the path at which `cache_file` stores a file, whether it exists or not.
@@ -432,7 +432,7 @@ fn below_salt<'a>(path: &'a str, saltenv: &'a str) -> Result<(&'a str, &'a str),
 }
 
 /// Returns the path of a file as a string, or false.
-fn path_or_empty(found: Option<PathBuf>) -> Value {
+fn path_or_false(found: Option<PathBuf>) -> Value {
     found.map_or(Value::Bool(false), |found| found.display().to_string().into())
 }
 

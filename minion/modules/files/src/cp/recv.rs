@@ -29,12 +29,12 @@ const CHUNK_MAX: u64 = 64 << 20;
 pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
     let mut written = Map::new();
     for (path, content) in &files {
-        let (path, place) = (path.to_string(), Path::new(&dest));
-        let is_directory = place.is_dir();
-        let is_writable = last_name(&path) == last_name(&dest) || place.parent().is_some_and(Path::is_dir);
+        let (path, target) = (path.to_string(), Path::new(&dest));
+        let is_directory = target.is_dir();
+        let is_writable = last_name(&path) == last_name(&dest) || target.parent().is_some_and(Path::is_dir);
         let target = match is_directory {
-            true => place.join(last_name(&path)),
-            false if is_writable => place.to_owned(),
+            true => target.join(last_name(&path)),
+            false if is_writable => target.to_owned(),
             false => return Ok("Destination unavailable".into()),
         };
         let bytes = content.as_bytes().or_else(|| content.as_str().map(str::as_bytes)).unwrap_or_default();

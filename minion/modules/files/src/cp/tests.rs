@@ -136,8 +136,8 @@ fn files_are_fetched_from_web_servers() {
     let directory = tempfile::tempdir().unwrap();
     let context = keeping(directory.path(), &[]);
     std::fs::create_dir(directory.path().join("out")).unwrap();
-    let port = brine_testing::web::server(|asked| {
-        let is_there = !asked.starts_with("GET /none ");
+    let port = brine_testing::web::server(|request| {
+        let is_there = !request.starts_with("GET /none ");
         let (status, body) = if is_there { ("200 OK", "web") } else { ("404 Not Found", "") };
         (status, "text/plain", body.into())
     });

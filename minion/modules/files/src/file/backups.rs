@@ -41,13 +41,13 @@ pub fn list_backup(context: &Context, path: String, limit: Option<usize>) -> Cal
 pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -> CallResult {
     // As in Salt, the part after the last slash is ignored: `/foo/bar/` and `/foo/bar/x` are the same directory.
     let directory = path.rfind('/').map_or("", |at| &path[..at]);
-    let kept = kept_in(context, &expand(directory));
+    let kept = backup_directory(context, &expand(directory));
     let entries = std::fs::read_dir(&kept).into_iter().flatten().flatten();
     let mut names: Vec<String> =
         entries.filter_map(|entry| Some(entry.file_name().to_str()?.split('_').next()?.to_owned())).collect();
     names.sort();
     names.dedup();
-    let of = |name: String| (Value::from(&name), to_map(copies(&kept, &name), limit).into());
+    let of = |name: String| (Value::from(&name), to_map(backups_in(&kept, &name), limit).into());
     Ok(names.into_iter().map(of).collect::<Map>().into())
 }
 
@@ -59,18 +59,18 @@ pub fn list_backups_dir(context: &Context, path: String, limit: Option<usize>) -
 #[function]
 pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
     let file = expand(&path);
-    let backup = match chosen(context, &path, &backup_id) {
+    let backup = match find_backup(context, &path, &backup_id) {
         Ok(backup) => backup,
         Err(reported) => return Ok(reported.into()),
     };
     if file.exists() {
-        keep(context, &file).map_err(CallError::Execution)?;
+        create(context, &file).map_err(CallError::Execution)?;
     }
     // Only the content is restored; the file keeps its owner and mode.
-    let restored = std::fs::read(&backup.place).and_then(|content| std::fs::write(&file, content));
+    let restored = std::fs::read(&backup.path).and_then(|content| std::fs::write(&file, content));
     Ok(match restored {
-        Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.place.display())),
-        Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.place.display())),
+        Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.path.display())),
+        Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.path.display())),
     }
     .into())
 }
@@ -82,14 +82,14 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
 ///     salt '*' file.delete_backup /foo/bar/baz.txt 0
 #[function]
 pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallResult {
-    let backup = match chosen(context, &path, &backup_id) {
+    let backup = match find_backup(context, &path, &backup_id) {
         Ok(backup) => backup,
         Err(reported) => return Ok(reported.into()),
     };
-    let place = backup.place.display();
-    Ok(match std::fs::remove_file(&backup.place) {
-        Ok(()) => outcome(true, format!("Successfully removed {place}")),
-        Err(error) => outcome(false, format!("Unable to remove {place}: {error}")),
+    let path = backup.path.display();
+    Ok(match std::fs::remove_file(&backup.path) {
+        Ok(()) => outcome(true, format!("Successfully removed {path}")),
+        Err(error) => outcome(false, format!("Unable to remove {path}: {error}")),
     }
     .into())
 }
@@ -107,49 +107,47 @@ pub fn remove_backup(context: &Context, path: String, backup_id: Value) -> CallR
 /// A backup of a file.
 struct Backup {
     time: DateTime,
-    place: PathBuf,
+    path: PathBuf,
 }
 
 /// Format of the timestamp after the file name in a backup's name.
-const STAMP: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
+const TIMESTAMP_FORMAT: &str = "%a_%b_%d_%H:%M:%S_%f_%Y";
 
 /// Whether a replaced file is backed up: according to the argument `backup` of a state or, if that is unset, the option
 /// `backup_mode`.
-pub(crate) fn is_kept(context: &Context, backup: &Value) -> bool {
+pub(crate) fn is_enabled(context: &Context, backup: &Value) -> bool {
     let mode = if backup.is_truthy() { &backup.to_string() } else { &context.config().backup_mode };
     matches!(mode.as_str(), "minion" | "both")
 }
 
 /// Copies a file to `file_backup` in the cache directory, under a name with a timestamp.
-pub(crate) fn keep(context: &Context, path: &Path) -> Result<(), String> {
-    let directory = kept_in(context, path.parent().unwrap_or(path));
+pub(crate) fn create(context: &Context, path: &Path) -> Result<(), String> {
+    let directory = backup_directory(context, path.parent().unwrap_or(path));
     let now = brine_clock::now();
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let micros = now.subsec_nanosecond() / 1000;
     let target = directory.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
     brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
-    std::fs::copy(path, &target)
-        .map(|_| ())
-        .map_err(|error| format!("Unable to keep a copy of {}: {error}", path.display()))
+    std::fs::copy(path, &target).map(|_| ()).map_err(|error| format!("backing up {} failed: {error}", path.display()))
 }
 
 /// Returns the directory with the backups of the files in a directory.
-fn kept_in(context: &Context, directory: &Path) -> PathBuf {
+fn backup_directory(context: &Context, directory: &Path) -> PathBuf {
     context.config().cachedir.join("file_backup").join(directory.strip_prefix("/").unwrap_or(directory))
 }
 
 fn backups(context: &Context, file: &Path) -> Vec<Backup> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    copies(&kept_in(context, file.parent().unwrap_or(file)), &name)
+    backups_in(&backup_directory(context, file.parent().unwrap_or(file)), &name)
 }
 
 /// Returns the backups of a file in a directory, newest first.
-fn copies(directory: &Path, name: &str) -> Vec<Backup> {
+fn backups_in(directory: &Path, name: &str) -> Vec<Backup> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten().filter(|entry| entry.path().is_file());
     let mut found: Vec<Backup> = entries
         .filter_map(|entry| {
             let stamp = entry.file_name().to_str()?.strip_prefix(name)?.strip_prefix('_')?.to_owned();
-            Some(Backup { time: DateTime::strptime(STAMP, stamp).ok()?, place: entry.path() })
+            Some(Backup { time: DateTime::strptime(TIMESTAMP_FORMAT, stamp).ok()?, path: entry.path() })
         })
         .collect();
     found.sort_by_key(|backup| std::cmp::Reverse(backup.time));
@@ -160,15 +158,15 @@ fn to_map(backups: Vec<Backup>, limit: Option<usize>) -> Map {
     let one = |(number, backup): (usize, Backup)| {
         let report = map! {
             "Backup Time" => backup.time.strftime("%a %b %d %Y %H:%M:%S.%6f").to_string(),
-            "Size" => std::fs::metadata(&backup.place).map_or(0, |status| status.len()),
-            "Location" => backup.place.display().to_string(),
+            "Size" => std::fs::metadata(&backup.path).map_or(0, |status| status.len()),
+            "Location" => backup.path.display().to_string(),
         };
         (number.into(), report.into())
     };
     backups.into_iter().take(limit.unwrap_or(usize::MAX)).enumerate().map(one).collect()
 }
 
-fn chosen(context: &Context, path: &str, id: &Value) -> Result<Backup, Map> {
+fn find_backup(context: &Context, path: &str, id: &Value) -> Result<Backup, Map> {
     let number = id.to_string().parse::<usize>().ok().filter(|number| number.to_string() == id.to_string());
     let Some(number) = number else { return Err(outcome(false, format!("Invalid backup_id '{id}'"))) };
     let found = backups(context, &expand(path)).into_iter().nth(number);

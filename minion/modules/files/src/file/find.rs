@@ -44,7 +44,7 @@ pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keyword
         Err(error) => return Ok(format!("error: {error}").into()),
     };
     let mut found = Vec::new();
-    for start in places(&expand(&path)) {
+    for start in expand_pattern(&expand(&path)) {
         wanted.walk(context, &start, &mut found)?;
     }
     found.sort_by(order);
@@ -52,7 +52,7 @@ pub fn find(context: &Context, path: String, #[rest] args: Vec<Value>, #[keyword
 }
 
 /// Expands a path with `*`, `?` or `[`; any other path is returned if it exists.
-fn places(path: &Path) -> Vec<PathBuf> {
+fn expand_pattern(path: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in path.components() {
         let part = part.as_os_str();
@@ -118,9 +118,9 @@ enum Action {
 struct Desired {
     criteria: Vec<Criterion>,
     actions: Vec<Action>,
-    least: usize,
-    most: usize,
-    only_reported: bool,
+    min_depth: usize,
+    max_depth: usize,
+    dry_run: bool,
 }
 
 impl Desired {
@@ -129,9 +129,9 @@ impl Desired {
         let mut wanted = Desired {
             criteria: Vec::new(),
             actions: Vec::new(),
-            least: depth("mindepth").unwrap_or(0),
-            most: depth("maxdepth").unwrap_or(usize::MAX),
-            only_reported: given.get("test").is_some_and(Value::is_truthy),
+            min_depth: depth("mindepth").unwrap_or(0),
+            max_depth: depth("maxdepth").unwrap_or(usize::MAX),
+            dry_run: given.get("test").is_some_and(Value::is_truthy),
         };
         for (key, value) in given {
             let key = key.to_string();
@@ -156,7 +156,7 @@ impl Desired {
                 })?),
                 "size" => size(&text)?,
                 "mtime" => changed(&text)?,
-                "grep" => Criterion::Content(regex::bytes::Regex::new(&text).map_err(|_| bad_expression(&text))?),
+                "grep" => Criterion::Content(regex::bytes::Regex::new(&text).map_err(|_| invalid_expression(&text))?),
                 "print" => {
                     wanted.actions.push(Action::Print(listed(&text).map(str::to_owned).collect()));
                     continue;
@@ -184,13 +184,13 @@ impl Desired {
         while let Some((path, depth)) = open.pop() {
             let Ok(own) = std::fs::symlink_metadata(&path) else { continue };
             let status = std::fs::metadata(&path).unwrap_or_else(|_| own.clone());
-            if depth >= self.least && self.criteria.iter().all(|criterion| criterion.fits(&path, &status)) {
+            if depth >= self.min_depth && self.criteria.iter().all(|criterion| criterion.matches(&path, &status)) {
                 for action in &self.actions {
-                    found.extend(action.done(context, &path, &status, self.only_reported)?);
+                    found.extend(action.run(context, &path, &status, self.dry_run)?);
                 }
             }
             // The root of the search may be a link.
-            if depth < self.most && (own.is_dir() || depth == 0 && status.is_dir()) {
+            if depth < self.max_depth && (own.is_dir() || depth == 0 && status.is_dir()) {
                 let inside = std::fs::read_dir(&path).into_iter().flatten().flatten();
                 open.extend(inside.map(|entry| (entry.path(), depth + 1)));
             }
@@ -200,10 +200,10 @@ impl Desired {
 }
 
 impl Criterion {
-    fn fits(&self, path: &Path, status: &Metadata) -> bool {
+    fn matches(&self, path: &Path, status: &Metadata) -> bool {
         match self {
             Criterion::Name(regex) => regex.is_match(&name(path)),
-            Criterion::Types(types) => types.contains(letter(status)),
+            Criterion::Types(types) => types.contains(type_letter(status)),
             Criterion::Owners(uids) => uids.contains(&status.uid()),
             Criterion::Groups(gids) => gids.contains(&status.gid()),
             Criterion::Size(least, most) => (*least..=*most).contains(&status.len()),
@@ -217,13 +217,13 @@ impl Criterion {
 }
 
 impl Action {
-    /// Applies an action and returns its entry in the result. With `only_reported`, nothing is deleted.
-    fn done(
+    /// Applies an action and returns its entry in the result. With `dry_run`, nothing is deleted.
+    fn run(
         &self,
         context: &Context,
         path: &Path,
         status: &Metadata,
-        only_reported: bool,
+        dry_run: bool,
     ) -> Result<Option<Value>, CallError> {
         let full = path.display().to_string();
         match self {
@@ -232,10 +232,10 @@ impl Action {
                     fields.iter().filter_map(|field| field_of(field, path, status)).collect::<Result<Vec<_>, _>>()?;
                 Ok(Some(if report.len() == 1 { report.remove(0) } else { report.into() }))
             }
-            Action::Delete if only_reported => Ok(Some(full.into())),
+            Action::Delete if dry_run => Ok(Some(full.into())),
             Action::Delete => {
-                let is_folder = status.is_dir() && !path.is_symlink();
-                let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                let is_directory = status.is_dir() && !path.is_symlink();
+                let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
                 if let Err(error) = &removed {
                     tracing::error!(path = %full, %error, "file.find failed to delete a file");
                 }
@@ -272,7 +272,7 @@ fn field_of(field: &str, path: &Path, status: &Metadata) -> Option<Result<Value,
         "path" => path.display().to_string().into(),
         "name" => name(path).into(),
         "size" => (status.len() as i64).into(),
-        "type" => letter(status).to_string().into(),
+        "type" => type_letter(status).to_string().into(),
         "mode" => i64::from(status.mode() & 0o777).into(),
         "mtime" => status.mtime().into(),
         "user" => user_of(status.uid()).map_or_else(|| i64::from(status.uid()).into(), |user| user.name.into()),
@@ -285,7 +285,7 @@ fn field_of(field: &str, path: &Path, status: &Metadata) -> Option<Result<Value,
     }))
 }
 
-fn letter(status: &Metadata) -> char {
+fn type_letter(status: &Metadata) -> char {
     match kind(status) {
         "dir" => 'd',
         "link" => 'l',
@@ -322,14 +322,14 @@ fn group_of(gid: u32) -> Option<Group> {
     Group::from_gid(Gid::from_raw(gid)).ok().flatten()
 }
 
-fn bad_expression(text: &str) -> String {
+fn invalid_expression(text: &str) -> String {
     format!("invalid regular expression: \"{text}\"")
 }
 
 /// Compiles a regular expression that must match at the start of a name.
 fn expression(text: &str, any_case: bool) -> Result<Regex, String> {
     let built = regex::RegexBuilder::new(&format!("^(?:{text})")).case_insensitive(any_case).build();
-    built.map_err(|_| bad_expression(text))
+    built.map_err(|_| invalid_expression(text))
 }
 
 fn types(text: &str) -> Result<String, String> {
@@ -341,7 +341,7 @@ fn types(text: &str) -> Result<String, String> {
 }
 
 fn size(text: &str) -> Result<Criterion, String> {
-    let wrong = || format!("invalid size: \"{text}\"");
+    let invalid = || format!("invalid size: \"{text}\"");
     let rest = text.trim();
     let number = rest.trim_start_matches(['+', '-']);
     let last = number.chars().last().map(|last| last.to_ascii_lowercase());
@@ -356,7 +356,7 @@ fn size(text: &str) -> Result<Criterion, String> {
     // Unit letters are one byte each.
     let number = if unit.is_some() { &number[..number.len() - 1] } else { number };
     let unit = unit.unwrap_or(1);
-    let count: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let count: f64 = number.trim().parse().map_err(|_| invalid())?;
     let bytes = (count * unit as f64) as u64;
     Ok(match rest.chars().next() {
         Some('-') => Criterion::Size(0, bytes),
@@ -369,22 +369,22 @@ fn size(text: &str) -> Result<Criterion, String> {
 /// The span is rounded down to the smallest unit given.
 fn changed(text: &str) -> Result<Criterion, String> {
     const UNITS: [(char, u64); 5] = [('w', 604_800), ('d', 86_400), ('h', 3_600), ('m', 60), ('s', 1)];
-    let wrong = || format!("invalid time interval: '{text}'");
+    let invalid = || format!("invalid time interval: '{text}'");
     let rest = text.trim();
     let mut rest = rest.strip_prefix(['+', '-']).unwrap_or(rest).trim();
     let (mut seconds, mut smallest, mut units) = (0.0, None, &UNITS[..]);
     while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-        let count: f64 = rest[..end].parse().map_err(|_| wrong())?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
+        let count: f64 = rest[..end].parse().map_err(|_| invalid())?;
         let after = rest[end..].trim_start();
-        let unit = after.chars().next().ok_or_else(wrong)?.to_ascii_lowercase();
-        let index = units.iter().position(|(letter, _)| *letter == unit).ok_or_else(wrong)?;
+        let unit = after.chars().next().ok_or_else(invalid)?.to_ascii_lowercase();
+        let index = units.iter().position(|(letter, _)| *letter == unit).ok_or_else(invalid)?;
         seconds += count * units[index].1 as f64;
         smallest = Some(units[index].1);
         (units, rest) = (&units[index + 1..], after[1..].trim_start());
     }
-    let smallest = smallest.ok_or_else(wrong)?;
+    let smallest = smallest.ok_or_else(invalid)?;
     let before = Duration::from_secs(((seconds / smallest as f64) as u64).saturating_mul(smallest));
-    let time = SystemTime::now().checked_sub(before).ok_or_else(wrong)?;
+    let time = SystemTime::now().checked_sub(before).ok_or_else(invalid)?;
     Ok(if text.trim().starts_with('-') { Criterion::ChangedSince(time) } else { Criterion::ChangedBefore(time) })
 }

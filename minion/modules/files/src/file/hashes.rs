@@ -8,7 +8,7 @@ use brine_host::paths::expand;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-use super::state::source::{Hash, find_hash, no_hash, parse};
+use super::state::source::{Hash, find_hash, invalid_source_hash, parse};
 
 /// Execution functions of `file`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("file", [extract_hash, get_source_sum, source_list]);
@@ -53,7 +53,7 @@ pub fn get_source_sum(
         return Ok(described(hash).into());
     }
     if !source_hash.contains("://") && !source_hash.starts_with('/') {
-        return Err(CallError::Execution(no_hash(&source_hash)));
+        return Err(CallError::Execution(invalid_source_hash(&source_hash)));
     }
     let content = brine_context::files::content(context, &source_hash, &saltenv).map_err(CallError::Execution)?;
     let content = content.ok_or_else(|| {
@@ -62,7 +62,7 @@ pub fn get_source_sum(
     let names = [source_hash_name.unwrap_or_default(), file_name, source];
     match found(&String::from_utf8_lossy(&content), "", &names) {
         Some(hash) => Ok(described(hash).into()),
-        None => Err(CallError::Execution(no_hash(&source_hash))),
+        None => Err(CallError::Execution(invalid_source_hash(&source_hash))),
     }
 }
 
@@ -76,17 +76,17 @@ pub fn get_source_sum(
 pub fn source_list(context: &Context, source: Value, source_hash: Value, saltenv: String) -> CallResult {
     let Value::List(sources) = &source else { return Ok(Value::List(vec![source, source_hash])) };
     for item in sources {
-        let (place, hash) = match item {
+        let (source, hash) = match item {
             Value::Map(one) if one.len() == 1 => match one.first() {
-                Some((place, hash)) if hash.is_truthy() => (place.clone(), hash.clone()),
-                Some((place, _)) => (place.clone(), source_hash.clone()),
+                Some((source, hash)) if hash.is_truthy() => (source.clone(), hash.clone()),
+                Some((source, _)) => (source.clone(), source_hash.clone()),
                 None => continue,
             },
-            place => (place.clone(), source_hash.clone()),
+            source => (source.clone(), source_hash.clone()),
         };
-        let url = place.to_string();
+        let url = source.to_string();
         if matches!(brine_context::files::content(context, &url, &saltenv), Ok(Some(_))) {
-            return Ok(Value::List(vec![place, hash]));
+            return Ok(Value::List(vec![source, hash]));
         }
     }
     Err(CallError::Execution("none of the specified sources were found".into()))
@@ -138,19 +138,19 @@ mod tests {
 
     #[test]
     fn sources_are_chosen_and_hashes_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let there = folder.path().join("a.tar");
-        std::fs::write(&there, "x").unwrap();
-        let hashes = folder.path().join("hashes");
+        let directory = tempfile::tempdir().unwrap();
+        let archive = directory.path().join("a.tar");
+        std::fs::write(&archive, "x").unwrap();
+        let hashes = directory.path().join("hashes");
         std::fs::write(&hashes, format!("{MD5}  a.tar\n")).unwrap();
-        let there = there.to_str().unwrap();
+        let archive = archive.to_str().unwrap();
         let context = crate::testing::context(&[]);
         let call = |fun: &str, positional: Vec<Value>| {
             context.call(&format!("file.{fun}"), brine_function::Args { positional, ..Default::default() })
         };
-        let sources = Value::List(vec!["/nosuch".into(), map! {there => MD5}.into()]);
+        let sources = Value::List(vec!["/nosuch".into(), map! {archive => MD5}.into()]);
         let chosen = call("source_list", vec![sources, Value::Nil, "base".into()]).unwrap();
-        assert_eq!(chosen, Value::List(vec![there.into(), MD5.into()]));
+        assert_eq!(chosen, Value::List(vec![archive.into(), MD5.into()]));
         let none = call("source_list", vec![Value::List(vec!["/nosuch".into()]), Value::Nil, "base".into()]);
         assert!(none.unwrap_err().to_string().contains("none of the specified sources were found"));
 

@@ -75,8 +75,8 @@ fn matcher(pattern: &str) -> Result<impl Fn(&str) -> bool, String> {
 }
 
 /// Returns the content with the indentation of the adjacent line.
-fn with_indent(content: &str, beside: &str, indent: bool) -> String {
-    let blank = &beside[..beside.len() - beside.trim_start_matches([' ', '\t']).len()];
+fn with_indent(content: &str, neighbour: &str, indent: bool) -> String {
+    let blank = &neighbour[..neighbour.len() - neighbour.trim_start_matches([' ', '\t']).len()];
     if indent { format!("{blank}{}", content.trim_start()) } else { content.to_owned() }
 }
 

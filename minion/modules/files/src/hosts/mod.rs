@@ -219,7 +219,7 @@ fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Resul
 }
 
 /// Whether a line is an entry of an address.
-fn is_of(line: &str, address: &str) -> bool {
+fn has_address(line: &str, address: &str) -> bool {
     line.split_whitespace().next() == Some(address)
 }
 
@@ -232,7 +232,7 @@ fn with_line(text: &str, address: &str, alias: &str, comment: Option<&str>) -> S
     });
     let mut edited = String::new();
     for have in text.split_inclusive('\n') {
-        if is_of(have, address) {
+        if has_address(have, address) {
             edited.push_str(&line.take().unwrap_or_default());
         } else {
             edited.push_str(have);
@@ -251,7 +251,7 @@ fn with_line(text: &str, address: &str, alias: &str, comment: Option<&str>) -> S
 fn without_alias(text: &str, address: &str, alias: &str) -> String {
     let mut edited = String::new();
     for line in text.split_inclusive('\n') {
-        if !is_of(line, address) {
+        if !has_address(line, address) {
             edited.push_str(line);
             continue;
         }

@@ -22,7 +22,7 @@ pub fn present(
 ) -> CallResult {
     let hosts = Hosts::read(&context.call)?;
     let plan = Plan::new(&hosts, &name, &ip, &comment, clean);
-    plan.carry_out(context, &name, &comment).map(Into::into)
+    plan.apply(context, &name, &comment).map(Into::into)
 }
 
 /// Ensure that a host name does not have these addresses.
@@ -116,7 +116,7 @@ impl Plan {
         self.comment.extend((!comment.is_empty()).then(|| address.to_owned()));
     }
 
-    fn carry_out(self, context: &StateContext, name: &str, comment: &str) -> Result<StateReturn, CallError> {
+    fn apply(self, context: &StateContext, name: &str, comment: &str) -> Result<StateReturn, CallError> {
         let Plan { mut comments, mut failed, .. } = self;
         let mut changes = Map::new();
         let would = context.test && !(self.add.is_empty() && self.remove.is_empty());

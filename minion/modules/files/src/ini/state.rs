@@ -23,7 +23,7 @@ pub fn options_present(
 ) -> CallResult {
     let file = File::new(&name, separator, encoding.as_deref(), no_spaces)?;
     let done = match (context.test, sections.unwrap_or_default()) {
-        (true, sections) => would_set(&file, &name, &sections, strict)?,
+        (true, sections) => predict(&file, &name, &sections, strict)?,
         (false, sections) => {
             let strict = strict && !sections.is_empty();
             let changes = file.edit(|ini, form| {
@@ -229,7 +229,7 @@ impl Plan {
     }
 }
 
-fn would_set(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<StateReturn, CallError> {
+fn predict(file: &File, name: &str, wanted: &Map, strict: bool) -> Result<StateReturn, CallError> {
     let ini = file.read()?;
     let mut plan = Plan::default();
     let (sections, options): (Vec<_>, Vec<_>) = wanted.iter().partition(|(_, body)| body.as_map().is_some());

@@ -60,7 +60,7 @@ pub struct RsyncArgs {
 ///     salt '*' rsync.rsync salt://site /srv/www additional_opts='["--bwlimit=5000"]'
 #[function(name = "rsync")]
 pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
-    available(context)?;
+    check_installed(context)?;
     let option = |name: &str| {
         let option = context.call("config.option", Args::positional([format!("rsync.{name}").into()]));
         option.ok().filter(Value::is_truthy)
@@ -77,7 +77,7 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
     if src.is_empty() || dst.is_empty() {
         return Err(CallError::Execution("src and dst cannot be empty".into()));
     }
-    let fetched = fetched(context, &src, &args.saltenv)?;
+    let fetched = fetch_source(context, &src, &args.saltenv)?;
     if let Some((_, path)) = &fetched {
         src.clone_from(path);
     }
@@ -112,7 +112,7 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
 
 /// Fetches a file or directory under `salt://` to a temporary directory, which is deleted when the result is dropped.
 /// Returns that directory and the source path for rsync; `None` for other sources.
-fn fetched(context: &Context, src: &str, saltenv: &str) -> Result<Option<(tempfile::TempDir, String)>, CallError> {
+fn fetch_source(context: &Context, src: &str, saltenv: &str) -> Result<Option<(tempfile::TempDir, String)>, CallError> {
     let Some(path) = src.strip_prefix("salt://") else { return Ok(None) };
     let directory = tempfile::tempdir().map_err(CallError::execution)?;
     let call = |function: &str, args: Vec<Value>| {
@@ -140,7 +140,7 @@ fn fetched(context: &Context, src: &str, saltenv: &str) -> Result<Option<(tempfi
 ///     salt '*' rsync.version
 #[function]
 pub fn version(context: &Context) -> CallResult {
-    available(context)?;
+    check_installed(context)?;
     let output = run(context, &["rsync".to_owned(), "--version".to_owned()], &[])?;
     let version = output.stdout.lines().next().and_then(|line| line.split_whitespace().nth(2));
     version.map(Into::into).ok_or_else(|| CallError::Execution("Unable to determine rsync version".into()))
@@ -165,7 +165,7 @@ pub fn config(_context: &Context, #[default("/etc/rsyncd.conf".into())] conf_pat
     std::fs::read_to_string(&conf_path).map(Into::into).map_err(failed)
 }
 
-fn available(context: &Context) -> Result<(), CallError> {
+fn check_installed(context: &Context) -> Result<(), CallError> {
     if context.minion.programs.find("rsync").is_some() {
         return Ok(());
     }

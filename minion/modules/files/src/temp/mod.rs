@@ -71,7 +71,7 @@ pub fn file(_context: &Context, #[args] name: NameArgs) -> CallResult {
 }
 
 fn failed(parent: &Path, error: &std::io::Error) -> CallError {
-    CallError::Execution(format!("nothing can be created in {}: {error}", parent.display()))
+    CallError::Execution(format!("creating a temporary path in {} failed: {error}", parent.display()))
 }
 
 #[cfg(test)]

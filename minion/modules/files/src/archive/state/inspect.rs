@@ -9,7 +9,7 @@ use brine_value::Value;
 use super::{Early, Extracted, StateContext, StateReturn};
 use crate::archive::Contents;
 
-type Fits = fn(&fs::Metadata) -> bool;
+type TypeCheck = fn(&fs::Metadata) -> bool;
 
 /// The comparison of the target directory with an archive: whether the extraction is needed, whether paths are missing,
 /// and the paths of another type.
@@ -24,15 +24,15 @@ impl Extracted {
     /// Compares the target directory with the content of the archive.
     pub(super) fn inspect(&self, directory: &str, contents: &Contents) -> Result<Inspection, String> {
         let mut found = Inspection { needed: self.overwrite, ..Inspection::default() };
-        let kinds: [(&[String], Fits); 3] = [
+        let kinds: [(&[String], TypeCheck); 3] = [
             (&contents.dirs, |have| have.is_dir()),
             (&contents.files, |have| !have.is_symlink() && !have.is_dir()),
             (&contents.links, fs::Metadata::is_symlink),
         ];
-        for (paths, fits) in kinds {
+        for (paths, has_type) in kinds {
             for path in paths {
-                match fs::symlink_metadata(at(directory, path)) {
-                    Ok(have) if fits(&have) => {}
+                match fs::symlink_metadata(member_path(directory, path)) {
+                    Ok(have) if has_type(&have) => {}
                     Ok(_) => found.wrong_kind.push(path.clone()),
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                         (found.needed, found.missing) = (true, true);
@@ -91,7 +91,7 @@ impl Extracted {
                 ),
             )));
         }
-        let paths = found.wrong_kind.iter().map(|path| (at(directory, path), format!("{directory}{path}")));
+        let paths = found.wrong_kind.iter().map(|path| (member_path(directory, path), format!("{directory}{path}")));
         let errors = remove_all(paths, done);
         found.needed = true;
         if errors.is_empty() {
@@ -126,7 +126,8 @@ impl Extracted {
         }
         if self.clean {
             let top = [contents.top_level_dirs(), contents.top_level_files()].concat();
-            let errors = remove_all(top.iter().map(|path| (at(directory, path), format!("{directory}{path}"))), done);
+            let errors =
+                remove_all(top.iter().map(|path| (member_path(directory, path), format!("{directory}{path}"))), done);
             if !errors.is_empty() {
                 let comment =
                     format!("One or more paths could not be cleaned. The following errors were observed:\n{errors}");
@@ -138,7 +139,7 @@ impl Extracted {
 }
 
 /// Returns the path of an archive member below the directory; `..` is not followed.
-pub(super) fn at(directory: &str, path: &str) -> PathBuf {
+pub(super) fn member_path(directory: &str, path: &str) -> PathBuf {
     let steps = path.split('/').filter(|step| !matches!(*step, "" | "." | ".."));
     Path::new(directory).join(steps.collect::<PathBuf>())
 }

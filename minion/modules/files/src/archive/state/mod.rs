@@ -87,10 +87,10 @@ impl Extracted {
             Some(hash) => Some(source::hash_of(context, hash, &source, &verify).map_err(failed)?),
             None => None,
         };
-        let place = local.clone().or_else(|| cached::cache_path(context, &source));
-        let Some(place) = place else { return Err(failed(format!("Invalid source \"{source}\""))) };
+        let archive = local.clone().or_else(|| cached::cache_path(context, &source));
+        let Some(archive) = archive else { return Err(failed(format!("Invalid source \"{source}\""))) };
         if self.skip_list
-            && let (Some(hash), Some(before)) = (&hash, self.remembered(context, &place))
+            && let (Some(hash), Some(before)) = (&hash, self.stored_hash(context, &archive))
             && hash.hex == before
         {
             let comment = format!(
@@ -113,20 +113,20 @@ impl Extracted {
             }
         }
         if verify.signature.is_truthy() {
-            let content = fs::read(&place).map_err(|error| failed(format!("{}: {error}", place.display())))?;
+            let content = fs::read(&archive).map_err(|error| failed(format!("{}: {error}", archive.display())))?;
             source::check_signature(context, &content, &verify.signature, &verify)
                 .map_err(|error| failed(format!("Failed verifying the source file's signature: {error}")))?;
         }
-        let before = self.remembered(context, &place);
+        let before = self.stored_hash(context, &archive);
         if self.verify.hash.is_some() && self.hash_update && !self.verify.skip {
-            self.remember(context, &place).map_err(failed)?;
+            self.store_hash(context, &archive).map_err(failed)?;
         }
-        if format == Format::Zip && !self.password.is_truthy() && needs_password(&place).unwrap_or(false) {
+        if format == Format::Zip && !self.password.is_truthy() && needs_password(&archive).unwrap_or(false) {
             return Err(failed(format!(
                 "Archive {shown} is password-protected, but no password was specified. Please set the 'password' argument."
             )));
         }
-        let contents = self.contents(context, &place, format).map_err(failed)?;
+        let contents = self.contents(context, &archive, format).map_err(failed)?;
         if self.one_top && (contents.top_level_dirs().len() > 1 || !contents.top_level_files().is_empty()) {
             return Err(failed(format!(
                 "Archive does not have a single top-level directory. To allow this archive to be extracted, set \
@@ -146,7 +146,7 @@ impl Extracted {
         let mut updated = false;
         if !found.needed
             && self.hash_update
-            && before.as_ref().is_some_and(|before| sum(&place).as_ref() != Some(before))
+            && before.as_ref().is_some_and(|before| sha256_of(&archive).as_ref() != Some(before))
         {
             (found.needed, updated) = (true, true);
         }
@@ -159,7 +159,7 @@ impl Extracted {
         let mut made = false;
         if found.needed {
             if let (Some(_), Some(hash), false) = (&local, &hash, self.verify.skip)
-                && !fs::read(&place).is_ok_and(|content| hash.is_of(&content))
+                && !fs::read(&archive).is_ok_and(|content| hash.matches(&content))
             {
                 return Err(failed(format!("{shown} does not match the desired source_hash {}", hash.hex)));
             }
@@ -175,7 +175,7 @@ impl Extracted {
                 _ = context.call.minion.states.call(context, "file.directory", Args::keyword(args));
                 made = true;
             }
-            unpacked = match self.unpack(context, &place, &directory, format, by_unzip, &trim) {
+            unpacked = match self.unpack(context, &archive, &directory, format, by_unzip, &trim) {
                 Ok(Ok(files)) => files,
                 Ok(Err(output)) => {
                     done.changes = output;
@@ -196,9 +196,9 @@ impl Extracted {
         enforced.report(self.if_missing.is_some(), &mut done);
         if local.is_none()
             && !self.keep
-            && let Err(error) = fs::remove_file(&place)
+            && let Err(error) = fs::remove_file(&archive)
         {
-            warnings.push(format!("{}: {error}", place.display()));
+            warnings.push(format!("{}: {error}", archive.display()));
         }
         if !warnings.is_empty() {
             done.more.insert("warnings".into(), warnings.into());
@@ -249,7 +249,7 @@ impl Extracted {
                     let (path, saltenv) = in_environment(path, &context.saltenv);
                     context.call.minion.files.hash(path, saltenv)?.is_some()
                 }
-                Some(_) => source::is_there(context, &source),
+                Some(_) => source::url_exists(context, &source),
             };
             if there {
                 return Ok((source, verify));
@@ -349,30 +349,30 @@ impl Extracted {
     }
 
     /// Returns the path at which the hash of a source is stored, to detect changed sources.
-    fn hash_file(context: &StateContext, place: &Path) -> PathBuf {
+    fn hash_file(context: &StateContext, archive: &Path) -> PathBuf {
         let cache = &context.call.config().cachedir;
-        let below = place
+        let below = archive
             .strip_prefix(cache)
-            .map_or_else(|_| Path::new("local").join(place.strip_prefix("/").unwrap_or(place)), Path::to_owned);
+            .map_or_else(|_| Path::new("local").join(archive.strip_prefix("/").unwrap_or(archive)), Path::to_owned);
         let mut path = cache.join("archive_hash").join(below).into_os_string();
         path.push(".hash");
         path.into()
     }
 
-    fn remembered(&self, context: &StateContext, path: &Path) -> Option<String> {
+    fn stored_hash(&self, context: &StateContext, path: &Path) -> Option<String> {
         let text = files::read_if_exists(Self::hash_file(context, path)).ok()??;
         text.lines().find_map(|line| line.strip_prefix("sha256:")).map(str::to_owned)
     }
 
-    fn remember(&self, context: &StateContext, place: &Path) -> Result<(), String> {
-        let path = Self::hash_file(context, place);
-        let Some(sum) = sum(place) else { return Ok(()) };
+    fn store_hash(&self, context: &StateContext, archive: &Path) -> Result<(), String> {
+        let path = Self::hash_file(context, archive);
+        let Some(sum) = sha256_of(archive) else { return Ok(()) };
         files::create_private_dir(path.parent().unwrap_or(&path)).map_err(|error| error.to_string())?;
         files::write_atomic(&path, format!("sha256:{sum}\n").as_bytes(), 0o600).map_err(|error| error.to_string())
     }
 }
 
 /// Returns the SHA-256 of a file.
-fn sum(path: &Path) -> Option<String> {
+fn sha256_of(path: &Path) -> Option<String> {
     Some(source::hex(&sha2::Sha256::digest(fs::read(path).ok()?)))
 }

@@ -8,7 +8,7 @@ use brine_value::{Map, Value};
 use parking_lot::Mutex;
 
 /// Maximum number of runs in memory; concurrent runs each have their own texts.
-const RUNS: usize = 32;
+const MAX_RUNS: usize = 32;
 
 /// Accumulated texts of a run: for each file, by the name of the accumulator.
 struct Run {
@@ -16,25 +16,25 @@ struct Run {
     gathered: Vec<(String, String, Vec<Value>)>,
 }
 
-static RUNS_GOING_ON: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
+static ACTIVE_RUNS: LazyLock<Mutex<VecDeque<Run>>> = LazyLock::new(Mutex::default);
 
 /// Adds texts for a file, deduplicated. A text may be any value: the file's template reads it as data.
 pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &Value) -> StateReturn {
-    let wanted_by = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
+    let is_required = ["require_in", "watch_in"].iter().filter_map(|key| context.chunk.get(*key)).any(|targets| {
         let single = [targets.clone()];
         targets.as_list().unwrap_or(&single).iter().any(|target| target.get("file").is_some())
     });
-    if !wanted_by {
+    if !is_required {
         return StateReturn::failed(name, format!("Orphaned accumulator {name} in {}:{}", context.sls, context.id));
     }
     let single = [text.clone()];
     let texts = text.as_list().unwrap_or(&single);
     let mut comment = String::new();
-    let mut runs = RUNS_GOING_ON.lock();
+    let mut runs = ACTIVE_RUNS.lock();
     let jid = &context.call.job.jid;
     if !runs.iter().any(|run| run.jid == *jid) {
         runs.push_back(Run { jid: jid.clone(), gathered: Vec::new() });
-        if runs.len() > RUNS {
+        if runs.len() > MAX_RUNS {
             runs.pop_front();
         }
     }
@@ -55,8 +55,8 @@ pub(super) fn state(context: &StateContext, name: &str, filename: &str, text: &V
 }
 
 /// Returns the texts accumulated for a file in this run, by accumulator.
-pub(super) fn of(context: &StateContext, filename: &str) -> Map {
-    let runs = RUNS_GOING_ON.lock();
+pub(super) fn accumulated_texts(context: &StateContext, filename: &str) -> Map {
+    let runs = ACTIVE_RUNS.lock();
     let run = runs.iter().find(|run| run.jid == context.call.job.jid);
     let gathered = run.map(|run| run.gathered.as_slice()).unwrap_or_default();
     let own = gathered.iter().filter(|(file, _, _)| file == filename);
@@ -86,8 +86,8 @@ mod tests {
             let done = state(&context, "acc", "/f", &text);
             assert_eq!((done.result, done.comment.as_str()), (Some(true), comment));
         }
-        assert_eq!(of(&context, "/f"), map! {"acc" => list!["a", "b", data]});
-        assert_eq!(of(&context, "/g"), map! {});
+        assert_eq!(accumulated_texts(&context, "/f"), map! {"acc" => list!["a", "b", data]});
+        assert_eq!(accumulated_texts(&context, "/g"), map! {});
         context.chunk = Arc::new(map! {});
         assert_eq!(state(&context, "acc", "/f", &"c".into()).result, Some(false));
     }

@@ -44,7 +44,7 @@ impl Attributes {
 
     /// Parses a state's arguments as [`Attributes::new`] does. In test mode, a missing owner is accepted: an earlier
     /// state may create it.
-    pub fn of_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
+    pub fn from_state(context: &StateContext, mode: &Value, user: &Value, group: &Value) -> Result<Self, String> {
         if context.test { Self::with_unknown(mode, user, group) } else { Self::new(mode, user, group) }
     }
 

@@ -71,16 +71,16 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     };
     let kept = std::fs::read(&path).ok();
     if context.test {
-        return would(name, kept.as_deref(), wanted.as_ref());
+        return predict(name, kept.as_deref(), wanted.as_ref());
     }
     let wanted = wanted.filter(|_| !verify.skip);
     if !local.contains("://") {
-        return of_this_host(name, local, wanted.as_ref());
+        return check_local_file(name, local, wanted.as_ref());
     }
     let report = path.display().to_string();
     // A current copy is not fetched again.
     let content = match (&kept, &wanted) {
-        (Some(kept), Some(hash)) if hash.is_of(kept) => Ok(kept.clone()),
+        (Some(kept), Some(hash)) if hash.matches(kept) => Ok(kept.clone()),
         // The hash is compared below, where the message can name the cached path.
         _ => source::read(
             context,
@@ -91,14 +91,14 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     };
     let content = match content {
         Ok(content) => content,
-        Err(Problem::Differs(error)) => return StateReturn::failed(name, error),
+        Err(Problem::HashMismatch(error)) => return StateReturn::failed(name, error),
         Err(problem) => {
             tracing::error!(name, ?problem, "caching a file failed");
             let comment = format!("Failed to cache {name}, check minion log for more information");
             return StateReturn::failed(name, comment);
         }
     };
-    let sum = |bytes: &[u8]| wanted.as_ref().map_or_else(|| Hash::sha256(bytes), |wanted| wanted.like(bytes));
+    let sum = |bytes: &[u8]| wanted.as_ref().map_or_else(|| Hash::sha256(bytes), |wanted| wanted.digest_of(bytes));
     let (old, new) = (kept.as_deref().map(sum), sum(&content));
     let done = match &wanted {
         Some(Hash { hex, .. }) if *hex == new => {
@@ -113,7 +113,7 @@ pub(crate) fn state(context: &StateContext, name: &str, verify: &Verify) -> Stat
     if old.as_ref() == Some(&new) {
         return done;
     }
-    match file_cache::keep(&path, &content) {
+    match file_cache::store(&path, &content) {
         Ok(()) => done.with_changes(map! {"hash" => map! {"old" => old.map_or(Value::Nil, Value::from), "new" => new}}),
         Err(error) => StateReturn::failed(name, format!("Failed to cache {name}: {error}")),
     }
@@ -136,18 +136,18 @@ pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> Stat
     }
 }
 
-fn would(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
+fn predict(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateReturn {
     let comment = match (kept, wanted) {
         (None, _) => format!("File will be cached: {name}"),
         (Some(_), None) => format!("No hash found. File will be cached: {name}"),
-        (Some(kept), Some(wanted)) if wanted.is_of(kept) => format!("File already cached: {name}"),
+        (Some(kept), Some(wanted)) if wanted.matches(kept) => format!("File already cached: {name}"),
         (Some(_), Some(_)) => format!("Hashes don't match.\nFile will be cached: {name}"),
     };
     StateReturn::would(name, comment)
 }
 
 /// Checks a local file, which is used where it is.
-fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
+fn check_local_file(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
     let path = Path::new(path);
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let report = path.display();
@@ -156,11 +156,11 @@ fn of_this_host(name: &str, path: &str, wanted: Option<&Hash>) -> StateReturn {
     };
     match wanted {
         None => StateReturn::ok(name, format!("File {report} is present on the minion")),
-        Some(wanted) if wanted.is_of(&content) => {
+        Some(wanted) if wanted.matches(&content) => {
             StateReturn::ok(name, format!("File {report} is present on the minion and has hash {}", wanted.hex))
         }
         Some(wanted) => {
-            let has = wanted.like(&content);
+            let has = wanted.digest_of(&content);
             let differs = format!("but the hash ({has}) does not match the specified hash ({})", wanted.hex);
             StateReturn::failed(name, format!("File {report} is present on the minion, {differs}"))
         }

@@ -63,6 +63,6 @@ pub(super) fn comment(
             .with_changes(map! {name => "updated"});
     }
     let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };
-    let words = Messages { done, would: "", nothing: done, backup, show_changes: true };
-    finish(context, name, &before, &after, &words)
+    let messages = Messages { changed: done, pending: "", unchanged: done, backup, show_changes: true };
+    finish(context, name, &before, &after, &messages)
 }

@@ -108,8 +108,8 @@ impl Contents {
 
     /// Returns the desired content, or `None` if the state sets none.
     pub fn get(&self, context: &StateContext, name: &str) -> Result<Option<Vec<u8>>, String> {
-        let said = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
-        for (value, what) in [(Some(&self.defaults), "Defaults"), (said("context"), "Context")] {
+        let argument = |key: &str| context.chunk.get(key).filter(|value| !value.is_nil());
+        for (value, what) in [(Some(&self.defaults), "Defaults"), (argument("context"), "Context")] {
             if value.is_some_and(|value| value.is_truthy() && value.as_map().is_none()) {
                 return Err(format!("{what} must be formed as a dict"));
             }
@@ -125,21 +125,21 @@ impl Contents {
         if inline > 1 {
             return Err("Only one of 'contents', 'contents_pillar', and 'contents_grains' is permitted".into());
         }
-        let looked_up = |map: Arc<Map>, key: &Value, kind: &str| {
+        let lookup = |map: Arc<Map>, key: &Value, kind: &str| {
             let data = Value::Map((*map).clone());
-            let delimiter = said("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
+            let delimiter = argument("contents_delimiter").map_or_else(|| ":".to_owned(), ToString::to_string);
             traverse(&data, &key.to_string(), &delimiter).cloned().ok_or_else(|| format!("{kind} {key} does not exist"))
         };
         let text = if !self.contents.is_nil() {
             Some(self.contents.clone())
         } else if !self.contents_pillar.is_nil() {
-            Some(looked_up(context.call.pillar(), &self.contents_pillar, "Pillar")?)
+            Some(lookup(context.call.pillar(), &self.contents_pillar, "Pillar")?)
         } else if !self.contents_grains.is_nil() {
-            Some(looked_up(context.call.grains(), &self.contents_grains, "Grain")?)
+            Some(lookup(context.call.grains(), &self.contents_grains, "Grain")?)
         } else {
             None
         };
-        if said("allow_empty").is_some_and(|allowed| !allowed.is_truthy())
+        if argument("allow_empty").is_some_and(|allowed| !allowed.is_truthy())
             && text.as_ref().is_some_and(|text| !text.is_truthy())
         {
             let from = match (self.contents_pillar.is_nil(), self.contents_grains.is_nil()) {
@@ -153,9 +153,9 @@ impl Contents {
         }
         let mut found = self.source.clone();
         let content = match text {
-            Some(text) if said("encoding").is_some() => {
-                let encoding = said("encoding").map(ToString::to_string).unwrap_or_default();
-                let errors = said("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
+            Some(text) if argument("encoding").is_some() => {
+                let encoding = argument("encoding").map(ToString::to_string).unwrap_or_default();
+                let errors = argument("encoding_errors").map_or_else(|| "strict".to_owned(), ToString::to_string);
                 let text = self.inline(&text);
                 let encoded = encoding::encode(&text, &encoding, &errors)?;
                 // If the encoding loses a character, Salt predicts a change in every run.
@@ -223,13 +223,13 @@ impl Contents {
                     return Ok((source, content));
                 }
                 Err(Problem::Missing(_)) if sources.len() > 1 => {}
-                Err(Problem::Missing(error) | Problem::Wrong(error)) => {
+                Err(Problem::Missing(error) | Problem::Invalid(error)) => {
                     return Err(format!("Unable to manage file: {error}"));
                 }
-                Err(Problem::Unverifiable(error)) => {
+                Err(Problem::HashUnavailable(error)) => {
                     return Err(format!("Unable to manage file: Unable to manage file: {error}"));
                 }
-                Err(Problem::Differs(error)) => return Err(error),
+                Err(Problem::HashMismatch(error)) => return Err(error),
             }
         }
         Err("Unable to manage file: none of the specified sources were found".into())
@@ -252,7 +252,7 @@ impl Contents {
         if let Some(mode) = variables.get_mut("mode").filter(|mode| mode.as_str() != Some("keep")) {
             *mode = parse_mode(mode).map_or(Value::Nil, |mode| show_mode(mode).into());
         }
-        let gathered = super::accumulated::of(context, name);
+        let gathered = super::accumulated::accumulated_texts(context, name);
         if !gathered.is_empty() {
             variables.insert("accumulator".into(), gathered.into());
         }

@@ -8,7 +8,7 @@ use brine_system::files;
 use brine_value::{Value, map};
 use brine_yaml::traverse;
 
-use super::bad_path;
+use super::invalid_path;
 use crate::file::hex_digest;
 
 pub(super) fn state(
@@ -28,7 +28,7 @@ pub(super) fn state(
             traverse(&pillar, &key, ":").map(ToString::to_string).ok_or("Pillar data not found.")?
         }
     };
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return Ok(bad);
     }
     let text: String = text.split_whitespace().collect();

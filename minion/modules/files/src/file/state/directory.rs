@@ -7,7 +7,7 @@ use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, OwnerArgs, make_directories};
-use super::bad_path;
+use super::invalid_path;
 use super::pattern::{self, Pattern};
 
 /// The arguments of `file.directory`.
@@ -80,9 +80,9 @@ pub fn directory(context: &StateContext, #[args] args: DirectoryArgs) -> CallRes
     let (user_inside, group_inside) = (only("user", &args.owner.user), only("group", &args.owner.group));
     let read = || {
         Ok(DesiredDirectory {
-            attributes: Attributes::of_state(context, own_mode, &args.owner.user, &args.owner.group)?,
-            files: Attributes::of_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
-            directories: Attributes::of_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
+            attributes: Attributes::from_state(context, own_mode, &args.owner.user, &args.owner.group)?,
+            files: Attributes::from_state(context, &only("mode", &args.file_mode), &user_inside, &group_inside)?,
+            directories: Attributes::from_state(context, &only("mode", own_mode), &user_inside, &group_inside)?,
             recurse: (!args.recurse.is_empty()).then_some(Recurse {
                 max_depth: args.max_depth.unwrap_or(usize::MAX),
                 files: !inside("ignore_files"),
@@ -133,26 +133,26 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &DesiredDirector
 }
 
 fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let trimmed = name.trim_end_matches('/');
     let name = if trimmed.is_empty() { "/" } else { trimmed };
     let path = Path::new(name);
     let status = std::fs::symlink_metadata(path).ok();
-    let is_folder = path.is_dir();
-    if status.is_some() && !is_folder && !wanted.force && wanted.backup.is_none() {
+    let is_directory = path.is_dir();
+    if status.is_some() && !is_directory && !wanted.force && wanted.backup.is_none() {
         return StateReturn::failed(name, format!("Specified location {name} exists and is a file"));
     }
-    if !is_folder && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
+    if !is_directory && !wanted.makedirs && !path.parent().is_some_and(Path::is_dir) && !context.test {
         let changes = map! {name => map! {"directory" => "new"}};
         return StateReturn::failed(name, format!("No directory to create {name} in")).with_changes(changes);
     }
     if context.test {
-        return would(context, name, path, wanted, is_folder);
+        return predict(context, name, path, wanted, is_directory);
     }
     let mut changes = Map::new();
-    if !is_folder {
+    if !is_directory {
         if let Some(backup) = wanted.backup.as_deref().filter(|_| status.is_some())
             && let Err(error) = back_up(name, backup, wanted.force)
         {
@@ -174,7 +174,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     }
     match apply(path, wanted) {
         // For a new directory, only its creation is reported.
-        Ok(_) if !is_folder => {}
+        Ok(_) if !is_directory => {}
         Ok((own, inside)) => {
             let inside: Vec<_> = inside.into_iter().collect();
             if wanted.children_only {
@@ -199,7 +199,8 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         Err(error) => return StateReturn::failed(name, error).with_changes(changes),
     }
     if wanted.clean {
-        let report = clean(context, path, &wanted.exclude, false).map(|paths| whole(path, &wanted.exclude, paths));
+        let report =
+            clean(context, path, &wanted.exclude, false).map(|paths| removal_changes(path, &wanted.exclude, paths));
         match report.and_then(|report| Ok((report, clean(context, path, &wanted.exclude, true)?))) {
             Ok((report, removed)) if !removed.is_empty() => {
                 changes.extend(report);
@@ -213,7 +214,7 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
     if changes.is_empty() {
         return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
     }
-    let comment = match (is_folder, wanted.children_only) {
+    let comment = match (is_directory, wanted.children_only) {
         (true, true) => format!("Directory {name}/* updated"),
         (true, false) => format!("Directory {name} updated"),
         (false, _) => String::new(),
@@ -222,9 +223,15 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
 }
 
 /// Returns the pending changes, in test mode.
-fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirectory, is_folder: bool) -> StateReturn {
+fn predict(
+    context: &StateContext,
+    name: &str,
+    path: &Path,
+    wanted: &DesiredDirectory,
+    is_directory: bool,
+) -> StateReturn {
     let mut changes = Map::new();
-    if is_folder {
+    if is_directory {
         let own = if wanted.children_only { Map::new() } else { wanted.attributes.differences_of(path, wanted.follow) };
         if !own.is_empty() {
             changes.insert(name.into(), own.into());
@@ -237,7 +244,7 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirect
         }
         if wanted.clean {
             match clean(context, path, &wanted.exclude, false) {
-                Ok(removed) => changes.extend(whole(path, &wanted.exclude, removed)),
+                Ok(removed) => changes.extend(removal_changes(path, &wanted.exclude, removed)),
                 Err(error) => return StateReturn::failed(name, error),
             }
         }
@@ -246,7 +253,7 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirect
         if let Some(backup) = wanted.backup.as_deref().filter(|_| in_place) {
             if std::fs::symlink_metadata(backup).is_ok() {
                 if !wanted.force {
-                    return StateReturn::failed(name, backup_in_the_way(backup));
+                    return StateReturn::failed(name, backup_exists(backup));
                 }
                 changes
                     .insert("forced".into(), format!("Existing file at backup path {backup} would be removed").into());
@@ -275,15 +282,15 @@ fn would(context: &StateContext, name: &str, path: &Path, wanted: &DesiredDirect
 fn back_up(name: &str, backup: &str, force: bool) -> Result<(), String> {
     if let Ok(status) = std::fs::symlink_metadata(backup) {
         if !force {
-            return Err(backup_in_the_way(backup));
+            return Err(backup_exists(backup));
         }
         let removed = if status.is_dir() { std::fs::remove_dir_all(backup) } else { std::fs::remove_file(backup) };
         removed.map_err(|error| format!("Failed to remove {backup}: {error}"))?;
     }
-    std::fs::rename(name, backup).map_err(|error| format!("{name} cannot become {backup}: {error}"))
+    std::fs::rename(name, backup).map_err(|error| format!("renaming {name} to {backup} failed: {error}"))
 }
 
-fn backup_in_the_way(backup: &str) -> String {
+fn backup_exists(backup: &str) -> String {
     format!("File exists where the backup target {backup} should go")
 }
 
@@ -314,12 +321,12 @@ fn inside<'f>(path: &Path, wanted: &'f DesiredDirectory) -> Vec<(PathBuf, &'f At
             if wanted.follow && !entry.exists() {
                 continue;
             }
-            let leads_to_folder = status.is_symlink() && entry.is_dir();
-            if status.is_dir() || leads_to_folder {
+            let leads_to_directory = status.is_symlink() && entry.is_dir();
+            if status.is_dir() || leads_to_directory {
                 if recurse.directories {
                     found.push((entry.clone(), &wanted.directories));
                 }
-                if !leads_to_folder {
+                if !leads_to_directory {
                     open.push((entry, depth + 1));
                 }
             } else if recurse.files {
@@ -386,7 +393,7 @@ pub(super) fn clean_except(
 }
 
 /// Returns the changes of a clean-up: each removed path, and everything below it.
-fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
+fn removal_changes(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
     let mut report = Map::new();
     for path in paths {
         let relative = Path::new(&path).strip_prefix(root).unwrap_or(Path::new(&path)).to_string_lossy().into_owned();
@@ -395,7 +402,7 @@ fn whole(root: &Path, exclude: &[Pattern], paths: Vec<String>) -> Map {
         }
         if !Path::new(&path).is_symlink() {
             let inside = entries(Path::new(&path)).into_iter().map(|(entry, _)| entry.display().to_string());
-            report.extend(whole(root, exclude, inside.collect()));
+            report.extend(removal_changes(root, exclude, inside.collect()));
         }
         report.insert(path.into(), map! {"removed" => "Removed due to clean"}.into());
     }

@@ -8,8 +8,8 @@ use brine_context::{StateContext, StateReturn};
 use brine_system::files;
 use brine_value::{Value, map};
 
-use super::bad_path;
 use super::contents::Contents;
+use super::invalid_path;
 use crate::file::diff::unified;
 use crate::file::edit::{self, Block, Replacing};
 
@@ -50,27 +50,33 @@ pub(super) struct BlockReplace {
 /// Messages of an edit.
 pub(super) struct Messages<'w> {
     /// After a change.
-    pub done: &'w str,
+    pub changed: &'w str,
     /// In test mode, for a pending change.
-    pub would: &'w str,
+    pub pending: &'w str,
     /// Without a change.
-    pub nothing: &'w str,
+    pub unchanged: &'w str,
     pub backup: &'w Value,
     pub show_changes: bool,
 }
 
 /// Compares the texts, and writes the new one unless this is test mode.
-pub(super) fn finish(context: &StateContext, name: &str, before: &str, after: &str, words: &Messages) -> StateReturn {
+pub(super) fn finish(
+    context: &StateContext,
+    name: &str,
+    before: &str,
+    after: &str,
+    messages: &Messages,
+) -> StateReturn {
     if before == after {
-        return StateReturn::ok(name, words.nothing);
+        return StateReturn::ok(name, messages.unchanged);
     }
-    let diff: Value = if words.show_changes { unified(before, after).into() } else { true.into() };
+    let diff: Value = if messages.show_changes { unified(before, after).into() } else { true.into() };
     let changes = map! {"diff" => diff};
     if context.test {
-        return StateReturn::would(name, words.would).with_changes(changes);
+        return StateReturn::would(name, messages.pending).with_changes(changes);
     }
-    match write(Path::new(name), after, words.backup) {
-        Ok(()) => StateReturn::ok(name, words.done).with_changes(changes),
+    match write(Path::new(name), after, messages.backup) {
+        Ok(()) => StateReturn::ok(name, messages.changed).with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }
 }
@@ -89,7 +95,7 @@ pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), Strin
 
 /// Returns the text of a file to edit, or why it cannot be edited.
 pub(super) fn read(name: &str) -> Result<String, String> {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return Err(bad.comment);
     }
     if !Path::new(name).is_file() {
@@ -103,7 +109,7 @@ pub(super) fn read(name: &str) -> Result<String, String> {
 pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArgs) -> StateReturn {
     let TextArgs { text, sources, makedirs, ignore_whitespace, header, show_changes } = adding;
     let (makedirs, ignore_whitespace, header) = (*makedirs, *ignore_whitespace, *header);
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let chunks: Vec<String> = match text {
@@ -153,9 +159,15 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
     } else {
         missing_lines(&before, &chunks, ignore_whitespace)
     };
-    let nothing = format!("File {name} is in correct state");
-    let would = format!("File {name} is set to be updated");
-    let words = |done| Messages { done, would: &would, nothing: &nothing, backup: &Value::Nil, show_changes: true };
+    let unchanged = format!("File {name} is in correct state");
+    let pending = format!("File {name} is set to be updated");
+    let messages = |changed| Messages {
+        changed,
+        pending: &pending,
+        unchanged: &unchanged,
+        backup: &Value::Nil,
+        show_changes: true,
+    };
     let hidden = |mut done: StateReturn| {
         if let Some(diff) = done.changes.get_mut("diff").filter(|_| !show_changes) {
             *diff = "<show_changes=False>".into();
@@ -165,11 +177,11 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
     let added: String = lines.iter().flat_map(|line| [line, "\n"]).collect();
     if end == End::First {
         let after = format!("{added}{before}");
-        return hidden(finish(context, name, &before, &after, &words(&format!("Prepended {} lines", lines.len()))));
+        return hidden(finish(context, name, &before, &after, &messages(&format!("Prepended {} lines", lines.len()))));
     }
     let separator = if before.is_empty() || before.ends_with('\n') || lines.is_empty() { "" } else { "\n" };
     let after = format!("{before}{separator}{added}");
-    let mut done = finish(context, name, &before, &after, &words(&format!("Appended {} lines", lines.len())));
+    let mut done = finish(context, name, &before, &after, &messages(&format!("Appended {} lines", lines.len())));
     if !done.changes.is_empty() {
         done.changes = map! {"diff" => append_diff(&before, &after)};
     }
@@ -209,24 +221,24 @@ fn missing_lines<'c>(text: &str, chunks: &'c [String], ignore_whitespace: bool) 
 
 /// Applies `file.replace`.
 pub(super) fn replace(context: &StateContext, name: &str, wanted: &Replace) -> StateReturn {
-    let nothing = "No changes needed to be made";
+    let unchanged = "No changes needed to be made";
     let before = match read(name) {
         Ok(before) => before,
-        Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, nothing),
+        Err(_) if wanted.ignore_if_missing && !Path::new(name).exists() => return StateReturn::ok(name, unchanged),
         Err(error) => return StateReturn::failed(name, error),
     };
     let replaced = match edit::replaced(&before, &wanted.replacing) {
         Ok(replaced) => replaced,
         Err(error) => return StateReturn::failed(name, error),
     };
-    let words = Messages {
-        done: "Changes were made",
-        would: "Changes would have been made",
-        nothing,
+    let messages = Messages {
+        changed: "Changes were made",
+        pending: "Changes would have been made",
+        unchanged,
         backup: &wanted.backup,
         show_changes: wanted.show_changes,
     };
-    let mut done = finish(context, name, &before, &replaced.text, &words);
+    let mut done = finish(context, name, &before, &replaced.text, &messages);
     if let (Some(content), Some(diff)) =
         (&replaced.added, done.changes.get_mut("diff").filter(|diff| diff.as_str().is_some()))
     {
@@ -248,14 +260,14 @@ pub(super) fn block(context: &StateContext, name: &str, block: &BlockReplace) ->
             return StateReturn::failed(name, comment);
         }
     };
-    let words = Messages {
-        done: "Changes were made",
-        would: "Changes would be made",
-        nothing: "No changes needed to be made",
+    let messages = Messages {
+        changed: "Changes were made",
+        pending: "Changes would be made",
+        unchanged: "No changes needed to be made",
         backup: &block.backup,
         show_changes: block.show_changes,
     };
-    finish(context, name, &before, &after, &words)
+    finish(context, name, &before, &after, &messages)
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct LinesArgs {
 
 impl LinesArgs {
     fn adding(self) -> edit::TextArgs {
-        read_elsewhere([self.source_hash, self.source_hashes, self.context]);
+        ignore_arguments([self.source_hash, self.source_hashes, self.context]);
         edit::TextArgs {
             text: self.text,
             sources: contents::Contents::of(&self.source, &self.sources, self.template, self.defaults),
@@ -194,7 +194,7 @@ pub struct LineArgs {
 #[function]
 pub fn line(context: &StateContext, #[args] args: LineArgs) -> CallResult {
     let matching = (!args.r#match.is_nil()).then(|| args.r#match.to_string());
-    let attributes = Attributes::of_state(context, &args.file_mode, &args.owner.user, &args.owner.group);
+    let attributes = Attributes::from_state(context, &args.file_mode, &args.owner.user, &args.owner.group);
     let backup = args.backup.is_truthy();
     let wanted = line::Desired {
         line: Line {
@@ -342,13 +342,13 @@ pub struct BlockreplaceArgs {
 /// Ensure that a file has this content between two marker lines.
 #[function]
 pub fn blockreplace(state: &StateContext, #[args] args: BlockreplaceArgs) -> CallResult {
-    read_elsewhere([args.source_hash, args.source_hashes, args.context]);
+    ignore_arguments([args.source_hash, args.source_hashes, args.context]);
     let sources = contents::Contents::of(&args.source, &args.sources, args.template, args.defaults);
     let content = match contents::block_content(state, &args.name, &args.content, &sources) {
         Ok(content) => content,
         Err(error) => return Ok(StateReturn::failed(&args.name, error).into()),
     };
-    let gathered = accumulated::of(state, &args.name);
+    let gathered = accumulated::accumulated_texts(state, &args.name);
     let more = gathered.values().filter_map(Value::as_list).flatten().map(ToString::to_string);
     let content = std::iter::once(content)
         .chain(more)
@@ -400,4 +400,4 @@ pub fn uncomment(
 }
 
 /// Consumes arguments that the code for sources reads from the state's low chunk instead.
-fn read_elsewhere(_arguments: [Value; 3]) {}
+fn ignore_arguments(_arguments: [Value; 3]) {}

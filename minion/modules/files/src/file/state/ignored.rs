@@ -6,7 +6,7 @@ use brine_value::{FromValue, Value};
 
 /// Differences that are ignored by `watch` and `onchanges`.
 pub(super) struct Ignored {
-    is_asked_for: bool,
+    is_enabled: bool,
     whitespace: bool,
     /// Line suffixes that start with one of these are ignored.
     comments: Vec<String>,
@@ -19,22 +19,23 @@ impl Ignored {
             Value::Str(sign) => vec![sign.clone()],
             list => Vec::from_value(list).unwrap_or_default(),
         };
-        Ignored { is_asked_for: ordering || whitespace || !comments.is_empty(), whitespace, comments }
+        Ignored { is_enabled: ordering || whitespace || !comments.is_empty(), whitespace, comments }
     }
 
     /// Hides the changes from other states if all of them are ignored.
     pub fn hide(&self, done: &mut StateReturn) {
-        if !self.is_asked_for || done.result == Some(false) || done.changes.is_empty() {
+        if !self.is_enabled || done.result == Some(false) || done.changes.is_empty() {
             return;
         }
-        let matters = done.changes.get("diff").and_then(Value::as_str).is_some_and(|diff| self.matters(diff));
-        if !matters {
+        let is_significant =
+            done.changes.get("diff").and_then(Value::as_str).is_some_and(|diff| self.is_significant(diff));
+        if !is_significant {
             done.more.insert("skip_req".into(), true.into());
         }
     }
 
     /// Whether the removed lines differ from the added ones.
-    fn matters(&self, diff: &str) -> bool {
+    fn is_significant(&self, diff: &str) -> bool {
         let changed = |sign: char| {
             let lines = diff.split_inclusive('\n').filter(|line| !line.starts_with("+++") && !line.starts_with("---"));
             let lines = lines.filter_map(|line| line.strip_prefix(sign)).map(|line| self.significant_part(line));
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn ignored_differences_trigger_nothing() {
         let none = Value::Nil;
-        for (diff, ordering, whitespace, comments, matters) in [
+        for (diff, ordering, whitespace, comments, is_significant) in [
             ("--- \n+++ \n@@ -1,2 +1,2 @@\n-a\n b\n+a\n", true, false, &none, false),
             ("-a\n+a \n", true, false, &none, true),
             ("-a\n+  a \n", false, true, &none, false),
@@ -68,7 +69,7 @@ mod tests {
             ("+# new\n", false, false, &"#".into(), false),
             ("+new\n", true, true, &"#".into(), true),
         ] {
-            assert_eq!(Ignored::new(ordering, whitespace, comments).matters(diff), matters, "{diff:?}");
+            assert_eq!(Ignored::new(ordering, whitespace, comments).is_significant(diff), is_significant, "{diff:?}");
         }
     }
 }

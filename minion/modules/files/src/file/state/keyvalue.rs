@@ -5,8 +5,8 @@ use std::path::Path;
 use brine_context::{StateContext, StateReturn};
 use brine_value::{Map, Value, map};
 
-use super::bad_path;
 use super::edit::write;
+use super::invalid_path;
 
 /// The arguments of `file.keyvalue`.
 pub(super) struct Desired {
@@ -29,7 +29,7 @@ pub(super) struct Desired {
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let pairs: Map = match (&wanted.key, &wanted.key_values) {

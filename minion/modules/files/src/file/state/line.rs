@@ -6,7 +6,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_value::map;
 
 use super::attributes::Attributes;
-use super::bad_path;
+use super::invalid_path;
 use crate::file::diff::unified;
 use crate::file::line::{Line, edited};
 
@@ -23,7 +23,7 @@ pub(super) struct Desired {
 }
 
 pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let path = Path::new(name);
@@ -69,7 +69,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
         return StateReturn::would(name, "Changes would be made").with_changes(changes);
     }
     if wanted.backup
-        && let Err(error) = crate::file::backups::keep(&context.call, path)
+        && let Err(error) = crate::file::backups::create(&context.call, path)
     {
         return StateReturn::failed(name, error);
     }

@@ -9,14 +9,14 @@ use brine_value::{Map, Value, map};
 
 use super::attributes::{Attributes, OwnerArgs, directory_mode, make_directories, parse_mode, show_mode};
 use super::contents::{self, Contents};
-use super::{bad_path, ignored, source};
+use super::{ignored, invalid_path, source};
 use crate::cmd;
 use crate::file::backups;
 use crate::file::flags::{self, Change};
 
 /// The arguments about the permissions and the owner of a file, and its parent directories.
 #[derive(Args)]
-pub struct PlaceArgs {
+pub struct PermissionArgs {
     /// Permissions, as an octal string such as `'0644'`; `keep` takes those of the source.
     #[default]
     pub(super) mode: Value,
@@ -27,9 +27,9 @@ pub struct PlaceArgs {
     pub(super) makedirs: bool,
 }
 
-impl PlaceArgs {
+impl PermissionArgs {
     pub(super) fn attributes(&self, context: &StateContext) -> Result<Attributes, String> {
-        Attributes::of_state(context, &self.mode, &self.owner.user, &self.owner.group)
+        Attributes::from_state(context, &self.mode, &self.owner.user, &self.owner.group)
     }
 }
 
@@ -60,10 +60,11 @@ pub struct DraftArgs {
 }
 
 impl WritingArgs {
-    /// Returns the command that validates drafts; `tells_lines` is whether the lines of a rejected draft are reported.
-    pub(super) fn check(&self, drafts: DraftArgs, tells_lines: bool) -> Option<CheckCommand> {
+    /// Returns the command that validates drafts; `reports_lines` is whether the lines of a rejected draft are
+    /// reported.
+    pub(super) fn check(&self, drafts: DraftArgs, reports_lines: bool) -> Option<CheckCommand> {
         let DraftArgs { tmp_dir: directory, tmp_ext: ending } = drafts;
-        self.check_cmd.clone().map(|command| CheckCommand { command, directory, ending, tells_lines })
+        self.check_cmd.clone().map(|command| CheckCommand { command, directory, ending, reports_lines })
     }
 }
 
@@ -92,7 +93,7 @@ pub struct ManagedArgs {
     #[args]
     rendering: source::TemplateArgs,
     #[args]
-    place: PlaceArgs,
+    permissions: PermissionArgs,
     /// Permissions of directories that `makedirs` creates, as an octal string.
     #[default]
     dir_mode: Value,
@@ -148,11 +149,11 @@ pub fn managed(context: &StateContext, #[args] args: ManagedArgs) -> CallResult 
         more: contents::variables(args.kwargs),
         verify,
     };
-    let attributes = args.place.attributes(context);
-    let backup = backups::is_kept(&context.call, &args.writing.backup);
+    let attributes = args.permissions.attributes(context);
+    let backup = backups::is_enabled(&context.call, &args.writing.backup);
     let how = ManagedOptions {
         attrs: args.attrs,
-        makedirs: args.place.makedirs,
+        makedirs: args.permissions.makedirs,
         dir_mode: args.dir_mode,
         replace: args.replace,
         create: args.writing.create,
@@ -203,7 +204,7 @@ pub(super) struct CheckCommand {
     /// Suffix of drafts.
     pub ending: String,
     /// Whether the lines of a rejected draft are reported.
-    pub tells_lines: bool,
+    pub reports_lines: bool,
 }
 
 impl ManagedOptions {
@@ -221,7 +222,7 @@ pub(super) fn state(
     attributes: Result<Attributes, String>,
     how: &ManagedOptions,
 ) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let path = Path::new(name);
@@ -249,7 +250,7 @@ pub(super) fn state(
         }
         Err(error) => return StateReturn::failed(name, error),
     };
-    let says_nothing = wanted.is_none();
+    let has_no_content = wanted.is_none();
     let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
         return only_attributes(context, name, path, &attributes, how);
     };
@@ -289,12 +290,12 @@ pub(super) fn state(
         return StateReturn::ok(name, format!("File {name} is in the correct state"));
     }
     if let Some(command) = how.check_cmd.as_ref().filter(|_| have.as_deref() != Some(&wanted[..])) {
-        match draft_is_good(context, command, &wanted) {
+        match is_draft_accepted(context, command, &wanted) {
             Ok(true) => {}
             Ok(false) => {
                 let mut failed = StateReturn::failed(name, "check_cmd execution failed");
                 failed.more.insert("skip_watch".into(), true.into());
-                if command.tells_lines {
+                if command.reports_lines {
                     failed.changes = difference(Some(have.as_deref().unwrap_or_default()), &wanted, how.show_changes);
                 }
                 return failed;
@@ -304,7 +305,7 @@ pub(super) fn state(
     }
     if how.backup
         && exists
-        && let Err(error) = backups::keep(&context.call, path)
+        && let Err(error) = backups::create(&context.call, path)
     {
         return StateReturn::failed(name, error);
     }
@@ -314,7 +315,7 @@ pub(super) fn state(
         change.make(&context.call, path).map_err(CallError::message)
     });
     match written {
-        Ok(()) if !exists && says_nothing => {
+        Ok(()) if !exists && has_no_content => {
             changes.shift_remove("diff");
             let mut report = map! {"new" => format!("file {name} created")};
             report.extend(changes);
@@ -326,7 +327,7 @@ pub(super) fn state(
 }
 
 /// Runs the check command on the content before it is written.
-fn draft_is_good(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
+fn is_draft_accepted(context: &StateContext, check: &CheckCommand, content: &[u8]) -> Result<bool, String> {
     let directory = check.directory.as_ref().map_or_else(std::env::temp_dir, PathBuf::from);
     let draft = cmd::Scratch::within(&directory, content, &check.ending).map_err(|error| error.to_string())?;
     cmd::succeeds(&context.call, &format!("{} {}", check.command, draft.path().display()))
@@ -398,7 +399,7 @@ fn write(
             .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
             .unwrap_or(0o666 & !how.umask);
         // The target of a link is managed.
-        let target = if how.follow_symlinks { behind(path) } else { path.to_owned() };
+        let target = if how.follow_symlinks { link_target(path) } else { path.to_owned() };
         // Not flushed per file: after a power failure the next run writes it again.
         files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
         if let Some(status) = status {
@@ -411,7 +412,7 @@ fn write(
 }
 
 /// Follows a chain of symbolic links, and returns the last target, which need not exist.
-fn behind(path: &Path) -> PathBuf {
+fn link_target(path: &Path) -> PathBuf {
     let mut path = path.to_owned();
     // A longer chain is a loop.
     for _ in 0..40 {

@@ -43,10 +43,10 @@ pub use contents::content;
 pub use managed::difference;
 use operations::ParentDirectories;
 pub(crate) use operations::{copy_tree, replace_link};
-pub(crate) use pattern::Choice;
+pub(crate) use pattern::Selection;
 
 /// Order of the keys in results of copies.
-const COPY_TOLD: [&str; 4] = ["name", "changes", "comment", "result"];
+const COPY_RESULT_KEYS: [&str; 4] = ["name", "changes", "comment", "result"];
 
 /// State functions of `file`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!(
@@ -188,17 +188,17 @@ pub fn copy(context: &StateContext, #[args] args: CopyArgs) -> CallResult {
     } else {
         attributes::primary_group(&args.owner.user)
     };
-    let attributes = Attributes::of_state(context, &args.mode, &args.owner.user, &group);
+    let attributes = Attributes::from_state(context, &args.mode, &args.owner.user, &group);
     let directories = ParentDirectories::new(args.makedirs, &args.dir_mode);
     if !(args.subdir && Path::new(name).is_dir()) {
         let done = operations::copy(context, name, source, args.force, directories, attributes);
-        return Ok(done.in_order(COPY_TOLD));
+        return Ok(done.in_order(COPY_RESULT_KEYS));
     }
     let inside = Path::new(name).join(Path::new(source).file_name().unwrap_or_default()).display().to_string();
     let done = operations::copy(context, &inside, source, args.force, directories, attributes);
     // The comment names the directory, not the copy in it, as in Salt.
     let (from, to) = (format!("Copied \"{source}\" to \"{inside}\""), format!("Copied \"{source}\" to \"{name}\""));
-    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_TOLD))
+    Ok(StateReturn { comment: done.comment.replace(&from, &to), name: args.name, ..done }.in_order(COPY_RESULT_KEYS))
 }
 
 /// Move a file to another path, if the source still exists.
@@ -321,7 +321,7 @@ pub fn missing(_context: &StateContext, name: String, #[keywords] _kwargs: Map) 
 }
 
 /// Returns the failure for an invalid path.
-fn bad_path(name: &str) -> Option<StateReturn> {
+fn invalid_path(name: &str) -> Option<StateReturn> {
     if name.is_empty() {
         return Some(StateReturn::failed(name, "Must provide name to file.managed"));
     }
@@ -333,7 +333,7 @@ fn absent_state(context: &StateContext, name: &str) -> StateReturn {
     if name.is_empty() {
         return StateReturn::failed(name, "Must provide name to file.absent");
     }
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     if name == "/" {
@@ -343,12 +343,12 @@ fn absent_state(context: &StateContext, name: &str) -> StateReturn {
     let Ok(status) = std::fs::symlink_metadata(path) else {
         return StateReturn::ok(name, format!("File {name} is not present"));
     };
-    let (kind, is_folder) = if status.is_dir() { ("Directory", true) } else { ("File", false) };
+    let (kind, is_directory) = if status.is_dir() { ("Directory", true) } else { ("File", false) };
     if context.test {
         return StateReturn::would(name, format!("{kind} {name} is set for removal"))
             .with_changes(map! {"removed" => name});
     }
-    let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     match removed {
         Ok(()) => StateReturn::ok(name, format!("Removed {} {name}", kind.to_lowercase()))
             .with_changes(map! {"removed" => name}),

@@ -59,7 +59,7 @@ impl Node {
                 ));
             }
         }
-        let attributes = super::Attributes::of_state(context, &self.mode, &self.user, &self.group);
+        let attributes = super::Attributes::from_state(context, &self.mode, &self.user, &self.group);
         let changes = attributes.and_then(|wanted| {
             let path = std::path::Path::new(name);
             if context.test { Ok(wanted.differences(path)) } else { wanted.apply(path) }

@@ -8,7 +8,7 @@ use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
 use super::attributes::{Attributes, directory_mode, make_directories, parse_mode};
-use super::bad_path;
+use super::invalid_path;
 
 /// Whether missing parent directories are created, and their mode.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,7 +55,7 @@ pub(super) fn back_up(name: &str, backup: &str, force: bool) -> Result<(), Strin
     if backup.exists() && !force {
         return Err(format!("File exists where the backup target {} should go", backup.display()));
     }
-    std::fs::rename(path, &backup).map_err(|error| format!("{name} cannot become {}: {error}", backup.display()))
+    std::fs::rename(path, &backup).map_err(|error| format!("renaming {name} to {} failed: {error}", backup.display()))
 }
 
 pub(super) fn symlink(
@@ -67,7 +67,7 @@ pub(super) fn symlink(
     user: &Value,
     group: &Value,
 ) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let owner = match Attributes::new(&Value::Nil, user, group) {
@@ -156,9 +156,9 @@ pub(super) fn symlink(
 
 /// Creates a link under a temporary name and renames it, so that the path always exists.
 pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
-    let beside = beside(path);
-    std::os::unix::fs::symlink(target, &beside)?;
-    std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside))
+    let temporary = temporary_sibling(path);
+    std::os::unix::fs::symlink(target, &temporary)?;
+    std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary))
 }
 
 /// Applies `file.hardlink`: ensures that a path is another name of the same file.
@@ -169,7 +169,7 @@ pub(super) fn hardlink(
     force: bool,
     directories: ParentDirectories,
 ) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     if !Path::new(target).is_absolute() {
@@ -230,9 +230,9 @@ pub(super) fn hardlink(
         changes.insert("forced".into(), format!("{what} for hard link was forcibly replaced").into());
     }
     let made = {
-        let beside = beside(path);
-        std::fs::hard_link(target, &beside)
-            .and_then(|()| std::fs::rename(&beside, path).inspect_err(|_| _ = std::fs::remove_file(&beside)))
+        let temporary = temporary_sibling(path);
+        std::fs::hard_link(target, &temporary)
+            .and_then(|()| std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary)))
     };
     if let Err(error) = made {
         return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));
@@ -243,7 +243,7 @@ pub(super) fn hardlink(
 }
 
 /// Returns an unused name in the same directory.
-fn beside(path: &Path) -> std::path::PathBuf {
+fn temporary_sibling(path: &Path) -> std::path::PathBuf {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
 }
@@ -255,7 +255,7 @@ pub(super) fn touch(
     (accessed, modified): (Option<u64>, Option<u64>),
     makedirs: bool,
 ) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let path = Path::new(name);
@@ -311,7 +311,7 @@ pub(super) fn copy(
     directories: ParentDirectories,
     attributes: Result<Attributes, String>,
 ) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let attributes = match attributes {
@@ -371,7 +371,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bool, makedirs: bool) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     if !Path::new(source).is_absolute() {

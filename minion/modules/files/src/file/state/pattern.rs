@@ -32,19 +32,19 @@ pub(crate) fn patterns(value: &Value) -> Vec<Pattern> {
 }
 
 /// Selection of paths: all, or those that match an inclusion, minus those that match an exclusion.
-pub(crate) struct Choice {
+pub(crate) struct Selection {
     include: Vec<Pattern>,
     pub(super) exclude: Vec<Pattern>,
 }
 
-impl Choice {
+impl Selection {
     /// Parses `include_pat` and `exclude_pat`.
     pub fn new(include: &Value, exclude: &Value) -> Self {
-        Choice { include: patterns(include), exclude: patterns(exclude) }
+        Selection { include: patterns(include), exclude: patterns(exclude) }
     }
 
     /// Whether a path is selected.
-    pub fn holds(&self, path: &str) -> bool {
+    pub fn selects(&self, path: &str) -> bool {
         (self.include.is_empty() || self.include.iter().any(|pattern| pattern.is_match(path)))
             && !self.exclude.iter().any(|pattern| pattern.is_match(path))
     }

@@ -42,17 +42,17 @@ impl Backup {
 }
 
 /// Parses the time of a file from its name.
-fn time_in(name: &str, format: &str) -> Option<DateTime> {
-    let said = BrokenDownTime::parse(format, name).ok()?;
+fn parse_time(name: &str, format: &str) -> Option<DateTime> {
+    let parsed = BrokenDownTime::parse(format, name).ok()?;
     let part = |part: Option<i8>, otherwise| part.unwrap_or(otherwise);
     DateTime::new(
-        said.year().unwrap_or(1900),
-        part(said.month(), 1),
-        part(said.day(), 1),
-        part(said.hour(), 0),
-        part(said.minute(), 0),
-        part(said.second(), 0),
-        said.subsec_nanosecond().unwrap_or(0),
+        parsed.year().unwrap_or(1900),
+        part(parsed.month(), 1),
+        part(parsed.day(), 1),
+        part(parsed.hour(), 0),
+        part(parsed.minute(), 0),
+        part(parsed.second(), 0),
+        parsed.subsec_nanosecond().unwrap_or(0),
     )
     .ok()
 }
@@ -63,7 +63,7 @@ fn time_of(path: &Path, zone: &TimeZone) -> Option<DateTime> {
 }
 
 /// Returns the names that a rule keeps: the first file of each of the last `count` periods.
-fn kept<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a str>, String> {
+fn retained_by<'a>(backups: &'a [Backup], rule: &str, count: &Value) -> Result<Vec<&'a str>, String> {
     let count = match count.as_str() {
         Some("all") => usize::MAX,
         _ => count.to_string().parse().map_err(|_| format!("{rule}: {count} is neither a number nor all"))?,
@@ -109,7 +109,7 @@ pub(super) fn state(
     for entry in std::fs::read_dir(directory).map_err(at)? {
         let file = entry.map_err(at)?.file_name().to_string_lossy().into_owned();
         let time = match format {
-            Some(format) => time_in(&file, format),
+            Some(format) => parse_time(&file, format),
             None => time_of(&directory.join(&file), &zone),
         };
         match time {
@@ -119,7 +119,7 @@ pub(super) fn state(
     }
     let mut retained = BTreeSet::new();
     for (rule, count) in retain {
-        retained.extend(kept(&backups, &rule.to_string(), count)?);
+        retained.extend(retained_by(&backups, &rule.to_string(), count)?);
     }
     let mut deleted: Vec<&str> = backups.iter().map(|backup| backup.name.as_str()).collect();
     deleted.retain(|file| !retained.contains(file));
@@ -138,8 +138,8 @@ pub(super) fn state(
     }
     for file in &deleted {
         let path = directory.join(file);
-        let is_folder = std::fs::symlink_metadata(&path).is_ok_and(|status| status.is_dir());
-        let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        let is_directory = std::fs::symlink_metadata(&path).is_ok_and(|status| status.is_dir());
+        let removed = if is_directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         removed.map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
     }
     Ok(StateReturn::ok(name, format!("{} backups were removed from {name}.\n", deleted.len())).with_changes(changes))

@@ -34,7 +34,7 @@ pub struct SerializeArgs {
     #[default(false)]
     merge_if_exists: bool,
     #[args]
-    place: managed::PlaceArgs,
+    permissions: managed::PermissionArgs,
     #[args]
     writing: managed::WritingArgs,
     #[args]
@@ -55,7 +55,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         pillar: args.dataset_pillar,
         format,
         options: args.serializer_opts,
-        reading: args.deserializer_opts,
+        deserializer_options: args.deserializer_opts,
         merge_if_exists: args.merge_if_exists,
     };
     let (text, merged) = match text(context, name, wanted) {
@@ -69,16 +69,16 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
         new_file_diff: false,
         follow_symlinks: true,
         attrs: None,
-        makedirs: args.place.makedirs,
+        makedirs: args.permissions.makedirs,
         dir_mode: Value::Nil,
         replace: true,
         create: args.writing.create,
         show_changes: args.writing.show_changes,
-        backup: backups::is_kept(&context.call, &args.writing.backup),
+        backup: backups::is_enabled(&context.call, &args.writing.backup),
         umask: managed::umask(context),
         check_cmd: args.writing.check(args.drafts, true),
     };
-    let mut done = managed::state(context, name, &contents, args.place.attributes(context), &how);
+    let mut done = managed::state(context, name, &contents, args.permissions.attributes(context), &how);
     if let (Some(merged), Some(diff)) = (merged, done.changes.get_mut("diff")) {
         *diff = merged.into();
     }
@@ -89,7 +89,7 @@ pub fn serialize(context: &StateContext, #[args] args: SerializeArgs) -> CallRes
 }
 
 /// Placeholder for a missing value in the reported changes of a merge.
-const NOTHING: &str = "<_null_>";
+const MISSING: &str = "<_null_>";
 
 /// The data and its serializer.
 pub(super) struct Dataset {
@@ -99,7 +99,7 @@ pub(super) struct Dataset {
     /// `serializer_opts`: a list of mappings.
     pub options: Value,
     /// `deserializer_opts`, likewise.
-    pub reading: Value,
+    pub deserializer_options: Value,
     pub merge_if_exists: bool,
 }
 
@@ -125,7 +125,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
     {
         let failed = |error: String| format!("Failed to deserialize existing data: {error}");
         let own = &context.call.minion.custom;
-        let options = repacked(&wanted.reading);
+        let options = merged_options(&wanted.deserializer_options);
         let own = own.deserialize(&context.call, &wanted.format, is_built_in, text.as_str().into(), options);
         let have = match wanted.format.as_str() {
             _ if own.is_some() => own.unwrap_or(Ok(Value::Nil)).map_err(|error| failed(error.message()))?,
@@ -140,7 +140,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
             data = all.into();
         }
     }
-    let options = repacked(&wanted.options);
+    let options = merged_options(&wanted.options);
     let own = &context.call.minion.custom;
     if let Some(serialized) = own.serialize(&context.call, &wanted.format, is_built_in, data.clone(), options.clone()) {
         return Ok((serialized.map_err(CallError::message)?, merged));
@@ -166,7 +166,7 @@ pub(super) fn text(context: &StateContext, name: &str, wanted: Dataset) -> Resul
 }
 
 /// Merges options, a mapping or a list of mappings, into one mapping.
-fn repacked(options: &Value) -> Map {
+fn merged_options(options: &Value) -> Map {
     let of_list = options.as_list().into_iter().flatten().filter_map(Value::as_map);
     of_list.chain(options.as_map()).flatten().map(|(name, value)| (name.clone(), value.clone())).collect()
 }
@@ -194,7 +194,7 @@ fn difference(old: &Map, new: &Map) -> Map {
                 _ = differ.insert(key.clone(), difference(have, more).into());
             }
             (have, value) => {
-                let have = have.cloned().unwrap_or_else(|| NOTHING.into());
+                let have = have.cloned().unwrap_or_else(|| MISSING.into());
                 differ.insert(key.clone(), map! {"old" => have, "new" => value.clone()}.into());
             }
         }
@@ -213,7 +213,7 @@ mod tests {
         let new = map! {"a" => map! {"x" => 1, "y" => 3}, "b" => list![1], "c" => "new"};
         let differ = map! {
             "a" => map! {"y" => map! {"old" => 2, "new" => 3}},
-            "c" => map! {"old" => NOTHING, "new" => "new"},
+            "c" => map! {"old" => MISSING, "new" => "new"},
         };
         assert_eq!(difference(&old, &new), differ);
     }

@@ -35,8 +35,8 @@ impl Signers {
         let signature = signature.map(file).transpose()?;
         let mut words: Vec<String> = vec!["gpg".into(), "--status-fd".into(), "1".into()];
         // In batch mode, gpg stops at the first signature that is not good.
-        let looks_at_all = !(self.any.is_empty() && self.all.is_empty());
-        words.push(if looks_at_all { "--no-batch" } else { "--batch" }.into());
+        let checks_all = !(self.any.is_empty() && self.all.is_empty());
+        words.push(if checks_all { "--no-batch" } else { "--batch" }.into());
         words.push("--no-tty".into());
         if let Some(home) = &self.home {
             words.extend(["--homedir".into(), home.clone()]);
@@ -47,7 +47,7 @@ impl Signers {
         words.push("--verify".into());
         words.extend(signature.iter().chain([&content]).map(|file| file.path().display().to_string()));
         let output = run(context, &words, &[]).map_err(|error| error.to_string())?;
-        let report = self.judge(&output.stdout);
+        let report = self.check_signers(&output.stdout);
         if report.is_err() {
             tracing::error!("{}", output.stderr);
         }
@@ -55,7 +55,7 @@ impl Signers {
     }
 
     /// Checks the status lines of `gpg` against the required signers.
-    fn judge(&self, status: &str) -> Result<(), String> {
+    fn check_signers(&self, status: &str) -> Result<(), String> {
         let valid = signers_of(status);
         let has_signed = |signer: &String| valid.iter().any(|key| key.eq_ignore_ascii_case(signer));
         if self.any.is_empty() && self.all.is_empty() && valid.is_empty() {
@@ -117,8 +117,8 @@ mod tests {
             (none.clone(), list!["11AA", "22BB"], false),
         ] {
             let signers = Signers::new(&any, &all, None, None);
-            assert_eq!(signers.judge(status).is_ok(), is_good, "{any} {all}");
+            assert_eq!(signers.check_signers(status).is_ok(), is_good, "{any} {all}");
         }
-        assert!(Signers::default().judge("[GNUPG:] BADSIG 11AA Somebody\n").is_err());
+        assert!(Signers::default().check_signers("[GNUPG:] BADSIG 11AA Somebody\n").is_err());
     }
 }

@@ -127,12 +127,12 @@ pub(crate) struct Hash {
 
 impl Hash {
     /// Whether the content has this hash.
-    pub fn is_of(&self, content: &[u8]) -> bool {
-        self.like(content) == self.hex
+    pub fn matches(&self, content: &[u8]) -> bool {
+        self.digest_of(content) == self.hex
     }
 
     /// Returns the content's hash of the same type.
-    pub fn like(&self, content: &[u8]) -> String {
+    pub fn digest_of(&self, content: &[u8]) -> String {
         digest(content, self.kind)
     }
 
@@ -148,27 +148,29 @@ pub(crate) enum Problem {
     /// The source does not exist; another source may.
     Missing(String),
     /// The source exists but cannot be used.
-    Wrong(String),
+    Invalid(String),
     /// The expected hash is not available.
-    Unverifiable(String),
+    HashUnavailable(String),
     /// The content has another hash than expected. The message is reported without a prefix.
-    Differs(String),
+    HashMismatch(String),
 }
 
 /// Reads the content of one source. `name` is the destination file.
 pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Verify) -> Result<Vec<u8>, Problem> {
     if let Some(path) = source.strip_prefix("salt://") {
         let (path, saltenv) = in_environment(path, &context.saltenv);
-        let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Wrong)?;
+        let found = context.call.minion.files.read(path, saltenv).map_err(Problem::Invalid)?;
         return found.ok_or_else(|| Problem::Missing(format!("Source file {source} not found in saltenv '{saltenv}'")));
     }
     let is_remote = source.starts_with("http://") || source.starts_with("https://");
     if source.contains("://") && !is_remote && !source.starts_with("file://") {
-        return Err(Problem::Wrong(format!("sources of this kind are not supported: {source}")));
+        return Err(Problem::Invalid(format!(
+            "source is invalid: expected a path or a URL of salt, file, http or https, got {source}"
+        )));
     }
     let wanted = match &verify.hash {
         Some(hash) if !(is_remote && verify.skip) => {
-            Some(hash_of(context, hash, source, verify).map_err(Problem::Unverifiable)?)
+            Some(hash_of(context, hash, source, verify).map_err(Problem::HashUnavailable)?)
         }
         _ => None,
     };
@@ -179,19 +181,19 @@ pub(super) fn read(context: &StateContext, name: &str, source: &str, verify: &Ve
         return checked(name, content, wanted.as_ref());
     }
     if wanted.is_none() && !verify.skip && !verify.use_etag {
-        return Err(Problem::Wrong(format!(
+        return Err(Problem::Invalid(format!(
             "Unable to verify upstream hash of source file {source}, please set source_hash or set skip_verify to True"
         )));
     }
     // A file with the expected hash is not fetched again.
     if let Some(hash) = &wanted
         && let Ok(have) = std::fs::read(name)
-        && hash.is_of(&have)
+        && hash.matches(&have)
     {
         return Ok(have);
     }
     let content = fetched(context, source, verify)
-        .map_err(|error| Problem::Wrong(format!("Failed to cache {source}: {error}")))?;
+        .map_err(|error| Problem::Invalid(format!("Failed to cache {source}: {error}")))?;
     checked(name, content, wanted.as_ref())
 }
 
@@ -202,7 +204,7 @@ fn fetched(context: &StateContext, url: &str, verify: &Verify) -> Result<Vec<u8>
     }
     let remote = Remote { trust_anyone: verify.trust_anyone, use_etag: true, hash: None };
     let path = file_cache::cache(&context.call, url, &context.saltenv, &remote)?;
-    let path = path.ok_or_else(|| format!("{url} is not there"))?;
+    let path = path.ok_or_else(|| format!("{url} does not exist"))?;
     std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
@@ -222,13 +224,13 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
     if actual == *hex {
         return Ok(content);
     }
-    Err(Problem::Differs(format!(
+    Err(Problem::HashMismatch(format!(
         "Specified {kind} checksum for {name} ({hex}) does not match actual checksum ({actual})"
     )))
 }
 
 /// Whether a web server has a file at a URL.
-pub(crate) fn is_there(context: &StateContext, url: &str) -> bool {
+pub(crate) fn url_exists(context: &StateContext, url: &str) -> bool {
     web::agent_of(&context.call.web()).is_ok_and(|agent| agent.head(url).call().is_ok())
 }
 
@@ -258,9 +260,9 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
     if let Some(hash) = parse(written) {
         return Ok(hash);
     }
-    let is_place = written.contains("://") || written.starts_with('/');
-    if !is_place {
-        return Err(no_hash(written));
+    let is_location = written.contains("://") || written.starts_with('/');
+    if !is_location {
+        return Err(invalid_source_hash(written));
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
     let content = read(context, "", written, &unchecked)
@@ -271,11 +273,11 @@ pub(crate) fn hash_of(context: &StateContext, written: &str, source: &str, verif
         Some(name) => vec![name],
         None => vec![Path::new(source).file_name().and_then(|name| name.to_str()).unwrap_or(source)],
     };
-    find_hash(&text, &names).ok_or_else(|| no_hash(written))
+    find_hash(&text, &names).ok_or_else(|| invalid_source_hash(written))
 }
 
 /// Returns the message for a `source_hash` that is neither a hash nor a file of hashes.
-pub(crate) fn no_hash(written: &str) -> String {
+pub(crate) fn invalid_source_hash(written: &str) -> String {
     format!(
         "Source hash {written} format is invalid. The supported formats are: 1) a hash, 2) an expression in the format \
          <hash_type>=<hash>, or 3) either a path to a local file containing hashes, or a URI of a remote hash file. \
@@ -299,9 +301,9 @@ pub(crate) fn check_signature(
         return verify.signers.verify(&context.call, content, None);
     }
     let unchecked = Verify { skip: true, trust_anyone: verify.trust_anyone, ..Verify::default() };
-    let place = signature.to_string();
-    let found =
-        read(context, "", &place, &unchecked).map_err(|_| format!("Detached signature file {place} not found"))?;
+    let location = signature.to_string();
+    let found = read(context, "", &location, &unchecked)
+        .map_err(|_| format!("Detached signature file {location} not found"))?;
     verify.signers.verify(&context.call, content, Some(&found))
 }
 
@@ -373,9 +375,9 @@ mod tests {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let mut stream = stream.unwrap();
-                let mut asked = [0; 1024];
-                let length = stream.read(&mut asked).unwrap();
-                let is_there = asked[..length].starts_with(b"GET /file ");
+                let mut request = [0; 1024];
+                let length = stream.read(&mut request).unwrap();
+                let is_there = request[..length].starts_with(b"GET /file ");
                 let (status, body) = if is_there { ("200 OK", "content\n") } else { ("404 Not Found", "") };
                 let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
@@ -388,9 +390,9 @@ mod tests {
         assert_eq!(read("file", &with(Some(SUM), false)), Ok(b"content\n".to_vec()));
         assert_eq!(read("file", &with(None, true)), Ok(b"content\n".to_vec()));
         assert!(
-            matches!(read("file", &with(None, false)), Err(Problem::Wrong(reported)) if reported.contains("verify"))
+            matches!(read("file", &with(None, false)), Err(Problem::Invalid(reported)) if reported.contains("verify"))
         );
-        assert!(matches!(read("file", &with(Some(&"0".repeat(64)), false)), Err(Problem::Differs(_))));
-        assert!(matches!(read("none", &with(None, true)), Err(Problem::Wrong(reported)) if reported.contains("404")));
+        assert!(matches!(read("file", &with(Some(&"0".repeat(64)), false)), Err(Problem::HashMismatch(_))));
+        assert!(matches!(read("none", &with(None, true)), Err(Problem::Invalid(reported)) if reported.contains("404")));
     }
 }

@@ -95,7 +95,7 @@ fn directories_are_created_and_removed() {
 
 /// Runs states in sequence in a temporary directory, which `F` stands for, and returns each result as `result: comment
 /// | changes`.
-fn story(states: &[(&str, Map)], test: bool) -> String {
+fn results(states: &[(&str, Map)], test: bool) -> String {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display().to_string();
     let full = |value: &Value| match value {
@@ -111,7 +111,7 @@ fn story(states: &[(&str, Map)], test: bool) -> String {
 }
 
 #[test]
-fn results_of_links_and_touch_are_salts() {
+fn results_of_links_and_touch_match_salt() {
     let states = [
         ("file.touch", map! {"name" => "F/new"}),
         ("file.touch", map! {"name" => "F/new"}),
@@ -125,7 +125,7 @@ fn results_of_links_and_touch_are_salts() {
         ("file.symlink", map! {"name" => "F/no/l", "target" => "F/new", "makedirs" => true}),
         ("file.symlink", map! {"name" => "F/no", "target" => "F/new"}),
     ];
-    insta::assert_snapshot!(story(&states, false), @r#"
+    insta::assert_snapshot!(results(&states, false), @r#"
     True: Created empty file F/new | {"new": "F/new"}
     True: Updated times on file F/new | {"touched": "F/new"}
     False: Directory not present to touch file F/no/t | {}
@@ -138,7 +138,7 @@ fn results_of_links_and_touch_are_salts() {
     True: Created new symlink F/no/l -> F/new | {"new": "F/no/l"}
     False: Directory exists where the symlink F/no should be | {}
     "#);
-    insta::assert_snapshot!(story(&states[2..9], true), @r#"
+    insta::assert_snapshot!(results(&states[2..9], true), @r#"
     None: File F/no/t is set to be created | {"new": "F/no/t"}
     None: Symlink F/l to F/new is set for creation | {"new": "F/l"}
     None: Symlink F/l to F/new is set for creation | {"new": "F/l"}
@@ -151,7 +151,7 @@ fn results_of_links_and_touch_are_salts() {
 }
 
 #[test]
-fn results_of_copies_and_moves_are_salts() {
+fn results_of_copies_and_moves_match_salt() {
     let states = [
         ("file.managed", map! {"name" => "F/a", "contents" => "text"}),
         ("file.copy", map! {"name" => "F/b", "source" => "F/a"}),
@@ -162,7 +162,7 @@ fn results_of_copies_and_moves_are_salts() {
         ("file.rename", map! {"name" => "F/c", "source" => "F/b"}),
         ("file.rename", map! {"name" => "F/c", "source" => "F/a"}),
     ];
-    insta::assert_snapshot!(story(&states, false), @r#"
+    insta::assert_snapshot!(results(&states, false), @r#"
     True: File F/a updated | {"diff": "New file"}
     True: Copied "F/a" to "F/b" | {"F/b": "F/a"}
     True: The target file "F/b" exists and will not be overwritten | {}
@@ -175,7 +175,7 @@ fn results_of_copies_and_moves_are_salts() {
 }
 
 #[test]
-fn results_of_edits_are_salts() {
+fn results_of_edits_match_salt() {
     let states = [
         ("file.append", map! {"name" => "F/f", "text" => "x y"}),
         ("file.append", map! {"name" => "F/f", "text" => brine_value::list!["x   y", "z w"]}),
@@ -201,7 +201,7 @@ fn results_of_edits_are_salts() {
             map! {"name" => "F/f", "content" => "c", "prepend_if_not_found" => true, "backup" => ".old"},
         ),
     ];
-    insta::assert_snapshot!(story(&states, false), @r#"
+    insta::assert_snapshot!(results(&states, false), @r#"
     True: Appended 1 lines | {"diff": "--- \n\n+++ \n\n@@ -0,0 +1 @@\n\n+x y"}
     True: Appended 1 lines | {"diff": "--- \n\n+++ \n\n@@ -1 +1,2 @@\n\n x y\n+z w"}
     True: File F/f is in correct state | {}
@@ -268,7 +268,7 @@ fn drafts_are_checked_and_replaced_files_backed_up() {
         ("file.managed", map! {"name" => "F/p", "contents" => "x", "template" => "", "source_hash" => list![]}),
         ("file.managed", map! {"name" => "F/z", "contents" => "x", "create" => false}),
     ];
-    insta::assert_snapshot!(story(&states, false), @r#"
+    insta::assert_snapshot!(results(&states, false), @r#"
     False: check_cmd execution failed | {}
     True: File F/f updated | {"diff": "New file"}
     True: File F/f exists with proper permissions. No changes made. | {}
@@ -294,7 +294,7 @@ fn data_is_serialized_and_merged() {
         ("file.serialize", map! {"name" => "F/q", "dataset_pillar" => "secret", "formatter" => "q"}),
         ("file.serialize", map! {"name" => "F/q"}),
     ];
-    insta::assert_snapshot!(story(&states, false), @r#"
+    insta::assert_snapshot!(results(&states, false), @r#"
     True: File F/y updated | {"diff": "New file"}
     True: File F/y is in the correct state | {}
     True: File F/j updated | {"diff": "New file"}
@@ -302,7 +302,7 @@ fn data_is_serialized_and_merged() {
     False: The q serializer could not be found. It either does not exist or its prerequisites are not installed. | {}
     False: Neither 'dataset' nor 'dataset_pillar' was defined | {}
     "#);
-    insta::assert_snapshot!(story(&states[..1], true), @r#"None: Dataset will be serialized and stored into F/y | {"newfile": "F/y"}"#);
+    insta::assert_snapshot!(results(&states[..1], true), @r#"None: Dataset will be serialized and stored into F/y | {"newfile": "F/y"}"#);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use jiff::civil::Date;
 use regex::Regex;
 
-use super::bad_path;
+use super::invalid_path;
 
 /// The arguments of `file.tidied`.
 #[derive(Args)]
@@ -75,7 +75,7 @@ pub fn tidied(context: &StateContext, #[args] args: TidiedArgs) -> CallResult {
         followlinks: args.followlinks,
         size: bytes(&args.size.to_string()),
         time: Time::named(&args.time_comparison),
-        judge: Combination::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
+        combination: Combination::new(args.age_size_only.as_deref(), &args.age_size_logical_operator),
     };
     Ok(state(context, &args.name, &wanted).into())
 }
@@ -95,7 +95,7 @@ pub(super) struct Desired {
     pub full_path_match: bool,
     pub followlinks: bool,
     pub time: Time,
-    pub judge: Combination,
+    pub combination: Combination,
 }
 
 /// The time that a file's age is measured by.
@@ -168,7 +168,7 @@ pub(super) fn patterns(value: &Value) -> Result<Vec<Regex>, String> {
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let path = Path::new(name);
@@ -186,8 +186,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     }
     let mut removed = Vec::new();
     for (path, report) in found.iter().zip(report) {
-        let is_folder = path.is_dir() && !path.is_symlink();
-        let done = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        let is_directory = path.is_dir() && !path.is_symlink();
+        let done = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         if let Err(error) = done {
             return StateReturn::failed(name, format!("Failed to remove {report}: {error}"))
                 .with_changes(map! {"removed" => removed});
@@ -212,13 +212,13 @@ impl Desired {
             if status.is_dir() || self.followlinks && status.is_symlink() && entry.is_dir() && depth < MAX_DEPTH {
                 self.collect(&entry, depth + 1, today, found);
             }
-            if self.is_to_go(&entry, &status, today) {
+            if self.should_remove(&entry, &status, today) {
                 found.push(entry);
             }
         }
     }
 
-    fn is_to_go(&self, path: &Path, status: &Metadata, today: Date) -> bool {
+    fn should_remove(&self, path: &Path, status: &Metadata, today: Date) -> bool {
         if status.is_dir() && !self.rmdirs || status.is_symlink() && !self.rmlinks {
             return false;
         }
@@ -228,7 +228,7 @@ impl Desired {
         let name = if self.full_path_match { path.as_os_str() } else { path.file_name().unwrap_or_default() };
         let name = name.to_string_lossy();
         let fits = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(&name));
-        self.judge.matches(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
+        self.combination.matches(is_old, size as f64 >= self.size) && fits(&self.matches) && !fits(&self.exclude)
     }
 }
 
@@ -278,9 +278,9 @@ mod tests {
             (Some("size"), "AND", false, true),
             (Some("other"), "OR", true, true),
         ] {
-            let judge = Combination::new(only, operator);
-            let said = (judge.matches(true, false), judge.matches(false, true));
-            assert_eq!(said, (old_and_small, young_and_large), "{only:?} {operator}");
+            let combination = Combination::new(only, operator);
+            let matched = (combination.matches(true, false), combination.matches(false, true));
+            assert_eq!(matched, (old_and_small, young_and_large), "{only:?} {operator}");
         }
     }
 }

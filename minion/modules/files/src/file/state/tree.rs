@@ -8,12 +8,12 @@ use brine_function::{Args, CallResult, function};
 use brine_value::{Map, Value};
 
 use super::attributes::{Attributes, OwnerArgs};
-use super::bad_path;
 use super::contents::{self, Contents};
 use super::directory::{self, DesiredDirectory};
+use super::invalid_path;
 use super::managed::{self, ManagedOptions};
 use super::operations::{self, ParentDirectories};
-use super::pattern::Choice;
+use super::pattern::Selection;
 use super::tree_plan::{Plan, Sources};
 use crate::file::backups;
 
@@ -82,13 +82,13 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
         return Ok(StateReturn::failed(&args.name, comment).into());
     }
     let more = contents::variables(args.kwargs);
-    let choice = Choice::new(&args.include_pat, &args.exclude_pat);
+    let selection = Selection::new(&args.include_pat, &args.exclude_pat);
     let sources = Sources {
         source: args.source,
         merge: args.merge,
         include_empty: args.include_empty,
         keep_links: args.keep_symlinks,
-        choice,
+        selection,
         max_depth: args.maxdepth.unwrap_or(usize::MAX),
     };
     let wanted = Tree {
@@ -102,7 +102,7 @@ pub fn recurse(context: &StateContext, #[args] args: RecurseArgs) -> CallResult 
         defaults: args.defaults,
         more,
         replace: args.replace,
-        backup: backups::is_kept(&context.call, &args.backup),
+        backup: backups::is_enabled(&context.call, &args.backup),
         force_links: args.force_symlinks,
         link_mode: args.sym_mode,
     };
@@ -129,7 +129,7 @@ pub(super) struct Tree {
 }
 
 pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateReturn {
-    if let Some(bad) = bad_path(name) {
+    if let Some(bad) = invalid_path(name) {
         return bad;
     }
     let root = Path::new(name);
@@ -163,7 +163,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             }
         }
         let is_new_root = Path::new(target) == root && is_new && !context.test;
-        let attributes = match Attributes::of_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
+        let attributes = match Attributes::from_state(context, &wanted.dir_mode, &wanted.user, &wanted.group) {
             Ok(attributes) => attributes,
             Err(error) => return StateReturn::failed(name, error),
         };
@@ -207,7 +207,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
             more: wanted.more.clone(),
             verify: super::source::Verify::default(),
         };
-        let attributes = Attributes::of_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
+        let attributes = Attributes::from_state(context, &wanted.file_mode, &wanted.user, &wanted.group);
         let how = ManagedOptions {
             new_file_diff: false,
             follow_symlinks: true,
@@ -241,7 +241,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Tree) -> StateR
         let kept = plan.files.keys().chain(plan.links.keys()).chain(&plan.empty);
         let mut kept: Vec<PathBuf> = kept.map(|path| root.join(path)).collect();
         kept.extend(context.required.iter().filter(|(module, _)| module == "file").map(|(_, name)| name.into()));
-        match directory::clean_except(root, &kept, &wanted.sources.choice.exclude, !context.test) {
+        match directory::clean_except(root, &kept, &wanted.sources.selection.exclude, !context.test) {
             Ok(removed) if !removed.is_empty() => _ = all.changes.insert("removed".into(), removed.into()),
             Ok(_) => {}
             Err(error) => return StateReturn::failed(name, error).with_changes(all.changes),
@@ -280,13 +280,13 @@ impl Results {
         with: &str,
     ) -> Result<bool, String> {
         let path = Path::new(target);
-        let is_folder = path.is_dir() && !path.is_symlink();
+        let is_directory = path.is_dir() && !path.is_symlink();
         if context.test {
             let what = if path.is_dir() { "directory " } else { "" };
             self.add(target, StateReturn::would(name, format!("Replacing {what}{target} {with}")));
             return Ok(false);
         }
-        let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         removed.map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
     }
 

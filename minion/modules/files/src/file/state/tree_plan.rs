@@ -8,7 +8,7 @@ use brine_context::files::in_environment;
 use brine_system::files::relative_path;
 use brine_value::Value;
 
-use super::pattern::Choice;
+use super::pattern::Selection;
 
 /// The selected parts of the sources.
 pub(super) struct Sources {
@@ -18,7 +18,7 @@ pub(super) struct Sources {
     pub include_empty: bool,
     /// Whether links are created as links instead of copying their targets.
     pub keep_links: bool,
-    pub choice: Choice,
+    pub selection: Selection,
     /// Maximum depth of files, in directories.
     pub max_depth: usize,
 }
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     /// Directories without files among `directories`.
     pub empty: BTreeSet<PathBuf>,
     /// All parent directories of files, and those in `directories`.
-    above: BTreeSet<PathBuf>,
+    parents: BTreeSet<PathBuf>,
 }
 
 impl Plan {
@@ -68,13 +68,13 @@ impl Plan {
     }
 
     /// Whether a higher source has an entry at this path, or a file or link where a directory would be.
-    fn is_taken(&self, path: &Path) -> bool {
-        self.above.contains(path)
+    fn is_occupied(&self, path: &Path) -> bool {
+        self.parents.contains(path)
             || path.ancestors().any(|path| self.files.contains_key(path) || self.links.contains_key(path))
     }
 
     fn has(&self, path: &Path) -> bool {
-        self.files.contains_key(path) || self.above.contains(path) || self.links.contains_key(path)
+        self.files.contains_key(path) || self.parents.contains(path) || self.links.contains_key(path)
     }
 }
 
@@ -97,27 +97,27 @@ impl Layer<'_> {
         let below = relative_path(path.strip_prefix(self.root)?.trim_start_matches('/'))?;
         let is_wanted = is_below(path, self.root)
             && below.components().count() <= self.wanted.max_depth.saturating_add(1)
-            && self.wanted.choice.holds(&below.to_string_lossy());
+            && self.wanted.selection.selects(&below.to_string_lossy());
         is_wanted.then_some(below)
     }
 
     fn insert_below(mut self, plan: &mut Plan, links: Vec<(String, String)>) {
-        let dropped = self.put_links(plan, links);
+        let dropped = self.insert_links(plan, links);
         for path in &self.files {
-            let Some(place) = self.path_of(path).filter(|place| !plan.is_taken(place)) else { continue };
+            let Some(place) = self.path_of(path).filter(|place| !plan.is_occupied(place)) else { continue };
             plan.directories.insert(place.parent().unwrap_or(Path::new("")).to_owned());
-            plan.above.extend(place.ancestors().skip(1).map(Path::to_owned));
+            plan.parents.extend(place.ancestors().skip(1).map(Path::to_owned));
             plan.files.insert(place, format!("salt://{path}?saltenv={}", self.saltenv));
         }
         if !self.wanted.include_empty {
-            self.drop_links_to_empty_folders(plan);
+            self.drop_links_to_missing_directories(plan);
             return;
         }
         for path in &self.directories {
             let Some(place) = self.path_of(path) else { continue };
-            if !dropped.contains(&place) && !plan.is_taken(&place) {
+            if !dropped.contains(&place) && !plan.is_occupied(&place) {
                 plan.directories.insert(place.clone());
-                plan.above.insert(place.clone());
+                plan.parents.insert(place.clone());
                 plan.empty.insert(place);
             }
         }
@@ -125,17 +125,17 @@ impl Layer<'_> {
 
     /// Adds symbolic links, and drops the files that the server lists below them: they belong to the targets. Returns
     /// the links omitted because a higher source has a file where they point to a directory.
-    fn put_links(&mut self, plan: &mut Plan, links: Vec<(String, String)>) -> BTreeSet<PathBuf> {
+    fn insert_links(&mut self, plan: &mut Plan, links: Vec<(String, String)>) -> BTreeSet<PathBuf> {
         let mut dropped = BTreeSet::new();
         for (path, target) in links.into_iter().filter(|(path, _)| is_below(path, self.root)) {
-            let leads_to_folder = self.files.iter().any(|file| file != &path && is_below(file, &path));
+            let leads_to_directory = self.files.iter().any(|file| file != &path && is_below(file, &path));
             self.files.retain(|file| file != &path && !is_below(file, &path));
-            let Some(place) = self.path_of(&path).filter(|place| !plan.is_taken(place)) else { continue };
+            let Some(place) = self.path_of(&path).filter(|place| !plan.is_occupied(place)) else { continue };
             let leads_to = joined(place.parent().unwrap_or(Path::new("")), &target);
             let has = |places: &dyn Fn(&Path) -> bool| leads_to.as_deref().is_some_and(places);
-            if leads_to_folder && has(&|path| plan.files.contains_key(path)) {
+            if leads_to_directory && has(&|path| plan.files.contains_key(path)) {
                 dropped.insert(place);
-            } else if leads_to_folder || !has(&|path| plan.directories.contains(path)) {
+            } else if leads_to_directory || !has(&|path| plan.directories.contains(path)) {
                 plan.links.insert(place, target);
             }
         }
@@ -143,7 +143,7 @@ impl Layer<'_> {
     }
 
     /// Drops links to directories that are not created, and links to such links.
-    fn drop_links_to_empty_folders(&self, plan: &mut Plan) {
+    fn drop_links_to_missing_directories(&self, plan: &mut Plan) {
         loop {
             let is_lost = |target: &String| {
                 let leads_to = joined(Path::new(""), target);
