@@ -113,7 +113,7 @@ mod tests {
     use crate::testing::{Scripted, applied, context_with};
 
     #[test]
-    fn attributes_are_compared_with_those_before() {
+    fn only_changed_attributes_are_reported() {
         let dump = |ro: u8, ra: u32| {
             let flags = "--getro --getsz --getss --getpbsz --getiomin --getioopt --getalignoff --getmaxsect --getsize --getsize64 --getra --getfra";
             let lines =

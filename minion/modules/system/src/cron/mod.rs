@@ -351,7 +351,7 @@ pub fn remove_job(
     identifier: Option<&str>,
 ) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
-    let found = tab.jobs.iter().position(|job| job.is_meant(command, identifier) && job.runs_at(times));
+    let found = tab.jobs.iter().position(|job| job.matches(command, identifier) && job.runs_at(times));
     let Some(at) = found else { return Ok(Outcome::Absent) };
     tab.jobs.remove(at);
     write(context, user, &tab, Outcome::Removed)
@@ -367,8 +367,8 @@ pub fn remove_special(
 ) -> Result<Outcome, CallError> {
     let mut tab = read(context, user)?;
     let when = special.map(CronTime::Special);
-    let is_meant = |job: &Job| job.is_meant(command, identifier) && when.as_ref().is_none_or(|when| *when == job.when);
-    let removed = tab.special.iter().position(is_meant).map(|at| tab.special.remove(at));
+    let matches = |job: &Job| job.matches(command, identifier) && when.as_ref().is_none_or(|when| *when == job.when);
+    let removed = tab.special.iter().position(matches).map(|at| tab.special.remove(at));
     write(context, user, &tab, removed.map_or(Outcome::Absent, |_| Outcome::Removed))
 }
 

@@ -53,7 +53,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     let name = args.name.trim();
     let times = [&args.minute, &args.hour, &args.daymonth, &args.month, &args.dayweek];
     let when = args.special.map_or_else(|| CronTime::times(times), CronTime::Special);
-    let identifier = known_by(&args.identifier, name);
+    let identifier = identifier_of(&args.identifier, name);
     let wanted = Desired {
         when,
         command: name,
@@ -66,14 +66,14 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
             name,
             &format!("Cron {name}"),
             &args.user,
-            set(cron::set(&context.call, &args.user, &wanted)?),
+            error_on_new_line(cron::set(&context.call, &args.user, &wanted)?),
         )
         .into());
     }
     let tab = cron::read(&context.call, &args.user)?;
     let jobs = if matches!(wanted.when, CronTime::Special(_)) { &tab.special } else { &tab.jobs };
-    let job = jobs.iter().find(|job| job.is_meant(name, wanted.identifier));
-    Ok(would_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
+    let job = jobs.iter().find(|job| job.matches(name, wanted.identifier));
+    Ok(predict_set(name, &format!("Cron {name}"), job.map(|job| !job.differs(&wanted))).into())
 }
 
 /// Ensure that a job is not in a user's crontab.
@@ -87,14 +87,14 @@ pub fn absent(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let name = name.trim();
-    let identifier = known_by(&identifier, name);
+    let identifier = identifier_of(&identifier, name);
     if context.test {
         let tab = cron::read(&context.call, &user)?;
         let when = special.map(CronTime::Special);
         let jobs = if when.is_some() { &tab.special } else { &tab.jobs };
         let is_it =
-            |job: &Job| job.is_meant(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);
-        return Ok(would_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
+            |job: &Job| job.matches(name, identifier.as_deref()) && when.as_ref().is_none_or(|when| *when == job.when);
+        return Ok(predict_remove(name, &format!("Cron {name}"), jobs.iter().any(is_it)).into());
     }
     let done = match special {
         Some(_) => cron::remove_special(&context.call, &user, name, special, identifier.as_deref())?,
@@ -133,8 +133,10 @@ pub struct FileArgs {
 pub fn file(context: &StateContext, #[args] args: FileArgs) -> CallResult {
     let hash = (args.source_hash, args.source_hash_name);
     let defaults = Map::into_iter(map! {"user" => &args.user}).chain(args.defaults).collect::<Map>().into();
-    whole(context, &args.name, &args.user, args.replace, || content(context, &args.name, hash, args.template, defaults))
-        .map(Into::into)
+    crontab_state(context, &args.name, &args.user, args.replace, || {
+        content(context, &args.name, hash, args.template, defaults)
+    })
+    .map(Into::into)
 }
 
 /// Ensure that a variable is set in a user's crontab.
@@ -149,9 +151,9 @@ pub fn env_present(
     let what = format!("Cron env {name}");
     if context.test {
         let have = cron::read(&context.call, &user)?.has_variable(&name, &value);
-        return Ok(would_set(&name, &what, have).into());
+        return Ok(predict_set(&name, &what, have).into());
     }
-    Ok(report(&name, &what, &user, set(cron::set_variable(&context.call, &user, &name, &value)?)).into())
+    Ok(report(&name, &what, &user, error_on_new_line(cron::set_variable(&context.call, &user, &name, &value)?)).into())
 }
 
 /// Ensure that a variable is not set in a user's crontab.
@@ -161,13 +163,13 @@ pub fn env_absent(context: &StateContext, name: String, #[default("root".into())
     let what = format!("Cron env {name}");
     if context.test {
         let have = cron::read(&context.call, &user)?.has_variable(name, "").is_some();
-        return Ok(would_remove(name, &what, have).into());
+        return Ok(predict_remove(name, &what, have).into());
     }
     Ok(report(name, &what, &user, cron::remove_variable(&context.call, &user, name)?).into())
 }
 
 /// Returns the identifier of a job: its command by default, none if it is explicitly null.
-fn known_by(identifier: &Value, command: &str) -> Option<String> {
+fn identifier_of(identifier: &Value, command: &str) -> Option<String> {
     match identifier {
         Value::Bool(false) => Some(command.to_owned()),
         Value::Nil => None,
@@ -176,7 +178,7 @@ fn known_by(identifier: &Value, command: &str) -> Option<String> {
 }
 
 /// Returns the prediction for an item that is present as desired (true), present but different (false), or absent.
-fn would_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
+fn predict_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
     match have {
         Some(true) => StateReturn::ok(name, format!("{what} already present")),
         Some(false) => StateReturn::would(name, format!("{what} is set to be updated")),
@@ -184,7 +186,7 @@ fn would_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
     }
 }
 
-fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
+fn predict_remove(name: &str, what: &str, have: bool) -> StateReturn {
     if have {
         StateReturn::would(name, format!("{what} is set to be removed"))
     } else {
@@ -193,7 +195,7 @@ fn would_remove(name: &str, what: &str, have: bool) -> StateReturn {
 }
 
 /// Starts the error message of the program on a new line, as Salt does for added and changed items.
-fn set(done: Outcome) -> Outcome {
+fn error_on_new_line(done: Outcome) -> Outcome {
     if let Outcome::Refused(message) = done { Outcome::Refused(format!("\n{message}")) } else { done }
 }
 
@@ -212,7 +214,7 @@ fn report(name: &str, what: &str, user: &str, done: Outcome) -> StateReturn {
 }
 
 /// Ensures that a user's crontab has the content of a source.
-fn whole(
+fn crontab_state(
     context: &StateContext,
     name: &str,
     user: &str,

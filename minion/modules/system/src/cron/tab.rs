@@ -82,7 +82,7 @@ impl CronTime {
 
     /// Returns the time to write: fields of the old job are kept where they satisfy the desired ones, and values are
     /// chosen for `random` and for ranges such as `5:10`.
-    fn chosen(&self, old: Option<&CronTime>) -> Self {
+    fn resolved(&self, old: Option<&CronTime>) -> Self {
         let CronTime::Times(wanted) = self else { return self.clone() };
         let mut fields = wanted.clone();
         if let Some(CronTime::Times(old)) = old {
@@ -116,7 +116,7 @@ fn field_differs(have: &str, wanted: &str) -> bool {
 
 impl Job {
     /// Whether this is the job with this identifier or, if the job has none, with this command.
-    pub fn is_meant(&self, command: &str, identifier: Option<&str>) -> bool {
+    pub fn matches(&self, command: &str, identifier: Option<&str>) -> bool {
         let own = self.identifier.as_deref().filter(|own| !own.is_empty() && *own != NO_IDENTIFIER);
         match own {
             None => self.command == command,
@@ -236,22 +236,22 @@ impl Tab {
     pub fn set(&mut self, wanted: &Desired) -> Option<bool> {
         let mut old = None::<Job>;
         loop {
-            let is_meant = |job: &&Job| job.is_meant(wanted.command, wanted.identifier);
-            match self.jobs.iter().chain(&self.special).find(is_meant) {
+            let matches = |job: &&Job| job.matches(wanted.command, wanted.identifier);
+            match self.jobs.iter().chain(&self.special).find(matches) {
                 Some(job) if !job.differs(wanted) => return old.map(|_| true),
                 Some(_) => {}
                 None => break,
             }
-            let is_meant = |job: &Job| job.is_meant(wanted.command, wanted.identifier);
-            let taken = match self.jobs.iter().position(is_meant) {
+            let matches = |job: &Job| job.matches(wanted.command, wanted.identifier);
+            let taken = match self.jobs.iter().position(matches) {
                 Some(at) => self.jobs.remove(at),
-                None => self.special.remove(self.special.iter().position(is_meant)?),
+                None => self.special.remove(self.special.iter().position(matches)?),
             };
             old.get_or_insert(taken);
         }
         let comment = wanted.comment.map(str::to_owned);
         let job = Job {
-            when: wanted.when.chosen(old.as_ref().map(|old| &old.when)),
+            when: wanted.when.resolved(old.as_ref().map(|old| &old.when)),
             command: wanted.command.to_owned(),
             identifier: wanted.identifier.map(str::to_owned),
             comment: comment.or_else(|| old.as_ref()?.comment.clone()),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn unset_fields_are_kept_and_random_ones_chosen() {
+    fn unset_fields_are_kept_and_random_fields_resolved() {
         let mut tab = Tab::parse(TEXT);
         tab.set(&desired("random random random 2 9:8", "other", Some("x")));
         let Some(Job { when: CronTime::Times(times), comment, .. }) = tab.jobs.last() else { panic!("no job") };

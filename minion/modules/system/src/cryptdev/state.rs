@@ -65,7 +65,7 @@ pub fn mapped(context: &StateContext, #[args] device: Device) -> CallResult {
             )),
             Change::Present => None,
         };
-        persisted(context, &mut report, sentences);
+        report_crypttab(context, &mut report, sentences);
     }
     Ok(report.into())
 }
@@ -91,7 +91,7 @@ pub fn unmapped(
             table.write(&config)?;
         }
         let sentences = || (format!("Entry removed from {config}"), format!("Entry will be removed from {config}"));
-        persisted(context, &mut report, is_removed.then(sentences));
+        report_crypttab(context, &mut report, is_removed.then(sentences));
     }
     Ok(report.into())
 }
@@ -125,7 +125,7 @@ fn change_now(
 }
 
 /// Adds a change of the crypttab to the report: the outcome or, in test mode, the prediction.
-fn persisted(context: &StateContext, report: &mut StateReturn, change: Option<(String, String)>) {
+fn report_crypttab(context: &StateContext, report: &mut StateReturn, change: Option<(String, String)>) {
     let Some((done, planned)) = change else { return };
     if context.test {
         report.result = report.result.filter(|result| !result);

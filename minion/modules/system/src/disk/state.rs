@@ -39,7 +39,7 @@ pub fn status(
         if value.is_nil() {
             return None;
         }
-        let number = whole(value, absolute);
+        let number = parse_limit(value, absolute);
         match number {
             None => comment += &format!("{which} must be an integer "),
             Some(number) if !absolute && !(0..=100).contains(&number) => {
@@ -65,13 +65,13 @@ pub fn status(
     }
     let mounted = context.call.call("disk.usage", Args::default())?;
     if let Some(row) = mounted.get(&name) {
-        let number = |column: &str| row.get(column).and_then(|value| whole(value, false)).unwrap_or_default();
+        let number = |column: &str| row.get(column).and_then(|value| parse_limit(value, false)).unwrap_or_default();
         let (used, available) = if absolute {
             (number("used"), number("available"))
         } else {
             (number("capacity"), 100 - number("capacity"))
         };
-        let (result, comment) = limits.judge(&used.into(), &available.into());
+        let (result, comment) = limits.check_limits(&used.into(), &available.into());
         return report(result, comment, row.clone());
     }
     let absent = format!("Disk mount {name} not present. ");
@@ -89,12 +89,12 @@ pub fn status(
     } else {
         (part(total - available), part(available))
     };
-    let (result, comment) = limits.judge(&used, &available);
+    let (result, comment) = limits.check_limits(&used, &available);
     report(result, comment, data)
 }
 
 /// Converts a limit to an integer. A string may have a unit: `%`, or with `absolute` `KB`.
-fn whole(value: &Value, absolute: bool) -> Option<i64> {
+fn parse_limit(value: &Value, absolute: bool) -> Option<i64> {
     match value {
         Value::Float(number) if number.is_finite() => Some(*number as i64),
         Value::Str(text) => {
@@ -116,7 +116,7 @@ struct Limits {
 
 impl Limits {
     /// Returns whether the usage is within the limits, and the comment.
-    fn judge(&self, used: &Value, available: &Value) -> (bool, String) {
+    fn check_limits(&self, used: &Value, available: &Value) -> (bool, String) {
         let unit = if self.absolute { "KB" } else { "%" };
         let (what, shown) = if self.free { ("available", available) } else { ("used", used) };
         let amount = shown.as_f64().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
 
     /// The comments and results are those of Salt 3008.5 with these sizes.
     #[test]
-    fn usage_is_judged_by_its_limits() {
+    fn usage_is_checked_against_its_limits() {
         let nothing = Map::new();
         for (limits, result, comment) in [
             (nothing, true, "Disk used space in acceptable range"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_are_judged_by_their_file_system() {
+    fn directories_are_checked_by_their_file_system() {
         let directory = tempfile::tempdir().unwrap();
         let name = directory.path().to_string_lossy().into_owned();
         let of = |limits: Map| {

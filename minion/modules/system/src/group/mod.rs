@@ -135,7 +135,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn entries_of_groups_are_salts() {
+    fn entries_of_groups_match_salt() {
         let context = testing::context(&[]);
         let expected = map! {"name" => "root", "passwd" => "x", "gid" => 0, "members" => list![]};
         assert_eq!(context.call("group.info", Args::positional(["root".into()])), Ok(expected.into()));

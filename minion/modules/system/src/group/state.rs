@@ -216,7 +216,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn results_of_groups_are_salts() {
+    fn results_of_groups_match_salt() {
         let accounts = Accounts::parse("", "adm:x:4:fred,ann\nweb:x:5:\n");
         let context = testing::state_context(true, &[]);
         let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();

@@ -33,9 +33,9 @@ pub fn get_sys(context: &Context) -> CallResult {
 pub fn set_sys(context: &Context, layout: String) -> CallResult {
     let layout = argument(&layout)?;
     if which("localectl").is_some() {
-        changed(context, &["localectl", "set-keymap", &layout])?;
+        set_layout(context, &["localectl", "set-keymap", &layout])?;
     } else {
-        let (path, start) = own_file(context)?;
+        let (path, start) = settings_file(context)?;
         lines::set(path, start, &format!("{start}{layout}"), Missing::Append)?;
     }
     Ok(layout.into())
@@ -49,7 +49,7 @@ pub fn set_sys(context: &Context, layout: String) -> CallResult {
 #[function]
 pub fn get_x(context: &Context) -> CallResult {
     let output = run(context, &["setxkbmap", "-query"].map(str::to_owned), &[])?;
-    let layout = after(&output.stdout, "layout:");
+    let layout = value_after(&output.stdout, "layout:");
     layout.map(Into::into).ok_or_else(|| CallError::Execution(format!("the layout of X is unknown: {}", output.stderr)))
 }
 
@@ -61,39 +61,39 @@ pub fn get_x(context: &Context) -> CallResult {
 #[function]
 pub fn set_x(context: &Context, layout: String) -> CallResult {
     let layout = argument(&layout)?;
-    changed(context, &["setxkbmap", &layout])?;
+    set_layout(context, &["setxkbmap", &layout])?;
     Ok(layout.into())
 }
 
 /// Runs a program that changes the layout.
-fn changed(context: &Context, words: &[&str]) -> Result<(), CallError> {
+fn set_layout(context: &Context, words: &[&str]) -> Result<(), CallError> {
     let output = run(context, &words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>(), &[])?;
     if output.retcode == 0 {
         return Ok(());
     }
     context.set_retcode(output.retcode);
-    Err(CallError::Execution(format!("the layout is not changed: {}", output.stderr)))
+    Err(CallError::Execution(format!("setting the layout failed: {}", output.stderr)))
 }
 
 fn console(context: &Context) -> Result<String, CallError> {
     if which("localectl").is_some() {
         let output = run(context, &["localectl".to_owned()], &[])?;
-        let keymap = after(&output.stdout, "VC Keymap:");
-        return keymap.ok_or_else(|| CallError::Execution(format!("localectl names no keymap: {}", output.stderr)));
+        let keymap = value_after(&output.stdout, "VC Keymap:");
+        return keymap.ok_or_else(|| CallError::Execution(format!("localectl reports no keymap: {}", output.stderr)));
     }
-    let (path, start) = own_file(context)?;
+    let (path, start) = settings_file(context)?;
     let text = files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(start));
     Ok(value.unwrap_or_default().trim().replace('"', ""))
 }
 
 /// Returns the rest of the first line that starts with these words.
-fn after(text: &str, words: &str) -> Option<String> {
+fn value_after(text: &str, words: &str) -> Option<String> {
     text.lines().find_map(|line| line.trim_start().strip_prefix(words)).map(|value| value.trim().to_owned())
 }
 
 /// Returns the file with the layout, and the prefix of its line.
-fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
+fn settings_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
     match context.os_family().as_str() {
         "RedHat" => Ok(("/etc/sysconfig/keyboard", "LAYOUT=")),
         "Debian" => Ok(("/etc/default/keyboard", "XKBLAYOUT=")),
@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn layouts_are_found_in_the_output() {
         let output = "System Locale: LANG=C.UTF-8\n    VC Keymap: de-latin1\n   X11 Layout: de\n";
-        assert_eq!(after(output, "VC Keymap:").as_deref(), Some("de-latin1"));
-        assert_eq!(after("rules:      evdev\nlayout:     us,de\n", "layout:").as_deref(), Some("us,de"));
-        assert_eq!(after("", "layout:"), None);
+        assert_eq!(value_after(output, "VC Keymap:").as_deref(), Some("de-latin1"));
+        assert_eq!(value_after("rules:      evdev\nlayout:     us,de\n", "layout:").as_deref(), Some("us,de"));
+        assert_eq!(value_after("", "layout:"), None);
     }
 }

@@ -63,7 +63,7 @@ pub fn lsmod(context: &Context) -> CallResult {
 ///     salt '*' kmod.mod_list
 #[function]
 pub fn mod_list(context: &Context, #[default(false)] only_persist: bool) -> CallResult {
-    let names = if only_persist { kept(context)? } else { loaded(context)? };
+    let names = if only_persist { persistent_modules(context)? } else { loaded(context)? };
     Ok(names.into_iter().collect())
 }
 
@@ -86,11 +86,11 @@ pub fn is_loaded(context: &Context, r#mod: String) -> CallResult {
 #[function]
 pub fn load(context: &Context, r#mod: String, #[default(false)] persist: bool) -> CallResult {
     let before = loaded(context)?;
-    if let Some(complaint) = refused(context, "modprobe", &r#mod)? {
+    if let Some(complaint) = run_on_module(context, "modprobe", &r#mod)? {
         return Ok(format!("Error loading module {mod}: {complaint}").into());
     }
     let mut new: BTreeSet<String> = loaded(context)?.difference(&before).cloned().collect();
-    if persist && keep(context, &r#mod)? {
+    if persist && add_to_file(context, &r#mod)? {
         new.extend(name_of(&r#mod));
     }
     Ok(new.into_iter().collect())
@@ -110,19 +110,19 @@ pub fn remove(
     #[default(true)] comment: bool,
 ) -> CallResult {
     let before = loaded(context)?;
-    if let Some(complaint) = refused(context, "rmmod", &r#mod)? {
+    if let Some(complaint) = run_on_module(context, "rmmod", &r#mod)? {
         return Ok(format!("Error removing module {mod}: {complaint}").into());
     }
     let after = loaded(context)?;
     let mut gone: BTreeSet<String> = before.difference(&after).cloned().collect();
-    if persist && unkeep(context, &r#mod, comment)? {
+    if persist && remove_from_file(context, &r#mod, comment)? {
         gone.extend(name_of(&r#mod));
     }
     Ok(gone.into_iter().collect())
 }
 
 /// Runs a program with a module and its options. Returns the error output if the program fails.
-fn refused(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
+fn run_on_module(context: &Context, program: &str, module: &str) -> Result<Option<String>, CallError> {
     let mut words = vec![program.to_owned(), argument(module.trim())?];
     if let Some(given) = words.pop() {
         words.extend(given.split_whitespace().map(str::to_owned));
@@ -182,7 +182,7 @@ fn text(context: &Context) -> Result<String, CallError> {
 }
 
 /// Returns the modules in the file of modules that are loaded at boot.
-pub fn kept(context: &Context) -> Result<BTreeSet<String>, CallError> {
+pub fn persistent_modules(context: &Context) -> Result<BTreeSet<String>, CallError> {
     Ok(names_in(&text(context)?))
 }
 
@@ -195,7 +195,7 @@ fn write(context: &Context, text: &str) -> Result<(), CallError> {
 }
 
 /// Adds a module to the file, and returns whether it was missing and can be loaded.
-fn keep(context: &Context, module: &str) -> Result<bool, CallError> {
+fn add_to_file(context: &Context, module: &str) -> Result<bool, CallError> {
     let text = text(context)?;
     let Some(name) = name_of(module) else { return Ok(false) };
     if names_in(&text).contains(&name) || !loadable().contains(&name) {
@@ -206,7 +206,7 @@ fn keep(context: &Context, module: &str) -> Result<bool, CallError> {
 }
 
 /// Removes a module from the file, and returns whether it was present.
-fn unkeep(context: &Context, module: &str, comment: bool) -> Result<bool, CallError> {
+fn remove_from_file(context: &Context, module: &str, comment: bool) -> Result<bool, CallError> {
     let text = text(context)?;
     if !name_of(module).is_some_and(|name| names_in(&text).contains(&name)) {
         return Ok(false);

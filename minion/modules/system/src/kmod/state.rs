@@ -20,7 +20,7 @@ pub fn present(
     let mods = modules(&name, &mods);
     let mut have = kmod::loaded(&context.call)?;
     if persist {
-        let kept = kmod::kept(&context.call)?;
+        let kept = kmod::persistent_modules(&context.call)?;
         have.retain(|module| kept.contains(module));
     }
     let (there, missing): (Vec<String>, Vec<String>) = mods.into_iter().partition(|module| have.contains(module));
@@ -55,7 +55,7 @@ pub fn absent(
     let mods = modules(&name, &mods);
     let mut have = kmod::loaded(&context.call)?;
     if persist {
-        have.extend(kmod::kept(&context.call)?);
+        have.extend(kmod::persistent_modules(&context.call)?);
     }
     let there: Vec<String> = mods.iter().filter(|module| have.contains(*module)).cloned().collect();
     if there.is_empty() {

@@ -54,7 +54,7 @@ pub fn get_locale(context: &Context) -> CallResult {
         let language = variables.into_iter().find(|(name, _)| name == "LANG");
         return Ok(language.map(|(_, value)| value).unwrap_or_default().into());
     }
-    let (path, name) = own_file(context)?;
+    let (path, name) = settings_file(context)?;
     let text = files::read_if_exists(path).map_err(CallError::execution)?.unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
     Ok(value.unwrap_or_default().replace('"', "").into())
@@ -77,7 +77,7 @@ pub fn set_locale(context: &Context, locale: String) -> CallResult {
         }
         return Ok(true.into());
     }
-    let (path, name) = own_file(context)?;
+    let (path, name) = settings_file(context)?;
     if context.os_family() == "Debian" {
         let program = which("update-locale")
             .ok_or_else(|| CallError::Execution("Cannot set locale: \"update-locale\" was not found.".into()))?;
@@ -194,7 +194,7 @@ fn all(context: &Context) -> Result<Vec<String>, CallError> {
 }
 
 /// Returns the file of the system locale on systems without systemd, and the name of its variable.
-fn own_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
+fn settings_file(context: &Context) -> Result<(&'static str, &'static str), CallError> {
     match context.os_family().as_str() {
         "Debian" => Ok(("/etc/default/locale", "LANG")),
         "RedHat" => Ok(("/etc/sysconfig/i18n", "LANG")),

@@ -140,7 +140,7 @@ mod tests {
     ";
 
     #[test]
-    fn the_database_is_asked_and_described() {
+    fn the_database_is_searched_and_described() {
         let programs = Scripted::new(TRANSCRIPT);
         let context = context_with(map! {"os_family" => "Debian"}, programs.clone());
         let flags = map! {"ignore" => true, "count" => false, "basename" => true, "regex" => true, "limit" => 5};

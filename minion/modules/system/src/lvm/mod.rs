@@ -305,8 +305,8 @@ impl SizeArgs {
         let lvpath = argument(&self.lvpath)?;
         words.extend([flag, &amount, &lvpath]);
         let output = lvm(context, &words)?;
-        let said = message_of(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
-        Ok(map! {format!("Output from {program}") => said}.into())
+        let message = message_of(&output, format!("Logical volume \"{lvpath}\" successfully {verb}."));
+        Ok(map! {format!("Output from {program}") => message}.into())
     }
 }
 

@@ -45,8 +45,8 @@ impl Mount {
                 "minor" => minor,
                 "root" => &self.root,
                 "superopts" => self.superopts.clone(),
-                "device_uuid" => by("uuid", &self.device).map(|uuid| uuid.to_lowercase()),
-                "device_label" => by("label", &self.device),
+                "device_uuid" => device_identifier("uuid", &self.device).map(|uuid| uuid.to_lowercase()),
+                "device_label" => device_identifier("label", &self.device),
             });
         } else {
             report.insert("opts".into(), self.all_opts().into());
@@ -113,7 +113,7 @@ pub fn numbered(opt: &str, accounts: &Accounts) -> String {
 }
 
 /// Returns the UUID, label or other identifier (`kind`) of a device, by the links of udev in `/dev/disk`.
-pub fn by(kind: &str, device: &str) -> Option<String> {
+pub fn device_identifier(kind: &str, device: &str) -> Option<String> {
     let device = std::fs::canonicalize(device).ok()?;
     let mut links = std::fs::read_dir(format!("/dev/disk/by-{kind}")).ok()?.flatten();
     let link = links.find(|link| std::fs::canonicalize(link.path()).is_ok_and(|target| target == device))?;
@@ -121,7 +121,7 @@ pub fn by(kind: &str, device: &str) -> Option<String> {
 }
 
 /// Resolves a UUID, label or other identifier, such as `UUID=..`, to its device.
-pub fn named(token: &str) -> Option<String> {
+pub fn resolve_device(token: &str) -> Option<String> {
     let (kind, value) = token.split_once('=')?;
     let link = format!("/dev/disk/by-{}/{}", kind.to_lowercase(), value.trim_matches('"').replace(' ', "\\x20"));
     Some(std::fs::canonicalize(link).ok()?.display().to_string())

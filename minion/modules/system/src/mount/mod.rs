@@ -155,7 +155,7 @@ pub fn mount(
         words.push(argument(&device.to_string())?);
     }
     words.push(argument(&name)?);
-    carry_out(context, &words, user)
+    run_program(context, &words, user)
 }
 
 /// Remount a file system with other options, or mount it if it is not mounted.
@@ -183,7 +183,7 @@ pub fn remount(
     let mut words = vec!["mount".to_owned()];
     words.extend(with_opts(&opts, &fstype));
     words.extend([argument(&device)?, argument(&name)?]);
-    carry_out(context, &words, user)
+    run_program(context, &words, user)
 }
 
 /// Unmount a file system. Returns True, or the error output of `umount`.
@@ -205,7 +205,7 @@ pub fn umount(
     let mut words = vec!["umount".to_owned()];
     words.extend(lazy.then(|| "-l".to_owned()));
     words.push(argument(device.as_deref().filter(|device| !device.is_empty()).unwrap_or(&name))?);
-    carry_out(context, &words, user)
+    run_program(context, &words, user)
 }
 
 /// Return the active swap space.
@@ -231,7 +231,7 @@ pub fn swapon(context: &Context, name: String, priority: Option<i64>) -> CallRes
     }
     let mut words = vec!["swapon".to_owned(), argument(&name)?];
     words.extend(priority.iter().flat_map(|priority| ["-p".to_owned(), priority.to_string()]));
-    carry_out(context, &words, None)?;
+    run_program(context, &words, None)?;
     let stats = swap_space()?.get(name.as_str()).cloned();
     Ok(stats.map_or_else(Value::map, |stats| map! {"stats" => stats, "new" => true}.into()))
 }
@@ -246,7 +246,7 @@ pub fn swapoff(context: &Context, name: String) -> CallResult {
     if !swap_space()?.contains_key(name.as_str()) {
         return Ok(Value::Nil);
     }
-    carry_out(context, &["swapoff".into(), argument(&name)?], None)?;
+    run_program(context, &["swapoff".into(), argument(&name)?], None)?;
     Ok((!swap_space()?.contains_key(name.as_str())).into())
 }
 
@@ -348,7 +348,7 @@ fn with_opts(opts: &[String], fstype: &str) -> Vec<String> {
 }
 
 /// Runs a program, and returns True or the error output.
-fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
+fn run_program(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
     let mut program = program(words, &[]);
     program.runas = user;
     let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
@@ -361,7 +361,7 @@ fn carry_out(context: &Context, words: &[String], user: Option<String>) -> Resul
 
 /// Creates a mount point.
 pub fn make_directory(name: &str, user: Option<&str>) -> Result<(), CallError> {
-    let failed = |error: std::io::Error| CallError::Execution(format!("cannot create {name}: {error}"));
+    let failed = |error: std::io::Error| CallError::Execution(format!("creating {name} failed: {error}"));
     std::fs::create_dir_all(name).map_err(failed)?;
     let owner = user.and_then(|user| brine_host::accounts::Accounts::read().user(user).cloned());
     match owner {

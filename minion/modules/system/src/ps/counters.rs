@@ -47,7 +47,7 @@ const NETWORK: [(&str, usize, u64); 8] = [
 ];
 
 /// The maximum interval of `cpu_percent`, in seconds.
-const LONGEST: f64 = 3600.0;
+const MAX_INTERVAL: f64 = 3600.0;
 
 /// Return the share of time in percent that the processors were busy during an interval in seconds: of all together, or
 /// with `per_cpu` of each.
@@ -57,8 +57,8 @@ const LONGEST: f64 = 3600.0;
 ///     salt '*' ps.cpu_percent
 #[function]
 pub fn cpu_percent(context: &Context, #[default(0.1)] interval: f64, #[default(false)] per_cpu: bool) -> CallResult {
-    if !(0.0..=LONGEST).contains(&interval) {
-        return Err(CallError::Execution(format!("interval must be between 0 and {LONGEST} seconds")));
+    if !(0.0..=MAX_INTERVAL).contains(&interval) {
+        return Err(CallError::Execution(format!("interval must be between 0 and {MAX_INTERVAL} seconds")));
     }
     let before = processors(&read("/proc/stat")?, per_cpu);
     wait(context, Duration::from_secs_f64(interval));

@@ -21,7 +21,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 pub fn boot_time(_context: &Context, time_format: Option<String>) -> CallResult {
     let text = read("/proc/stat")?;
     let line = text.lines().find_map(|line| line.strip_prefix("btime "));
-    let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| unclear("/proc/stat"))?;
+    let started: i64 = line.and_then(|seconds| seconds.trim().parse().ok()).ok_or_else(|| invalid("/proc/stat"))?;
     let Some(form) = time_format else { return Ok(started.into()) };
     let started = Timestamp::from_second(started).map_err(CallError::execution)?.to_zoned(brine_clock::zone());
     Ok(jiff::fmt::strtime::format(form.as_bytes(), &started).map_err(CallError::execution)?.into())
@@ -88,7 +88,7 @@ pub(super) fn usage_of(path: &str) -> Result<Map, CallError> {
     })
 }
 
-fn unclear(path: &str) -> CallError {
+fn invalid(path: &str) -> CallError {
     CallError::Execution(format!("{path} is invalid"))
 }
 

@@ -40,7 +40,7 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgre
 ///     salt '*' ps.get_pid_list
 #[function]
 pub fn get_pid_list(_context: &Context) -> CallResult {
-    Ok(numbers().into_iter().collect())
+    Ok(pids().into_iter().collect())
 }
 
 /// Return the PIDs of processes, or only of a user's, with a string in their name, or with `full` in their command
@@ -100,11 +100,11 @@ pub fn kill_pid(_context: &Context, pid: u32, #[default(15)] signal: i32) -> Cal
     Ok(send(pid, signal_of(signal)?).into())
 }
 
-fn numbers() -> Vec<u32> {
+fn pids() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let mut numbers: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    numbers.sort_unstable();
-    numbers
+    let mut pids: Vec<u32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    pids.sort_unstable();
+    pids
 }
 
 fn signal_of(number: i32) -> Result<Signal, CallError> {
@@ -119,11 +119,11 @@ fn send(pid: u32, signal: Signal) -> bool {
 /// Returns the PIDs of processes whose name, or with `full` command line, matches: those of a user, or of all users.
 fn matching(user: Option<&str>, full: bool, fits: impl Fn(&str) -> bool) -> Vec<u32> {
     let owner = user.map(|name| Accounts::read().user(name).map(|account| account.uid));
-    let is_meant = |pid: &u32| {
+    let matches = |pid: &u32| {
         let is_owned = owner.is_none_or(|owner| owner.is_some() && owner_of(*pid) == owner);
         is_owned && (if full { command_line(*pid) } else { name_of(*pid) }).is_some_and(|text| fits(&text))
     };
-    numbers().into_iter().filter(is_meant).collect()
+    pids().into_iter().filter(matches).collect()
 }
 
 fn owner_of(pid: u32) -> Option<u32> {

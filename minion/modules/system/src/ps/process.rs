@@ -8,7 +8,7 @@ use brine_value::{Map, Value, map};
 use nix::unistd::{Uid, User};
 
 use super::usage::{Process, Units, memory, status as name_of_state};
-use super::{name_of, numbers};
+use super::{name_of, pids};
 use crate::status::read;
 
 /// Execution functions of `ps`.
@@ -62,7 +62,7 @@ pub fn proc_info(_context: &Context, pid: u32, attrs: Option<Vec<String>>) -> Ca
             ATTRIBUTES.join(", ")
         )));
     }
-    let about = About { status: text_of(pid, "status"), process, units };
+    let about = ProcessInfo { status: text_of(pid, "status"), process, units };
     Ok(attrs.into_iter().map(|attr| (attr.as_str().into(), about.attribute(&attr))).collect::<Map>().into())
 }
 
@@ -79,8 +79,7 @@ pub fn status(_context: &Context, status: String) -> CallResult {
     }
     // Salt's documentation writes the names of states with underscores.
     let wanted = status.replace('_', "-");
-    let found =
-        numbers().into_iter().filter_map(Process::read).filter(|process| name_of_state(process.state) == wanted);
+    let found = pids().into_iter().filter_map(Process::read).filter(|process| name_of_state(process.state) == wanted);
     Ok(found.map(|process| Value::from(map! {"pid" => process.pid, "name" => name_of(process.pid)})).collect())
 }
 
@@ -96,14 +95,14 @@ pub fn get_users(_context: &Context) -> CallResult {
 }
 
 /// A process, and the units of procfs.
-struct About {
+struct ProcessInfo {
     process: Process,
     /// Content of `/proc/PID/status`.
     status: String,
     units: Units,
 }
 
-impl About {
+impl ProcessInfo {
     fn attribute(&self, name: &str) -> Value {
         let pid = self.process.pid;
         match name {
@@ -267,7 +266,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn own_process_is_known() {
+    fn own_process_is_described() {
         let context = testing::context(&[]);
         let own = std::process::id();
         let about = context.call("ps.proc_info", Args::positional([own.into()])).unwrap();
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_processes_and_attributes_are_refused() {
+    fn unknown_processes_and_attributes_are_rejected() {
         let context = testing::context(&[]);
         let gone = context.call("ps.proc_info", Args::positional([u32::MAX.into()])).unwrap_err();
         assert_eq!(gone.to_string(), "ERROR: process PID not found (pid=4294967295)");

@@ -12,7 +12,7 @@ use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 use nix::unistd::{SysconfVar, Uid, User, sysconf};
 
-use super::{name_of, numbers, owner_of};
+use super::{name_of, owner_of, pids};
 use crate::status::read;
 
 /// Execution functions of `ps`.
@@ -31,9 +31,9 @@ const STEP: Duration = Duration::from_millis(100);
 pub fn top(context: &Context, #[default(5)] num_processes: usize, #[default(3.0)] interval: f64) -> CallResult {
     let units = Units::read()?;
     let before: HashMap<(u32, u64), f64> =
-        numbers().into_iter().filter_map(Process::read).map(|process| (process.key(), process.used(&units))).collect();
+        pids().into_iter().filter_map(Process::read).map(|process| (process.key(), process.used(&units))).collect();
     wait(context, Duration::try_from_secs_f64(interval).map_err(CallError::execution)?);
-    let now = numbers().into_iter().filter_map(Process::read);
+    let now = pids().into_iter().filter_map(Process::read);
     let mut busy: Vec<(f64, Process)> =
         now.filter_map(|process| Some((process.used(&units) - before.get(&process.key())?, process))).collect();
     busy.sort_by(|(a, _), (b, _)| b.total_cmp(a));

@@ -111,7 +111,7 @@ mod tests {
 ";
 
     #[test]
-    fn devices_are_those_of_salt() {
+    fn devices_match_salt() {
         insta::assert_snapshot!(to_json(&devices(LSSCSI, true).into()), @r#"{"[0:0:0:0]": {"lun": "0:0:0:0", "size": "500GB", "major": "8", "minor": "0", "device": "/dev/sda", "model": "Samsung SSD 840 DB6Q", "device_blocked": "0", "iocounterbits": "32", "dir": ["/sys/bus/scsi/devices/0:0:0:0", "/sys/devices/pci0000:00/host0/target0:0:0/0:0:0:0"]}, "[1:0:0:0]": {"lun": "1:0:0:0", "size": "-", "major": "11", "minor": "0", "device": "/dev/sr0", "model": "DVD RAM 1.00"}}"#);
         let short = "[0:0:0:0]    disk    ATA      Samsung  DB6Q  /dev/sda [8:0]\n";
         insta::assert_snapshot!(to_json(&devices(short, false).into()), @r#"{"[0:0:0:0]": {"lun": "0:0:0:0", "size": null, "major": "8", "minor": "0", "device": "/dev/sda", "model": "Samsung DB6Q"}}"#);

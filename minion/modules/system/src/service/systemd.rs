@@ -144,8 +144,8 @@ fn is_running(context: &Context, name: &str) -> Result<bool, CallError> {
 
 /// Whether the service is enabled at boot.
 fn is_enabled(context: &Context, name: &str) -> Result<bool, CallError> {
-    let said = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
-    match (said.stdout.trim(), said.retcode) {
+    let output = systemctl(context, &["is-enabled", &unit(&argument(name)?)])?;
+    match (output.stdout.trim(), output.retcode) {
         ("alias", _) => {
             let shown = systemctl(context, &["show", &unit(name), "-P", "Id"])?;
             Ok(systemctl(context, &["is-enabled", &unit(shown.stdout.trim())])?.retcode == 0)

@@ -68,8 +68,8 @@ impl Services for Scripts {
 /// Returns the current runlevel, or Debian's default if it is unknown, as in containers.
 pub fn level(context: &Context) -> Result<String, CallError> {
     let words = [which("runlevel").map_or_else(|| "true".into(), |_| "runlevel".to_owned())];
-    let said = run(context, &words, &[])?.stdout;
-    Ok(said.split_whitespace().nth(1).unwrap_or("2").to_owned())
+    let output = run(context, &words, &[])?.stdout;
+    Ok(output.split_whitespace().nth(1).unwrap_or("2").to_owned())
 }
 
 /// Returns the names of all services.
@@ -143,16 +143,16 @@ mod tests {
 
     #[test]
     fn services_are_managed_with_system_programs() {
-        let said = |action, insserv| {
+        let output = |action, insserv| {
             let lines =
                 commands(action, "web", insserv).map(|lines| lines.iter().map(|words| words.join(" ")).collect());
             lines.map(|lines: Vec<String>| lines.join("; ")).unwrap()
         };
-        assert_eq!(said("start", true), "service web start");
-        assert_eq!(said("status", true), "service web status");
-        assert_eq!(said("enable", true), "insserv web; update-rc.d web enable");
-        assert_eq!(said("enable", false), "update-rc.d web defaults; update-rc.d web enable");
-        assert_eq!(said("disable", true), "update-rc.d web disable");
+        assert_eq!(output("start", true), "service web start");
+        assert_eq!(output("status", true), "service web status");
+        assert_eq!(output("enable", true), "insserv web; update-rc.d web enable");
+        assert_eq!(output("enable", false), "update-rc.d web defaults; update-rc.d web enable");
+        assert_eq!(output("disable", true), "update-rc.d web disable");
         assert!(commands("start", "--help", true).is_err());
     }
 

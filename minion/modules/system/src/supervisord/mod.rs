@@ -151,7 +151,7 @@ pub fn status_bool(
 #[function]
 pub fn custom(context: &Context, command: String, #[args] control: Control) -> CallResult {
     let words = split(&command)
-        .ok_or_else(|| CallError::Execution(format!("the command {command:?} has an unclosed quote")))?;
+        .ok_or_else(|| CallError::Execution(format!("the command '{command}' has an unclosed quote")))?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     Ok(control.run(context, &words)?.into())
 }

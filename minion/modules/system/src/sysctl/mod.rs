@@ -77,7 +77,7 @@ pub fn assign(context: &Context, name: String, value: String) -> CallResult {
 #[function]
 pub fn persist(context: &Context, name: String, value: String, config: Option<String>) -> CallResult {
     let config = config.unwrap_or_else(|| default_file().into());
-    Ok(if keep(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
+    Ok(if set_and_save(context, &name, &value, &config)? { "Updated" } else { "Already set" }.into())
 }
 
 /// Returns the default file for parameters that are set at boot.
@@ -121,12 +121,12 @@ fn set(context: &Context, name: &str, value: &str) -> Result<(String, String), C
 }
 
 /// Whether two values are equal, apart from whitespace.
-fn same(one: &str, other: &str) -> bool {
+fn equal_values(one: &str, other: &str) -> bool {
     one.split_whitespace().eq(other.split_whitespace())
 }
 
 /// Sets a parameter now and in a file, and returns whether anything changed.
-pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<bool, CallError> {
+pub fn set_and_save(context: &Context, name: &str, value: &str, config: &str) -> Result<bool, CallError> {
     let path = Path::new(config);
     let text = files::read_if_exists(path).map_err(CallError::execution)?;
     if text.is_none() {
@@ -135,7 +135,7 @@ pub fn keep(context: &Context, name: &str, value: &str, config: &str) -> Result<
     }
     let text = text.unwrap_or_else(|| "#\n# Kernel sysctl configuration\n#\n".into());
     match with_parameter(&text, name, value) {
-        None if same(&current(context, name)?, value) => return Ok(false),
+        None if equal_values(&current(context, name)?, value) => return Ok(false),
         None => {}
         Some(text) => files::rewrite(path, text.as_bytes(), 0o644).map_err(CallError::execution)?,
     }
@@ -148,7 +148,7 @@ fn with_parameter(text: &str, name: &str, value: &str) -> Option<String> {
     let (mut edited, mut found) = (String::new(), false);
     for line in text.lines() {
         match configured(line).next().filter(|(have, _)| *have == name) {
-            Some((_, have)) if same(have, value) => return None,
+            Some((_, have)) if equal_values(have, value) => return None,
             Some(_) => {
                 found = true;
                 edited = format!("{edited}{name} = {value}\n");

@@ -20,7 +20,7 @@ pub fn present(context: &StateContext, name: String, value: Value, config: Optio
     if context.test {
         return would(context, &name, &text, &config).map(Into::into);
     }
-    let done = match sysctl::keep(&context.call, &name, &text, &config) {
+    let done = match sysctl::set_and_save(&context.call, &name, &text, &config) {
         Ok(true) => StateReturn::ok(&name, format!("Updated sysctl value {name} = {text}"))
             .with_changes(map! {name.as_str() => value}),
         Ok(false) => StateReturn::ok(&name, format!("Sysctl value {name} = {text} is already set")),

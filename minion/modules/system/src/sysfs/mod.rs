@@ -17,9 +17,9 @@ pub static FUNCTIONS: &[Function<Context>] = registry!("sysfs", [attr, write, re
 
 const ROOT: &str = "/sys";
 /// Maximum size of an attribute, in bytes. Attributes are at most one page, except for some binary ones.
-const MOST_READ: u64 = 1 << 20;
+const MAX_READ: u64 = 1 << 20;
 /// Maximum number of entries read below a directory.
-const MOST_ENTRIES: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Return the value of an attribute, or with `value` write it and return whether that succeeded. The result for a
 /// directory is its path, for an unknown name False.
@@ -124,7 +124,7 @@ pub(crate) fn find(root: &str, key: &str) -> Option<PathBuf> {
 fn content(path: &Path) -> Value {
     let mut bytes = Vec::new();
     let file = std::fs::File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
-    let read = file.and_then(|file| file.take(MOST_READ).read_to_end(&mut bytes));
+    let read = file.and_then(|file| file.take(MAX_READ).read_to_end(&mut bytes));
     let Some(text) = read.ok().and_then(|_| String::from_utf8(bytes).ok()) else { return false.into() };
     match text.trim() {
         "" => false.into(),
@@ -150,8 +150,8 @@ fn attributes(root: &Path) -> Attributes {
     while let Some(directory) = open.pop() {
         for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
             seen += 1;
-            if seen > MOST_ENTRIES {
-                tracing::warn!(path = %root.display(), "only {MOST_ENTRIES} entries of a directory are read");
+            if seen > MAX_ENTRIES {
+                tracing::warn!(path = %root.display(), "only {MAX_ENTRIES} entries of a directory are read");
                 return found;
             }
             let path = entry.path();

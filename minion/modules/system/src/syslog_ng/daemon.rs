@@ -7,7 +7,7 @@ use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::programs::program;
 use brine_value::{Value, list, map};
 
-use super::{BINARY_PATH, config_file, nothing, report};
+use super::{BINARY_PATH, config_file, no_changes, report};
 
 /// Execution functions of `syslog_ng` for the daemon.
 pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start, reload]);
@@ -83,12 +83,12 @@ pub fn start(context: &Context, #[args] args: StartArgs) -> CallResult {
 ///     salt '*' syslog_ng.reload name
 #[function]
 pub fn reload(context: &Context, name: Value) -> CallResult {
-    let words = [own_program(context, "syslog-ng-ctl"), "reload".to_owned()];
+    let words = [program_path(context, "syslog-ng-ctl"), "reload".to_owned()];
     let output = context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
-    Ok(report(name, Some(output.retcode == 0), nothing(), &output.stdout))
+    Ok(report(name, Some(output.retcode == 0), no_changes(), &output.stdout))
 }
 
-fn own_program(context: &Context, name: &str) -> String {
+fn program_path(context: &Context, name: &str) -> String {
     let directory = context.job.setting(BINARY_PATH).filter(|directory| !directory.is_empty());
     directory.map_or_else(|| name.to_owned(), |directory| Path::new(&directory).join(name).display().to_string())
 }
@@ -97,23 +97,23 @@ pub(super) fn stopped(context: &Context, name: Value, test: bool) -> CallResult 
     let call = |function: &str| context.call(function, Args::positional(["syslog-ng".into()]));
     let running = call("ps.pgrep")?;
     if !running.is_truthy() {
-        return Ok(report(name, Some(false), nothing(), "Syslog-ng is not running"));
+        return Ok(report(name, Some(false), no_changes(), "Syslog-ng is not running"));
     }
     if test {
-        return Ok(report(name, None, nothing(), "Syslog_ng state module will kill {0} pids"));
+        return Ok(report(name, None, no_changes(), "Syslog_ng state module will kill {0} pids"));
     }
     let killed = call("ps.pkill")?.get("killed").cloned().unwrap_or_default();
     let are_all = killed == running;
     let changes = if are_all {
         map! {"old" => killed, "new" => list![]}
     } else {
-        nothing()
+        no_changes()
     };
     Ok(report(name, Some(are_all), changes, ""))
 }
 
 pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallResult {
-    let mut words = vec![own_program(context, "syslog-ng")];
+    let mut words = vec![program_path(context, "syslog-ng")];
     let text = |value: &Option<Value>| value.as_ref().filter(|value| !value.is_nil()).map(ToString::to_string);
     let file = Some(config_file(context));
     let options: [(&str, Option<String>); 9] = [
@@ -161,7 +161,7 @@ pub(super) fn started(context: &Context, args: &StartArgs, test: bool) -> CallRe
     if test {
         let shown: Value = words.iter().map(String::as_str).map(Value::from).collect();
         let comment = format!("Syslog_ng state module will start {shown}");
-        return Ok(report(args.name.clone(), None, nothing(), &comment));
+        return Ok(report(args.name.clone(), None, no_changes(), &comment));
     }
     context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
     // As in Salt, the result only means that the program was run: its exit status is not checked.

@@ -112,7 +112,7 @@ pub fn set_parameters(
         let found = installed_version(context, directory.as_deref());
         let found =
             found.map_err(|answer| CallError::Execution(format!("the version of syslog-ng is unknown: {answer}")))?;
-        begun(context, &short_version(&found));
+        start_config_file(context, &short_version(&found));
     }
     Ok(map! {"retcode" => 0}.into())
 }
@@ -128,8 +128,8 @@ pub fn set_parameters(
 pub fn config_test(context: &Context, syslog_ng_sbin_dir: Option<String>, cfgfile: Option<String>) -> CallResult {
     let file = cfgfile.filter(|file| !file.is_empty()).map(|file| format!("--cfgfile={file}"));
     let words: Vec<&str> = ["--syntax-only"].into_iter().chain(file.as_deref()).collect();
-    Ok(match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &words) {
-        Ok(done) => done.answer(),
+    Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &words) {
+        Ok(done) => done.to_value(),
         Err(answer) => answer,
     })
 }
@@ -154,9 +154,9 @@ pub fn version(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallRes
 ///     salt '*' syslog_ng.modules
 #[function]
 pub fn modules(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
-    let done = match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
+    let done = match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng", &["-V"]) {
         Ok(done) if done.retcode == 0 => done,
-        Ok(done) => return Ok(done.answer()),
+        Ok(done) => return Ok(done.to_value()),
         Err(answer) => return Ok(answer),
     };
     let line = done.stdout.lines().find(|line| line.starts_with("Available-Modules"));
@@ -173,8 +173,8 @@ pub fn modules(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallRes
 ///     salt '*' syslog_ng.stats
 #[function]
 pub fn stats(context: &Context, syslog_ng_sbin_dir: Option<String>) -> CallResult {
-    Ok(match ran(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng-ctl", &["stats"]) {
-        Ok(done) => done.answer(),
+    Ok(match run_program(context, syslog_ng_sbin_dir.as_deref(), "syslog-ng-ctl", &["stats"]) {
+        Ok(done) => done.to_value(),
         Err(answer) => answer,
     })
 }
@@ -201,8 +201,8 @@ pub fn write_config(context: &Context, config: Value, #[default(2)] newlines: us
 ///     salt '*' syslog_ng.write_version name="3.6"
 #[function]
 pub fn write_version(context: &Context, name: Value) -> CallResult {
-    let is_written = begun(context, &name.to_string());
-    Ok(report(name, Some(is_written), nothing(), ""))
+    let is_written = start_config_file(context, &name.to_string());
+    Ok(report(name, Some(is_written), no_changes(), ""))
 }
 
 fn config_file(context: &Context) -> String {
@@ -215,7 +215,7 @@ fn report(name: Value, result: Option<bool>, changes: Map, comment: &str) -> Val
     map! {"name" => name, "result" => result, "changes" => changes, "comment" => comment}.into()
 }
 
-fn nothing() -> Map {
+fn no_changes() -> Map {
     map! {"old" => "", "new" => ""}
 }
 
@@ -227,7 +227,7 @@ fn configured(context: &Context, name: &str, config: &Value, write: bool, test: 
     let text = render::statement(name, config).map_err(CallError::Execution)?;
     if test {
         let comment = format!("State syslog_ng will write '{text}' into {}", config_file(context));
-        return Ok(report(name.into(), None, nothing(), &comment));
+        return Ok(report(name.into(), None, no_changes(), &comment));
     }
     let is_written = write && append(context, &text, 2);
     Ok(report(name.into(), Some(is_written), map! {"new" => text, "old" => ""}, ""))
@@ -241,14 +241,14 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn answer(&self) -> Value {
+    fn to_value(&self) -> Value {
         map! {"retcode" => self.retcode, "stdout" => self.stdout.as_str(), "stderr" => self.stderr.as_str()}.into()
     }
 }
 
 /// Runs a program of syslog-ng, which may be in a directory outside of PATH. The error is the result that the function
 /// returns.
-fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -> Result<Outcome, Value> {
+fn run_program(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -> Result<Outcome, Value> {
     let directory = directory.filter(|directory| !directory.is_empty());
     let own = directory.map(|directory| Path::new(directory).join(name)).filter(|path| path.is_file());
     // A program in PATH takes precedence.
@@ -264,11 +264,11 @@ fn ran(context: &Context, directory: Option<&str>, name: &str, words: &[&str]) -
 /// Returns the installed version: the second word of the first line of `syslog-ng -V`. The error is the result that the
 /// function returns.
 fn installed_version(context: &Context, directory: Option<&str>) -> Result<String, Value> {
-    let done = ran(context, directory, "syslog-ng", &["-V"])?;
+    let done = run_program(context, directory, "syslog-ng", &["-V"])?;
     let version = done.stdout.lines().next().and_then(|line| line.split_whitespace().nth(1));
     match version {
         Some(version) if done.retcode == 0 => Ok(version.to_owned()),
-        _ => Err(done.answer()),
+        _ => Err(done.to_value()),
     }
 }
 
@@ -282,7 +282,7 @@ fn short_version(version: &str) -> String {
 
 /// Replaces the configuration file by a new one with only this version. Returns whether that succeeded; an error is
 /// logged.
-fn begun(context: &Context, version: &str) -> bool {
+fn start_config_file(context: &Context, version: &str) -> bool {
     let path = config_file(context);
     match std::fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_refused() {
+    fn other_forms_are_rejected() {
         for (name, config, expected) in [
             ("a", list![1], "the configuration is invalid: expected a mapping"),
             ("source.a", "x".into(), "the content of source is invalid: expected a list, got x"),

@@ -10,7 +10,7 @@ const VERSION: &str =
     "$ syslog-ng -V\n| syslog-ng 3 (3.38.1)\n| Config version: 3.35\n| Available-Modules: afsocket,json-plugin\n";
 
 #[test]
-fn programs_are_asked() {
+fn programs_are_run() {
     let programs = Scripted::new(&format!(
         "{VERSION}$ syslog-ng --syntax-only '--cfgfile=/a b'\n| bad\n= 1\n$ syslog-ng-ctl stats\n| x;1\n$ syslog-ng-ctl reload\n| Config reload successful\n"
     ));

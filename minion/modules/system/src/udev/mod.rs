@@ -176,7 +176,7 @@ mod tests {
     ";
 
     #[test]
-    fn devices_are_those_of_salt() {
+    fn devices_match_salt() {
         let transcript = format!(
             "$ udevadm info --export --query=all --name=/dev/sda\n{SDA}\n$ udevadm info --export-db\n{SDA}
             $ udevadm info --export --query=all --path=/sys/none\n! Unknown device\n= 1"

@@ -281,14 +281,14 @@ impl NewUser {
                 command.extend([flag.to_owned(), value]);
             }
         };
-        let said =
+        let value =
             |value: &Value| (!value.is_nil() && value.as_str() != Some("")).then(|| argument(&value.to_string()));
         option("-s", self.shell.as_deref().map(argument).transpose()?);
-        option("-u", said(&self.uid).transpose()?);
+        option("-u", value(&self.uid).transpose()?);
         // useradd cannot create a group that exists.
         let own = self.groups.iter().any(|group| group == name).then(|| argument(name));
         let own = if self.usergroup == Some(true) { None } else { own };
-        let own = said(&self.gid).or(own).transpose()?;
+        let own = value(&self.gid).or(own).transpose()?;
         option("-g", own.clone());
         let is_more = self.groups.iter().any(|group| Some(group) != own.as_ref());
         option("-G", is_more.then(|| argument(&self.groups.join(","))).transpose()?);
@@ -364,7 +364,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn entries_of_users_are_salts() {
+    fn entries_of_users_match_salt() {
         let context = testing::context(&[]);
         let info = context.call("user.info", Args::positional(["root".into()])).unwrap();
         assert_eq!((info.get("uid"), info.get("home")), (Some(&0.into()), Some(&"/root".into())));

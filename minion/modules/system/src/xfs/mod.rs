@@ -176,7 +176,8 @@ pub fn defragment(context: &Context, device: String) -> CallResult {
     Ok(map! {"log" => run(context, &["xfs_fsr", &argument(&device)?])?.stdout}.into())
 }
 
-/// Runs a program. A failure with error output is an error.
+/// Runs a program. An exit status other than 0 is an error only with error output, as in Salt: `blkid` exits with 2 and
+/// prints nothing if it finds no device.
 fn run(context: &Context, words: &[&str]) -> Result<Output, CallError> {
     let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     let output = run_words(context, &words, &[("LC_ALL", "C")])?;

@@ -120,8 +120,8 @@ pub fn lv_present(context: &StateContext, #[args] mut volume: Volume) -> CallRes
     keyword.extend(volume.kwargs);
     let report = call(context, "lvm.lvcreate", [volume.name.as_str().into(), volume.vgname.into()], keyword)?;
     if find(context, &path)?.is_none() {
-        let said = report.get("Output from lvcreate").unwrap_or(&report);
-        let comment = format!("Failed to create Logical Volume {}. Error: {said}", volume.name);
+        let output = report.get("Output from lvcreate").unwrap_or(&report);
+        let comment = format!("Failed to create Logical Volume {}. Error: {output}", volume.name);
         return Ok(StateReturn::failed(&state, comment).into());
     }
     let comment = format!("Created Logical Volume {}", volume.name);
@@ -157,12 +157,12 @@ fn changed(
     context: &StateContext,
     name: &str,
     kind: &str,
-    wish: Goal,
+    goal: Goal,
     is_present: impl Fn() -> Result<bool, CallError>,
     change: impl FnOnce() -> CallResult,
 ) -> CallResult {
-    let wants = matches!(wish, Goal::Present);
-    let (done, infinitive, already) = match wish {
+    let wants = matches!(goal, Goal::Present);
+    let (done, infinitive, already) = match goal {
         Goal::Present => ("created", "create", "already present"),
         Goal::Absent(already) => ("removed", "remove", already),
     };
@@ -260,8 +260,8 @@ fn resized(
     let report = call(context, "lvm.lvresize", [], keyword)?;
     let current = find(context, path)?.map(|about| megabytes_of(&about)).unwrap_or_default();
     if (current - old.0).abs() < f64::EPSILON {
-        let said = report.get("Output from lvresize").unwrap_or(&report);
-        return Ok(StateReturn::failed(name, format!("Failed to resize Logical Volume {name}.\nError: {said}")));
+        let output = report.get("Output from lvresize").unwrap_or(&report);
+        return Ok(StateReturn::failed(name, format!("Failed to resize Logical Volume {name}.\nError: {output}")));
     }
     Ok(StateReturn::ok(name, format!("Resized Logical Volume {name}")).with_changes(map! {"resized" => report}))
 }

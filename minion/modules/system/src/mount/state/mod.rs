@@ -7,7 +7,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
-use crate::mount::active::{self, by, named};
+use crate::mount::active::{self, device_identifier, resolve_device};
 use crate::mount::fstab::{self, Entry, Outcome, WriteOptions};
 use crate::mount::options;
 
@@ -114,14 +114,14 @@ pub fn unmounted(
             return Ok(StateReturn::would(&name, format!("Mount point {name} is mounted but should not be")).into());
         }
         let args = map! {"name" => &name, "device" => device.as_deref(), "user" => user};
-        let said = context.call.call("mount.umount", Args::keyword(args))?;
-        done = match said.as_str() {
+        let output = context.call.call("mount.umount", Args::keyword(args))?;
+        done = match output.as_str() {
             Some(complaint) => StateReturn::failed(&name, complaint),
             None => StateReturn::ok(&name, "Target was successfully unmounted").with_changes(map! {"umount" => true}),
         };
         context.call.call("mount.delete_mount_cache", Args::positional([name.as_str().into()]))?;
     }
-    if persist { purged(context, done, &name, device.as_deref(), &config).map(Into::into) } else { Ok(done.into()) }
+    if persist { purge(context, done, &name, device.as_deref(), &config).map(Into::into) } else { Ok(done.into()) }
 }
 
 /// Ensure that swap space is active, now and, unless `persist` is false, at boot.
@@ -171,7 +171,7 @@ pub fn swap(
     let entry = Entry::new("none", &name, "swap", &"defaults".into(), &0.into(), &0.into());
     let (comment, change) = match fstab::set(&config, &entry, &WriteOptions::default())? {
         Outcome::Present => ("", None),
-        other => in_fstab(other),
+        other => fstab_report(other),
     };
     done.comment.push_str(comment);
     done.changes.extend(change.map(|change| ("persist".into(), change.into())));
@@ -222,7 +222,7 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
     let config = &args.config;
     _ = args.fs_mount;
     let index = without_slash(&args.fs_file);
-    let Some(device) = called(name, args.mount_by.as_deref()) else {
+    let Some(device) = device_name(name, args.mount_by.as_deref()) else {
         let by = args.mount_by.unwrap_or_default();
         return Ok(StateReturn::failed(name, format!("Device {name} cannot be converted to {by}")).into());
     };
@@ -253,9 +253,9 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
             StateReturn::ok(name, format!("{index} entry added in {config}.")).with_changes(changes)
         }
         Outcome::New => {
-            let said = context.call.call("mount.mount", Args::positional([index.into()]))?;
-            let result = said.as_str().is_none();
-            let mounted = match said.as_str() {
+            let output = context.call.call("mount.mount", Args::positional([index.into()]))?;
+            let result = output.as_str().is_none();
+            let mounted = match output.as_str() {
                 None => format!("Mounted {name} on {index}"),
                 Some(complaint) => {
                     let why = complaint.split_once(':').map_or(complaint, |(_, why)| why);
@@ -286,7 +286,7 @@ pub fn fstab_absent(
         (true, false) => StateReturn::would(&name, missing),
         (false, false) => StateReturn::ok(&name, missing),
         (false, true) => {
-            fstab::remove(&config, place, called(&name, mount_by.as_deref()).as_deref())?;
+            fstab::remove(&config, place, device_name(&name, mount_by.as_deref()).as_deref())?;
             StateReturn::ok(&name, format!("{place} entry removed from {config}."))
                 .with_changes(map! {"persist" => "removed"})
         }
@@ -310,8 +310,8 @@ pub fn mod_watch(
         return Ok(StateReturn::ok(&name, format!("Watch not supported in {sfun} at this time")).into());
     }
     let args = map! {"name" => &name, "device" => device, "fstype" => fstype, "opts" => opts, "user" => user};
-    let said = context.call.call("mount.remount", Args::keyword(args))?;
-    Ok(match said.as_str() {
+    let output = context.call.call("mount.remount", Args::keyword(args))?;
+    Ok(match output.as_str() {
         None => StateReturn::ok(&name, format!("{name} remounted")),
         Some(complaint) => StateReturn::failed(&name, format!("{name} failed to remount: {complaint}")),
     }
@@ -319,7 +319,7 @@ pub fn mod_watch(
 }
 
 /// Returns the part of the comment about the entry, and the change to report.
-fn in_fstab(done: Outcome) -> (&'static str, Option<&'static str>) {
+fn fstab_report(done: Outcome) -> (&'static str, Option<&'static str>) {
     match done {
         Outcome::Present => (". Entry already exists in the fstab.", None),
         Outcome::New => (". Added new entry to the fstab.", Some("new")),
@@ -333,19 +333,19 @@ fn without_slash(place: &str) -> &str {
 
 /// Returns the name of a device in the desired form: its path (`device`), `UUID=..`, `LABEL=..` and so on; `None` if it
 /// has no such name.
-fn called(device: &str, mount_by: Option<&str>) -> Option<String> {
+fn device_name(device: &str, mount_by: Option<&str>) -> Option<String> {
     let Some(kind) = mount_by.filter(|kind| !kind.is_empty()) else { return Some(device.to_owned()) };
     let prefix = format!("{}=", kind.to_uppercase());
     let is_path = device.starts_with('/');
     if (kind == "device" && is_path) || device.starts_with(&prefix) {
         return Some(device.to_owned());
     }
-    let path = if is_path { device.to_owned() } else { named(device)? };
-    if kind == "device" { Some(path) } else { by(kind, &path).map(|value| format!("{prefix}{value}")) }
+    let path = if is_path { device.to_owned() } else { resolve_device(device)? };
+    if kind == "device" { Some(path) } else { device_identifier(kind, &path).map(|value| format!("{prefix}{value}")) }
 }
 
 /// Removes the entry of an unmounted file system from `/etc/fstab`.
-fn purged(
+fn purge(
     context: &StateContext,
     mut done: StateReturn,
     name: &str,

@@ -9,7 +9,7 @@ use indexmap::IndexMap;
 use regex::Regex;
 
 use super::differing::differing;
-use crate::mount::active::{self, Mount, by, named};
+use crate::mount::active::{self, Mount, device_identifier, resolve_device};
 use crate::mount::fstab::{self, Entry, Outcome, WriteOptions};
 use crate::mount::make_directory;
 
@@ -72,33 +72,33 @@ pub(super) fn state(context: &StateContext, mut wanted: Desired) -> Result<State
     let active = active::read(&context.call)?;
     let (changes, comment) = (Map::new(), String::new());
     let mut work = Run { context, wanted, active, path, key, device: String::new(), changes, comment, remember: false };
-    let done = work.done()?;
+    let done = work.apply()?;
     Ok(StateReturn { name: shown, ..done })
 }
 
 impl Run<'_> {
-    fn done(&mut self) -> Result<StateReturn, CallError> {
+    fn apply(&mut self) -> Result<StateReturn, CallError> {
         match self.real_device() {
             Ok(device) => self.device = device,
             Err(message) => return Ok(self.failed(message)),
         }
         let mut result = Some(true);
         if self.active.contains_key(&self.key) && self.wanted.mount {
-            if let Some(ended) = self.with_these_options()? {
+            if let Some(ended) = self.ensure_options()? {
                 return Ok(ended);
             }
-            match self.of_this_device()? {
+            match self.ensure_device()? {
                 Ok(found) => result = found,
                 Err(ended) => return Ok(ended),
             }
         }
         if !self.active.contains_key(&self.key) {
-            match self.now_mounted()? {
+            match self.ensure_mounted()? {
                 Ok(found) => result = found,
                 Err(ended) => return Ok(ended),
             }
         }
-        if self.wanted.persist { self.persisted(result) } else { Ok(self.report(result)) }
+        if self.wanted.persist { self.ensure_entry(result) } else { Ok(self.report(result)) }
     }
 
     fn report(&mut self, result: Option<bool>) -> StateReturn {
@@ -121,7 +121,7 @@ impl Run<'_> {
         let upper = device.to_uppercase();
         if let Some(path) = device.strip_prefix('/') {
             if self.wanted.opts.iter().any(|opt| opt == "bind") && self.active.contains_key(&self.key) {
-                return Ok(self.bound());
+                return Ok(self.bind_device());
             }
             let mapped = path.strip_prefix("dev/").and_then(|path| path.split_once('/')).map(|(group, volume)| {
                 format!("/dev/mapper/{}-{}", group.replace('-', "--"), volume.replace('-', "--"))
@@ -133,11 +133,11 @@ impl Run<'_> {
         }
         if upper.starts_with("UUID=") {
             let uuid = device.split_once('=').map(|(_, uuid)| uuid.trim_matches('"').to_lowercase());
-            return Ok(named(&device).or(uuid).unwrap_or_default());
+            return Ok(resolve_device(&device).or(uuid).unwrap_or_default());
         }
         if upper.starts_with("LABEL=") {
             let label = device.split_once('=').map(|(_, label)| label).unwrap_or_default();
-            return named(&device).ok_or_else(|| format!("Unable to find device with label {label}."));
+            return resolve_device(&device).ok_or_else(|| format!("Unable to find device with label {label}."));
         }
         match device.split_once('#') {
             Some((program, real)) if is_word(program) && !real.is_empty() => Ok(real.to_owned()),
@@ -146,7 +146,7 @@ impl Run<'_> {
     }
 
     /// Returns the device of the file system that contains the source of a bind mount.
-    fn bound(&mut self) -> String {
+    fn bind_device(&mut self) -> String {
         let own = self.active.get(&self.key).map(|mount| mount.device.clone()).unwrap_or_default();
         let on_device = own.starts_with('/');
         let ancestors = Path::new(&self.wanted.device).ancestors().map(|path| path.display().to_string());
@@ -172,12 +172,12 @@ impl Run<'_> {
 
     /// Remounts the file system if options differ, or were removed since the last run. Returns the result if the state
     /// ends here.
-    fn with_these_options(&mut self) -> Result<Option<StateReturn>, CallError> {
+    fn ensure_options(&mut self) -> Result<Option<StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key).filter(|_| !self.wanted.opts.is_empty()) else { return Ok(None) };
         let mut differing = differing(&self.wanted, mount);
         differing.sort();
         if !differing.is_empty()
-            && let Some(ended) = self.mount_again(&differing.join(","), " ")?
+            && let Some(ended) = self.remount(&differing.join(","), " ")?
         {
             return Ok(Some(ended));
         }
@@ -187,10 +187,10 @@ impl Run<'_> {
             return Ok(None);
         };
         let gone: Vec<String> = before.into_iter().filter(|opt| !self.wanted.opts.contains(opt)).collect();
-        if gone.is_empty() { Ok(None) } else { self.mount_again(&gone.join(","), "") }
+        if gone.is_empty() { Ok(None) } else { self.remount(&gone.join(","), "") }
     }
 
-    fn mount_again(&mut self, options: &str, gap: &str) -> Result<Option<StateReturn>, CallError> {
+    fn remount(&mut self, options: &str, gap: &str) -> Result<Option<StateReturn>, CallError> {
         if self.context.test {
             self.comment = format!("Remount would be forced because options ({options}){gap}changed");
             return Ok(Some(self.report(None)));
@@ -204,7 +204,7 @@ impl Run<'_> {
             "fstype" => fstype,
             "opts" => self.wanted.opts.clone(),
         };
-        let said = if ["nfs", "cvfs"].contains(&fstype) || fstype.starts_with("fuse") {
+        let output = if ["nfs", "cvfs"].contains(&fstype) || fstype.starts_with("fuse") {
             let mut message = format!("Forced unmount and mount because options ({options}) changed");
             let mut unmounted = self.call("mount.umount", map! {"name" => &path})?;
             if unmounted != true.into() {
@@ -225,16 +225,16 @@ impl Run<'_> {
             self.call("mount.remount", how)?
         };
         self.remember = true;
-        Ok(if said == true.into() { None } else { Some(self.failed(said.to_string())) })
+        Ok(if output == true.into() { None } else { Some(self.failed(output.to_string())) })
     }
 
     /// Unmounts the mount point if another device is mounted there. Returns the result so far, or as inner error the
     /// final result of the state.
-    fn of_this_device(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
+    fn ensure_device(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let Some(mount) = self.active.get(&self.key) else { return Ok(Ok(Some(true))) };
         let mut devices = vec![mount.device.clone(), real_path(&mount.device)];
-        let uuid = by("uuid", &mount.device).map(|uuid| uuid.to_lowercase());
-        for other in [mount.alt_device.clone(), uuid, by("label", &mount.device)].into_iter().flatten() {
+        let uuid = device_identifier("uuid", &mount.device).map(|uuid| uuid.to_lowercase());
+        for other in [mount.alt_device.clone(), uuid, device_identifier("label", &mount.device)].into_iter().flatten() {
             if !devices.contains(&other) {
                 devices.push(other);
             }
@@ -273,8 +273,8 @@ impl Run<'_> {
     }
 
     /// Mounts the device, unless `mount` is false; with `mkmnt`, the mount point is created. Returns the same values as
-    /// `of_this_device`.
-    fn now_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
+    /// `ensure_device`.
+    fn ensure_mounted(&mut self) -> Result<Result<Option<bool>, StateReturn>, CallError> {
         let (name, mkmnt, test) = (self.wanted.name.clone(), self.wanted.mkmnt, self.context.test);
         let exists = Path::new(&name).exists();
         if !self.wanted.mount {
@@ -310,10 +310,10 @@ impl Run<'_> {
             "opts" => self.wanted.opts.clone(),
             "user" => self.wanted.user.as_deref(),
         };
-        let said = self.call("mount.mount", how)?;
+        let output = self.call("mount.mount", how)?;
         self.active = active::read(&self.context.call)?;
         self.remember = true;
-        if let Some(complaint) = said.as_str() {
+        if let Some(complaint) = output.as_str() {
             return Ok(Err(self.failed(complaint)));
         }
         if self.active.contains_key(&self.key) {
@@ -324,7 +324,7 @@ impl Run<'_> {
     }
 
     /// Ensures that the table has the entry, and returns the result of the state.
-    fn persisted(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
+    fn ensure_entry(&mut self, result: Option<bool>) -> Result<StateReturn, CallError> {
         let Desired { name, device, fstype, opts, dump, pass, .. } = &self.wanted;
         let entry = Entry::new(name, device, fstype, &opts.clone().into(), dump, pass);
         let how =
@@ -354,7 +354,7 @@ impl Run<'_> {
             };
             self.call("mount.write_mount_cache", how)?;
         }
-        let (comment, change) = super::in_fstab(done);
+        let (comment, change) = super::fstab_report(done);
         self.comment.push_str(comment);
         self.changes.extend(change.map(|change| ("persist".into(), change.into())));
         Ok(self.report(result))

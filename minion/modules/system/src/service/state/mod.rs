@@ -37,9 +37,12 @@ pub struct ControlArgs {
 
 impl ControlArgs {
     fn control(self, context: &StateContext, name: &str, runs: bool) -> CallResult {
-        let how = how(&self.kwargs);
+        let how = systemd_options(&self.kwargs);
         let wanted = Desired { runs, enable: self.enable, sig: self.sig, delay: self.init_delay, how };
-        report(name, invalid_arguments(name, &self.kwargs).map_or_else(|| be(services(), context, name, &wanted), Ok))
+        report(
+            name,
+            invalid_arguments(name, &self.kwargs).map_or_else(|| ensure_state(services(), context, name, &wanted), Ok),
+        )
     }
 }
 
@@ -58,13 +61,13 @@ pub fn dead(context: &StateContext, name: String, #[args] args: ControlArgs) -> 
 /// Ensure that a service is enabled at boot.
 #[function]
 pub fn enabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    report(&name, boot::state(services(), context, &name, true, how(&kwargs)))
+    report(&name, boot::state(services(), context, &name, true, systemd_options(&kwargs)))
 }
 
 /// Ensure that a service is disabled at boot.
 #[function]
 pub fn disabled(context: &StateContext, name: String, #[keywords] kwargs: Map) -> CallResult {
-    report(&name, boot::state(services(), context, &name, false, how(&kwargs)))
+    report(&name, boot::state(services(), context, &name, false, systemd_options(&kwargs)))
 }
 
 /// Ensure that a service is masked, permanently or with `runtime` until the next boot.
@@ -95,17 +98,18 @@ pub fn mod_watch(
 ) -> CallResult {
     // Only for other operating systems.
     _ = full_restart;
-    let wanted = Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: how(&kwargs) };
+    let wanted =
+        Watched { sfun: sfun.to_string(), sig, reload, force, delay: init_delay, how: systemd_options(&kwargs) };
     report(&name, watched(services(), context, &name, &wanted))
 }
 
 /// Returns the options that only systemd supports.
-fn how(kwargs: &Map) -> ServiceOptions {
-    let said = |key: &str| kwargs.get(key).map(Value::is_truthy);
+fn systemd_options(kwargs: &Map) -> ServiceOptions {
+    let flag = |key: &str| kwargs.get(key).map(Value::is_truthy);
     ServiceOptions {
-        no_block: said("no_block"),
-        unmask: said("unmask").unwrap_or_default(),
-        unmask_runtime: said("unmask_runtime").unwrap_or_default(),
+        no_block: flag("no_block"),
+        unmask: flag("unmask").unwrap_or_default(),
+        unmask_runtime: flag("unmask_runtime").unwrap_or_default(),
     }
 }
 
@@ -152,7 +156,12 @@ fn wait(context: &StateContext, delay: &Value) -> bool {
 }
 
 /// Ensures that a service is running or not.
-fn be(services: &dyn Services, context: &StateContext, name: &str, wanted: &Desired) -> Result<StateReturn, CallError> {
+fn ensure_state(
+    services: &dyn Services,
+    context: &StateContext,
+    name: &str,
+    wanted: &Desired,
+) -> Result<StateReturn, CallError> {
     if services.is_offline() {
         return Ok(StateReturn::ok(name, "Running in OFFLINE mode. Nothing to do"));
     }

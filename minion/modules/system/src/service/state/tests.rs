@@ -78,7 +78,7 @@ fn watch(sfun: &str, reload: bool) -> Watched {
     Watched { sfun: sfun.into(), sig: None, reload, force: false, delay: Value::Nil, how: ServiceOptions::default() }
 }
 
-fn story(test: bool, obeys: bool) -> String {
+fn results(test: bool, obeys: bool) -> String {
     let context = testing::state_context(test, &[]);
     let web = || Fake {
         runs: AtomicBool::new(false),
@@ -88,15 +88,15 @@ fn story(test: bool, obeys: bool) -> String {
     };
     let up = || Fake { runs: AtomicBool::new(true), ..web() };
     let states = [
-        be(&web(), &context, "nosuch", &desired(true, None)),
-        be(&web(), &context, "nosuch", &desired(false, None)),
-        be(&web(), &context, "web", &desired(true, None)),
-        be(&web(), &context, "web", &desired(true, Some(true))),
-        be(&up(), &context, "web", &desired(true, None)),
-        be(&up(), &context, "web", &desired(true, Some(true))),
-        be(&up(), &context, "web", &desired(false, None)),
-        be(&up(), &context, "web", &desired(false, Some(false))),
-        be(&web(), &context, "web", &desired(false, None)),
+        ensure_state(&web(), &context, "nosuch", &desired(true, None)),
+        ensure_state(&web(), &context, "nosuch", &desired(false, None)),
+        ensure_state(&web(), &context, "web", &desired(true, None)),
+        ensure_state(&web(), &context, "web", &desired(true, Some(true))),
+        ensure_state(&up(), &context, "web", &desired(true, None)),
+        ensure_state(&up(), &context, "web", &desired(true, Some(true))),
+        ensure_state(&up(), &context, "web", &desired(false, None)),
+        ensure_state(&up(), &context, "web", &desired(false, Some(false))),
+        ensure_state(&web(), &context, "web", &desired(false, None)),
         boot::state(&web(), &context, "web", true, ServiceOptions::default()),
         boot::state(&web(), &context, "web", false, ServiceOptions::default()),
         boot::state(&web(), &context, "nosuch", true, ServiceOptions::default()),
@@ -117,8 +117,8 @@ fn story(test: bool, obeys: bool) -> String {
 }
 
 #[test]
-fn results_of_services_are_salts() {
-    insta::assert_snapshot!(story(false, true), @r#"
+fn results_of_services_match_salt() {
+    insta::assert_snapshot!(results(false, true), @r#"
     False: The named service nosuch is not available | {}
     True: The named service nosuch is not available | {}
     True: Started service web | {"web": true}
@@ -144,7 +144,7 @@ fn results_of_services_are_salts() {
 
 #[test]
 fn nothing_changes_in_test_mode() {
-    insta::assert_snapshot!(story(true, true), @r#"
+    insta::assert_snapshot!(results(true, true), @r#"
     None: Service nosuch not present; if created in this state run, it would have been started | {}
     None: Service nosuch not present; if created in this state run, it would have been stopped | {}
     None: Service web is set to start | {}
@@ -170,7 +170,7 @@ fn nothing_changes_in_test_mode() {
 
 #[test]
 fn services_that_do_not_change_are_failures() {
-    insta::assert_snapshot!(story(false, false), @r#"
+    insta::assert_snapshot!(results(false, false), @r#"
     False: The named service nosuch is not available | {}
     True: The named service nosuch is not available | {}
     False: Service web failed to start | {}

@@ -217,9 +217,9 @@ fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateRetu
         }
         changes.insert("password".into(), "".into());
     }
-    let said = |days: &Value| !days.is_nil();
+    let is_set = |days: &Value| !days.is_nil();
     for (key, days, is_said, words, of) in [
-        ("date", &wanted.date, said as fn(&Value) -> bool, "last change date", (|s| s.lstchg) as fn(&Shadow) -> i64),
+        ("date", &wanted.date, is_set as fn(&Value) -> bool, "last change date", (|s| s.lstchg) as fn(&Shadow) -> i64),
         ("mindays", &wanted.mindays, Value::is_truthy, "minimum days", |s| s.min),
         ("maxdays", &wanted.maxdays, Value::is_truthy, "maximum days", |s| s.max),
         ("inactdays", &wanted.inactdays, Value::is_truthy, "inactive days", |s| s.inact),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_users_are_salts() {
+    fn results_of_users_match_salt() {
         let base = || Desired { remove_groups: true, createhome: true, enforce_password: true, ..Desired::default() };
         let mut report = String::new();
         for (name, wanted) in [
