@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn native_hashes_are_those_of_the_server() {
+    fn native_hashes_match_the_server() {
         assert_eq!(native_hash("mypass"), "*6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4");
         assert_eq!(native_hash(""), "");
     }

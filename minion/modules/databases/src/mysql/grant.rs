@@ -159,7 +159,7 @@ impl<'a> Request<'a> {
             return Ok(false);
         }
         let held: Vec<&Privilege> = grants.iter().flat_map(|grant| &grant.privileges).collect();
-        let is_held = |wanted: &Privilege| holds(&held, wanted);
+        let is_held = |wanted: &Privilege| includes(&held, wanted);
         if self.privileges.iter().all(is_held) {
             return Ok(true);
         }
@@ -184,7 +184,7 @@ impl<'a> Request<'a> {
         let grants = self.grants(session)?.unwrap_or_default();
         let wanted: Vec<&Privilege> = self.privileges.iter().collect();
         let mut held = grants.iter().flat_map(|grant| &grant.privileges);
-        Ok(held.all(|privilege| holds(&wanted, privilege))
+        Ok(held.all(|privilege| includes(&wanted, privilege))
             && grants.iter().all(|grant| grant.may_grant <= self.grant_option))
     }
 
@@ -245,7 +245,7 @@ impl<'a> Request<'a> {
 
 /// Returns whether the held privileges include another one: by the privilege itself, by its columns one by one, or by
 /// `ALL PRIVILEGES`.
-fn holds(held: &[&Privilege], wanted: &Privilege) -> bool {
+fn includes(held: &[&Privilege], wanted: &Privilege) -> bool {
     let has = |column: Option<&String>| {
         held.iter().any(|privilege| {
             privilege.name == wanted.name

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_cannot_be_left() {
+    fn quoted_text_cannot_end_its_quotes() {
         assert_eq!(identifier("a`b"), "`a``b`");
         assert_eq!(database_pattern("a_b%"), "`a\\_b\\%`");
         assert_eq!(literal("a'b\\\0\"\n"), "'a''b\\\\\\0\"\n'");

@@ -34,7 +34,7 @@ pub(super) static MODULE: Module = Module {
 
 fn unavailable(context: &Context) -> Option<String> {
     let reason = "Unable to load postgres module.  Make sure `postgres.bins_dir` is set.";
-    (!Bin::Psql.is_there(context)).then(|| reason.into())
+    (!Bin::Psql.is_installed(context)).then(|| reason.into())
 }
 
 /// Execution functions of `postgres` about the server itself.

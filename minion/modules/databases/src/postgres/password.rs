@@ -17,7 +17,7 @@ pub(super) enum Storage {
 /// PostgreSQL's default number of iterations.
 const ITERATIONS: u32 = 4096;
 /// Maximum number of iterations, far above common settings: it limits the work that a server can impose on the minion.
-const MOST_ITERATIONS: u32 = 10_000_000;
+const MAX_ITERATIONS: u32 = 10_000_000;
 
 impl Storage {
     /// Parses `encrypted`: a boolean, `md5` or `scram-sha-256`. `md5` is the default, and the meaning of true.
@@ -66,7 +66,7 @@ fn md5(role: &str, password: &str) -> String {
 /// Returns the SCRAM form of a password with the salt and the iterations of the stored form, for comparison.
 fn rehashed(password: &str, stored: &str) -> Option<String> {
     let (iterations, rest) = stored.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
-    let iterations = iterations.parse().ok().filter(|number| (1..=MOST_ITERATIONS).contains(number))?;
+    let iterations = iterations.parse().ok().filter(|number| (1..=MAX_ITERATIONS).contains(number))?;
     scram(password, &STANDARD.decode(rest.split_once('$')?.0).ok()?, iterations).ok()
 }
 
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_stored_as_the_server_does() {
+    fn stored_passwords_match() {
         assert_eq!(Storage::Md5.store("joe", "secret").unwrap(), "md5c59ec932d911ffdf487595b5a2adf973".to_owned());
         for storage in [Storage::Plain, Storage::Md5, Storage::Scram] {
             let stored = storage.store("joe", "pâss'word").unwrap();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithms_are_read() {
+    fn algorithms_are_parsed() {
         for (value, storage) in [
             (Value::Nil, Storage::Md5),
             (true.into(), Storage::Md5),

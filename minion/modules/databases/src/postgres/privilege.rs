@@ -12,7 +12,7 @@ pub static FUNCTIONS: &[Function<Context>] =
 
 /// The arguments for the schema of an object, and for its server.
 #[derive(Args, Debug, Clone)]
-pub struct PlaceArgs {
+pub struct LocationArgs {
     /// Schema of a table, sequence or function.
     #[default("public".into())]
     pub prepend: String,
@@ -22,7 +22,7 @@ pub struct PlaceArgs {
     pub login: LoginArgs,
 }
 
-impl PlaceArgs {
+impl LocationArgs {
     pub(super) fn session<'a>(&self, context: &'a Context) -> Result<Session<'a>, CallError> {
         self.login.session(context, self.maintenance_db.clone())
     }
@@ -42,14 +42,14 @@ pub struct GrantArgs {
     /// Whether the role may grant the privileges to others.
     pub grant_option: Option<bool>,
     #[args]
-    pub at: PlaceArgs,
+    pub at: LocationArgs,
 }
 
 impl GrantArgs {
     /// Returns the object, the privileges, and whether the role may grant them to others.
-    fn wanted(&self) -> Result<(Object<'_>, Vec<String>, bool), CallError> {
+    fn parse(&self) -> Result<(Object<'_>, Vec<String>, bool), CallError> {
         let object = Object::new(&self.object_type, &self.object_name, &self.at.prepend)?;
-        let wanted = object.wanted(self.privileges.as_deref())?;
+        let wanted = object.parse_privileges(self.privileges.as_deref())?;
         Ok((object, wanted, self.grant_option.unwrap_or(false)))
     }
 }
@@ -61,7 +61,7 @@ impl GrantArgs {
 ///
 ///     salt '*' postgres.privileges_list table_name table maintenance_db=db_name
 #[function]
-pub fn privileges_list(context: &Context, name: String, object_type: String, #[args] at: PlaceArgs) -> CallResult {
+pub fn privileges_list(context: &Context, name: String, object_type: String, #[args] at: LocationArgs) -> CallResult {
     let object = Object::new(&object_type, &name, &at.prepend)?;
     Ok(object.privileges(&at.session(context)?)?.into())
 }
@@ -73,7 +73,7 @@ pub fn privileges_list(context: &Context, name: String, object_type: String, #[a
 ///     salt '*' postgres.has_privileges user_name table_name table SELECT,INSERT maintenance_db=db_name
 #[function]
 pub fn has_privileges(context: &Context, #[args] grant: GrantArgs) -> CallResult {
-    let (object, wanted, may_grant) = grant.wanted()?;
+    let (object, wanted, may_grant) = grant.parse()?;
     Ok(object.are_granted(&grant.at.session(context)?, &grant.name, &wanted, may_grant)?.into())
 }
 
@@ -84,7 +84,7 @@ pub fn has_privileges(context: &Context, #[args] grant: GrantArgs) -> CallResult
 ///     salt '*' postgres.privileges_grant user_name table_name table SELECT,UPDATE maintenance_db=db_name
 #[function]
 pub fn privileges_grant(context: &Context, #[args] grant: GrantArgs) -> CallResult {
-    let (object, wanted, may_grant) = grant.wanted()?;
+    let (object, wanted, may_grant) = grant.parse()?;
     let session = grant.at.session(context)?;
     if object.are_granted(&session, &grant.name, &wanted, may_grant)? {
         return Ok(false.into());
@@ -104,10 +104,10 @@ pub fn privileges_revoke(
     object_name: String,
     object_type: String,
     privileges: Option<String>,
-    #[args] at: PlaceArgs,
+    #[args] at: LocationArgs,
 ) -> CallResult {
     let object = Object::new(&object_type, &object_name, &at.prepend)?;
-    let wanted = object.wanted(privileges.as_deref())?;
+    let wanted = object.parse_privileges(privileges.as_deref())?;
     let session = at.session(context)?;
     if !object.are_granted(&session, &name, &wanted, false)? {
         return Ok(false.into());
@@ -130,9 +130,9 @@ pub(super) enum Kind {
 
 /// A kind of objects: its name, its privileges, and its catalog with the columns for the name, the privileges and the
 /// owner.
-type About = (&'static str, Kind, &'static [&'static str], [&'static str; 4]);
+type KindInfo = (&'static str, Kind, &'static [&'static str], [&'static str; 4]);
 
-const KINDS: &[About] = &[
+const KINDS: &[KindInfo] = &[
     // MAINTAIN exists since PostgreSQL 17; only there it is part of ALL.
     (
         "table",
@@ -152,7 +152,7 @@ const KINDS: &[About] = &[
 /// An object with privileges.
 #[derive(Debug)]
 pub(super) struct Object<'a> {
-    about: &'static About,
+    info: &'static KindInfo,
     name: &'a str,
     schema: &'a str,
 }
@@ -161,9 +161,9 @@ impl<'a> Object<'a> {
     /// # Errors
     /// The kind of objects is unknown.
     pub fn new(kind: &str, name: &'a str, schema: &'a str) -> Result<Self, CallError> {
-        let about = KINDS.iter().find(|(known, ..)| kind.eq_ignore_ascii_case(known));
-        let about = about.ok_or_else(|| CallError::Execution(format!("Invalid object_type: {kind} provided")))?;
-        Ok(Object { about, name, schema })
+        let info = KINDS.iter().find(|(known, ..)| kind.eq_ignore_ascii_case(known));
+        let info = info.ok_or_else(|| CallError::Execution(format!("Invalid object_type: {kind} provided")))?;
+        Ok(Object { info, name, schema })
     }
 
     pub fn is_group(&self) -> bool {
@@ -171,22 +171,22 @@ impl<'a> Object<'a> {
     }
 
     fn kind(&self) -> Kind {
-        self.about.1
+        self.info.1
     }
 
     /// Parses privileges that are separated by commas.
     ///
     /// # Errors
     /// The kind of objects has no such privilege; a group has none at all.
-    pub fn wanted(&self, privileges: Option<&str>) -> Result<Vec<String>, CallError> {
+    pub fn parse_privileges(&self, privileges: Option<&str>) -> Result<Vec<String>, CallError> {
         let text = privileges.unwrap_or_default();
         if self.is_group() {
             let error = "The privileges option should not be set for object_type group";
             return if text.is_empty() { Ok(Vec::new()) } else { Err(CallError::Execution(error.into())) };
         }
         let wanted: Vec<String> = text.split(',').map(|privilege| privilege.trim().to_uppercase()).collect();
-        if !wanted.iter().all(|one| one == "ALL" || self.about.2.contains(&one.as_str())) {
-            let kind = self.about.0;
+        if !wanted.iter().all(|one| one == "ALL" || self.info.2.contains(&one.as_str())) {
+            let kind = self.info.0;
             return Err(CallError::Execution(format!("Invalid privilege(s): {text} provided for object {kind}")));
         }
         Ok(wanted)
@@ -194,7 +194,7 @@ impl<'a> Object<'a> {
 
     /// Returns the `FROM` and `WHERE` clauses that select the object.
     fn source(&self) -> String {
-        let [catalog, name, ..] = self.about.3;
+        let [catalog, name, ..] = self.info.3;
         let (schema, text) = (literal(self.schema), literal(self.name));
         let inside = |column: &str, more: &str| {
             format!(
@@ -222,7 +222,7 @@ impl<'a> Object<'a> {
             let member = |row: &Map| (Value::from(column(row, "role")), Value::from(column(row, "option") == "t"));
             return Ok(session.query(&query)?.iter().map(member).collect());
         }
-        let [.., acl, _] = self.about.3;
+        let [.., acl, _] = self.info.3;
         let query = format!(
             "SELECT coalesce(r.rolname, 'public') AS role, a.privilege_type AS privilege, a.is_grantable AS option \
              FROM (SELECT o.{acl} AS acl {}) x, LATERAL aclexplode(x.acl) a LEFT JOIN pg_roles r ON r.oid = a.grantee",
@@ -240,7 +240,7 @@ impl<'a> Object<'a> {
 
     /// Returns the role that owns the object.
     fn owner(&self, session: &Session) -> Result<Option<String>, CallError> {
-        let [.., owner] = self.about.3;
+        let [.., owner] = self.info.3;
         let query = format!("SELECT pg_get_userbyid(o.{owner}) AS role {}", self.source());
         Ok(session.query(&query)?.first().map(|row| column(row, "role").to_owned()))
     }
@@ -262,7 +262,7 @@ impl<'a> Object<'a> {
         if self.is_group() {
             return Ok(!may_grant || granted.as_bool() == Some(true));
         }
-        let all = || self.about.2.iter().filter(|one| **one != "MAINTAIN").map(|one| (*one).to_owned()).collect();
+        let all = || self.info.2.iter().filter(|one| **one != "MAINTAIN").map(|one| (*one).to_owned()).collect();
         let wanted: Vec<String> = if wanted.iter().any(|one| one == "ALL") { all() } else { wanted.to_vec() };
         Ok(wanted.iter().all(|one| granted.get(one).is_some_and(|option| !may_grant || option.as_bool() == Some(true))))
     }
@@ -274,7 +274,7 @@ impl<'a> Object<'a> {
 
     /// Returns the SQL for the object, after `ON`.
     fn target(&self) -> Result<String, CallError> {
-        let kind = self.about.0.to_uppercase();
+        let kind = self.info.0.to_uppercase();
         if self.is_all_of_schema() {
             return Ok(format!("ALL {kind}S IN SCHEMA {}", identifier(self.schema)));
         }

@@ -25,7 +25,7 @@ pub struct CreationArgs {
 
 /// The arguments for the rights of a role on the whole server.
 #[derive(Args, Debug, Clone)]
-pub struct PowerArgs {
+pub struct AttributeArgs {
     /// Whether the role is a superuser.
     pub superuser: Option<bool>,
     /// Whether the role may replicate.
@@ -47,7 +47,7 @@ pub struct UserArgs {
     #[default]
     pub encrypted: Value,
     #[args]
-    pub powers: PowerArgs,
+    pub attributes: AttributeArgs,
     /// Password of the role, or its stored form; `false` removes the password.
     #[default]
     pub rolepassword: Value,
@@ -71,7 +71,7 @@ pub struct GroupArgs {
     /// Whether the role has the privileges of its groups.
     pub inherit: Option<bool>,
     #[args]
-    pub powers: PowerArgs,
+    pub attributes: AttributeArgs,
     /// Password of the role, or its stored form; `false` removes the password.
     #[default]
     pub rolepassword: Value,
@@ -82,9 +82,9 @@ pub struct GroupArgs {
 
 impl From<GroupArgs> for UserArgs {
     fn from(group: GroupArgs) -> Self {
-        let GroupArgs { creates, encrypted, login, inherit, powers, rolepassword, groups } = group;
+        let GroupArgs { creates, encrypted, login, inherit, attributes, rolepassword, groups } = group;
         let (connlimit, valid_until) = (None, None);
-        UserArgs { creates, inherit, login, connlimit, encrypted, powers, rolepassword, valid_until, groups }
+        UserArgs { creates, inherit, login, connlimit, encrypted, attributes, rolepassword, valid_until, groups }
     }
 }
 
@@ -392,13 +392,13 @@ pub(super) fn remove(session: &Session, name: &str) -> Result<(), CallError> {
 /// Returns the statements that create or change a role.
 fn statements(verb: &str, name: &str, args: &UserArgs, existing: Option<&Role>) -> Result<Vec<String>, CallError> {
     // Only superusers may set this flag, even to its current value, so it is set only if it changes.
-    let superuser = args.powers.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
+    let superuser = args.attributes.superuser.filter(|desired| existing.is_none_or(|role| role.superuser != *desired));
     let flags = [
         ("INHERIT", args.inherit),
         ("CREATEDB", args.creates.createdb),
         ("CREATEROLE", args.creates.createroles),
         ("SUPERUSER", superuser),
-        ("REPLICATION", args.powers.replication),
+        ("REPLICATION", args.attributes.replication),
         ("LOGIN", args.login),
     ];
     let flag = |(flag, value): (&str, Option<bool>)| Some(format!("{}{flag}", if value? { "" } else { "NO" }));
@@ -407,7 +407,9 @@ fn statements(verb: &str, name: &str, args: &UserArgs, existing: Option<&Role>) 
     match (args.rolepassword.as_bool(), args.rolepassword.is_nil()) {
         (Some(false), _) => words.push("PASSWORD NULL".into()),
         (Some(true), _) => {
-            return Err(CallError::Execution("a password is a text, or false to take it away".into()));
+            return Err(CallError::Execution(
+                "rolepassword is invalid: expected a string, or false to remove the password, got true".into(),
+            ));
         }
         (None, false) if args.rolepassword.is_truthy() => {
             let stored = Storage::read(&args.encrypted)?.store(name, &args.rolepassword.to_string())?;

@@ -79,7 +79,7 @@ impl DbServerArgs {
 /// The account that owns a server, except on OpenBSD.
 const OWNER: &str = "postgres";
 /// The environment variables that programs inherit. Others, such as `PGHOST`, could redirect them to another server.
-const KEPT: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "TMPDIR"];
 
 impl ServerArgs {
     /// Opens a session with these arguments; options are the defaults. If the server is local, `psql` runs as its owner
@@ -136,7 +136,7 @@ impl Bin {
     }
 
     /// Returns whether the program is installed.
-    pub fn is_there(self, context: &Context) -> bool {
+    pub fn is_installed(self, context: &Context) -> bool {
         self.path(context).is_ok()
     }
 
@@ -166,7 +166,7 @@ pub(super) fn run(
     stdin: Option<String>,
 ) -> Result<Output, CallError> {
     let mut env: Vec<(String, String)> =
-        KEPT.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
+        INHERITED_VARIABLES.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?))).collect();
     env.extend([("LC_ALL", "C.UTF-8"), ("PGDATESTYLE", "ISO,MDY")].map(|(name, value)| (name.into(), value.into())));
     // Another account may have no access to this process's home directory; `psql` would print a warning in every call.
     env.extend(runas.is_some().then(|| ("HOME".to_owned(), "/".to_owned())));

@@ -8,7 +8,7 @@ use crate::testing::context_with;
 const PSQL: &str = "$ psql --no-align --no-readline --no-psqlrc --no-password";
 
 #[test]
-fn sessions_are_as_the_arguments_say() {
+fn arguments_select_the_server() {
     let programs = Scripted::new(&format!(
         "{PSQL} --username joe --host db1 --port 5433 --dbname shop ...\n| name,owner,acl\n| public,postgres,\n\
          {PSQL} --dbname ...\n! psql: error: connection refused\n= 2\n"

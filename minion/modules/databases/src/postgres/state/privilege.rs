@@ -40,7 +40,7 @@ pub fn present(
     let may_grant = grant_option.unwrap_or(false);
     let (name, text) = (&*args.name, args.text());
     let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
-    let wanted = object.wanted(text.as_deref())?;
+    let wanted = object.parse_privileges(text.as_deref())?;
     let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
     let session = args.at.session(context)?;
     if object.are_granted(&session, name, &wanted, may_grant)? {
@@ -60,7 +60,7 @@ pub fn present(
 pub fn absent(context: &StateContext, #[args] args: PrivilegeArgs, #[keywords] _kwargs: Map) -> CallResult {
     let (name, text) = (&*args.name, args.text());
     let object = Object::new(&args.object_type, &args.object_name, &args.prepend)?;
-    let wanted = object.wanted(text.as_deref())?;
+    let wanted = object.parse_privileges(text.as_deref())?;
     let what = if object.is_group() { &args.object_name } else { text.as_ref().unwrap_or(&args.object_name) };
     let session = args.at.session(context)?;
     if !object.are_granted(&session, name, &wanted, false)? {

@@ -7,7 +7,7 @@ use brine_value::{Map, Value};
 use super::{AbsentArgs, StateServerArgs, outcome, removed};
 use crate::postgres::password::Storage;
 use crate::postgres::role::{
-    CreationArgs, Kind, PowerArgs, Role, UserArgs, create, groups_of, remove, timestamp, update,
+    AttributeArgs, CreationArgs, Kind, Role, UserArgs, create, groups_of, remove, timestamp, update,
 };
 use crate::postgres::session::{Session, column, literal};
 
@@ -25,7 +25,7 @@ pub struct RoleArgs {
     #[default]
     encrypted: Value,
     #[args]
-    powers: PowerArgs,
+    attributes: AttributeArgs,
     /// Whether the role has the privileges of its groups.
     inherit: Option<bool>,
     /// Whether the role may log in.
@@ -157,8 +157,8 @@ impl Desired {
             ("inherit", desired.inherit, found.inherit),
             ("login", desired.login, found.login),
             ("createroles", desired.creates.createroles, found.createroles),
-            ("replication", desired.powers.replication, found.replication),
-            ("superuser", desired.powers.superuser, found.superuser),
+            ("replication", desired.attributes.replication, found.replication),
+            ("superuser", desired.attributes.superuser, found.superuser),
         ];
         let differs = |(name, desired, is): (&str, Option<bool>, bool)| {
             desired.filter(|desired| *desired != is).map(|desired| (Value::from(name), Value::from(desired)))
@@ -183,14 +183,14 @@ impl Desired {
     }
 
     fn settings(&self, password: Option<&String>) -> UserArgs {
-        let RoleArgs { creates, encrypted, powers, inherit, login, groups, .. } = self.role.clone();
+        let RoleArgs { creates, encrypted, attributes, inherit, login, groups, .. } = self.role.clone();
         UserArgs {
             creates,
             inherit,
             login,
             connlimit: None,
             encrypted,
-            powers,
+            attributes,
             rolepassword: password.map(|password| password.as_str().into()).unwrap_or_default(),
             valid_until: self.valid_until.clone(),
             groups,
