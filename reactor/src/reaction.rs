@@ -192,7 +192,7 @@ pub(crate) fn read_all(rendered: &Located, placeholders: &Placeholders) -> Vec<R
             }
             // A bare `id: runner.x.y`.
             Value::Str(name) => {
-                read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, placeholders, &mut reactions)
+                read_one(id, &Value::from(name.as_str()), &Value::Nil, at_id, placeholders, &mut reactions);
             }
             other => {
                 let got = other.type_name();

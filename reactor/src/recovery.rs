@@ -109,7 +109,7 @@ mod tests {
     fn proven(events: &[(&str, Map)]) -> Vec<PriorDispatch> {
         let mut by_jid = HashMap::new();
         for (tag, data) in events {
-            take(&Event::from_map(&tag.replace("JID", JID), data).unwrap(), 1, &mut by_jid);
+            record(&Event::from_map(&tag.replace("JID", JID), data).unwrap(), 1, &mut by_jid);
         }
         by_jid.into_values().map(|known| known.prior).collect()
     }

@@ -11,6 +11,7 @@ use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::find_program;
+use brine_system::files;
 use brine_text::shell::quote;
 use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
@@ -344,10 +345,14 @@ fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<Str
     let Some(path) = name.strip_prefix("salt://") else { return Ok(Some(name.to_owned())) };
     let saltenv = kwargs.get("saltenv").map_or_else(|| "base".to_owned(), ToString::to_string);
     let content = context.minion.files.read(path, &saltenv).map_err(CallError::Execution)?;
-    let (Some(content), Some(below)) = (content, brine_system::files::relative_path(path)) else { return Ok(None) };
-    let place = context.config().cachedir.join("files").join(&saltenv).join(below);
+    let (Some(content), Some(below), Some(saltenv)) =
+        (content, files::relative_path(path), files::relative_path(&saltenv))
+    else {
+        return Ok(None);
+    };
+    let place = context.config().cachedir.join("files").join(saltenv).join(below);
     std::fs::create_dir_all(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
-    brine_system::files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
+    files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
     Ok(Some(place.display().to_string()))
 }
 
@@ -415,4 +420,29 @@ fn extra(kwargs: &Map) -> Vec<String> {
         word => vec![word.to_string()],
     };
     given.iter().flat_map(words).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use brine_config::MinionConfig;
+
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn requirements_files_stay_in_the_cache() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut minion = testing::minion(&[("web/req.txt", "flask\n")]);
+        let own = Arc::get_mut(&mut minion).unwrap();
+        own.config = Arc::new(MinionConfig { cachedir: directory.path().join("cache"), ..(*own.config).clone() });
+        let context = testing::context_of(minion);
+        let cached = |saltenv: &str| requirement(&context, "salt://web/req.txt", &map! {"saltenv" => saltenv}).unwrap();
+        let path = directory.path().join("cache/files/dev/web/req.txt");
+        assert_eq!(cached("dev"), Some(path.display().to_string()));
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "flask\n");
+        assert_eq!(cached("../../out"), None);
+        assert!(!directory.path().join("out").exists());
+    }
 }
