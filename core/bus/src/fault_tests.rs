@@ -56,8 +56,8 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     let (store, opened, disk) = faults::open(&path, 1 << 20);
-    let keep = JournalLimits::default();
-    let bus = Bus::with_journal(BusLimits::default(), store, opened, keep, &executor()).await.unwrap();
+    let limits = JournalLimits::default();
+    let bus = Bus::with_journal(BusLimits::default(), store, opened, limits, &executor()).await.unwrap();
     let mut state = bus.subscribe(Filter::prefix("salt/master/"), Start::Now).unwrap();
     let mut acknowledged = Vec::new();
     let mut issued = 0;
@@ -67,7 +67,7 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     disk.set(FULL);
     for n in 0..500 {
         let error = bus.fire_durably("during", &map! {"n" => n}).await.unwrap_err();
-        assert!(matches!(error, BusError::NotKept(_)), "{error}");
+        assert!(matches!(error, BusError::NotPersisted(_)), "{error}");
     }
     let failed = recv_tag(&mut state, "salt/master/store/failed").await;
     assert!(failed.data().get("message").unwrap().to_string().contains("No space left"), "{:?}", failed.data());
@@ -83,22 +83,22 @@ async fn a_full_disk_loses_nothing_acknowledged_and_needs_no_restart() {
     drop((bus, state));
     let bus = reopen(&path, 1 << 24).await;
     assert_eq!(bus.last_seq(), issued);
-    let mut kept = Vec::new();
+    let mut read = Vec::new();
     let mut from = 1;
     while let Some(last) = bus
         .read(&thread(), TimeOrSeq::Seq(from), 1000)
         .unwrap()
         .iter()
         .map(|event| {
-            kept.push(event.seq());
+            read.push(event.seq());
             event.seq()
         })
         .last()
     {
         from = last + 1;
     }
-    assert!(acknowledged.iter().all(|seq| kept.binary_search(seq).is_ok()));
-    assert!(kept.is_sorted_by(|one, other| one < other));
+    assert!(acknowledged.iter().all(|seq| read.binary_search(seq).is_ok()));
+    assert!(read.is_sorted_by(|one, other| one < other));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -149,7 +149,7 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
         durable.commit(1);
     }
     // Without a clean stop.
-    let bus = reopen_patiently(&path).await;
+    let bus = reopen_with_retry(&path).await;
     let first = bus.fire_durably("t", &map! {"n" => 200}).await.unwrap();
     assert!(first > 1000);
     assert_eq!(bus.lags(), [("reactor".to_owned(), 200)]);
@@ -168,7 +168,7 @@ async fn skipped_numbers_are_neither_lag_nor_missed_events() {
     assert_eq!(gaps, [], "{before}");
 }
 
-async fn reopen_patiently(path: &std::path::Path) -> Bus {
+async fn reopen_with_retry(path: &std::path::Path) -> Bus {
     let opened = async {
         loop {
             match Store::open(path, 1 << 20) {
@@ -219,7 +219,7 @@ async fn numbers_of(mut slow: Subscription, last: u64) -> Vec<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unreadable_event_is_reported_and_the_others_come() {
+async fn an_unreadable_event_is_reported_and_the_others_are_delivered() {
     let directory = tempfile::tempdir().unwrap();
     let (bus, store, slow) = with_events(&directory.path().join("brine.redb")).await;
     let mut batch = Batch::new();
@@ -233,7 +233,7 @@ async fn an_unreadable_event_is_reported_and_the_others_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_damaged_page_costs_the_events_in_it() {
+async fn a_damaged_page_loses_only_its_own_events() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     let (bus, _store, slow) = with_events(&path).await;
@@ -247,7 +247,7 @@ async fn a_damaged_page_costs_the_events_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn numbers_go_on_after_a_damaged_store_was_replaced() {
+async fn sequence_numbers_continue_after_a_damaged_store_is_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     let (bus, store, slow) = with_events(&path).await;
@@ -275,7 +275,7 @@ async fn numbers_go_on_after_a_damaged_store_was_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_waits_where_the_store_cannot_be_read_now() {
+async fn a_subscriber_waits_while_the_store_cannot_be_read() {
     let directory = tempfile::tempdir().unwrap();
     let (store, opened, disk) = faults::open(&directory.path().join("brine.redb"), 0);
     let bus = bus_on(store.clone(), opened, 1000).await;
@@ -318,8 +318,8 @@ async fn pages_of_large_events_are_small() {
 async fn disk_use(limit: u64, total: u64, size: usize) -> (u64, u64) {
     let directory = tempfile::tempdir().unwrap();
     let (store, opened) = Store::open(&directory.path().join("brine.redb"), 8 << 20).unwrap();
-    let keep = JournalLimits { bytes: limit, ..JournalLimits::default() };
-    let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, keep, &executor()).await.unwrap();
+    let limits = JournalLimits { bytes: limit, ..JournalLimits::default() };
+    let bus = Bus::with_journal(BusLimits::default(), store.clone(), opened, limits, &executor()).await.unwrap();
     let event = Event::from_map("t", &map! {"text" => "x".repeat(size)}).unwrap();
     let (mut written, mut most, mut shown) = (0, 0, 0);
     let start = std::time::Instant::now();

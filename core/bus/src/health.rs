@@ -25,7 +25,7 @@ pub(super) async fn announce(bus: Weak<Inner>, mut health: watch::Receiver<Healt
                 failed = Some((Instant::now(), metrics::JOURNAL_FAILED.get()));
                 (FAILED, map! {"path" => path.unwrap_or_default(), "message" => error.to_string()})
             }
-            (state @ (Health::Well | Health::Replaced(_)), Some((since, before))) => {
+            (state @ (Health::Healthy | Health::Replaced(_)), Some((since, before))) => {
                 failed = None;
                 let lost = metrics::JOURNAL_FAILED.get().saturating_sub(before);
                 let seconds = since.elapsed().as_secs_f64();

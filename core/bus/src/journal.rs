@@ -189,8 +189,8 @@ impl Journal {
     }
 
     /// Returns the number of the first event at or after a position.
-    pub fn place(&self, thread: &MayBlock, place: TimeOrSeq) -> Result<u64, StoreError> {
-        let time = match place {
+    pub fn resolve_position(&self, thread: &MayBlock, position: TimeOrSeq) -> Result<u64, StoreError> {
+        let time = match position {
             TimeOrSeq::Seq(seq) => return Ok(seq),
             TimeOrSeq::Time(time) => time,
         };
@@ -247,7 +247,7 @@ impl Journal {
         self.shared.cursors.lock().values_mut().for_each(|cursor| cursor.written = None);
         let mut progress = self.shared.progress.lock();
         let bytes = progress.bytes();
-        progress.back_to(bytes);
+        progress.reset_to(bytes);
         true
     }
 
@@ -301,8 +301,8 @@ impl Journal {
     }
 
     /// Resets the byte count to `before` after a failed write.
-    pub fn appended_in_vain(&self, before: u64) {
-        self.shared.progress.lock().back_to(before);
+    pub fn revert_append(&self, before: u64) {
+        self.shared.progress.lock().reset_to(before);
     }
 
     /// Removes events beyond the limits of age and size. Keeps events that a durable subscriber has not handled, unless
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_time_is_found_where_the_clock_was_set_back() {
+    async fn a_time_is_resolved_although_the_clock_was_set_back() {
         let directory = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&directory.path().join("brine.redb"), 1 << 20).unwrap();
         let limits = JournalLimits::default();
@@ -437,11 +437,11 @@ mod tests {
         }
         store.write(batch).durable().await.unwrap();
         for (second, expected) in [(50, 1), (100, 1), (150, 2), (250, 3), (299, 3)] {
-            let place = journal.place(&thread(), TimeOrSeq::Time(second * 1_000_000)).unwrap();
-            let first = journal.read(&thread(), place, 1).unwrap().events[0].seq();
+            let from = journal.resolve_position(&thread(), TimeOrSeq::Time(second * 1_000_000)).unwrap();
+            let first = journal.read(&thread(), from, 1).unwrap().events[0].seq();
             assert_eq!(first, expected, "{second}");
         }
-        assert_eq!(journal.place(&thread(), TimeOrSeq::Time(400_000_000)).unwrap(), 6);
+        assert_eq!(journal.resolve_position(&thread(), TimeOrSeq::Time(400_000_000)).unwrap(), 6);
     }
 
     #[tokio::test]

@@ -32,16 +32,16 @@ pub(super) async fn run(bus: Weak<Inner>) {
         let path = inner.journal.as_ref().map(|journal| journal.store().path().to_owned()).unwrap_or_default();
         let (first, last) = {
             let mut ring = inner.ring.lock();
-            let (first, last) = (ring.kept + 1, ring.next - 1);
+            let (first, last) = (ring.persisted + 1, ring.next - 1);
             if first <= last {
                 metrics::JOURNAL_FAILED.add(last + 1 - first);
                 ring.failed(first, last, StoreError::Write { path, reason: reason.clone() });
-                ring.kept = last;
+                ring.persisted = last;
             }
             (first, last)
         };
         tracing::error!(first, last, reason, "events were not persisted; restarting the journal writer");
-        inner.kept.notify_waiters();
+        inner.persisted.notify_waiters();
         drop(inner);
         tokio::time::sleep(RETRY).await;
     }
@@ -78,14 +78,14 @@ async fn write(bus: Weak<Inner>) {
         let Some(journal) = inner.journal.clone() else { return };
         let (events, next, reserved, closed) = {
             let ring = inner.ring.lock();
-            (ring.from(ring.kept + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
+            (ring.from(ring.persisted + 1, COMMIT).unwrap_or_default(), ring.next, ring.reserved, ring.closed)
         };
         // An empty store has no reservation.
         unreserved |= journal.has_been_replaced();
         let reserved = if unreserved { 0 } else { reserved };
         let events = one_commit(events, journal.commit_bytes());
         #[cfg(test)]
-        assert!(events.iter().all(|event| event.tag() != "test/journal/panic"), "as the test wants it");
+        assert!(events.iter().all(|event| event.tag() != "test/journal/panic"), "requested by the test");
         let mut batch = Batch::new();
         let (before, cut) = journal.append(&mut batch, &events);
         if let Some(cut) = cut {
@@ -97,7 +97,7 @@ async fn write(bus: Weak<Inner>) {
             if closed {
                 stop(&journal, next).await;
                 inner.ring.lock().stopped = true;
-                inner.kept.notify_waiters();
+                inner.persisted.notify_waiters();
                 return;
             }
             wait(&inner, &journal).await;
@@ -112,13 +112,13 @@ async fn write(bus: Weak<Inner>) {
                     outage.failed(first, last, error);
                     ring.failed(first.seq(), last.seq(), error.clone());
                 }
-                ring.kept = last.seq();
+                ring.persisted = last.seq();
             }
             if let (Ok(()), Some(reserved)) = (&result, reservation) {
                 (ring.reserved, unreserved) = (reserved, false);
             }
         }
-        inner.kept.notify_waiters();
+        inner.persisted.notify_waiters();
         match result {
             Ok(()) => {
                 outage.ended();
@@ -130,7 +130,7 @@ async fn write(bus: Weak<Inner>) {
             // Unwritten cursors at the end are stale: their subscribers receive some events again.
             Err(_) if events.is_empty() && closed => journal.cursors_written(cursors),
             Err(_) if events.is_empty() => pause(&inner, RETRY).await,
-            Err(_) => journal.appended_in_vain(before),
+            Err(_) => journal.revert_append(before),
         }
     }
 }
@@ -180,7 +180,7 @@ async fn wait(inner: &Inner, journal: &Journal) {
     arrived.as_mut().enable();
     let idle = {
         let ring = inner.ring.lock();
-        ring.next == ring.kept + 1 && !ring.closed
+        ring.next == ring.persisted + 1 && !ring.closed
     };
     if idle {
         tokio::select! {

@@ -69,7 +69,7 @@ pub enum BusError {
     },
     /// The journal failed to write the event.
     #[error("the event was published but not persisted: {0}")]
-    NotKept(StoreError),
+    NotPersisted(StoreError),
     /// All reserved sequence numbers are issued, and the store takes no writes to reserve more.
     #[error(
         "publishing the event failed: the store takes no writes and all reserved sequence numbers are issued; \
@@ -92,7 +92,7 @@ struct Inner {
     /// An event was published, or the bus was closed.
     arrived: Notify,
     /// The journal has written events: blocked publishers may continue.
-    kept: Notify,
+    persisted: Notify,
     journal: Option<Journal>,
     limits: BusLimits,
 }
@@ -115,11 +115,11 @@ impl Bus {
         limits: BusLimits,
         store: Store,
         opened: Opened,
-        keep: JournalLimits,
+        retention: JournalLimits,
         disk: &Executor,
     ) -> Result<Self, StoreError> {
         let (health, used) = (store.health(), disk.clone());
-        let open = disk.run(move |thread| Journal::open(thread, used, store, opened, keep, &limits));
+        let open = disk.run(move |thread| Journal::open(thread, used, store, opened, retention, &limits));
         let (journal, next, reserved) = open.await.unwrap_or(Err(StoreError::Closed))?;
         let bus = Self::with(limits, Some(journal), next, reserved);
         supervisor::spawn("journal writer", journal_writer::run(Arc::downgrade(&bus.inner)));
@@ -129,7 +129,7 @@ impl Bus {
 
     fn with(limits: BusLimits, journal: Option<Journal>, next: u64, reserved: u64) -> Self {
         let ring = Mutex::new(Ring::new(limits, journal.is_some(), next, reserved));
-        Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), kept: Notify::new(), journal, limits }) }
+        Bus { inner: Arc::new(Inner { ring, arrived: Notify::new(), persisted: Notify::new(), journal, limits }) }
     }
 
     /// Publishes an event and returns its sequence number. Blocks only while the journal is a full ring behind.
@@ -141,7 +141,7 @@ impl Bus {
     pub async fn fire_event(&self, event: Event) -> Result<u64, BusError> {
         self.check_size(&event)?;
         loop {
-            let room = self.inner.kept.notified();
+            let room = self.inner.persisted.notified();
             let mut room = std::pin::pin!(room);
             room.as_mut().enable();
             if let Some(fired) = self.try_fire(&event)? {
@@ -185,22 +185,22 @@ impl Bus {
             return Ok(());
         }
         loop {
-            let kept = self.inner.kept.notified();
-            let mut kept = std::pin::pin!(kept);
-            kept.as_mut().enable();
+            let persisted = self.inner.persisted.notified();
+            let mut persisted = std::pin::pin!(persisted);
+            persisted.as_mut().enable();
             {
                 let ring = self.inner.ring.lock();
                 if let Some(error) = ring.failure(seq) {
-                    return Err(BusError::NotKept(error));
+                    return Err(BusError::NotPersisted(error));
                 }
-                if ring.kept >= seq {
+                if ring.persisted >= seq {
                     return Ok(());
                 }
                 if ring.stopped {
                     return Err(BusError::Closed);
                 }
             }
-            kept.await;
+            persisted.await;
         }
     }
 
@@ -222,7 +222,7 @@ impl Bus {
             let TimeOrSeq::Seq(seq) = from else { return Ok(Vec::new()) };
             return Ok(self.inner.ring.lock().from(seq, limit).unwrap_or_default());
         };
-        let mut from = journal.place(thread, from)?;
+        let mut from = journal.resolve_position(thread, from)?;
         loop {
             // The ring first: events that it no longer contains are in the journal.
             let (first, newest) = {
@@ -286,13 +286,13 @@ impl Bus {
         self.inner.ring.lock().closed = true;
         self.inner.arrived.notify_waiters();
         while self.inner.journal.is_some() {
-            let kept = self.inner.kept.notified();
-            let mut kept = std::pin::pin!(kept);
-            kept.as_mut().enable();
+            let persisted = self.inner.persisted.notified();
+            let mut persisted = std::pin::pin!(persisted);
+            persisted.as_mut().enable();
             if self.inner.ring.lock().stopped {
                 return;
             }
-            kept.await;
+            persisted.await;
         }
     }
 

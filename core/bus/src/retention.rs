@@ -60,7 +60,7 @@ impl Progress {
     }
 
     /// Resets the byte count to `bytes` after a failed write.
-    pub fn back_to(&mut self, bytes: u64) {
+    pub fn reset_to(&mut self, bytes: u64) {
         (self.pages, self.indexed) = (Pages::after(bytes), None);
     }
 

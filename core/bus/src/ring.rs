@@ -16,11 +16,11 @@ pub(super) struct Ring {
     bytes: usize,
     limits: BusLimits,
     /// Whether events must be persisted before they may be removed from the ring.
-    keeps: bool,
+    is_persistent: bool,
     /// The number of the next event.
     pub next: u64,
     /// The number up to which all events are persisted or have failed to be.
-    pub kept: u64,
+    pub persisted: u64,
     /// The last number that may be issued, as it is reserved on disk.
     pub reserved: u64,
     failures: VecDeque<(u64, u64, StoreError)>,
@@ -32,14 +32,14 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    pub fn new(limits: BusLimits, keeps: bool, next: u64, reserved: u64) -> Self {
+    pub fn new(limits: BusLimits, is_persistent: bool, next: u64, reserved: u64) -> Self {
         Ring {
             events: VecDeque::new(),
             bytes: 0,
             limits,
-            keeps,
+            is_persistent,
             next,
-            kept: next - 1,
+            persisted: next - 1,
             reserved,
             failures: VecDeque::new(),
             closed: false,
@@ -56,7 +56,7 @@ impl Ring {
     /// Whether the next event would remove one that is not persisted yet.
     pub fn is_full(&self) -> bool {
         let over = self.events.len() >= self.limits.ring_events || self.bytes >= self.limits.ring_bytes;
-        self.keeps && over && self.first() > self.kept
+        self.is_persistent && over && self.first() > self.persisted
     }
 
     /// Adds an event and assigns its number.
@@ -69,7 +69,7 @@ impl Ring {
         while self.events.len() > self.limits.ring_events || self.bytes > self.limits.ring_bytes {
             match self.events.front() {
                 // One event always stays, however large it is.
-                Some(oldest) if self.events.len() > 1 && (!self.keeps || oldest.seq() <= self.kept) => {
+                Some(oldest) if self.events.len() > 1 && (!self.is_persistent || oldest.seq() <= self.persisted) => {
                     self.bytes -= oldest.frame().len();
                     self.events.pop_front();
                 }

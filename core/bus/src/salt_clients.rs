@@ -23,19 +23,19 @@ use super::{Bus, Filter, Subscription};
 const SALT_SILENCE: Duration = Duration::from_millis(100);
 const SILENCE: Duration = Duration::from_secs(1);
 /// The maximum overhead of an encoded event beyond its body: keys, an empty head, headers.
-const AROUND: usize = 64;
+const MAX_OVERHEAD: usize = 64;
 /// The maximum number of bytes read from a file about the peer's process.
-const MOST_READ: u64 = 1 << 20;
+const MAX_READ: u64 = 1 << 20;
 /// The first byte of a ZeroMQ greeting.
 const GREETING: u8 = 0xff;
 
 /// Publishes the events of a client until it closes the connection.
-pub(crate) async fn take(bus: Bus, peer: ForeignStream) -> Result<(), TransportError> {
+pub(crate) async fn receive(bus: Bus, peer: ForeignStream) -> Result<(), TransportError> {
     let limit = bus.inner.limits.event;
     let (mut stream, mut buffer) = (peer.stream, peer.received);
     loop {
         while let Some(event) = next_event(&mut buffer, limit)? {
-            sockets::take(bus.clone(), vec![event]).await;
+            sockets::publish_received(bus.clone(), vec![event]).await;
         }
         if stream.read_buf(&mut buffer).await.map_err(|_| TransportError::Closed)? == 0 {
             return Err(TransportError::Closed);
@@ -54,7 +54,7 @@ fn next_event(buffer: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, Tran
         (0, None)
     };
     let bounded = |size: usize| {
-        let is_bounded = size <= limit.saturating_add(AROUND);
+        let is_bounded = size <= limit.saturating_add(MAX_OVERHEAD);
         is_bounded.then_some(()).ok_or(TransportError::TooLarge { size: size as u64, limit })
     };
     bounded(length.unwrap_or_default())?;
@@ -95,7 +95,7 @@ pub(crate) async fn follow(
     peer: ForeignStream,
 ) -> Result<(), TransportError> {
     let with_length = match process {
-        Some(process) => on_disk(move || wants_length(process)).await,
+        Some(process) => on_disk(move || expects_length(process)).await,
         None => false,
     };
     subscription.set_filter(Filter::Prefixes(vec![Bytes::new()]));
@@ -136,9 +136,9 @@ fn put_event(out: &mut BytesMut, event: &Event, with_length: bool) {
 }
 
 /// Returns the time for which a silent subscriber may still be a ZeroMQ peer.
-pub(crate) async fn patience(process: Option<i32>) -> SilenceTimeout {
+pub(crate) async fn silence_timeout(process: Option<i32>) -> SilenceTimeout {
     let has_salt = match process {
-        Some(process) => on_disk(move || salt_of(process).is_some()).await,
+        Some(process) => on_disk(move || salt_package_dir(process).is_some()).await,
         None => false,
     };
     SilenceTimeout::After(if has_salt { SALT_SILENCE } else { SILENCE })
@@ -149,15 +149,15 @@ async fn on_disk(find: impl FnOnce() -> bool + Send + 'static) -> bool {
 }
 
 /// Whether the process expects events with their length in front: late releases of Salt 3006.
-fn wants_length(process: i32) -> bool {
-    let Some(salt) = salt_of(process) else { return false };
+fn expects_length(process: i32) -> bool {
+    let Some(salt) = salt_package_dir(process) else { return false };
     let is_3006 = read(&salt.join("_version.txt")).is_some_and(|version| version.starts_with("3006"));
     is_3006 && read(&salt.join("transport/frame.py")).is_some_and(|text| text.contains("def frame_msg_ipc"))
 }
 
 /// Returns the directory of the package `salt` of a Python process: beside the compiled modules that the process has
 /// loaded.
-fn salt_of(process: i32) -> Option<PathBuf> {
+fn salt_package_dir(process: i32) -> Option<PathBuf> {
     let root = PathBuf::from(format!("/proc/{process}/root"));
     let maps = read(Path::new(&format!("/proc/{process}/maps")))?;
     let mut seen = Vec::new();
@@ -186,7 +186,7 @@ fn read(path: &Path) -> Option<String> {
     let mut options = std::fs::File::options();
     let file = options.read(true).custom_flags(O_NONBLOCK).open(path).ok()?;
     let mut bytes = Vec::new();
-    file.take(MOST_READ).read_to_end(&mut bytes).ok()?;
+    file.take(MAX_READ).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -204,21 +204,21 @@ mod tests {
     }
 
     #[test]
-    fn events_are_taken_with_and_without_a_length_however_they_arrive() {
+    fn events_are_decoded_with_and_without_a_length_in_any_fragments() {
         for with_length in [true, false] {
             let mut sent = BytesMut::new();
             for tag in ["one", "two", "three"] {
                 put_event(&mut sent, &event(tag), with_length);
             }
             for step in [1, 7, sent.len()] {
-                let (mut buffer, mut taken) = (BytesMut::new(), Vec::new());
+                let (mut buffer, mut received) = (BytesMut::new(), Vec::new());
                 for part in sent.chunks(step) {
                     buffer.extend_from_slice(part);
                     while let Some(event) = next_event(&mut buffer, 1000).unwrap() {
-                        taken.push(Event::from_frame(event).unwrap().tag().to_owned());
+                        received.push(Event::from_frame(event).unwrap().tag().to_owned());
                     }
                 }
-                assert_eq!(taken, ["one", "two", "three"], "{with_length} {step}");
+                assert_eq!(received, ["one", "two", "three"], "{with_length} {step}");
                 assert!(buffer.is_empty());
             }
         }
@@ -243,8 +243,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_salt_wants_no_length() {
-        assert!(!wants_length(std::process::id().cast_signed()));
-        assert!(!wants_length(i32::MAX));
+    fn a_process_without_salt_expects_no_length() {
+        assert!(!expects_length(std::process::id().cast_signed()));
+        assert!(!expects_length(i32::MAX));
     }
 }

@@ -67,29 +67,29 @@ impl EventSockets {
 
     /// Serves both sockets until `shutdown`.
     pub async fn serve(self, bus: Bus, shutdown: CancellationToken) {
-        let taking = bus.clone();
-        let take = move |frames| take(taking.clone(), frames);
+        let publishing = bus.clone();
+        let receive = move |frames| publish_received(publishing.clone(), frames);
         let limits = Limits { message: bus.inner.limits.event, frames: 1, source: None };
         let subscriptions = Limits { message: 8192, frames: 1, source: None };
-        let followers = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
+        let publisher = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
         let own = bus.clone();
-        let take_foreign = move |peer| salt_clients::take(own.clone(), peer);
+        let receive_foreign = move |peer| salt_clients::receive(own.clone(), peer);
         tokio::join!(
-            Pull::serve_any(self.pull, take, take_foreign, limits, shutdown.clone()),
-            followers.run(Subscribers(bus), shutdown),
+            Pull::serve_any(self.pull, receive, receive_foreign, limits, shutdown.clone()),
+            publisher.run(Subscribers(bus), shutdown),
         );
     }
 }
 
 /// Publishes received events. Invalid events are counted and logged.
-pub(crate) async fn take(bus: Bus, frames: Vec<Bytes>) {
+pub(crate) async fn publish_received(bus: Bus, frames: Vec<Bytes>) {
     for frame in frames {
         let result = match Event::from_frame(frame) {
             Ok(event) => bus.fire_event(event).await.map(|_| ()),
             Err(error) => Err(error.into()),
         };
         match result {
-            Ok(()) | Err(BusError::Closed | BusError::NotKept(_)) => {}
+            Ok(()) | Err(BusError::Closed | BusError::NotPersisted(_)) => {}
             Err(error) => {
                 metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(%error, "received event refused");
@@ -115,8 +115,8 @@ impl Service for Subscribers {
         self.0.subscribe(Filter::Prefixes(Vec::new()), Start::Now).ok()
     }
 
-    async fn patience(&self, process: Option<i32>) -> Option<SilenceTimeout> {
-        Some(salt_clients::patience(process).await)
+    async fn silence_timeout(&self, process: Option<i32>) -> Option<SilenceTimeout> {
+        Some(salt_clients::silence_timeout(process).await)
     }
 
     async fn serve_foreign(
@@ -133,10 +133,11 @@ impl Service for Subscribers {
     async fn serve(&self, subscription: Subscription, _: Remote, connection: Connection) -> Result<(), TransportError> {
         metrics::SUBSCRIBERS.add(1);
         let _counted = Counted;
-        let wanted = Subscribed::default();
+        let subscribed = Subscribed::default();
+        let source = EventSource { subscription, subscribed: &subscribed, has_begun: false };
         tokio::select! {
-            error = wanted.follow(connection.incoming) => Err(error),
-            ended = connection.outgoing.run(EventSource { subscription, wanted: &wanted, has_begun: false }) => ended,
+            error = subscribed.follow(connection.incoming) => Err(error),
+            ended = connection.outgoing.run(source) => ended,
         }
     }
 }
@@ -153,7 +154,7 @@ impl Drop for Counted {
 /// Sends events to one subscriber.
 struct EventSource<'a> {
     subscription: Subscription,
-    wanted: &'a Subscribed,
+    subscribed: &'a Subscribed,
     /// Whether the peer has subscribed to any prefix yet.
     has_begun: bool,
 }
@@ -162,7 +163,7 @@ impl EventSource<'_> {
     /// Applies the peer's prefixes to the filter. Until the peer has subscribed to any, a number after [`SINCE`] sets
     /// the first event.
     fn follow(&mut self) {
-        let prefixes = self.wanted.prefixes();
+        let prefixes = self.subscribed.prefixes();
         if !self.has_begun
             && let Some(seq) = prefixes.iter().find_map(|prefix| since(prefix))
         {
@@ -181,10 +182,10 @@ fn since(prefix: &[u8]) -> Option<u64> {
 impl Source for EventSource<'_> {
     async fn next(&mut self, out: &mut Writer) -> Result<bool, TransportError> {
         loop {
-            let is_subscribed = !self.wanted.is_empty();
+            let is_subscribed = !self.subscribed.is_empty();
             tokio::select! {
                 biased;
-                () = self.wanted.changed() => self.follow(),
+                () = self.subscribed.changed() => self.follow(),
                 events = self.subscription.recv_many(), if is_subscribed => {
                     let Some(events) = events else { return Ok(false) };
                     for event in &events {

@@ -35,7 +35,7 @@ impl Filter {
     }
 
     /// Whether the filter matches this event.
-    pub fn wants(&self, event: &Event) -> bool {
+    pub fn matches(&self, event: &Event) -> bool {
         match self {
             Filter::All => true,
             Filter::Prefixes(prefixes) => prefixes.iter().any(|prefix| event.frame().starts_with(prefix)),
@@ -170,7 +170,7 @@ impl Subscription {
             Some(mut events) => {
                 self.next = events.last().map_or(self.next, |event| event.seq() + 1);
                 self.reading.settled = true;
-                events.retain(|event| self.filter.wants(event));
+                events.retain(|event| self.filter.matches(event));
                 Some(events)
             }
             None => Some(self.catch_up(first).await),
@@ -196,7 +196,7 @@ impl Subscription {
                 self.report_gaps(from, next, &events);
                 (self.reading.step, self.reading.stride, self.reading.waiting) = ((step * 2).min(STEP), 1, false);
                 self.next = next;
-                events.retain(|event| self.filter.wants(event));
+                events.retain(|event| self.filter.matches(event));
                 return events;
             }
             Ok(Err(error @ StoreError::Damaged { .. })) => self.pass_damage(first, &error.to_string()),

@@ -35,7 +35,7 @@ fn n(event: &Event) -> i64 {
 }
 
 #[tokio::test]
-async fn events_get_numbers_and_stamps_and_come_in_order() {
+async fn events_are_numbered_stamped_and_delivered_in_order() {
     let bus = Bus::in_memory(small());
     let mut all = bus.subscribe(Filter::All, Start::Now).unwrap();
     let mut globs =
@@ -60,7 +60,7 @@ async fn events_get_numbers_and_stamps_and_come_in_order() {
 }
 
 #[tokio::test]
-async fn a_slow_subscriber_reads_on_from_the_journal() {
+async fn a_lagging_subscriber_reads_from_the_journal() {
     let directory = tempfile::tempdir().unwrap();
     let (bus, _) = open(directory.path()).await;
     let mut slow = bus.subscribe(Filter::prefix("t/"), Start::Now).unwrap();
@@ -126,7 +126,7 @@ async fn persisted_events_survive_and_are_read_by_number_and_time() {
 }
 
 #[tokio::test]
-async fn too_large_an_event_is_refused() {
+async fn an_oversized_event_is_refused() {
     let bus = Bus::in_memory(small());
     let error = bus.fire("t", &map! {"x" => vec![0u8; 1 << 17]}).await.unwrap_err();
     assert!(error.to_string().contains("max_event_size"), "{error}");

@@ -47,7 +47,7 @@ pub(super) fn peer_pid(read: &ReadHalf) -> Option<i32> {
 pub(super) async fn sniff(
     read: ReadHalf,
     write: WriteHalf,
-    patience: SilenceTimeout,
+    silence_timeout: SilenceTimeout,
 ) -> Result<Sniffed, TransportError> {
     let (ReadHalf::Unix(half), WriteHalf::Unix(other)) = (read, write) else {
         return Err(TransportError::Handshake("only unix sockets have foreign peers"));
@@ -62,7 +62,7 @@ pub(super) async fn sniff(
             }
         }
     };
-    let first = match patience {
+    let first = match silence_timeout {
         SilenceTimeout::Never => Some(first.await),
         SilenceTimeout::After(time) => tokio::time::timeout(time, first).await.ok(),
     };

@@ -70,7 +70,7 @@ where
         Some(())
     }
 
-    async fn patience(&self, _: Option<i32>) -> Option<SilenceTimeout> {
+    async fn silence_timeout(&self, _: Option<i32>) -> Option<SilenceTimeout> {
         self.is_open.then_some(SilenceTimeout::Never)
     }
 

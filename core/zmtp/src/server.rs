@@ -40,7 +40,7 @@ pub trait Service: Send + Sync + 'static {
 
     /// Returns the timeout after which a silent peer counts as foreign; `None` if only ZeroMQ is served. Called on unix
     /// sockets only, with the PID of the peer if it is known.
-    fn patience(&self, _process: Option<i32>) -> impl Future<Output = Option<SilenceTimeout>> + Send {
+    fn silence_timeout(&self, _process: Option<i32>) -> impl Future<Output = Option<SilenceTimeout>> + Send {
         std::future::ready(None)
     }
 
@@ -120,8 +120,8 @@ impl Server {
                     let (mut read, mut write, mut begun) = (read, write, BytesMut::new());
                     if remote.socket.is_none() {
                         let process = peer_pid(&read);
-                        if let Some(patience) = Box::pin(service.patience(process)).await {
-                            match Box::pin(sniff(read, write, patience)).await? {
+                        if let Some(timeout) = Box::pin(service.silence_timeout(process)).await {
+                            match Box::pin(sniff(read, write, timeout)).await? {
                                 Sniffed::ZeroMq(same, other, first) => (read, write, begun) = (same, other, first),
                                 Sniffed::Foreign(peer) => {
                                     return Box::pin(service.serve_foreign(session, process, peer)).await;

@@ -58,10 +58,10 @@ impl Batch {
         self.add(Change::DeletePrefix(table, prefix.into()))
     }
 
-    /// Removes the first keys of a range, at most `most`. A large range is removed in several batches, so that other
+    /// Removes the first keys of a range, at most `limit`. A large range is removed in several batches, so that other
     /// batches are committed in between.
-    pub fn delete_first(&mut self, table: Table, range: Range<impl Into<Vec<u8>>>, most: usize) -> &mut Self {
-        self.add(Change::DeleteFirst(table, range.start.into()..range.end.into(), most))
+    pub fn delete_first(&mut self, table: Table, range: Range<impl Into<Vec<u8>>>, limit: usize) -> &mut Self {
+        self.add(Change::DeleteFirst(table, range.start.into()..range.end.into(), limit))
     }
 
     /// Adds the changes of another batch.
@@ -138,8 +138,8 @@ pub(super) fn apply(transaction: &WriteTransaction, batches: &[Batch]) -> Result
                     open.remove(&*key)?;
                 }
             }
-            Change::DeleteFirst(_, range, most) => {
-                let mut left = *most;
+            Change::DeleteFirst(_, range, limit) => {
+                let mut left = *limit;
                 let within = (Bound::Included(&*range.start), Bound::Excluded(&*range.end));
                 // An iterator that is dropped leaves the rest in place.
                 let removed = open.extract_from_if::<&[u8], _>(within, |_, _| true)?;

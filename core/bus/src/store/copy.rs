@@ -87,7 +87,7 @@ pub(super) struct Copy {
 impl Copy {
     /// Creates an empty copy.
     pub fn begin(engine: &Engine) -> Result<Self, String> {
-        let disk = engine.disk.beside();
+        let disk = engine.disk.copy_disk();
         disk::remove(disk.path()).map_err(|error| error.to_string())?;
         let mut copy = Copy { database: None, disk, position: Position::first(engine)? };
         let (database, _) = engine::open(&*copy.disk, CACHE, true).map_err(|error| error.to_string())?;

@@ -25,7 +25,7 @@ pub(super) trait Disk: Send + Sync {
     fn path(&self) -> &Path;
 
     /// Returns the disk of a file beside this one, for a copy that will replace it.
-    fn beside(&self) -> Box<dyn Disk>;
+    fn copy_disk(&self) -> Box<dyn Disk>;
 }
 
 /// A file of the file system.
@@ -74,13 +74,13 @@ impl Disk for FileDisk {
         &self.0
     }
 
-    fn beside(&self) -> Box<dyn Disk> {
-        Box::new(FileDisk(beside(&self.0)))
+    fn copy_disk(&self) -> Box<dyn Disk> {
+        Box::new(FileDisk(copy_path(&self.0)))
     }
 }
 
 /// Returns the path of a copy of a store.
-pub(super) fn beside(path: &Path) -> PathBuf {
+pub(super) fn copy_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".new");
     name.into()

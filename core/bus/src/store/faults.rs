@@ -91,8 +91,8 @@ impl Disk for FaultyDisk {
         self.0.path()
     }
 
-    fn beside(&self) -> Box<dyn Disk> {
-        Box::new(FaultyDisk(FileDisk(disk::beside(self.0.path())), self.1.clone()))
+    fn copy_disk(&self) -> Box<dyn Disk> {
+        Box::new(FaultyDisk(FileDisk(disk::copy_path(self.0.path())), self.1.clone()))
     }
 }
 

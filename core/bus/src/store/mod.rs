@@ -135,7 +135,7 @@ pub enum StoreError {
 #[derive(Debug, Clone)]
 pub enum Health {
     /// The store accepts writes.
-    Well,
+    Healthy,
     /// The store accepts writes, but was damaged beyond repair: it was moved to this path and replaced by an empty one.
     Replaced(PathBuf),
     /// Writes are refused because of this error until the disk recovers.
@@ -222,7 +222,7 @@ impl Store {
         if length == Some(0) {
             tracing::warn!(path = %path.display(), "the store is an empty file: earlier events and jobs are lost");
         }
-        let (engine, opened) = match open_patiently(disk, cache) {
+        let (engine, opened) = match open_with_retry(disk, cache) {
             Ok((engine, _)) if length.is_none_or(|length| length == 0) => (engine, Opened::New),
             Ok((engine, repaired)) => (engine, if repaired { Opened::Repaired } else { Opened::Clean }),
             Err((redb::DatabaseError::DatabaseAlreadyOpen, _)) => return Err(StoreError::InUse(path)),
@@ -234,12 +234,12 @@ impl Store {
             }
             Err((error, _)) => return Err(failed(error.to_string())),
         };
-        disk::remove(engine.disk.beside().path()).map_err(|error| failed(error.to_string()))?;
+        disk::remove(engine.disk.copy_disk().path()).map_err(|error| failed(error.to_string()))?;
         check_schema(&engine)?;
         let inner = Arc::new(Inner {
             engine,
             queue: Queue::new(limits),
-            health: watch::Sender::new(Health::Well),
+            health: watch::Sender::new(Health::Healthy),
             observers: Observers::default(),
         });
         let of_thread = Arc::clone(&inner);
@@ -261,7 +261,7 @@ impl Store {
 
     /// Returns the allocated size of the store on disk in bytes, including a copy in progress.
     pub fn disk_bytes(&self) -> u64 {
-        disk::allocated(self.path()) + disk::allocated(self.inner.engine.disk.beside().path())
+        disk::allocated(self.path()) + disk::allocated(self.inner.engine.disk.copy_disk().path())
     }
 
     /// Checks at once, besides the regular checks, whether the file takes much more space than its rows need, and
@@ -306,7 +306,7 @@ impl Store {
 
 /// Opens the database, retrying while it is locked: after it was closed, a child process between fork and exec may
 /// still hold the file open.
-fn open_patiently(
+fn open_with_retry(
     mut disk: Box<dyn Disk>,
     cache: usize,
 ) -> Result<(Engine, bool), (redb::DatabaseError, Box<dyn Disk>)> {

@@ -22,14 +22,14 @@ impl Default for QueueLimits {
 }
 
 /// The sender of a result.
-pub(super) type Done = oneshot::Sender<Result<(), StoreError>>;
+pub(super) type ResultSender = oneshot::Sender<Result<(), StoreError>>;
 /// A queued batch and the sender of its result.
-pub(super) type Waiting = (Batch, Done);
+pub(super) type QueuedBatch = (Batch, ResultSender);
 
 /// The writer's next step.
 pub(super) enum Next {
     /// Batches to commit.
-    Batches(Vec<Waiting>),
+    Batches(Vec<QueuedBatch>),
     /// A reader reported an error, free space was requested, or the deadline has passed.
     Check,
     /// The queue was closed.
@@ -38,13 +38,13 @@ pub(super) enum Next {
 
 #[derive(Default)]
 struct State {
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedBatch>,
     bytes: usize,
     /// Whether batches are being refused because the queue is full. Logged once, until there is room.
     refusing: bool,
     suspect: Option<(String, u64)>,
     /// The senders of results for requests to return free space to the disk.
-    space: Vec<Done>,
+    space: Vec<ResultSender>,
     closing: bool,
 }
 
@@ -142,7 +142,7 @@ impl Queue {
     }
 
     /// Takes the requests for free space.
-    pub fn take_space_requests(&self) -> Vec<Done> {
+    pub fn take_space_requests(&self) -> Vec<ResultSender> {
         std::mem::take(&mut self.state.lock().space)
     }
 

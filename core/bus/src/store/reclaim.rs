@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use super::copy::{Copy, Position};
 use super::engine::Engine;
-use super::queue::Done;
+use super::queue::ResultSender;
 use super::{Batch, Pages, StoreError, disk};
 
 /// The interval between checks.
 const INTERVAL: Duration = Duration::from_secs(600);
 /// The interval after which the rows are measured again although the file has not grown.
-const MEASURED: Duration = Duration::from_secs(3600);
+const MEASURE_INTERVAL: Duration = Duration::from_secs(3600);
 /// The file size in bytes up to which a store is never copied.
-const SMALL: u64 = 16 << 20;
+const MIN_COPIED: u64 = 16 << 20;
 /// The free bytes that must remain on the disk.
-const ROOM: u64 = 64 << 20;
+const MIN_FREE: u64 = 64 << 20;
 /// The pause after a step, as a multiple of its duration: commits have three quarters of the thread's time.
-const PAUSE: u32 = 3;
+const PAUSE_FACTOR: u32 = 3;
 
 enum Phase {
     Idle,
@@ -39,9 +39,9 @@ pub(super) struct Reclaim {
     /// The size of the last copy, as a percentage of the calculated need of its rows.
     density: u64,
     /// The senders of results that wait for the end of the current check.
-    waiting: Vec<Done>,
+    waiting: Vec<ResultSender>,
     /// The senders of results that wait for the end of the next check.
-    requested: Vec<Done>,
+    requested: Vec<ResultSender>,
 }
 
 impl Reclaim {
@@ -57,7 +57,7 @@ impl Reclaim {
     }
 
     /// Adds requests for a check.
-    pub fn request(&mut self, mut requests: Vec<Done>) {
+    pub fn request(&mut self, mut requests: Vec<ResultSender>) {
         self.requested.append(&mut requests);
     }
 
@@ -90,7 +90,7 @@ impl Reclaim {
             Ok(Phase::Idle) => self.end(&Ok(())),
             Ok(phase) => {
                 self.phase = phase;
-                self.next = Instant::now() + start.elapsed() * PAUSE;
+                self.next = Instant::now() + start.elapsed() * PAUSE_FACTOR;
             }
             Err(reason) => self.fail(&StoreError::Read(reason)),
         }
@@ -113,8 +113,8 @@ impl Reclaim {
                 if position.is_end() { self.decide(pages.bytes, engine) } else { Ok(Phase::Measuring(position, pages)) }
             }
             Phase::Copying(mut copy, need) => {
-                if disk::free(engine.disk.path()).map_err(|error| error.to_string())? < ROOM {
-                    return Err(format!("less than {} MiB of the disk are free", ROOM >> 20));
+                if disk::free(engine.disk.path()).map_err(|error| error.to_string())? < MIN_FREE {
+                    return Err(format!("less than {} MiB of the disk are free", MIN_FREE >> 20));
                 }
                 copy.step(engine)?;
                 if !copy.is_complete() {
@@ -124,7 +124,7 @@ impl Reclaim {
                 let path = engine.disk.path();
                 let bytes = disk::allocated(path);
                 self.density = (bytes * 100 / need.max(1)).clamp(100, 400);
-                tracing::info!(path = %path.display(), bytes, "free space of the store was given back to the disk");
+                tracing::info!(path = %path.display(), bytes, "free space of the store was returned to the disk");
                 Ok(Phase::Idle)
             }
         }
@@ -132,13 +132,15 @@ impl Reclaim {
 
     /// Whether the rows must be measured.
     fn is_due(&self, allocated: u64) -> bool {
-        allocated > SMALL
-            && self.measured.is_none_or(|(at, need)| at.elapsed() >= MEASURED || self.is_excessive(allocated, need))
+        allocated > MIN_COPIED
+            && self
+                .measured
+                .is_none_or(|(at, need)| at.elapsed() >= MEASURE_INTERVAL || self.is_excessive(allocated, need))
     }
 
     /// Whether a file is much larger than its rows need.
     fn is_excessive(&self, allocated: u64, need: u64) -> bool {
-        allocated > SMALL.max(need / 100 * self.density / 5 * 6 + SMALL / 4)
+        allocated > MIN_COPIED.max(need / 100 * self.density / 5 * 6 + MIN_COPIED / 4)
     }
 
     /// Begins a copy if the file is much larger than its rows need.
@@ -150,7 +152,7 @@ impl Reclaim {
             return Ok(Phase::Idle);
         }
         let free = disk::free(path).map_err(|error| error.to_string())?;
-        if free < need / 4 * 5 + ROOM {
+        if free < need / 4 * 5 + MIN_FREE {
             let (allocated, need, free) = (allocated >> 20, need >> 20, free >> 20);
             return Err(format!(
                 "the store takes {allocated} MiB and needs {need} MiB, of which a copy is made first, but only {free} MiB of the disk are free"
@@ -160,7 +162,7 @@ impl Reclaim {
     }
 
     fn fail(&mut self, error: &StoreError) {
-        tracing::warn!(%error, "giving free space of the store back to the disk failed: it is tried again later");
+        tracing::warn!(%error, "returning free space of the store to the disk failed; retrying later");
         self.end(&Err(error.clone()));
     }
 

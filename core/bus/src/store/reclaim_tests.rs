@@ -38,7 +38,7 @@ fn rows(store: &BlockingStore, table: Table) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 #[test]
-fn space_of_removed_rows_is_given_back() {
+fn space_of_removed_rows_is_returned_to_the_disk() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     let store = open(&path);
@@ -54,14 +54,14 @@ fn space_of_removed_rows_is_given_back() {
     assert!(bytes < 10 << 20, "{bytes}");
     assert_eq!(rows(&store, THINGS).keys().next(), Some(&key(48_000)));
     fill(&store, THINGS, 50_000..50_100);
-    assert!(!disk::beside(&path).exists());
+    assert!(!disk::copy_path(&path).exists());
     drop(store);
     let store = open(&path);
     assert_eq!((rows(&store, THINGS).len(), rows(&store, OTHERS).len()), (2100, 3000));
 }
 
 #[test]
-fn reads_and_writes_go_on_while_space_is_given_back() {
+fn reads_and_writes_continue_while_space_is_returned() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     let store = open(&path);
@@ -131,12 +131,12 @@ fn a_copy_that_fails_leaves_the_store_as_it_is() {
     remove(&store, THINGS, 29_000);
     let full = store.disk_bytes();
     // A directory is in the place of the copy.
-    std::fs::create_dir(disk::beside(&path)).unwrap();
+    std::fs::create_dir(disk::copy_path(&path)).unwrap();
     let error = store.reclaim().durable_blocking().unwrap_err().to_string();
     assert!(error.contains("directory"), "{error}");
     fill(&store, THINGS, 30_000..30_010);
     assert_eq!(rows(&store, THINGS).len(), 1010);
-    std::fs::remove_dir(disk::beside(&path)).unwrap();
+    std::fs::remove_dir(disk::copy_path(&path)).unwrap();
     store.reclaim().durable_blocking().unwrap();
     assert!(store.disk_bytes() < full / 4);
     assert_eq!(rows(&store, THINGS).len(), 1010);
@@ -159,7 +159,7 @@ fn a_disk_that_fills_up_during_a_copy_leaves_the_store_as_it_is() {
     let error = ticket.durable_blocking().unwrap_err().to_string();
     assert!(error.contains("No space left"), "{error}");
     faults.set(faults::Errors::default());
-    assert!(!disk::beside(&path).exists());
+    assert!(!disk::copy_path(&path).exists());
     fill(&store, THINGS, 30_000..30_010);
     assert_eq!(rows(&store, THINGS).len(), 1010);
     store.reclaim().durable_blocking().unwrap();
@@ -190,11 +190,11 @@ fn a_request_during_a_check_has_a_check_of_its_own() {
 }
 
 #[test]
-fn a_copy_of_a_process_that_ended_is_removed_at_the_start() {
+fn an_unfinished_copy_is_removed_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
-    std::fs::write(disk::beside(&path), b"half a copy").unwrap();
+    std::fs::write(disk::copy_path(&path), b"half a copy").unwrap();
     let store = open(&path);
     fill(&store, THINGS, 0..1);
-    assert!(!disk::beside(&path).exists());
+    assert!(!disk::copy_path(&path).exists());
 }

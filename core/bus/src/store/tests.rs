@@ -56,7 +56,7 @@ fn keys_are_scanned_in_order() {
 }
 
 #[test]
-fn a_key_that_is_there_keeps_its_value_if_only_new_ones_are_set() {
+fn put_new_keeps_the_value_of_an_existing_key() {
     let directory = tempfile::tempdir().unwrap();
     let (store, _) = open(&directory.path().join("brine.redb"));
     let mut batch = Batch::new();
@@ -101,18 +101,18 @@ fn one(key: &str, value: &[u8]) -> Batch {
     batch
 }
 
-/// Waits until the store's health is [`Health::Well`], or until it is not, by `well`.
-fn wait_for_health(store: &Store, well: bool) {
+/// Waits until the store's health is [`Health::Healthy`] or not, by `healthy`.
+fn wait_for_health(store: &Store, healthy: bool) {
     let mut health = store.health();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     runtime.block_on(async {
-        let changed = health.wait_for(|health| matches!(health, Health::Well) == well);
+        let changed = health.wait_for(|health| matches!(health, Health::Healthy) == healthy);
         tokio::time::timeout(Duration::from_secs(60), changed).await.unwrap().unwrap();
     });
 }
 
 #[test]
-fn a_store_works_again_without_a_restart_when_the_disk_does() {
+fn a_store_recovers_with_its_disk_without_a_restart() {
     let none = faults::Errors::default();
     for (name, errors) in [
         ("full", faults::Errors { write: Some(ENOSPC), ..none }),
@@ -280,7 +280,7 @@ pub(crate) fn damage(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn damaged_stores_are_kept_up_to_five() {
+fn at_most_five_damaged_stores_are_kept() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");
     for n in 0..7u8 {
@@ -301,7 +301,7 @@ fn damaged_stores_are_kept_up_to_five() {
 }
 
 #[test]
-fn the_file_is_for_its_owner_alone() {
+fn the_file_is_accessible_to_its_owner_alone() {
     use std::os::unix::fs::PermissionsExt;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("brine.redb");

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::engine::{self, Engine, Failure};
 use super::observers::Observers;
-use super::queue::{Next, Queue, Waiting};
+use super::queue::{Next, Queue, QueuedBatch};
 use super::reclaim::Reclaim;
 use super::{Batch, Health, META, StoreError};
 use crate::metrics;
@@ -22,7 +22,7 @@ use crate::metrics;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The time without failures after which the pause is reset.
-const CALM: Duration = Duration::from_secs(60);
+const STABLE_AFTER: Duration = Duration::from_secs(60);
 
 pub(super) struct Writer<'a> {
     pub engine: &'a Engine,
@@ -60,7 +60,7 @@ struct Pauses {
 
 impl Pauses {
     fn take(&mut self) -> Duration {
-        if self.recovered.is_some_and(|at| at.elapsed() > CALM) {
+        if self.recovered.is_some_and(|at| at.elapsed() > STABLE_AFTER) {
             self.next = FIRST_PAUSE;
         }
         let pause = self.next;
@@ -104,7 +104,7 @@ impl Writer<'_> {
     }
 
     /// Commits batches together. Returns the failure that makes the store unusable.
-    fn commit(&self, waiting: Vec<Waiting>, reclaim: &mut Reclaim) -> Option<Failure> {
+    fn commit(&self, waiting: Vec<QueuedBatch>, reclaim: &mut Reclaim) -> Option<Failure> {
         let (batches, done): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
         let failure = match self.engine.commit(&batches) {
             Ok(()) => {
@@ -135,7 +135,7 @@ impl Writer<'_> {
         }
     }
 
-    fn refuse(&self, waiting: Vec<Waiting>, error: &StoreError) {
+    fn refuse(&self, waiting: Vec<QueuedBatch>, error: &StoreError) {
         metrics::STORE_REFUSED.add(waiting.len() as u64);
         self.refused.fetch_add(waiting.len() as u64, Ordering::Relaxed);
         for (_, sender) in waiting {
@@ -156,7 +156,7 @@ impl Writer<'_> {
         self.health.send_replace(Health::Failed(error.clone()));
         let since = Instant::now();
         let damaged = matches!(failure, Failure::Damaged(_));
-        let hopeless = damaged && pauses.unexplained.is_some_and(|at| at.elapsed() < CALM);
+        let hopeless = damaged && pauses.unexplained.is_some_and(|at| at.elapsed() < STABLE_AFTER);
         Fault {
             error,
             since,
@@ -182,7 +182,7 @@ impl Writer<'_> {
                 if fault.damaged && fault.aside.is_none() {
                     pauses.unexplained = pauses.recovered;
                 }
-                self.health.send_replace(fault.aside.map_or(Health::Well, Health::Replaced));
+                self.health.send_replace(fault.aside.map_or(Health::Healthy, Health::Replaced));
                 None
             }
             Err(reason) => {
