@@ -88,20 +88,20 @@ impl Cron {
 }
 
 /// Parses a field into its matching numbers, sorted. `names` are the names of the numbers from `first` on.
-fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
+fn field(text: &str, min: i8, max: i8, names: &[&str], first: i8) -> Result<Vec<i8>, String> {
     let number = |word: &str| -> Result<i8, String> {
         let named = || named(&word.to_lowercase(), names).map(|index| index + first);
         let number = word.parse().ok().or_else(named);
-        let within = number.filter(|number| (least..=most).contains(number));
-        within.ok_or_else(|| format!("'{word}' is no number from {least} to {most}"))
+        let within = number.filter(|number| (min..=max).contains(number));
+        within.ok_or_else(|| format!("'{word}' is no number from {min} to {max}"))
     };
     let mut all = Vec::new();
     for part in text.split(',') {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         let (start, end) = match range.split_once('-') {
-            _ if matches!(range, "*" | "?") => (least, most),
+            _ if matches!(range, "*" | "?") => (min, max),
             Some((start, end)) => (number(start)?, number(end)?),
-            None if step.is_some() => (number(range)?, most),
+            None if step.is_some() => (number(range)?, max),
             None => (number(range)?, number(range)?),
         };
         let step = step.map_or(Ok(1), str::parse::<usize>).ok().filter(|step| *step > 0);
@@ -110,7 +110,7 @@ fn field(text: &str, least: i8, most: i8, names: &[&str], first: i8) -> Result<V
             all.extend((start..=end).step_by(step));
         } else {
             // `fri-mon` wraps around the end of the week.
-            all.extend((start..=most).chain(least..=end).step_by(step));
+            all.extend((start..=max).chain(min..=end).step_by(step));
         }
     }
     all.sort_unstable();

@@ -9,19 +9,19 @@ const FILLERS: &[&str] = &["at", "on", "of", "and", "the"];
 /// midnight. A day of the week is the next one, possibly today. `3/4/2026` is the 4th of March, and `13/4/2026` the
 /// 13th of April.
 pub fn parse(text: &str, today: Date) -> Option<DateTime> {
-    let mut found = Found::default();
+    let mut parts = DateTimeParts::default();
     let lower = text.trim().to_lowercase();
     if lower.is_empty() {
         return None;
     }
     for word in lower.split([' ', ',', '\t']).filter(|word| !word.is_empty()) {
-        found.word(word)?;
+        parts.word(word)?;
     }
-    found.finish(today)
+    parts.finish(today)
 }
 
 #[derive(Default)]
-struct Found {
+struct DateTimeParts {
     year: Option<i16>,
     month: Option<i8>,
     day: Option<i8>,
@@ -31,22 +31,22 @@ struct Found {
     number: Option<i8>,
 }
 
-impl Found {
+impl DateTimeParts {
     fn word(&mut self, word: &str) -> Option<()> {
         if FILLERS.contains(&word) {
             return Some(());
         }
         if let Some(weekday) = weekday(word) {
-            return put(&mut self.weekday, weekday);
+            return set_once(&mut self.weekday, weekday);
         }
         if let Some(month) = month(word) {
-            return put(&mut self.month, month);
+            return set_once(&mut self.month, month);
         }
         if matches!(word, "am" | "pm") {
             let afternoon = word == "pm";
             self.time = Some(match (self.time, self.number.take()) {
-                (Some(time), None) => halved(time, afternoon)?,
-                (None, Some(hour)) => halved(Time::new(hour, 0, 0, 0).ok()?, afternoon)?,
+                (Some(time), None) => to_24_hour(time, afternoon)?,
+                (None, Some(hour)) => to_24_hour(Time::new(hour, 0, 0, 0).ok()?, afternoon)?,
                 _ => return None,
             });
             return Some(());
@@ -64,17 +64,17 @@ impl Found {
         let digits = ["st", "nd", "rd", "th"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
         match digits.len() {
             8 => self.date(digits),
-            4 => put(&mut self.year, digits.parse().ok()?),
-            1 | 2 => put(&mut self.number, digits.parse().ok()?),
+            4 => set_once(&mut self.year, digits.parse().ok()?),
+            1 | 2 => set_once(&mut self.number, digits.parse().ok()?),
             _ => None,
         }
     }
 
     fn date(&mut self, text: &str) -> Option<()> {
         if text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-            put(&mut self.year, text[..4].parse().ok()?)?;
-            put(&mut self.month, text[4..6].parse().ok()?)?;
-            return put(&mut self.day, text[6..].parse().ok()?);
+            set_once(&mut self.year, text[..4].parse().ok()?)?;
+            set_once(&mut self.month, text[4..6].parse().ok()?)?;
+            return set_once(&mut self.day, text[6..].parse().ok()?);
         }
         let parts: Vec<&str> = text.split(['-', '/', '.']).collect();
         let (year, first, second) = match parts[..] {
@@ -87,11 +87,11 @@ impl Found {
         if first > 12 {
             (first, second) = (second, first);
         }
-        put(&mut self.month, first)?;
-        put(&mut self.day, second)?;
+        set_once(&mut self.month, first)?;
+        set_once(&mut self.day, second)?;
         match year {
-            Some(short) if short.len() == 2 => put(&mut self.year, 2000 + short.parse::<i16>().ok()?),
-            Some(year) => put(&mut self.year, year.parse().ok()?),
+            Some(short) if short.len() == 2 => set_once(&mut self.year, 2000 + short.parse::<i16>().ok()?),
+            Some(year) => set_once(&mut self.year, year.parse().ok()?),
             None => Some(()),
         }
     }
@@ -114,12 +114,12 @@ impl Found {
             return None;
         }
         let time = Time::new(at(0), at(1), at(2), 0).ok()?;
-        put(&mut self.time, afternoon.map_or(Some(time), |afternoon| halved(time, afternoon))?)
+        set_once(&mut self.time, afternoon.map_or(Some(time), |afternoon| to_24_hour(time, afternoon))?)
     }
 
     fn finish(mut self, today: Date) -> Option<DateTime> {
         if let Some(day) = self.number.take() {
-            put(&mut self.day, day)?;
+            set_once(&mut self.day, day)?;
         }
         let mut date = Date::new(
             self.year.unwrap_or(today.year()),
@@ -137,12 +137,12 @@ impl Found {
 }
 
 /// Sets a part of the date or time; `None` if it is already set.
-fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
-    place.is_none().then(|| *place = Some(value))
+fn set_once<T>(part: &mut Option<T>, value: T) -> Option<()> {
+    part.is_none().then(|| *part = Some(value))
 }
 
 /// Converts a time of the 12-hour clock to the 24-hour clock.
-fn halved(time: Time, afternoon: bool) -> Option<Time> {
+fn to_24_hour(time: Time, afternoon: bool) -> Option<Time> {
     let hour = match (time.hour(), afternoon) {
         (hour @ 1..=11, true) => hour + 12,
         (12, false) => 0,
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_write_times_in_many_ways() {
+    fn informal_dates_and_times_are_parsed() {
         // A Saturday.
         let today = "2026-11-21".parse().unwrap();
         for (text, expected) in [

@@ -8,7 +8,7 @@ use super::cron::Cron;
 use super::dates;
 
 /// The default format of times in the configuration.
-pub(super) const TIME_FORM: &str = "%Y-%m-%dT%H:%M:%S";
+pub(super) const TIME_FORMAT: &str = "%Y-%m-%dT%H:%M:%S";
 /// All options of a job: Salt's, and Brine's own.
 const OPTIONS: &[&str] = &[
     "after",
@@ -263,7 +263,7 @@ fn timing(map: &Map) -> Result<Timing, String> {
             Cron::parse(&get("cron").to_string()).map(Timing::Cron).map_err(|e| format!("option 'cron': {e}"))
         }
         Some("once") => {
-            let form = option::<String>(map, "once_fmt")?.unwrap_or_else(|| TIME_FORM.into());
+            let form = option::<String>(map, "once_fmt")?.unwrap_or_else(|| TIME_FORMAT.into());
             let text = get("once").to_string();
             let wrong = |error| format!("option 'once': '{text}' is no time of the form {form}: {error}");
             DateTime::strptime(&form, &text).map(Timing::Once).map_err(wrong)
@@ -319,7 +319,7 @@ fn explicit(map: &Map, name: &str) -> Result<Vec<DateTime>, String> {
     let all: Vec<Value> = option(map, name)?.unwrap_or_default();
     let one = |entry: &Value| {
         let text = entry.get("time").unwrap_or(entry).to_string();
-        let form = entry.get("time_fmt").and_then(Value::as_str).unwrap_or(TIME_FORM);
+        let form = entry.get("time_fmt").and_then(Value::as_str).unwrap_or(TIME_FORMAT);
         DateTime::strptime(form, &text).map_err(|error| format!("option '{name}': '{text}' is no time: {error}"))
     };
     all.iter().map(one).collect()

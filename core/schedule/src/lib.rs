@@ -22,10 +22,10 @@ pub use job::{Job, Range, ReturnJob, Timing};
 pub use runner::{FAILED, Host, RETURN, Run, run, start};
 
 /// Options of the whole schedule, which are stored beside its jobs.
-const OF_ALL: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];
+const SCHEDULE_OPTIONS: &[&str] = &["enabled", "skip_function", "skip_during_range", "splay"];
 
 /// The interval after which a poll is late: times between it and the previous poll count as missed.
-const LATE: SignedDuration = SignedDuration::from_secs(60);
+const LATE_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// The inputs of a schedule from its host.
 pub struct ScheduleContext<'a> {
@@ -40,7 +40,7 @@ pub struct ScheduleContext<'a> {
 /// The jobs of the configuration and of the pillar, with the state of each.
 pub struct Schedule {
     own: Map,
-    jobs: HashMap<String, Known>,
+    jobs: HashMap<String, JobState>,
     /// The time of the last poll.
     last: Option<DateTime>,
     /// Returns a random number between two others, both included.
@@ -48,7 +48,7 @@ pub struct Schedule {
 }
 
 /// The state of a job.
-struct Known {
+struct JobState {
     config: Value,
     job: Result<Job, String>,
     /// The time of the next run, without the splay.
@@ -56,11 +56,11 @@ struct Known {
     /// The random delay of the next run.
     splay: SignedDuration,
     /// The last time of `once` or `when` that has been handled.
-    past: Option<DateTime>,
+    last_handled: Option<DateTime>,
     /// Whether the run at the start is still due (`run_on_start`).
     at_start: bool,
     /// The time after which a skipped run is made up for (`run_after_skip_range`).
-    makes_up: Option<DateTime>,
+    make_up_after: Option<DateTime>,
     last_run: Option<DateTime>,
     /// The reason and the time of the last skipped run.
     skipped: Option<(Skip, DateTime)>,
@@ -137,13 +137,13 @@ impl Schedule {
         let mut all = self.all(pillar);
         for (name, config) in &mut all {
             let (Some(name), Some(config)) = (name.as_str(), config.as_map_mut()) else { continue };
-            let Some(known) = self.jobs.get(name) else { continue };
-            let mut put = |option: &str, value: Value| _ = config.entry(option.into()).or_insert(value);
-            put("name", name.into());
-            let counted = known.job.as_ref().is_ok_and(|job| job.max_running.is_some());
-            if counted && known.last_run.is_some() {
-                put("jid_include", true.into());
-                put("maxrunning", 1.into());
+            let Some(state) = self.jobs.get(name) else { continue };
+            let mut set = |option: &str, value: Value| _ = config.entry(option.into()).or_insert(value);
+            set("name", name.into());
+            let counted = state.job.as_ref().is_ok_and(|job| job.max_running.is_some());
+            if counted && state.last_run.is_some() {
+                set("jid_include", true.into());
+                set("maxrunning", 1.into());
             }
         }
         all
@@ -151,72 +151,72 @@ impl Schedule {
 
     /// Returns a job that is to run now on request; `None` if there is no job of this name. The inner error is the
     /// reason why the job cannot run.
-    pub fn asked_for(&self, name: &str, around: &ScheduleContext<'_>) -> Option<Result<Job, String>> {
-        let all = self.all(around.pillar);
+    pub fn requested_job(&self, name: &str, context: &ScheduleContext<'_>) -> Option<Result<Job, String>> {
+        let all = self.all(context.pillar);
         let config = all.get(name).filter(|_| Self::is_job(name))?;
         Some(Job::read(name, config).and_then(|job| {
-            let full = job.max_running.is_some_and(|most| (around.running)(&job.name) >= most);
-            if full { Err("as many of it run as may (maxrunning)".into()) } else { Ok(job) }
+            let full = job.max_running.is_some_and(|limit| (context.running)(&job.name) >= limit);
+            if full { Err("the maximum number of concurrent runs is reached (maxrunning)".into()) } else { Ok(job) }
         }))
     }
 
     /// Whether this is the name of a job, and not of an option of the whole schedule.
     pub fn is_job(name: &str) -> bool {
-        !OF_ALL.contains(&name)
+        !SCHEDULE_OPTIONS.contains(&name)
     }
 
     /// Returns the time of a job's next run, including its splay.
     pub fn next_time(&self, name: &str) -> Option<DateTime> {
-        let known = self.jobs.get(name)?;
-        known.next?.checked_add(known.splay).ok()
+        let state = self.jobs.get(name)?;
+        state.next?.checked_add(state.splay).ok()
     }
 
     /// Returns the state of a job as Salt's fields: `_next_fire_time`, `_last_run`, `_skipped`, ...
     pub fn status(&self, name: &str) -> Map {
-        let Some(known) = self.jobs.get(name) else { return Map::new() };
-        let text = |time: DateTime| Value::from(time.strftime(job::TIME_FORM).to_string());
+        let Some(state) = self.jobs.get(name) else { return Map::new() };
+        let text = |time: DateTime| Value::from(time.strftime(job::TIME_FORMAT).to_string());
         let mut status = Map::new();
-        let mut put = |name: &str, value: Option<Value>| {
+        let mut set = |name: &str, value: Option<Value>| {
             if let Some(value) = value {
                 status.insert(name.into(), value);
             }
         };
-        put("_next_fire_time", self.next_time(name).map(text));
-        put("_last_run", known.last_run.map(text));
-        put("_skipped", known.skipped.map(|_| true.into()));
-        put("_skip_reason", known.skipped.map(|(skip, _)| skip.as_str().into()));
-        put("_skipped_time", known.skipped.map(|(_, time)| text(time)));
-        put("_error", known.job.as_ref().err().map(Value::from));
+        set("_next_fire_time", self.next_time(name).map(text));
+        set("_last_run", state.last_run.map(text));
+        set("_skipped", state.skipped.map(|_| true.into()));
+        set("_skip_reason", state.skipped.map(|(skip, _)| skip.as_str().into()));
+        set("_skipped_time", state.skipped.map(|(_, time)| text(time)));
+        set("_error", state.job.as_ref().err().map(Value::from));
         status
     }
 
     /// Returns the jobs that are to run now; `tick` is the time until the next call.
-    pub fn turn(&mut self, now: DateTime, tick: SignedDuration, around: &ScheduleContext<'_>) -> Vec<Job> {
-        let all = self.all(around.pillar);
+    pub fn due_jobs(&mut self, now: DateTime, tick: SignedDuration, context: &ScheduleContext<'_>) -> Vec<Job> {
+        let all = self.all(context.pillar);
         self.jobs.retain(|name, _| all.contains_key(name.as_str()));
         let is_enabled = all.get("enabled").is_none_or(Value::is_truthy);
         let skip_function = all.get("skip_function").and_then(Value::as_str);
         let last = self.last.replace(now);
         if last.is_some_and(|last| now < last) {
             // The clock was set back: otherwise, no job would run until it reaches the planned time again.
-            self.jobs.values_mut().for_each(|known| known.next = None);
+            self.jobs.values_mut().for_each(|state| state.next = None);
         }
         let mut due = Vec::new();
         for (name, config) in &all {
             let Some(name) = name.as_str().filter(|name| Self::is_job(name)) else { continue };
-            let known = self.jobs.entry(name.to_owned()).or_insert_with(|| Known::new(name, config, &all));
-            if known.config != *config {
-                known.change(name, config, &all);
+            let state = self.jobs.entry(name.to_owned()).or_insert_with(|| JobState::new(name, config, &all));
+            if state.config != *config {
+                state.change(name, config, &all);
             }
-            let Ok(job) = known.job.clone() else { continue };
-            let turn = Poll { now, last, tick, around, random: self.random };
-            let at_start = std::mem::take(&mut known.at_start);
-            let is_due = turn.is_due(known, &job);
-            let is_time = is_due || at_start || turn.is_extra(known, &job);
+            let Ok(job) = state.job.clone() else { continue };
+            let poll = Poll { now, last, tick, context, random: self.random };
+            let at_start = std::mem::take(&mut state.at_start);
+            let is_due = poll.is_due(state, &job);
+            let is_time = is_due || at_start || poll.is_extra(state, &job);
             let mut skip = if !is_enabled || !job.enabled {
                 Some(Skip::Disabled)
             } else if is_time && !at_start {
-                turn.skip(known, &job)
+                poll.skip(state, &job)
             } else {
                 None
             };
@@ -226,22 +226,22 @@ impl Schedule {
                 function.clone_into(&mut run.function);
                 skip = None;
             }
-            let full = || job.max_running.is_some_and(|most| (around.running)(&job.name) >= most);
+            let full = || job.max_running.is_some_and(|limit| (context.running)(&job.name) >= limit);
             if is_time && skip.is_none() && full() {
                 skip = Some(Skip::MaxRunning);
             }
-            known.skipped = skip.filter(|_| is_time || skip == Some(Skip::Disabled)).map(|skip| (skip, now));
+            state.skipped = skip.filter(|_| is_time || skip == Some(Skip::Disabled)).map(|skip| (skip, now));
             if !is_time {
                 continue;
             }
             if skip.is_none() {
-                known.last_run = Some(now);
+                state.last_run = Some(now);
             }
             let again = matches!(job.timing, Timing::Every(_));
             // A job outside of its range stays due until the range begins.
             if if again { skip != Some(Skip::NotInRange) } else { is_due } {
-                known.past = known.next.take();
-                turn.plan(known, &job);
+                state.last_handled = state.next.take();
+                poll.plan(state, &job);
             }
             if skip.is_none() {
                 due.push(run);
@@ -255,18 +255,18 @@ fn of_pillar(pillar: &Map) -> Map {
     pillar.get("schedule").and_then(Value::as_map).cloned().unwrap_or_default()
 }
 
-impl Known {
+impl JobState {
     fn new(name: &str, config: &Value, all: &Map) -> Self {
         let job = read(name, config, all);
         let at_start = job.as_ref().is_ok_and(|job| job.run_on_start);
-        Known {
+        JobState {
             config: config.clone(),
             job,
             next: None,
             splay: SignedDuration::ZERO,
-            past: None,
+            last_handled: None,
             at_start,
-            makes_up: None,
+            make_up_after: None,
             last_run: None,
             skipped: None,
         }
@@ -274,7 +274,7 @@ impl Known {
 
     /// Applies a changed configuration. If the times of the job differ, its state is reset.
     fn change(&mut self, name: &str, config: &Value, all: &Map) {
-        let fresh = Known::new(name, config, all);
+        let fresh = JobState::new(name, config, all);
         match (&self.job, &fresh.job) {
             (Ok(old), Ok(new)) if old.timing == new.timing && old.splay == new.splay => {
                 self.job = fresh.job;
@@ -296,7 +296,7 @@ fn read(name: &str, config: &Value, all: &Map) -> Result<Job, String> {
             job.splay = Some(job::splay(value)?);
         }
     }
-    job.inspect_err(|error| tracing::error!("scheduled job '{name}': {error}; it is left out"))
+    job.inspect_err(|error| tracing::error!("scheduled job '{name}' is ignored: {error}"))
 }
 
 /// One poll of the schedule.
@@ -304,47 +304,48 @@ struct Poll<'a> {
     now: DateTime,
     last: Option<DateTime>,
     tick: SignedDuration,
-    around: &'a ScheduleContext<'a>,
+    context: &'a ScheduleContext<'a>,
     random: fn(i64, i64) -> i64,
 }
 
 impl Poll<'_> {
     /// Determines the next time of a job that has none, and its random delay.
-    fn plan(&self, known: &mut Known, job: &Job) {
-        if known.next.is_none() {
-            known.next = self.next(known, job);
+    fn plan(&self, state: &mut JobState, job: &Job) {
+        if state.next.is_none() {
+            state.next = self.next(state, job);
             let splay = job.splay.map(|(from, to)| SignedDuration::from_secs((self.random)(from, to)));
-            known.splay = splay.unwrap_or_default();
+            state.splay = splay.unwrap_or_default();
         }
     }
 
     /// Whether the next time of a job has come. Skips a missed time of `once` and `when`.
-    fn is_due(&self, known: &mut Known, job: &Job) -> bool {
-        self.plan(known, job);
-        let Some(at) = known.next.and_then(|next| next.checked_add(known.splay).ok()) else { return false };
+    fn is_due(&self, state: &mut JobState, job: &Job) -> bool {
+        self.plan(state, job);
+        let Some(at) = state.next.and_then(|next| next.checked_add(state.splay).ok()) else { return false };
         match job.timing {
             Timing::Every(_) | Timing::Cron(_) => seconds(at) <= seconds(self.now),
-            Timing::Once(_) | Timing::When(_) if at <= self.now && !self.is_just(at) => {
+            Timing::Once(_) | Timing::When(_) if at <= self.now && !self.is_first_poll_after(at) => {
                 // The time was missed.
-                known.past = known.next.take();
-                self.plan(known, job);
-                let next = known.next.and_then(|next| next.checked_add(known.splay).ok());
-                next.is_some_and(|next| self.is_just(next))
+                state.last_handled = state.next.take();
+                self.plan(state, job);
+                let next = state.next.and_then(|next| next.checked_add(state.splay).ok());
+                next.is_some_and(|next| self.is_first_poll_after(next))
             }
-            Timing::Once(_) | Timing::When(_) => self.is_just(at),
+            Timing::Once(_) | Timing::When(_) => self.is_first_poll_after(at),
             Timing::Never => false,
         }
     }
 
     /// Whether a job runs now in addition to its own times.
-    fn is_extra(&self, known: &mut Known, job: &Job) -> bool {
-        let makes_up = known.makes_up.take_if(|after| *after < self.now).is_some();
-        makes_up || job.run_explicit.iter().any(|time| self.is_just(*time))
+    fn is_extra(&self, state: &mut JobState, job: &Job) -> bool {
+        let makes_up = state.make_up_after.take_if(|after| *after < self.now).is_some();
+        makes_up || job.run_explicit.iter().any(|time| self.is_first_poll_after(*time))
     }
 
     /// Whether this is the first poll after a time, and not a late one.
-    fn is_just(&self, time: DateTime) -> bool {
-        let on_time = |last: &DateTime| *last <= self.now && self.now.duration_since(*last) <= LATE.max(self.tick);
+    fn is_first_poll_after(&self, time: DateTime) -> bool {
+        let on_time =
+            |last: &DateTime| *last <= self.now && self.now.duration_since(*last) <= LATE_AFTER.max(self.tick);
         time <= self.now
             && match self.last.filter(on_time) {
                 Some(last) => time > last,
@@ -352,10 +353,11 @@ impl Poll<'_> {
             }
     }
 
-    fn next(&self, known: &Known, job: &Job) -> Option<DateTime> {
+    fn next(&self, state: &JobState, job: &Job) -> Option<DateTime> {
         let now = self.now;
         // A time that has just passed was still ahead at the last poll.
-        let is_ahead = |time: &DateTime| (*time > now || self.is_just(*time)) && Some(*time) != known.past;
+        let is_ahead =
+            |time: &DateTime| (*time > now || self.is_first_poll_after(*time)) && Some(*time) != state.last_handled;
         match &job.timing {
             Timing::Every(interval) => now.checked_add(*interval).ok(),
             Timing::Cron(cron) => cron.after(now),
@@ -371,12 +373,12 @@ impl Poll<'_> {
     /// Parses an informal time, or resolves its name in pillar or grains.
     fn named(&self, text: &str, day: jiff::civil::Date) -> Option<DateTime> {
         let whens = |map: &Map| map.get("whens").and_then(|whens| whens.get(text)).map(ToString::to_string);
-        let text = whens(self.around.pillar).or_else(|| whens(self.around.grains)).unwrap_or_else(|| text.to_owned());
+        let text = whens(self.context.pillar).or_else(|| whens(self.context.grains)).unwrap_or_else(|| text.to_owned());
         dates::parse(&text, day)
     }
 
     /// Returns the reason why a due job does not run, if any.
-    fn skip(&self, known: &mut Known, job: &Job) -> Option<Skip> {
+    fn skip(&self, state: &mut JobState, job: &Job) -> Option<Skip> {
         let (now, today) = (self.now, self.now.date());
         if let Some(range) = &job.range {
             let within = range.on(today).is_some_and(|(start, end)| start <= now && now <= end);
@@ -389,11 +391,11 @@ impl Poll<'_> {
             && now <= end
         {
             if job.run_after_skip_range {
-                known.makes_up = Some(end);
+                state.make_up_after = Some(end);
             }
             return Some(Skip::InSkipRange);
         }
-        if job.skip_explicit.iter().any(|time| self.is_just(*time)) {
+        if job.skip_explicit.iter().any(|time| self.is_first_poll_after(*time)) {
             return Some(Skip::Explicit);
         }
         let time = |text: &Option<String>| text.as_ref().and_then(|text| dates::parse(text, today));

@@ -99,7 +99,7 @@ pub async fn run<H: Host>(host: Arc<H>, mut ticks: PollInterval) {
 /// Starts the jobs that are due now; `interval` is the time until the next poll.
 fn poll<H: Host>(host: &Arc<H>, interval: SignedDuration) {
     let now = host.now().datetime();
-    for job in host.with_schedule(|schedule, around| schedule.turn(now, interval, around)) {
+    for job in host.with_schedule(|schedule, context| schedule.due_jobs(now, interval, context)) {
         start(host, job);
     }
 }

@@ -22,21 +22,21 @@ impl Fixture {
         Fixture::new(map! {"j" => options})
     }
 
-    fn turn(&mut self, now: &str) -> Vec<String> {
+    fn poll(&mut self, now: &str) -> Vec<String> {
         let running = self.running;
-        let around = ScheduleContext { pillar: &self.pillar, grains: &self.grains, running: &|_| running };
-        let due = self.schedule.turn(now.parse().unwrap(), SignedDuration::from_secs(1), &around);
+        let context = ScheduleContext { pillar: &self.pillar, grains: &self.grains, running: &|_| running };
+        let due = self.schedule.due_jobs(now.parse().unwrap(), SignedDuration::from_secs(1), &context);
         due.into_iter().map(|job| format!("{} {}", job.name, job.function)).collect()
     }
 
     /// Returns those of these times at which a job runs. Times without a date are on one day.
     fn runs(&mut self, times: &[&str]) -> Vec<String> {
         let whole = |time: &str| if time.contains('T') { time.to_owned() } else { format!("2026-11-21T{time}") };
-        let due = times.iter().filter(|time| !self.turn(&whole(time)).is_empty());
+        let due = times.iter().filter(|time| !self.poll(&whole(time)).is_empty());
         due.map(|time| (*time).to_owned()).collect()
     }
 
-    fn why(&self) -> Option<String> {
+    fn skip_reason(&self) -> Option<String> {
         self.schedule.status("j").get("_skip_reason").map(ToString::to_string)
     }
 
@@ -46,11 +46,11 @@ impl Fixture {
 }
 
 #[test]
-fn a_job_runs_at_start_and_then_every_so_often() {
+fn a_job_runs_at_the_start_and_then_at_its_interval() {
     let times = ["12:00:00.1", "12:00:01.1", "12:00:02.05", "12:00:03.1", "12:00:04.1", "12:00:05.1"];
-    let mut trial = Fixture::of(map! {"seconds" => 2});
-    assert_eq!(trial.runs(&times), ["12:00:00.1", "12:00:02.05", "12:00:04.1"]);
-    assert_eq!(trial.next(), "2026-11-21T12:00:06.1");
+    let mut fixture = Fixture::of(map! {"seconds" => 2});
+    assert_eq!(fixture.runs(&times), ["12:00:00.1", "12:00:02.05", "12:00:04.1"]);
+    assert_eq!(fixture.next(), "2026-11-21T12:00:06.1");
     let mut later = Fixture::of(map! {"seconds" => 2, "run_on_start" => false});
     assert_eq!(later.runs(&times), ["12:00:02.05", "12:00:04.1"]);
     let mut late = Fixture::of(map! {"minutes" => 1});
@@ -58,7 +58,7 @@ fn a_job_runs_at_start_and_then_every_so_often() {
 }
 
 #[test]
-fn times_of_the_day_and_of_the_week() {
+fn when_accepts_times_of_the_day_weekdays_and_names() {
     let day = ["16:59:59.5", "17:00:00.5", "17:00:01.5", "18:00:00.2", "2026-11-22T17:00:00", "2026-11-23T17:00:00"];
     for (when, expected) in [
         (Value::from("5:00pm"), vec!["17:00:00.5", "2026-11-22T17:00:00", "2026-11-23T17:00:00"]),
@@ -69,19 +69,19 @@ fn times_of_the_day_and_of_the_week() {
         ("tea".into(), vec!["17:00:00.5", "2026-11-22T17:00:00", "2026-11-23T17:00:00"]),
         ("dinner".into(), vec!["18:00:00.2"]),
     ] {
-        let mut trial = Fixture::of(map! {"when" => when.clone()});
-        trial.pillar = map! {"whens" => map! {"tea" => "5pm"}};
-        trial.grains = map! {"whens" => map! {"dinner" => "6pm"}};
-        assert_eq!(trial.runs(&day), expected, "{when}");
+        let mut fixture = Fixture::of(map! {"when" => when.clone()});
+        fixture.pillar = map! {"whens" => map! {"tea" => "5pm"}};
+        fixture.grains = map! {"whens" => map! {"dinner" => "6pm"}};
+        assert_eq!(fixture.runs(&day), expected, "{when}");
     }
     // A missed time is skipped.
-    let mut trial = Fixture::of(map! {"when" => "5:00pm"});
-    assert!(trial.runs(&["16:00:00", "17:30:00"]).is_empty());
-    assert_eq!(trial.next(), "2026-11-22T17:00:00");
+    let mut fixture = Fixture::of(map! {"when" => "5:00pm"});
+    assert!(fixture.runs(&["16:00:00", "17:30:00"]).is_empty());
+    assert_eq!(fixture.next(), "2026-11-22T17:00:00");
 }
 
 #[test]
-fn once_is_once_and_cron_comes_again() {
+fn once_runs_once_and_cron_repeats() {
     let times = ["11:59:59", "12:00:00.9", "12:00:01.9", "12:05:00", "12:05:01", "12:10:02"];
     assert_eq!(Fixture::of(map! {"once" => "2026-11-21T12:00:00"}).runs(&times), ["12:00:00.9"]);
     assert!(Fixture::of(map! {"once" => "2026-11-20T12:00:00"}).runs(&times).is_empty());
@@ -91,7 +91,7 @@ fn once_is_once_and_cron_comes_again() {
 }
 
 #[test]
-fn a_splay_makes_it_late() {
+fn a_splay_delays_runs() {
     // The random delay is always the maximum here.
     let mut often = Fixture::of(map! {"seconds" => 10, "splay" => 3, "run_on_start" => false});
     let times = ["12:00:00", "12:00:10", "12:00:12", "12:00:13", "12:00:14", "12:00:23", "12:00:26"];
@@ -103,7 +103,7 @@ fn a_splay_makes_it_late() {
 }
 
 #[test]
-fn a_job_does_not_run_when_it_shall_not() {
+fn ranges_and_conditions_skip_runs() {
     let span = || map! {"start" => "12:00:05", "end" => "12:00:07"};
     let inverted = map! {"start" => "12:00:05", "end" => "12:00:07", "invert" => true};
     let at = ["12:00:04", "12:00:05", "12:00:07", "12:00:08"];
@@ -121,10 +121,10 @@ fn a_job_does_not_run_when_it_shall_not() {
             None,
         ),
     ] {
-        let mut trial = Fixture::of(map! {"seconds" => 1, "run_on_start" => false, name => value.clone()});
-        trial.turn("2026-11-21T12:00:02");
+        let mut fixture = Fixture::of(map! {"seconds" => 1, "run_on_start" => false, name => value.clone()});
+        fixture.poll("2026-11-21T12:00:02");
         assert_eq!(
-            (trial.runs(&at), trial.why().as_deref()),
+            (fixture.runs(&at), fixture.skip_reason().as_deref()),
             (runs.into_iter().map(str::to_owned).collect(), why),
             "{name} {value}"
         );
@@ -132,15 +132,15 @@ fn a_job_does_not_run_when_it_shall_not() {
 }
 
 #[test]
-fn skipped_runs_are_made_up_on_request() {
+fn skipped_runs_are_made_up_with_run_after_skip_range() {
     let range = map! {"start" => "12:00", "end" => "13:00"};
     let options = map! {"cron" => "30 12 * * *", "skip_during_range" => range, "run_after_skip_range" => true};
-    let mut trial = Fixture::of(options);
-    assert_eq!(trial.runs(&["12:29:00", "12:30:00", "13:00:00", "13:00:01", "13:00:02"]), ["13:00:01"]);
+    let mut fixture = Fixture::of(options);
+    assert_eq!(fixture.runs(&["12:29:00", "12:30:00", "13:00:00", "13:00:01", "13:00:02"]), ["13:00:01"]);
 }
 
 #[test]
-fn a_job_is_postponed() {
+fn skip_explicit_and_run_explicit_postpone_a_run() {
     let options = map! {
         "when" => "5pm",
         "skip_explicit" => list![map! {"time" => "2026-11-21T17:00:00", "time_fmt" => "%Y-%m-%dT%H:%M:%S"}],
@@ -150,63 +150,63 @@ fn a_job_is_postponed() {
 }
 
 #[test]
-fn no_more_run_side_by_side_than_may() {
+fn maxrunning_limits_concurrent_runs() {
     for (options, running, runs) in [
         (map! {"seconds" => 5}, 0, true),
         (map! {"seconds" => 5}, 1, false),
         (map! {"seconds" => 5, "maxrunning" => 2}, 1, true),
         (map! {"seconds" => 5, "jid_include" => false}, 9, true),
     ] {
-        let mut trial = Fixture { running, ..Fixture::of(options.clone()) };
-        assert_eq!(!trial.runs(&["12:00:00"]).is_empty(), runs, "{options:?}");
-        assert_eq!(trial.why().as_deref(), (!runs).then_some("maxrunning"), "{options:?}");
-        assert!(*trial.next() > *"2026-11-21T12:00:00");
+        let mut fixture = Fixture { running, ..Fixture::of(options.clone()) };
+        assert_eq!(!fixture.runs(&["12:00:00"]).is_empty(), runs, "{options:?}");
+        assert_eq!(fixture.skip_reason().as_deref(), (!runs).then_some("maxrunning"), "{options:?}");
+        assert!(*fixture.next() > *"2026-11-21T12:00:00");
     }
 }
 
 #[test]
-fn options_of_the_whole_schedule_hold_for_all_jobs() {
+fn schedule_options_apply_to_all_jobs() {
     let job = || map! {"function" => "test.ping", "seconds" => 1};
     let mut off = Fixture::new(map! {"enabled" => false, "j" => job()});
     assert!(off.runs(&["12:00:00", "12:00:01"]).is_empty());
     let range = map! {"start" => "12:00:01", "end" => "12:00:02"};
     let mut other = Fixture::new(map! {"skip_function" => "test.nop", "skip_during_range" => range, "j" => job()});
     let ran: Vec<_> =
-        ["12:00:00", "12:00:01", "12:00:03"].iter().map(|time| other.turn(&format!("2026-11-21T{time}"))).collect();
+        ["12:00:00", "12:00:01", "12:00:03"].iter().map(|time| other.poll(&format!("2026-11-21T{time}"))).collect();
     assert_eq!(ran, [["j test.ping"], ["j test.nop"], ["j test.ping"]]);
 }
 
 #[test]
-fn jobs_of_pillar_and_configuration_run_and_wrong_ones_do_not_hold_them_up() {
+fn jobs_of_pillar_and_configuration_run_despite_invalid_ones() {
     let job = |function: &str| map! {"function" => function, "seconds" => 60};
-    let mut trial = Fixture::new(map! {"both" => job("of.config"), "wrong" => map! {"seconds" => 1}});
-    trial.pillar = map! {"schedule" => map! {"both" => job("of.pillar"), "more" => job("of.pillar")}};
-    let mut ran = trial.turn("2026-11-21T12:00:00");
+    let mut fixture = Fixture::new(map! {"both" => job("of.config"), "wrong" => map! {"seconds" => 1}});
+    fixture.pillar = map! {"schedule" => map! {"both" => job("of.pillar"), "more" => job("of.pillar")}};
+    let mut ran = fixture.poll("2026-11-21T12:00:00");
     ran.sort();
     assert_eq!(ran, ["both of.config", "more of.pillar"]);
-    assert_eq!(trial.schedule.status("wrong").get("_error"), Some(&"option 'function' is missing".into()));
+    assert_eq!(fixture.schedule.status("wrong").get("_error"), Some(&"option 'function' is missing".into()));
 }
 
 #[test]
-fn a_change_that_leaves_the_times_alone_does_not_begin_anew() {
-    let mut trial = Fixture::of(map! {"seconds" => 60});
-    assert_eq!(trial.runs(&["12:00:00"]).len(), 1);
-    let set = |trial: &mut Fixture, name: &str, value: Value| {
-        let job = trial.schedule.own_mut().get_mut("j").and_then(Value::as_map_mut).unwrap();
+fn a_change_that_keeps_the_times_keeps_the_state() {
+    let mut fixture = Fixture::of(map! {"seconds" => 60});
+    assert_eq!(fixture.runs(&["12:00:00"]).len(), 1);
+    let set = |fixture: &mut Fixture, name: &str, value: Value| {
+        let job = fixture.schedule.own_mut().get_mut("j").and_then(Value::as_map_mut).unwrap();
         job.insert(name.into(), value);
     };
-    set(&mut trial, "enabled", false.into());
-    set(&mut trial, "args", list![1]);
-    assert!(trial.runs(&["12:00:01"]).is_empty());
-    assert_eq!(trial.next(), "2026-11-21T12:01:00");
-    set(&mut trial, "enabled", true.into());
-    set(&mut trial, "seconds", 30.into());
-    assert_eq!(trial.runs(&["12:00:02", "12:00:03"]), ["12:00:02"]);
-    assert_eq!(trial.next(), "2026-11-21T12:00:32");
+    set(&mut fixture, "enabled", false.into());
+    set(&mut fixture, "args", list![1]);
+    assert!(fixture.runs(&["12:00:01"]).is_empty());
+    assert_eq!(fixture.next(), "2026-11-21T12:01:00");
+    set(&mut fixture, "enabled", true.into());
+    set(&mut fixture, "seconds", 30.into());
+    assert_eq!(fixture.runs(&["12:00:02", "12:00:03"]), ["12:00:02"]);
+    assert_eq!(fixture.next(), "2026-11-21T12:00:32");
 }
 
 #[test]
-fn looks_that_come_late_miss_nothing_and_a_clock_that_is_set_back_holds_up_nothing() {
+fn late_polls_miss_no_times_and_a_clock_set_back_delays_no_jobs() {
     let mut when = Fixture::of(map! {"when" => "5pm"});
     assert_eq!(when.runs(&["16:59:58", "16:59:59.9", "17:00:05.5", "17:00:06.5"]), ["17:00:05.5"]);
     // Two polls within one tick.

@@ -111,7 +111,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
         "run_job" => {
             drop(schedule);
-            let asked = with_schedule(minion, |schedule, around| schedule.asked_for(name, around));
+            let asked = with_schedule(minion, |schedule, context| schedule.requested_job(name, context));
             let run = match asked {
                 Some(Ok(job)) => Some(job),
                 Some(Err(error)) => {

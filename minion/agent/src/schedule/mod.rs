@@ -157,7 +157,7 @@ mod tests {
     }
 
     pub(super) fn due(minion: &Minion, now: DateTime, tick: SignedDuration) -> Vec<brine_schedule::Job> {
-        with_schedule(minion, |schedule, around| schedule.turn(now, tick, around))
+        with_schedule(minion, |schedule, context| schedule.due_jobs(now, tick, context))
     }
 
     /// Runs a job and returns its event on the minion's own bus.
@@ -169,7 +169,7 @@ mod tests {
         let spool = Arc::new(Spool::unused());
         let host = Arc::new(MinionSchedule { leader: Leader::only(&minion), pool, spool, bus });
         brine_schedule::start(&host, job(options));
-        assert_eq!(with_schedule(&minion, |_, around| (around.running)("mine")), 1);
+        assert_eq!(with_schedule(&minion, |_, context| (context.running)("mine")), 1);
         let mut report = events.recv().await.unwrap().data();
         assert!(minion.jobs.lock().is_empty());
         report.retain(|name, _| !matches!(name.as_str(), Some("_seq" | "_stamp" | "pid")));
