@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use brine_auth::{LIST_FUNCTIONS, PING};
 use brine_client::Published;
-use brine_client::job::{Link, Occurrence, Outcome, Run, able, pinged, subset};
+use brine_client::job::{Link, Occurrence, Outcome, Run, minions_with_functions, ping_target, subset};
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_job::{Batch, Driver, Return, Step, Times, batch_size};
@@ -103,11 +103,11 @@ impl LocalJob<'_> {
 
     /// Runs the job on `count` random minions among those in its target that provide the function.
     pub async fn subset(mut self, count: usize) -> Result<Value, ApiError> {
-        let able = able(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
-        if !able.matched {
+        let found = minions_with_functions(&mut self.link(), &self.request, LIST_FUNCTIONS, self.times).await?;
+        if !found.matched {
             return Ok(Value::map());
         }
-        self.request = subset(&self.request, able.minions, count);
+        self.request = subset(&self.request, found.minions, count);
         self.run().await
     }
 
@@ -115,7 +115,7 @@ impl LocalJob<'_> {
     pub async fn batch(self, size: &str, wait_time: Duration, failhard: bool) -> Result<Vec<(Value, Value)>, ApiError> {
         batch_size(size, 1).map_err(ApiError::bad_request)?;
         let mut link = self.link();
-        let minions = pinged(&mut link, &self.request, PING, self.times).await?.minions;
+        let minions = ping_target(&mut link, &self.request, PING, self.times).await?.minions;
         if minions.is_empty() {
             return Ok(Vec::new());
         }

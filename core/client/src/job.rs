@@ -73,12 +73,12 @@ impl<'a, L: Link> Run<'a, L> {
         tracing::debug!(%jid, minions = published.minions.join(","), "job published");
         let now = Instant::now();
         let driver = Driver::of_published(jid.clone(), user, published.minions.clone(), times, now);
-        Self::new(link, driver.with_masters_below(published.below.clone(), now), None)
+        Self::new(link, driver.with_syndics(published.syndics.clone(), now), None)
     }
 
     /// Returns the minions of `missing` that are unknown to the masters below, too.
     pub fn unknown(&self, missing: &[String]) -> Vec<String> {
-        missing.iter().filter(|id| !self.driver.is_below(id)).cloned().collect()
+        missing.iter().filter(|id| !self.driver.is_of_syndic(id)).cloned().collect()
     }
 
     /// Waits for the outcome of the next minion; `None` when the job has ended. Only for jobs without batches.
@@ -115,7 +115,7 @@ impl<'a, L: Link> Run<'a, L> {
     ) -> Result<(Published, Vec<String>), L::Error> {
         let jid = Some(self.driver.jid().clone());
         let published = self.link.publish(PublishRequest { jid, ..for_minions(request, ids) }).await?;
-        let gone = match &published.below {
+        let gone = match &published.syndics {
             None => self.driver.published(&published.minions, Instant::now()),
             // The minions of masters below are unknown here.
             Some(_) => self.driver.published(&[&published.minions[..], &published.missing].concat(), Instant::now()),
@@ -143,7 +143,7 @@ impl<'a, L: Link> Run<'a, L> {
         if self.stop.as_deref() == Some(event.tag()) {
             return Ok(Occurrence::Stopped);
         }
-        let Some((id, data)) = self.driver.take(&event, Instant::now()) else { return Ok(Occurrence::Wake) };
+        let Some((id, data)) = self.driver.process(&event, Instant::now()) else { return Ok(Occurrence::Wake) };
         match Return::from_map(data) {
             Ok(one) => {
                 tracing::debug!(minion = %one.id(), jid = %one.jid(), retcode = one.retcode(), "return received");
@@ -159,7 +159,7 @@ impl<'a, L: Link> Run<'a, L> {
 
 /// The minions of a target, by their returns of a test function.
 #[derive(Debug, Default)]
-pub struct Present {
+pub struct TargetResponses {
     /// The minions that returned as required, sorted.
     pub minions: Vec<String>,
     /// The minions that did not return, sorted.
@@ -171,51 +171,51 @@ pub struct Present {
 }
 
 /// Calls `fun` on the minions of a job's target, and returns the minions whose return satisfies `fits`.
-async fn present<L: Link>(
+async fn probe_target<L: Link>(
     link: &mut L,
     request: &PublishRequest,
     fun: &str,
     times: Times,
     fits: impl Fn(&Value) -> bool,
-) -> Result<Present, L::Error> {
+) -> Result<TargetResponses, L::Error> {
     let user = request.user.clone();
     let question =
         PublishRequest { fun: fun.into(), arg: Vec::new(), ret: String::new(), jid: None, ..request.clone() };
     let published = link.publish(question).await?;
-    let mut present = Present { matched: published.jid.is_some(), ..Present::default() };
+    let mut responses = TargetResponses { matched: published.jid.is_some(), ..TargetResponses::default() };
     let mut unknown = published.missing.clone();
     if let Some(jid) = published.jid.clone() {
         let mut run = Run::of_published(link, &jid, &user, &published, times);
         while let Some(outcome) = run.next().await? {
             match outcome {
-                Outcome::Returned(one) if fits(one.value()) => present.minions.push(one.id().to_string()),
+                Outcome::Returned(one) if fits(one.value()) => responses.minions.push(one.id().to_string()),
                 Outcome::Returned(_) => {}
-                Outcome::Missing(id) => present.down.push(id),
+                Outcome::Missing(id) => responses.down.push(id),
                 Outcome::Interrupted => {
-                    present.interrupted = true;
+                    responses.interrupted = true;
                     break;
                 }
             }
         }
         unknown = run.unknown(&unknown);
     }
-    present.down.extend(unknown);
-    present.minions.sort();
-    present.down.sort();
-    Ok(present)
+    responses.down.extend(unknown);
+    responses.minions.sort();
+    responses.down.sort();
+    Ok(responses)
 }
 
 /// Pings the minions of a job's target with a function that every minion has, as before a job in batches.
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
-pub async fn pinged<L: Link>(
+pub async fn ping_target<L: Link>(
     link: &mut L,
     request: &PublishRequest,
     ping: &str,
     times: Times,
-) -> Result<Present, L::Error> {
-    present(link, request, ping, times, |_| true).await
+) -> Result<TargetResponses, L::Error> {
+    probe_target(link, request, ping, times, |_| true).await
 }
 
 /// Finds the minions of a job's target that have all of its functions. `list` is the function that returns the names of
@@ -223,12 +223,12 @@ pub async fn pinged<L: Link>(
 ///
 /// # Errors
 /// The connection ended, or the master refuses the job.
-pub async fn able<L: Link>(
+pub async fn minions_with_functions<L: Link>(
     link: &mut L,
     request: &PublishRequest,
     list: &str,
     times: Times,
-) -> Result<Present, L::Error> {
+) -> Result<TargetResponses, L::Error> {
     let wanted: Vec<Value> = match &request.fun {
         Value::List(all) => all.clone(),
         one => vec![one.clone()],
@@ -237,7 +237,7 @@ pub async fn able<L: Link>(
         let functions = functions.as_list().unwrap_or_default();
         wanted.iter().all(|fun| functions.contains(fun))
     };
-    present(link, request, list, times, has_all).await
+    probe_target(link, request, list, times, has_all).await
 }
 
 /// Returns the job for `count` minions that are randomly selected from these.
@@ -289,7 +289,7 @@ mod tests {
             }
             self.published.push(request);
             let jid = Some(jid).filter(|_| !minions.is_empty());
-            Ok(Published { jid, minions, missing: vec!["gone".to_owned()], below: None })
+            Ok(Published { jid, minions, missing: vec!["gone".to_owned()], syndics: None })
         }
 
         async fn event(&mut self) -> Result<Option<Event>, Infallible> {
@@ -315,21 +315,24 @@ mod tests {
     #[tokio::test]
     async fn minions_that_answer_a_ping_are_present() {
         let mut master = Master::new(map! {"b" => true, "a" => true});
-        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
-        assert_eq!((present.minions, present.down), (vec!["a".to_owned(), "b".to_owned()], vec!["gone".to_owned()]));
-        assert!(present.matched && !present.interrupted);
+        let responses = ping_target(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert_eq!(
+            (responses.minions, responses.down),
+            (vec!["a".to_owned(), "b".to_owned()], vec!["gone".to_owned()])
+        );
+        assert!(responses.matched && !responses.interrupted);
         let asked = &master.published[0];
         assert_eq!((&asked.fun, asked.arg.len(), asked.ret.as_str()), (&"test.ping".into(), 0, ""));
-        let present = pinged(&mut Master::new(map! {}), &request("f".into()), "test.ping", TIMES).await.unwrap();
-        assert!(!present.matched && present.minions.is_empty());
+        let responses = ping_target(&mut Master::new(map! {}), &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert!(!responses.matched && responses.minions.is_empty());
     }
 
     #[tokio::test]
-    async fn an_interrupt_ends_the_question() {
+    async fn an_interrupt_ends_the_ping() {
         let mut master = Master::new(map! {"a" => true});
         master.events.push_back(None);
-        let present = pinged(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
-        assert!(present.interrupted && present.minions.is_empty());
+        let responses = ping_target(&mut master, &request("f".into()), "test.ping", TIMES).await.unwrap();
+        assert!(responses.interrupted && responses.minions.is_empty());
     }
 
     #[tokio::test]
@@ -338,7 +341,10 @@ mod tests {
         for (fun, able_ones) in [(Value::from("f"), vec!["a", "b", "d"]), (list!["f", "g"], vec!["a", "d"])] {
             let request = request(fun);
             let found =
-                able(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES).await.unwrap().minions;
+                minions_with_functions(&mut Master::new(returns.clone()), &request, "sys.list_functions", TIMES)
+                    .await
+                    .unwrap()
+                    .minions;
             assert_eq!(found, able_ones);
             let job = subset(&request, found, 1);
             assert_eq!((job.tgt_type.as_str(), job.tgt.as_list().unwrap().len()), ("list", 1));

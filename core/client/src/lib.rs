@@ -10,7 +10,7 @@ use brine_config::MasterConfig;
 use brine_event::Event;
 pub use brine_job::Published;
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Call, ClientCommand, Envelope, PublishRequest, READS_NO_FILES, TokenRequest};
+use brine_wire::{Call, ClientCommand, Envelope, IGNORES_JOB_FILES, PublishRequest, TokenRequest};
 use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// The timeout of requests that the master answers at once.
@@ -105,7 +105,7 @@ impl MasterClient {
     /// The master cannot be reached, or refuses the job.
     pub async fn publish(&self, request: &PublishRequest) -> Result<Published, ClientError> {
         let mut request = request.clone();
-        request.kwargs.insert(READS_NO_FILES.into(), true.into());
+        request.kwargs.insert(IGNORES_JOB_FILES.into(), true.into());
         let reply = self.ask(request.to_map(), REQUEST_TIME).await?;
         Ok(Published::from_value(&reply))
     }
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_of_the_master_have_their_kind() {
+    fn errors_of_the_master_keep_their_kind() {
         let error = |name: &str| map! {"load" => map! {"error" => map! {"name" => name, "message" => "why"}}}.into();
         for (reply, expected) in [
             (Value::from("bad load"), "BadLoad(\"bad load\")"),

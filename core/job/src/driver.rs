@@ -103,13 +103,13 @@ impl Driver {
 
     /// Also waits for the minions of the masters below whose syndics received the job.
     #[must_use]
-    pub fn with_masters_below(mut self, below: Option<ReportingSyndics>, now: Instant) -> Self {
-        self.reports = below.map(|below| Reports::new(below, self.watch.waiting().cloned(), now));
+    pub fn with_syndics(mut self, syndics: Option<ReportingSyndics>, now: Instant) -> Self {
+        self.reports = syndics.map(|syndics| Reports::new(syndics, self.watch.waiting().cloned(), now));
         self
     }
 
     /// Whether a minion of the masters below is expected to return or has returned.
-    pub fn is_below(&self, id: &str) -> bool {
+    pub fn is_of_syndic(&self, id: &str) -> bool {
         self.reports.as_ref().is_some_and(|reports| reports.knows(id))
     }
 
@@ -197,20 +197,20 @@ impl Driver {
     }
 
     /// Processes an event. Returns the minion and its return, if the event is the return of a minion that runs the job.
-    pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
+    pub fn process(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         if let Some(reports) = &mut self.reports
-            && let Some(more) = reports.take(event, self.watch.jid())
+            && let Some(more) = reports.process(event, self.watch.jid())
         {
             self.watch.add(more, now);
             return None;
         }
-        let (id, data) = self.watch.take(event, now).or_else(|| self.of_below(event))?;
+        let (id, data) = self.watch.process(event, now).or_else(|| self.early_return(event))?;
         self.ended(&data, now);
         Some((id, data))
     }
 
     /// Returns the minion and its return, if the event is a return that arrives before the report of its syndic.
-    fn of_below(&mut self, event: &Event) -> Option<(String, Map)> {
+    fn early_return(&mut self, event: &Event) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
         let reports = self.reports.as_mut().filter(|_| jid == self.watch.jid().as_str())?;
         reports.returned(id).then(|| (id.to_owned(), event.data()))
@@ -265,30 +265,30 @@ mod tests {
 
     /// Publishes the next batch to all of its minions.
     fn publish(driver: &mut Driver, now: Instant) -> Vec<String> {
-        let Step::Publish(minions) = driver.next(now) else { panic!("no part is due") };
+        let Step::Publish(minions) = driver.next(now) else { panic!("no batch is due") };
         assert_eq!(driver.published(&minions, now), names(&[]));
         minions
     }
 
-    fn give_return(driver: &mut Driver, id: &str, retcode: impl Into<Value>, now: Instant) {
+    fn publish_return(driver: &mut Driver, id: &str, retcode: impl Into<Value>, now: Instant) {
         let body = map! {"return" => true, "retcode" => retcode.into()};
         let event = Event::from_map(&format!("salt/job/{}/ret/{id}", driver.jid()), &body).unwrap();
-        assert_eq!(driver.take(&event, now).map(|(id, _)| id).as_deref(), Some(id));
+        assert_eq!(driver.process(&event, now).map(|(id, _)| id).as_deref(), Some(id));
     }
 
     const PLAIN: Batch = Batch { size: 2, wait: Duration::ZERO, failhard: false };
 
     #[test]
-    fn an_ended_minion_makes_room_for_the_next_one() {
+    fn the_next_minion_starts_when_one_ends() {
         let (mut driver, now) = driver(&["a", "b", "c", "d"], PLAIN);
         assert_eq!(publish(&mut driver, now), names(&["a", "b"]));
         assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND));
-        give_return(&mut driver, "b", 1, now);
+        publish_return(&mut driver, "b", 1, now);
         assert_eq!(publish(&mut driver, now), names(&["c"]));
-        give_return(&mut driver, "a", 0, now);
-        give_return(&mut driver, "c", 0, now);
+        publish_return(&mut driver, "a", 0, now);
+        publish_return(&mut driver, "c", 0, now);
         assert_eq!(publish(&mut driver, now), names(&["d"]));
-        give_return(&mut driver, "d", 0, now);
+        publish_return(&mut driver, "d", 0, now);
         assert_eq!((driver.next(now), driver.halted()), (Step::End, None));
     }
 
@@ -304,7 +304,7 @@ mod tests {
         for (code, halts) in codes {
             let (mut driver, now) = driver(&["a", "b"], Batch { size: 1, failhard: true, ..PLAIN });
             publish(&mut driver, now);
-            give_return(&mut driver, "a", code.clone(), now);
+            publish_return(&mut driver, "a", code.clone(), now);
             assert_eq!(driver.halted(), halts.then_some(&Halt::Failhard), "{code}");
             let next = driver.next(now);
             assert_eq!(next, if halts { Step::End } else { Step::Publish(names(&["b"])) }, "{code}");
@@ -321,13 +321,13 @@ mod tests {
     fn pauses_of_several_minions_run_at_the_same_time() {
         let (mut driver, now) = driver(&["a", "b", "c", "d"], Batch { wait: 3 * SECOND, ..PLAIN });
         publish(&mut driver, now);
-        give_return(&mut driver, "a", 0, now);
-        give_return(&mut driver, "b", 0, now + SECOND);
+        publish_return(&mut driver, "a", 0, now);
+        publish_return(&mut driver, "b", 0, now + SECOND);
         assert_eq!(driver.next(now + SECOND), Step::Wait(now + 3 * SECOND));
         assert_eq!(publish(&mut driver, now + 3 * SECOND), names(&["c"]));
         assert_eq!(publish(&mut driver, now + 4 * SECOND), names(&["d"]));
-        give_return(&mut driver, "c", 0, now + 4 * SECOND);
-        give_return(&mut driver, "d", 0, now + 4 * SECOND);
+        publish_return(&mut driver, "c", 0, now + 4 * SECOND);
+        publish_return(&mut driver, "d", 0, now + 4 * SECOND);
         assert_eq!(driver.next(now + 4 * SECOND), Step::End, "nobody is left to wait for a pause");
     }
 
@@ -339,7 +339,7 @@ mod tests {
         assert_eq!(driver.next(now), Step::Publish(names(&["c"])));
         assert_eq!(driver.published(&[], now), names(&["c"]));
         assert_eq!(driver.active().collect::<Vec<_>>(), ["b"]);
-        give_return(&mut driver, "b", 0, now);
+        publish_return(&mut driver, "b", 0, now);
         assert_eq!(driver.next(now), Step::End);
     }
 
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn active_minions_of_before_a_restart_take_their_places() {
+    fn minions_active_before_a_restart_count_toward_the_batch_size() {
         let (mut driver, now) = driver(&["c"], PLAIN);
         driver.add_active(names(&["a", "b"]), now);
         assert!(matches!(driver.next(now), Step::Wait(_)));
@@ -368,50 +368,50 @@ mod tests {
         let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
         let mut driver = Driver::of_published(Jid::new(), "root", names(&["a", "b"]), times, now);
         assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND));
-        give_return(&mut driver, "a", 0, now);
-        let Step::Ask(request) = driver.next(now + 5 * SECOND) else { panic!("nobody is asked") };
+        publish_return(&mut driver, "a", 0, now);
+        let Step::Ask(request) = driver.next(now + 5 * SECOND) else { panic!("no minion is asked") };
         assert_eq!((request.fun, request.user.as_str()), ("saltutil.find_job".into(), "root"));
         let question: Jid = "20990101000000000000".parse().unwrap();
         driver.asked(Some(question.clone()), now + 5 * SECOND);
         let running = map! {"return" => map! {"pid" => 7}};
         let answer = Event::from_map(&format!("salt/job/{question}/ret/b"), &running).unwrap();
-        assert_eq!(driver.take(&answer, now + 6 * SECOND), None);
+        assert_eq!(driver.process(&answer, now + 6 * SECOND), None);
         assert_eq!(driver.next(now + 6 * SECOND), Step::Wait(now + 11 * SECOND));
-        give_return(&mut driver, "b", 0, now + 7 * SECOND);
+        publish_return(&mut driver, "b", 0, now + 7 * SECOND);
         assert_eq!(driver.next(now + 7 * SECOND), Step::End);
     }
 
     #[test]
-    fn minions_of_masters_below_are_waited_for() {
+    fn minions_of_syndics_are_awaited() {
         let now = Instant::now();
         let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
-        let below = ReportingSyndics { syndics: names(&["s1", "s2"]), wait: 5 * SECOND };
+        let syndics = ReportingSyndics { ids: names(&["s1", "s2"]), wait: 5 * SECOND };
         let driver = Driver::of_published(Jid::new(), "root", names(&["own"]), times, now);
-        let mut driver = driver.with_masters_below(Some(below), now);
-        give_return(&mut driver, "own", 0, now);
+        let mut driver = driver.with_syndics(Some(syndics), now);
+        publish_return(&mut driver, "own", 0, now);
         assert_eq!(driver.next(now), Step::Wait(now + 5 * SECOND), "two reports are outstanding");
         // The return may arrive before the report of its syndic.
-        give_return(&mut driver, "early", 0, now);
+        publish_return(&mut driver, "early", 0, now);
         let report = |driver: &mut Driver, syndic: &str, minions: &[&str]| {
             let body = map! {"minions" => names(minions), "syndics" => names(&[])};
             let tag = format!("syndic/{syndic}/salt/job/{}/new", driver.jid());
-            assert_eq!(driver.take(&Event::from_map(&tag, &body).unwrap(), now), None);
+            assert_eq!(driver.process(&Event::from_map(&tag, &body).unwrap(), now), None);
         };
         report(&mut driver, "s1", &["early", "late"]);
         report(&mut driver, "s2", &[]);
-        assert!(driver.is_below("late") && !driver.is_below("nobody"));
+        assert!(driver.is_of_syndic("late") && !driver.is_of_syndic("nobody"));
         assert_eq!(driver.active().collect::<Vec<_>>(), ["late"]);
-        give_return(&mut driver, "late", 0, now);
+        publish_return(&mut driver, "late", 0, now);
         assert_eq!(driver.next(now), Step::End);
     }
 
     #[test]
-    fn a_syndic_that_does_not_report_is_given_up() {
+    fn a_silent_syndic_is_given_up_after_its_timeout() {
         let now = Instant::now();
         let times = Times { timeout: 5 * SECOND, gather: 10 * SECOND, find_job: "saltutil.find_job" };
-        let below = ReportingSyndics { syndics: names(&["s1"]), wait: 3 * SECOND };
+        let syndics = ReportingSyndics { ids: names(&["s1"]), wait: 3 * SECOND };
         let driver = Driver::of_published(Jid::new(), "root", Vec::new(), times, now);
-        let mut driver = driver.with_masters_below(Some(below), now);
+        let mut driver = driver.with_syndics(Some(syndics), now);
         assert_eq!(driver.next(now), Step::Wait(now + 3 * SECOND));
         assert_eq!(driver.next(now + 3 * SECOND), Step::End);
     }

@@ -71,13 +71,13 @@ pub trait MasterAccess: Send + Sync {
 
     /// Returns the stored result of a state by its tag, if an earlier process of this orchestration has executed the
     /// state.
-    fn earlier(&self, _tag: &str) -> Option<Map> {
+    fn stored_result(&self, _tag: &str) -> Option<Map> {
         None
     }
 
     /// Stores the result of a state, for a process that resumes this orchestration. Returns false if another process
     /// has already resumed it: then no further state may be executed.
-    fn keep(&self, _tag: &str, _result: &Map) -> bool {
+    fn store_result(&self, _tag: &str, _result: &Map) -> bool {
         true
     }
 

@@ -36,7 +36,7 @@ pub struct Published {
     /// The ids in a list target that are not accepted minions.
     pub missing: Vec<String>,
     /// The connected syndics, if there are masters below.
-    pub below: Option<ReportingSyndics>,
+    pub syndics: Option<ReportingSyndics>,
 }
 
 impl Published {
@@ -47,8 +47,8 @@ impl Published {
         };
         let jid = reply.get("jid").and_then(Value::as_str).and_then(|jid| jid.parse().ok());
         let wait = reply.get("syndic_wait").and_then(u64::from_value);
-        let below = wait.map(|wait| ReportingSyndics { syndics: list("syndics"), wait: Duration::from_secs(wait) });
-        Published { jid, minions: list("minions"), missing: list("missing"), below }
+        let syndics = wait.map(|wait| ReportingSyndics { ids: list("syndics"), wait: Duration::from_secs(wait) });
+        Published { jid, minions: list("minions"), missing: list("missing"), syndics }
     }
 
     /// Returns the reply to a client: Salt's fields, and `syndics` and `syndic_wait` if there are masters below.
@@ -58,9 +58,9 @@ impl Published {
             "minions" => self.minions.clone(),
             "missing" => self.missing.clone(),
         };
-        if let Some(below) = &self.below {
-            answer.insert("syndics".into(), below.syndics.clone().into());
-            answer.insert("syndic_wait".into(), below.wait.as_secs().into());
+        if let Some(syndics) = &self.syndics {
+            answer.insert("syndics".into(), syndics.ids.clone().into());
+            answer.insert("syndic_wait".into(), syndics.wait.as_secs().into());
         }
         answer.into()
     }
@@ -68,8 +68,8 @@ impl Published {
     /// Returns the minions that may return. If there are masters below, listed ids that are unknown here may be minions
     /// of theirs.
     pub fn reached(&self) -> Vec<String> {
-        let below = if self.below.is_some() { &self.missing[..] } else { &[] };
-        [&self.minions[..], below].concat()
+        let unknown = if self.syndics.is_some() { &self.missing[..] } else { &[] };
+        [&self.minions[..], unknown].concat()
     }
 }
 
@@ -89,18 +89,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_survive_the_wire() {
-        let below = ReportingSyndics { syndics: vec!["s1".to_owned()], wait: Duration::from_secs(5) };
-        for (below, reached) in [(None, vec!["m1"]), (Some(below), vec!["m1", "gone"])] {
+    fn replies_round_trip() {
+        let syndics = ReportingSyndics { ids: vec!["s1".to_owned()], wait: Duration::from_secs(5) };
+        for (syndics, reached) in [(None, vec!["m1"]), (Some(syndics), vec!["m1", "gone"])] {
             let (minions, missing) = (vec!["m1".to_owned()], vec!["gone".to_owned()]);
-            let published = Published { jid: Some(Jid::new()), minions, missing, below };
+            let published = Published { jid: Some(Jid::new()), minions, missing, syndics };
             assert_eq!(Published::from_value(&published.to_value()), published);
             assert_eq!(published.reached(), reached);
         }
     }
 
     #[test]
-    fn the_message_names_the_job() {
+    fn the_no_return_message_names_the_job() {
         let text = no_return("20261121002328592174");
         assert!(text.starts_with("Minion did not return. [No response]\nThe minions may"), "{text}");
         assert!(text.ends_with(":\n\nsalt-run jobs.lookup_jid 20261121002328592174"), "{text}");

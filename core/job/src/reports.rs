@@ -17,7 +17,7 @@ use tokio::time::Instant;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportingSyndics {
     /// Their ids.
-    pub syndics: Vec<String>,
+    pub ids: Vec<String>,
     /// The timeout of their reports: Salt's `syndic_wait`.
     pub wait: Duration,
 }
@@ -36,11 +36,11 @@ pub(crate) struct Reports {
 
 impl Reports {
     /// Creates the reports of a job that was published to these syndics and, directly, to these minions.
-    pub fn new(below: ReportingSyndics, minions: impl IntoIterator<Item = String>, now: Instant) -> Self {
+    pub fn new(syndics: ReportingSyndics, minions: impl IntoIterator<Item = String>, now: Instant) -> Self {
         Reports {
-            pending: below.syndics.into_iter().collect(),
+            pending: syndics.ids.into_iter().collect(),
             may_follow: false,
-            until: now + below.wait,
+            until: now + syndics.wait,
             known: minions.into_iter().collect(),
         }
     }
@@ -67,12 +67,12 @@ impl Reports {
     }
 
     /// Processes an event. Returns the minions that a report adds; `None` if the event is not a report about this job.
-    pub fn take(&mut self, event: &Event, jid: &Jid) -> Option<Vec<String>> {
+    pub fn process(&mut self, event: &Event, jid: &Jid) -> Option<Vec<String>> {
         let path = reporter(event.tag(), jid.as_str())?;
         let data = event.data();
         self.pending.remove(&path);
         match data.get("syndics").and_then(Value::as_list) {
-            Some(below) => self.pending.extend(below.iter().map(|id| format!("{path}/{id}"))),
+            Some(ids) => self.pending.extend(ids.iter().map(|id| format!("{path}/{id}"))),
             None => self.may_follow = true,
         }
         let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default();
@@ -125,21 +125,21 @@ mod tests {
     }
 
     #[test]
-    fn all_reports_are_waited_for_also_those_from_further_below() {
+    fn all_reports_are_awaited_including_those_of_nested_syndics() {
         let (now, jid) = (Instant::now(), JID.parse::<Jid>().unwrap());
-        let below = ReportingSyndics { syndics: vec!["s1".into(), "s2".into()], wait: Duration::from_secs(5) };
-        let mut reports = Reports::new(below, ["own".to_owned()], now);
+        let syndics = ReportingSyndics { ids: vec!["s1".into(), "s2".into()], wait: Duration::from_secs(5) };
+        let mut reports = Reports::new(syndics, ["own".to_owned()], now);
         assert_eq!(reports.deadline(now), Some(now + Duration::from_secs(5)));
         assert!(reports.returned("early"));
         let of = |path: &str, data| event(&format!("syndic/{path}/salt/job/{JID}/new"), data);
         let report = of("s1", map! {"minions" => list!["a", "early", "own"], "syndics" => list!["deep"]});
-        assert_eq!(reports.take(&report, &jid), Some(vec!["a".to_owned()]));
+        assert_eq!(reports.process(&report, &jid), Some(vec!["a".to_owned()]));
         let report = of("s2", map! {"minions" => list!["b"], "syndics" => list![]});
-        assert_eq!(reports.take(&report, &jid), Some(vec!["b".to_owned()]));
+        assert_eq!(reports.process(&report, &jid), Some(vec!["b".to_owned()]));
         assert_eq!(reports.pending, ["s1/deep".to_owned()].into());
         assert!(reports.deadline(now).is_some());
         let report = of("s1/syndic/deep", map! {"minions" => list!["c", "b"], "syndics" => list![]});
-        assert_eq!(reports.take(&report, &jid), Some(vec!["c".to_owned()]));
+        assert_eq!(reports.process(&report, &jid), Some(vec!["c".to_owned()]));
         assert_eq!(reports.deadline(now), None);
         assert!(reports.knows("c") && !reports.knows("d") && !reports.returned("early"));
     }
@@ -148,9 +148,9 @@ mod tests {
     fn a_syndic_of_salt_may_be_followed_by_others() {
         let (now, jid) = (Instant::now(), JID.parse::<Jid>().unwrap());
         let wait = Duration::from_secs(5);
-        let mut reports = Reports::new(ReportingSyndics { syndics: vec!["s1".into()], wait }, [], now);
+        let mut reports = Reports::new(ReportingSyndics { ids: vec!["s1".into()], wait }, [], now);
         let report = event(&format!("syndic/s1/salt/job/{JID}/new"), map! {"minions" => list!["a"]});
-        assert_eq!(reports.take(&report, &jid), Some(vec!["a".to_owned()]));
+        assert_eq!(reports.process(&report, &jid), Some(vec!["a".to_owned()]));
         assert_eq!(reports.deadline(now), Some(now + wait));
         assert_eq!(reports.deadline(now + wait), None);
     }

@@ -11,7 +11,7 @@ fn load(mut fields: Map) -> Load {
 }
 
 #[test]
-fn a_return_keeps_every_field() {
+fn a_return_preserves_every_field() {
     let map = map! {
         "jid" => JID, "id" => "web1", "fun" => "test.arg", "fun_args" => list![1], "return" => true,
         "retcode" => 2, "success" => false, "out" => "txt", "ret" => "redis, sqlite3,", "extra" => 1,
@@ -43,7 +43,7 @@ fn a_return_without_safe_names_or_without_a_value_is_refused() {
 }
 
 #[test]
-fn retcodes_are_read_in_every_form_that_minions_send() {
+fn retcodes_are_parsed_in_every_form_that_minions_send() {
     for (code, expected) in [
         (Value::from(0), 0),
         (2.into(), 2),
@@ -65,7 +65,7 @@ fn a_job_is_listed_as_in_salt() {
 }
 
 #[test]
-fn metadata_is_found_in_the_field_or_the_arguments() {
+fn metadata_comes_from_the_field_or_the_arguments() {
     for fields in [
         map! {"metadata" => "x"},
         map! {"kwargs" => map! {"metadata" => "x"}},

@@ -15,11 +15,11 @@ const NUMBER: usize = 9;
 /// Whether a body may pack to more than `limit` bytes. Adds up upper bounds of its values instead of packing it.
 pub fn may_exceed(body: &Map, limit: usize) -> bool {
     let Some(mut room) = limit.checked_sub(HEADER) else { return true };
-    !body.iter().all(|(key, value)| takes(key, &mut room) && takes(value, &mut room))
+    !body.iter().all(|(key, value)| fits_in(key, &mut room) && fits_in(value, &mut room))
 }
 
 /// Subtracts an upper bound of a value's packed size from `room`; returns false if it exceeds the room.
-fn takes(value: &Value, room: &mut usize) -> bool {
+fn fits_in(value: &Value, room: &mut usize) -> bool {
     let own = match value {
         Value::Str(text) => HEADER + text.len(),
         Value::Bytes(bytes) => HEADER + bytes.len(),
@@ -30,8 +30,8 @@ fn takes(value: &Value, room: &mut usize) -> bool {
     let Some(left) = room.checked_sub(own) else { return false };
     *room = left;
     match value {
-        Value::List(all) => all.iter().all(|one| takes(one, room)),
-        Value::Map(all) => all.iter().all(|(key, one)| takes(key, room) && takes(one, room)),
+        Value::List(all) => all.iter().all(|one| fits_in(one, room)),
+        Value::Map(all) => all.iter().all(|(key, one)| fits_in(key, room) && fits_in(one, room)),
         _ => true,
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_salt_leaves_too_large_lose_whole_fields() {
+    fn bodies_that_salt_leaves_too_large_lose_entire_fields() {
         let many: Vec<Value> = (0..100).map(|_| Value::from("0123456789")).collect();
         let body = map! {"jid" => "1", "id" => "web1", "return" => list![many.clone(), many], "retcode" => 0};
         assert_eq!(trimmed(body), map! {"jid" => "1", "id" => "web1", "return" => TRIMMED, "retcode" => 0});

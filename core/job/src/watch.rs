@@ -114,7 +114,7 @@ impl Watch {
     }
 
     /// Processes an event. Returns the minion and its return, if the event is the return of an outstanding minion.
-    pub fn take(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
+    pub fn process(&mut self, event: &Event, now: Instant) -> Option<(String, Map)> {
         let (jid, id) = return_tag(event.tag())?;
         let is_return = jid == self.jid.as_str();
         let is_answer = |asking: &FindJob| asking.jid.as_ref().is_some_and(|asked| asked.as_str() == jid);
@@ -188,7 +188,7 @@ mod tests {
 
     /// Publishes the request to silent minions. Returns the job id and the target of the request.
     fn ask(watch: &mut Watch, now: Instant) -> (Jid, Value) {
-        let Due::Ask(request) = watch.on_deadline("root", now) else { panic!("nobody is asked") };
+        let Due::Ask(request) = watch.on_deadline("root", now) else { panic!("no minion is asked") };
         assert_eq!((request.fun, request.arg), ("saltutil.find_job".into(), vec![watch.jid().into()]));
         let question: Jid = "20990101000000000000".parse().unwrap();
         watch.asked(Some(question.clone()), now);
@@ -203,42 +203,42 @@ mod tests {
         let (question, asked) = ask(&mut watch, now + 5 * SECOND);
         assert_eq!(asked, list!["a", "b"]);
         for id in ["a", "b"] {
-            watch.take(&event(&question, id, map! {"pid" => 7}), now + 6 * SECOND);
+            watch.process(&event(&question, id, map! {"pid" => 7}), now + 6 * SECOND);
         }
         assert_eq!(watch.deadline(), Some(now + 7 * SECOND));
         assert_eq!(ask(&mut watch, now + 7 * SECOND).1, list!["c"]);
     }
 
     #[test]
-    fn returns_are_taken_once_and_only_of_outstanding_minions() {
+    fn returns_count_once_and_only_from_outstanding_minions() {
         let (mut watch, now) = watch(&["a", "b"]);
         let jid = watch.jid().clone();
-        let (id, data) = watch.take(&event(&jid, "a", true), now).unwrap();
+        let (id, data) = watch.process(&event(&jid, "a", true), now).unwrap();
         assert_eq!((id.as_str(), data.get("return")), ("a", Some(&true.into())));
-        for other in [event(&jid, "a", true), event(&jid, "stranger", true), event(&Jid::new(), "b", true)] {
-            assert_eq!(watch.take(&other, now), None, "{}", other.tag());
+        for other in [event(&jid, "a", true), event(&jid, "unknown", true), event(&Jid::new(), "b", true)] {
+            assert_eq!(watch.process(&other, now), None, "{}", other.tag());
         }
         assert!(!watch.is_over());
-        assert!(watch.take(&event(&jid, "b", false), now).is_some());
+        assert!(watch.process(&event(&jid, "b", false), now).is_some());
         assert!(watch.is_over());
     }
 
     #[test]
-    fn minions_that_run_the_job_are_waited_for_and_silent_ones_are_missing() {
+    fn minions_that_run_the_job_are_awaited_and_silent_ones_are_missing() {
         let (mut watch, now) = watch(&["a", "b", "c"]);
         let jid = watch.jid().clone();
-        watch.take(&event(&jid, "a", true), now);
+        watch.process(&event(&jid, "a", true), now);
         assert_eq!(watch.deadline(), Some(now + 5 * SECOND), "a return is no reason to wait longer for the others");
         let (question, asked) = ask(&mut watch, now + 5 * SECOND);
         assert_eq!(asked, list!["b", "c"]);
         assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
-        assert_eq!(watch.take(&event(&question, "b", map! {"pid" => 7}), now), None);
+        assert_eq!(watch.process(&event(&question, "b", map! {"pid" => 7}), now), None);
         // An empty answer: the minion does not run the job.
-        assert_eq!(watch.take(&event(&question, "c", map! {}), now), None);
+        assert_eq!(watch.process(&event(&question, "c", map! {}), now), None);
         assert_eq!(watch.on_deadline("root", now + 15 * SECOND), Due::Missing(names(&["c"])));
         assert_eq!(watch.deadline(), Some(now + 20 * SECOND));
         assert_eq!(ask(&mut watch, now + 20 * SECOND).1, list!["b"]);
-        assert!(watch.take(&event(&jid, "b", true), now).is_some());
+        assert!(watch.process(&event(&jid, "b", true), now).is_some());
         assert!(watch.is_over());
     }
 
@@ -246,10 +246,10 @@ mod tests {
     fn the_answers_of_all_minions_end_the_request() {
         let (mut watch, now) = watch(&["a", "b"]);
         let (question, _) = ask(&mut watch, now + 5 * SECOND);
-        watch.take(&event(&question, "a", map! {"pid" => 7}), now + 6 * SECOND);
+        watch.process(&event(&question, "a", map! {"pid" => 7}), now + 6 * SECOND);
         assert_eq!(watch.deadline(), Some(now + 15 * SECOND));
         let jid = watch.jid().clone();
-        watch.take(&event(&jid, "b", true), now + 6 * SECOND);
+        watch.process(&event(&jid, "b", true), now + 6 * SECOND);
         assert_eq!(watch.deadline(), Some(now + 11 * SECOND));
         assert_eq!(ask(&mut watch, now + 11 * SECOND).1, list!["a"]);
     }

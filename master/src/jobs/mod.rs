@@ -164,7 +164,7 @@ impl Jobs {
     /// failed. Minions that have received it recognise its jid.
     pub async fn publish_again(&self, request: PublishRequest, jid: Jid) -> Result<Published, PublishError> {
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let published = Published { jid: Some(jid.clone()), minions, missing, below: self.below() };
+        let published = Published { jid: Some(jid.clone()), minions, missing, syndics: self.reporting_syndics() };
         self.send(&request, &published, load(&request, &jid)).await?;
         tracing::info!(%jid, fun = %request.fun, "job published again after the restart");
         Ok(published)
@@ -177,7 +177,7 @@ impl Jobs {
         let delimiter = load.get("delimiter").map(|delimiter| ("delimiter".into(), delimiter.clone()));
         request.kwargs.extend(delimiter);
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let published = Published { jid: request.jid.clone(), minions, missing, below: None };
+        let published = Published { jid: request.jid.clone(), minions, missing, syndics: None };
         self.send(&request, &published, load).await
     }
 
@@ -202,23 +202,23 @@ impl Jobs {
             _ => return Err(PublishError::BadFunction),
         }
         let Targets { minions, missing } = self.facts.targets(&request).await?;
-        let below = self.below();
+        let syndics = self.reporting_syndics();
         // As in Salt, a job without accepted minions is not published, unless syndics may have some.
-        if minions.is_empty() && below.is_none() {
-            return Ok(Published { jid: None, minions, missing, below });
+        if minions.is_empty() && syndics.is_none() {
+            return Ok(Published { jid: None, minions, missing, syndics });
         }
         if let Some(id) = self.config.master_id.as_deref().filter(|_| self.config.order_masters) {
             request.kwargs.entry(MASTER_ID.into()).or_insert_with(|| id.into());
         }
         let jid = request.jid.clone().unwrap_or_default();
-        let published = Published { jid: Some(jid.clone()), minions, missing, below };
+        let published = Published { jid: Some(jid.clone()), minions, missing, syndics };
         let load = load(&request, &jid);
         let mut new = new_event(&load);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
         if self.config.order_masters {
             // An upstream master learns from this field whether further reports follow.
-            let syndics = published.below.as_ref().map(|below| below.syndics.clone()).unwrap_or_default();
+            let syndics = published.syndics.as_ref().map(|syndics| syndics.ids.clone()).unwrap_or_default();
             new.insert("syndics".into(), syndics.into());
         }
         if request.jid.is_some() {
@@ -253,7 +253,7 @@ impl Jobs {
         if names_groups(request) {
             // Minions cannot resolve nodegroups, so they receive ids. Ids below syndics are unknown here, so with
             // syndics the target contains the definitions of the groups instead.
-            let words = published.below.as_ref().and_then(|_| self.words_of_groups(request));
+            let words = published.syndics.as_ref().and_then(|_| self.words_of_groups(request));
             let (tgt, kind) = words.map_or((published.minions.clone(), "list"), |words| (words, "compound"));
             load.insert("tgt".into(), tgt.into());
             load.insert("tgt_type".into(), kind.into());
@@ -287,11 +287,11 @@ impl Jobs {
         let Some(jid) = published.jid else { return Ok(answers) };
         let (times, now) = (Times { timeout, gather: Duration::ZERO, find_job: FIND_JOB }, Instant::now());
         let driver = Driver::of_published(jid, &user, published.minions, times, now);
-        let mut driver = driver.with_masters_below(published.below, now);
+        let mut driver = driver.with_syndics(published.syndics, now);
         let gather = async {
             while let Step::Wait(_) = driver.next(Instant::now()) {
                 let Some(event) = returns.recv().await else { return };
-                answers.returned.extend(driver.take(&event, Instant::now()));
+                answers.returned.extend(driver.process(&event, Instant::now()));
             }
         };
         // Minions that have not returned by then are missing.
@@ -302,9 +302,9 @@ impl Jobs {
 
     /// Returns the connected syndics, which will report about a job; `None` if there are no syndics. A disconnected
     /// syndic receives the job when it is back (`publish_catch_up`).
-    fn below(&self) -> Option<ReportingSyndics> {
+    fn reporting_syndics(&self) -> Option<ReportingSyndics> {
         let wait = Duration::from_secs(self.config.syndic_wait);
-        self.facts.has_syndics().then(|| ReportingSyndics { syndics: self.facts.present_syndics(), wait })
+        self.facts.has_syndics().then(|| ReportingSyndics { ids: self.facts.present_syndics(), wait })
     }
 
     /// Waits until these minions have connected, as after a restart, because jobs that are published earlier do not

@@ -88,11 +88,11 @@ impl MasterAccess for Orchestrator {
         Ok(self.caller.thread.wait(async { tokio::time::timeout(timeout, follow).await.unwrap_or(false) }))
     }
 
-    fn earlier(&self, tag: &str) -> Option<Map> {
+    fn stored_result(&self, tag: &str) -> Option<Map> {
         self.checkpoint.as_ref()?.earlier(tag)
     }
 
-    fn keep(&self, tag: &str, result: &Map) -> bool {
+    fn store_result(&self, tag: &str, result: &Map) -> bool {
         self.checkpoint.as_ref().is_none_or(|checkpoint| self.caller.thread.wait(checkpoint.keep(tag, result)))
     }
 
@@ -125,7 +125,7 @@ impl Jobs {
             let Some(jid) = published.jid else { return Ok(Vec::new()) };
             let (minions, now) = (published.minions.clone(), Instant::now());
             let driver = Driver::of_published(jid, &request.user, minions, self.times(timeout), now);
-            let driver = driver.with_masters_below(published.below, now);
+            let driver = driver.with_syndics(published.syndics, now);
             let ids: Vec<String> = published.minions.into_iter().chain(published.missing).collect();
             return self.collect(Run::new(Arc::clone(self), events, driver), &request, ids, HashMap::new()).await;
         }

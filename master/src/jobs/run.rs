@@ -91,7 +91,7 @@ impl Run {
                     Err(_) => {}
                     Ok(None) => return Progress::Stopping,
                     Ok(Some(event)) => {
-                        if let Some((id, data)) = self.driver.take(&event, Instant::now()) {
+                        if let Some((id, data)) = self.driver.process(&event, Instant::now()) {
                             return Progress::Returned(id, data);
                         }
                         if !["salt/job/", "syndic/"].iter().any(|prefix| event.tag().starts_with(prefix)) {

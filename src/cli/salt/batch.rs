@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use brine_client::job::{Occurrence, Present, Run};
+use brine_client::job::{Occurrence, Run, TargetResponses};
 use brine_function::Args;
 use brine_job::{Batch, Driver, Return, Step, batch_size};
 use brine_value::{Map, Value, map};
@@ -31,7 +31,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
     let mut output = Output { shower, fixed: arguments.fixed, returns: Map::new() };
-    let Present { minions, down, matched, .. } = job.pinged(&request).await?;
+    let TargetResponses { minions, down, matched, .. } = job.ping_target(&request).await?;
     if minions.is_empty() {
         if !matched {
             print_plain(NO_MATCH);

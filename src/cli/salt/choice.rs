@@ -38,11 +38,11 @@ pub(super) async fn preview(
 
 /// Returns the job for this many random minions of its target that have its functions.
 pub(super) async fn subset(job: &Job<'_>, request: PublishRequest, count: usize) -> anyhow::Result<PublishRequest> {
-    let able = job.able(&request).await?;
-    if able.interrupted {
+    let found = job.minions_with_functions(&request).await?;
+    if found.interrupted {
         anyhow::bail!("interrupted before the job was published");
     }
-    Ok(brine_client::job::subset(&request, able.minions, count))
+    Ok(brine_client::job::subset(&request, found.minions, count))
 }
 
 /// Prints a similar target on stderr for a target without matches. Failures are ignored.

@@ -1,6 +1,6 @@
 //! The client and the timeouts of jobs.
 
-use brine_client::job::{Present, able, pinged};
+use brine_client::job::{TargetResponses, minions_with_functions, ping_target};
 use brine_job::Times;
 use brine_master::{LIST_FUNCTIONS, PING};
 use brine_wire::PublishRequest;
@@ -15,12 +15,12 @@ pub(super) struct Job<'a> {
 
 impl Job<'_> {
     /// Pings the minions of a job's target.
-    pub async fn pinged(&self, request: &PublishRequest) -> Result<Present, ClientError> {
-        pinged(&mut self.client.link(&[]).await?, request, PING, self.times).await
+    pub async fn ping_target(&self, request: &PublishRequest) -> Result<TargetResponses, ClientError> {
+        ping_target(&mut self.client.link(&[]).await?, request, PING, self.times).await
     }
 
     /// Finds the minions of a job's target that have its functions.
-    pub async fn able(&self, request: &PublishRequest) -> Result<Present, ClientError> {
-        able(&mut self.client.link(&[]).await?, request, LIST_FUNCTIONS, self.times).await
+    pub async fn minions_with_functions(&self, request: &PublishRequest) -> Result<TargetResponses, ClientError> {
+        minions_with_functions(&mut self.client.link(&[]).await?, request, LIST_FUNCTIONS, self.times).await
     }
 }

@@ -126,13 +126,13 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         let chunk = &self.low.chunks[index];
         self.fire(chunk, result);
         let master = self.caller.context.job.master.as_deref();
-        self.is_elsewhere |= master.is_some_and(|master| !master.keep(&chunk.tag(), result));
+        self.is_elsewhere |= master.is_some_and(|master| !master.store_result(&chunk.tag(), result));
         self.is_elsewhere || self.ends_run(chunk, result)
     }
 
     /// Returns the result of a state that an earlier process of this orchestration has already run.
     fn earlier(&self, index: usize) -> Option<Map> {
-        self.caller.context.job.master.as_deref()?.earlier(&self.low.chunks[index].tag())
+        self.caller.context.job.master.as_deref()?.stored_result(&self.low.chunks[index].tag())
     }
 
     /// Waits for a parallel state. Returns whether its failure ends the run.
