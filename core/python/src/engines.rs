@@ -16,9 +16,9 @@ metrics! {
 }
 
 /// The first and the longest pause before an engine is restarted.
-const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// The run time after which the pause is reset.
-const LASTING: Duration = Duration::from_secs(60);
+const RESET_AFTER: Duration = Duration::from_secs(60);
 
 /// A configured engine.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +75,7 @@ impl Engine {
         stopping: CancellationToken,
     ) {
         let (engine, start) = (Arc::new(self), Arc::new(start));
-        let mut backoff = Backoff::new(PAUSES.0, PAUSES.1);
+        let mut backoff = Backoff::new(BACKOFF_RANGE.0, BACKOFF_RANGE.1);
         while !stopping.is_cancelled() {
             let begun = Instant::now();
             let (this, start, token) = (Arc::clone(&engine), Arc::clone(&start), stopping.clone());
@@ -90,11 +90,11 @@ impl Engine {
                 Ok(Err(error)) => error.to_string(),
                 Err(panic) => panic.to_string(),
             };
-            if begun.elapsed() >= LASTING {
+            if begun.elapsed() >= RESET_AFTER {
                 backoff.reset();
             }
             let pause = backoff.next_wait();
-            tracing::error!(engine = engine.name, "engine ended, and starts again in {pause:.1?}: {why}");
+            tracing::error!(engine = engine.name, "engine ended; restarting in {pause:.1?}: {why}");
             tokio::select! {
                 () = stopping.cancelled() => {}
                 () = tokio::time::sleep(pause) => {}
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_option_is_read_in_its_forms() {
+    fn every_form_of_the_option_is_parsed() {
         let engine =
             |name: &str, module: &str, kwargs: Map| Engine { name: name.into(), module: module.into(), kwargs };
         for (option, engines, errors) in [
@@ -126,13 +126,13 @@ mod tests {
             (map! {"a" => Value::Nil, "b" => 5}.into(), vec![engine("a", "a", map! {})], 1),
             (list![1, list!["a"]], vec![], 2),
         ] {
-            let (read, wrong) = Engine::read(&option);
-            assert_eq!((read, wrong.len()), (engines, errors), "{option}");
+            let (engines_read, errors_read) = Engine::read(&option);
+            assert_eq!((engines_read, errors_read.len()), (engines, errors), "{option}");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_engine_that_ends_is_started_again() {
+    async fn an_ended_engine_is_restarted() {
         let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
         let (counted, stop) = (Arc::clone(&starts), stopping.clone());
         let start = move |_: &Engine, _: &CancellationToken| {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::unistd::Uid;
 
 /// The maximum number of files of one kind that are loaded.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// The files of each kind, such as `modules`, in order of precedence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Files {
                 let safe = of_form.filter(|path| path.metadata().is_ok_and(|status| is_safe(path, &status)));
                 let found = files.0.entry(*kind).or_default();
                 for path in safe {
-                    if found.len() < MOST_FILES && !found.iter().any(|other| stem(other) == stem(path)) {
+                    if found.len() < MAX_FILES && !found.iter().any(|other| stem(other) == stem(path)) {
                         found.push(path.clone());
                     }
                 }

@@ -16,17 +16,17 @@ use crate::library::Described;
 pub struct Functions<C: 'static> {
     kind: &'static str,
     code: fn(&C, &mut Binder) -> CallResult,
-    made: Mutex<HashMap<String, &'static Function<C>>>,
-    last: Mutex<Option<Made<C>>>,
+    cache: Mutex<HashMap<String, &'static Function<C>>>,
+    last: Mutex<Option<Converted<C>>>,
 }
 
 /// A description of custom modules, and the functions of this type in it.
-type Made<C> = (Arc<Described>, Vec<&'static Function<C>>);
+type Converted<C> = (Arc<Described>, Vec<&'static Function<C>>);
 
 impl<C> Functions<C> {
     /// Creates the functions of a type, which are called by `code`.
     pub fn new(kind: &'static str, code: fn(&C, &mut Binder) -> CallResult) -> Self {
-        Functions { kind, code, made: Mutex::default(), last: Mutex::default() }
+        Functions { kind, code, cache: Mutex::default(), last: Mutex::default() }
     }
 
     /// Returns the type.
@@ -39,16 +39,16 @@ impl<C> Functions<C> {
         let mut last = self.last.lock();
         let is_last = last.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, described));
         if !is_last {
-            let all = described.of(self.kind).iter().map(|(module, name, about)| self.made(module, name, about));
+            let all = described.of(self.kind).iter().map(|(module, name, about)| self.convert(module, name, about));
             *last = Some((Arc::clone(described), all.collect()));
         }
         let all = last.iter().flat_map(|(_, all)| all).copied();
         all.filter(|one| module.is_none_or(|module| one.module == module)).collect()
     }
 
-    fn made(&self, module: &str, name: &str, about: &Map) -> &'static Function<C> {
+    fn convert(&self, module: &str, name: &str, about: &Map) -> &'static Function<C> {
         let key = format!("{module}.{name} {}", Value::Map(about.clone()));
-        self.made.lock().entry(key).or_insert_with(|| Box::leak(Box::new(function(module, name, about, self.code))))
+        self.cache.lock().entry(key).or_insert_with(|| Box::leak(Box::new(function(module, name, about, self.code))))
     }
 }
 

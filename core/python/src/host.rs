@@ -18,13 +18,13 @@ use crate::process::{Frames, Process};
 use crate::{Files, PythonError, Settings};
 
 /// The interval at which a waiting call checks whether its job was cancelled.
-const POLL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The time that a cancelled function has to end. After that, its process is retired.
-const GRACE: Duration = Duration::from_secs(3);
+const GRACE_PERIOD: Duration = Duration::from_secs(3);
 /// The maximum depth of nested calls: Python calls Brine, which calls Python.
-const MOST_NESTED: u32 = 16;
+const MAX_NESTED: u32 = 16;
 /// The maximum number of shared mappings, such as `__opts__`, that a process keeps.
-const MOST_DATA: usize = 16;
+const MAX_DATA: usize = 16;
 
 thread_local! {
     static NESTED: Cell<u32> = const { Cell::new(0) };
@@ -220,12 +220,12 @@ impl Python {
                 }
                 None if is_over || services.is_cancelled() => {
                     cancelled = Some(if is_over { "its deadline has passed" } else { "its job was ended" });
-                    deadline = Some(Instant::now() + GRACE);
+                    deadline = Some(Instant::now() + GRACE_PERIOD);
                     process.send(&map! {"op" => "cancel", "id" => id})?;
                 }
                 Some(_) | None => {}
             }
-            let frame = match frames.recv_timeout(POLL) {
+            let frame = match frames.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(frame)) => frame,
                 Ok(Err(reason)) => return Err(PythonError::Ended(reason)),
                 Err(RecvTimeoutError::Disconnected) => return Err(PythonError::Ended("without a status".into())),
@@ -263,8 +263,8 @@ impl Drop for Python {
 /// Runs a call, unless too many calls are nested.
 fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonError> {
     let nested = NESTED.get();
-    if nested >= MOST_NESTED {
-        return Err(PythonError::Limit(format!("{MOST_NESTED} calls of Python stand on top of each other")));
+    if nested >= MAX_NESTED {
+        return Err(PythonError::Limit(format!("{MAX_NESTED} calls of Python are nested")));
     }
     NESTED.set(nested + 1);
     let result = run();
@@ -275,15 +275,15 @@ fn nested<R>(run: impl FnOnce() -> Result<R, PythonError>) -> Result<R, PythonEr
 impl Sent {
     /// Returns the number of a mapping. Sends the mapping if the process does not have it.
     fn share(&mut self, process: &Process, data: &Arc<Map>) -> Result<i64, PythonError> {
-        if let Some(place) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
+        if let Some(index) = self.data.iter().position(|(_, known)| Arc::ptr_eq(known, data)) {
             // The most recently used mapping moves to the end, so that a call does not evict the data that it refers
             // to.
-            let known = self.data.remove(place);
+            let known = self.data.remove(index);
             let number = known.0;
             self.data.push(known);
             return Ok(number);
         }
-        if self.data.len() >= MOST_DATA {
+        if self.data.len() >= MAX_DATA {
             let (number, _) = self.data.remove(0);
             process.send(&map! {"op" => "drop", "id" => number})?;
         }

@@ -17,13 +17,13 @@ use parking_lot::ReentrantMutex;
 use crate::{Call, Files, Lease, Python, PythonError, Services, Settings, Setup, files, programs};
 
 /// The maximum size of a file that is searched for the name of a module, in bytes. A larger file may define any module.
-const MOST_SEARCHED: u64 = 1 << 20;
+const MAX_SEARCHED: u64 = 1 << 20;
 /// The maximum number of cached answers about modules.
-const MOST_CANDIDATES: usize = 10_000;
+const MAX_CANDIDATES: usize = 10_000;
 /// The timeout of loading and describing all files.
-const DESCRIBE: Duration = Duration::from_secs(60);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The minimum interval between two checks of the files for changes.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The custom modules of some types.
 pub struct Library {
@@ -48,11 +48,11 @@ struct State {
     fallbacks: HashMap<(&'static str, Option<String>), Arc<Described>>,
     is_describing: bool,
     /// The time of the last check for changes, and the files found.
-    seen: Option<(Instant, Vec<Seen>)>,
+    checked: Option<(Instant, Vec<FileStamp>)>,
 }
 
 /// The path, modification time and size of a file.
-type Seen = (PathBuf, Option<SystemTime>, u64);
+type FileStamp = (PathBuf, Option<SystemTime>, u64);
 
 /// The functions in the files as Python describes them, and the errors of files that cannot be loaded.
 #[derive(Debug, Default)]
@@ -163,23 +163,23 @@ impl Library {
     /// all files again.
     pub fn refresh(&self) {
         let state = self.state.lock();
-        let State { is_describing, seen, .. } = state.take();
-        *state.borrow_mut() = State { is_describing, seen, ..State::default() };
+        let State { is_describing, checked, .. } = state.take();
+        *state.borrow_mut() = State { is_describing, checked, ..State::default() };
         self.python.restart();
     }
 
     /// As [`Library::refresh`], if a file was added, changed or removed. Checks at most once a second.
     pub fn refresh_if_changed(&self) {
         let state = self.state.lock();
-        if state.borrow().seen.as_ref().is_some_and(|(when, _)| when.elapsed() < LOOK) {
+        if state.borrow().checked.as_ref().is_some_and(|(when, _)| when.elapsed() < CHECK_INTERVAL) {
             return;
         }
         let found = Files::find_with_programs(&self.directories);
-        let now: Vec<Seen> =
-            found.into_iter().flat_map(|files| files.0).flat_map(|(_, paths)| paths).map(seen).collect();
-        let last = state.borrow_mut().seen.replace((Instant::now(), now));
+        let now: Vec<FileStamp> =
+            found.into_iter().flat_map(|files| files.0).flat_map(|(_, paths)| paths).map(file_stamp).collect();
+        let last = state.borrow_mut().checked.replace((Instant::now(), now));
         let is_changed =
-            last.is_some_and(|(_, last)| state.borrow().seen.as_ref().is_some_and(|(_, now)| *now != last));
+            last.is_some_and(|(_, last)| state.borrow().checked.as_ref().is_some_and(|(_, now)| *now != last));
         if is_changed {
             self.refresh();
         }
@@ -217,7 +217,7 @@ impl Library {
         let state = self.state.lock();
         let mut state = state.borrow_mut();
         // Templates may ask for any number of modules, so the cache is bounded.
-        if state.candidates.len() > MOST_CANDIDATES {
+        if state.candidates.len() > MAX_CANDIDATES {
             state.candidates.clear();
         }
         let found = || files.iter().any(|path| names(path, module));
@@ -231,8 +231,14 @@ impl Library {
     }
 
     /// Whether a custom module of this type has a function with this full name.
-    pub fn has(&self, kind: &str, name: &str, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> bool {
-        self.may_have(kind, name.split('.').next()) && self.described(ask).is_some_and(|all| all.has(kind, name))
+    pub fn has(
+        &self,
+        kind: &str,
+        name: &str,
+        call_python: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+    ) -> bool {
+        self.may_have(kind, name.split('.').next())
+            && self.described(call_python).is_some_and(|all| all.has(kind, name))
     }
 
     /// Returns the reason why a module of this type is not available although it has a file.
@@ -240,14 +246,17 @@ impl Library {
         &self,
         kind: &str,
         module: &str,
-        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+        call_python: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
     ) -> Option<String> {
-        if self.may_have(kind, Some(module)) { self.described(ask)?.failure(kind, module) } else { None }
+        if self.may_have(kind, Some(module)) { self.described(call_python)?.failure(kind, module) } else { None }
     }
 
-    /// Returns the description of the files. Calls `ask` if Python must describe them; `None` while that call is
+    /// Returns the description of the files. Calls `call_python` if Python must describe them; `None` while that call is
     /// running.
-    pub fn described(&self, ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>) -> Option<Arc<Described>> {
+    pub fn described(
+        &self,
+        call_python: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+    ) -> Option<Arc<Described>> {
         let state = self.state.lock();
         if let Some(described) = &state.borrow().described {
             return Some(Arc::clone(described));
@@ -260,8 +269,8 @@ impl Library {
             Ok(Value::Nil)
         } else {
             let kinds: Value = self.kinds.iter().map(|kind| Value::from(*kind)).collect();
-            let deadline = Some(Instant::now() + DESCRIBE);
-            ask(Call { kind: "describe", args: Args::positional([kinds]), deadline, ..Call::default() })
+            let deadline = Some(Instant::now() + DESCRIBE_TIMEOUT);
+            call_python(Call { kind: "describe", args: Args::positional([kinds]), deadline, ..Call::default() })
         };
         let mut described = match answer {
             Ok(answer) => Described::read(&answer, self.kinds),
@@ -287,7 +296,7 @@ impl Library {
         &self,
         kind: &'static str,
         module: Option<&str>,
-        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+        call_python: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
     ) -> Option<Arc<Described>> {
         if !self.settings.fallback {
             return None;
@@ -302,13 +311,13 @@ impl Library {
         }
         state.borrow_mut().is_describing = true;
         let args = Args::positional([kind.into(), module.map(Value::from).unwrap_or_default()]);
-        let deadline = Some(Instant::now() + DESCRIBE);
-        let answer = ask(Call { kind: "fallback", args, deadline, ..Call::default() });
+        let deadline = Some(Instant::now() + DESCRIBE_TIMEOUT);
+        let answer = call_python(Call { kind: "fallback", args, deadline, ..Call::default() });
         let mut state = state.borrow_mut();
         state.is_describing = false;
         let answer = answer.inspect_err(|error| tracing::error!(%error, "functions of Salt are not loaded")).ok()?;
         // Templates may ask for any number of modules, so the cache is bounded.
-        if state.fallbacks.len() > MOST_CANDIDATES {
+        if state.fallbacks.len() > MAX_CANDIDATES {
             state.fallbacks.clear();
         }
         let described = Arc::new(Described::read(&answer, &[kind]));
@@ -321,9 +330,9 @@ impl Library {
         &self,
         kind: &'static str,
         name: &str,
-        ask: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
+        call_python: impl FnOnce(Call<'_>) -> Result<Value, PythonError>,
     ) -> bool {
-        self.fallback(kind, name.split('.').next(), ask).is_some_and(|all| all.has(kind, name))
+        self.fallback(kind, name.split('.').next(), call_python).is_some_and(|all| all.has(kind, name))
     }
 
     /// Calls a function of a Python module or of a program. `functions` returns the full names of Brine's functions by
@@ -385,7 +394,7 @@ impl Library {
     }
 }
 
-fn seen(path: PathBuf) -> Seen {
+fn file_stamp(path: PathBuf) -> FileStamp {
     let text = if path.is_dir() { path.join("__init__.py") } else { path.clone() };
     let status = text.metadata().ok();
     let changed = status.as_ref().and_then(|status| status.modified().ok());
@@ -411,7 +420,7 @@ fn names(path: &Path, module: &str) -> bool {
     }
     let text = if path.is_dir() { path.join("__init__.py") } else { path.to_owned() };
     if text.extension().is_none_or(|extension| extension != "py")
-        || text.metadata().is_ok_and(|status| status.len() > MOST_SEARCHED)
+        || text.metadata().is_ok_and(|status| status.len() > MAX_SEARCHED)
     {
         return true;
     }

@@ -18,11 +18,11 @@ use parking_lot::Mutex;
 use crate::{PythonError, Settings};
 
 /// The maximum size of a frame, in bytes.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// The maximum number of concurrent calls in a process.
-const MOST_CALLS: usize = 4096;
+const MAX_CALLS: usize = 4096;
 /// The maximum length of a logged line of standard output or error, in bytes.
-const MOST_LINE: u64 = 8192;
+const MAX_LINE: u64 = 8192;
 /// The timeout of sending to a process that does not read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -34,7 +34,7 @@ const PROGRAM: [(&str, &str); 10] = [
     ("brine_renderers", include_str!("program/renderers.py")),
     ("brine_pyobjects", include_str!("program/pyobjects.py")),
     ("brine_pydsl", include_str!("program/pydsl.py")),
-    ("brine_kept", include_str!("program/kept.py")),
+    ("brine_function_tokens", include_str!("program/function_tokens.py")),
     ("brine_loader", include_str!("program/loader.py")),
     ("brine_fallback", include_str!("program/fallback.py")),
     ("brine_main", include_str!("program/main.py")),
@@ -116,8 +116,8 @@ impl Process {
         if open.ended.is_some() || !may(&open) {
             return Ok(false);
         }
-        if open.calls.len() >= MOST_CALLS {
-            return Err(PythonError::Limit(format!("{MOST_CALLS} calls are running already")));
+        if open.calls.len() >= MAX_CALLS {
+            return Err(PythonError::Limit(format!("{MAX_CALLS} calls are running already")));
         }
         open.calls.insert(id, frames);
         Ok(true)
@@ -164,8 +164,8 @@ impl Process {
     /// Sends a frame. Kills the process if it does not read it within the timeout.
     pub fn send(&self, frame: &Map) -> Result<(), PythonError> {
         let packed = msgpack::pack_map(frame);
-        if packed.len() > MOST_BYTES {
-            let message = format!("the arguments take {} bytes, at most {MOST_BYTES} can be sent", packed.len());
+        if packed.len() > MAX_BYTES {
+            let message = format!("the arguments take {} bytes, at most {MAX_BYTES} can be sent", packed.len());
             return Err(PythonError::Limit(message));
         }
         let mut bytes = (packed.len() as u32).to_be_bytes().to_vec();
@@ -237,8 +237,8 @@ fn next_frame(connection: &mut UnixStream, is_idle: impl Fn() -> bool) -> io::Re
         return Ok(None);
     }
     let length = u32::from_be_bytes(head) as usize;
-    if length > MOST_BYTES {
-        return Err(io::Error::other(format!("Python sent a frame of {length} bytes, at most {MOST_BYTES} are read")));
+    if length > MAX_BYTES {
+        return Err(io::Error::other(format!("Python sent a frame of {length} bytes, at most {MAX_BYTES} are read")));
     }
     let mut data = Vec::new();
     while data.len() < length {
@@ -278,7 +278,7 @@ fn log_lines(stream: &'static str, pipe: Option<impl Read + Send + 'static>) -> 
     let log = move || {
         let mut reader = BufReader::new(pipe);
         let mut line = Vec::new();
-        while reader.by_ref().take(MOST_LINE).read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+        while reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
             tracing::info!(stream, "Python: {}", String::from_utf8_lossy(&line).trim_end());
             line.clear();
         }

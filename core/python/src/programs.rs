@@ -20,17 +20,17 @@ use nix::unistd::Pid;
 use crate::{Call, PythonError};
 
 /// The timeout of listing a program's functions.
-const DESCRIBE: Duration = Duration::from_secs(10);
+const DESCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval at which a call checks whether its job was cancelled.
-const POLL: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum size of a result, in bytes.
-const MOST_OUTPUT: u64 = 16 << 20;
+const MAX_OUTPUT: u64 = 16 << 20;
 /// The maximum number of bytes of standard error that are kept.
-const MOST_ERROR: u64 = 64 << 10;
+const MAX_STDERR: u64 = 64 << 10;
 
 /// Returns the functions of a program with their documentation and parameters.
 pub(crate) fn describe(path: &Path) -> Result<Map, String> {
-    let answer = run(path, "describe", b"", Some(Instant::now() + DESCRIBE), || false)?;
+    let answer = run(path, "describe", b"", Some(Instant::now() + DESCRIBE_TIMEOUT), || false)?;
     match answer {
         Value::Map(functions) if functions.values().all(|about| about.as_map().is_some()) => Ok(functions),
         other => Err(format!("'describe' answered {}, not a mapping of mappings", other.type_name())),
@@ -65,8 +65,8 @@ fn run(
     let (output, error, ended) = std::thread::scope(|scope| {
         // A program may end without reading all of its input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
-        let stdout = scope.spawn(move || bounded(stdout, MOST_OUTPUT));
-        let stderr = scope.spawn(move || bounded(stderr, MOST_ERROR));
+        let stdout = scope.spawn(move || bounded(stdout, MAX_OUTPUT));
+        let stderr = scope.spawn(move || bounded(stderr, MAX_STDERR));
         let ended = wait(&mut child, deadline, is_cancelled, || stdout.is_finished());
         // Processes that the program left running would keep the pipes open.
         end(&child);
@@ -74,8 +74,8 @@ fn run(
     });
     let status = ended.and_then(|ended| ended.map_err(failed))?;
     // At the limit, the pipe was closed, so most programs have failed to write the rest.
-    if output.len() as u64 == MOST_OUTPUT {
-        return Err(format!("'{program}' wrote {MOST_OUTPUT} bytes or more"));
+    if output.len() as u64 == MAX_OUTPUT {
+        return Err(format!("'{program}' wrote {MAX_OUTPUT} bytes or more"));
     }
     let error = String::from_utf8_lossy(&error);
     if !status.success() {
@@ -118,7 +118,7 @@ fn wait(
             return Err(format!("the call was cancelled: {reason}"));
         }
         // Most programs end as soon as they have closed their standard output.
-        std::thread::sleep(if has_closed() { Duration::from_millis(1) } else { POLL });
+        std::thread::sleep(if has_closed() { Duration::from_millis(1) } else { POLL_INTERVAL });
     }
 }
 

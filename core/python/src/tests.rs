@@ -221,7 +221,7 @@ impl Fixture {
 }
 
 #[test]
-fn functions_are_called_with_all_that_the_loader_gives() {
+fn functions_see_the_globals_of_the_loader() {
     let fixture = fixture();
     assert!(!fixture.python.is_running());
     let args =
@@ -260,7 +260,7 @@ fn exceptions_are_the_errors_of_their_calls() {
         ("own.recurses", "RecursionError: maximum recursion depth exceeded"),
         ("own.huge", "TypeError: the value takes"),
         ("own.nosuch", "CommandNotFoundError: 'own.nosuch' is not available."),
-        ("own.nested", "16 calls of Python stand on top of each other"),
+        ("own.nested", "16 calls of Python are nested"),
     ] {
         let error = fixture.error(function);
         assert!(error.contains(message), "{function}: {error}");
@@ -269,7 +269,7 @@ fn exceptions_are_the_errors_of_their_calls() {
 }
 
 #[test]
-fn a_crash_ends_the_calls_in_it_and_the_next_call_starts_again() {
+fn a_crash_fails_running_calls_and_the_next_call_restarts_python() {
     let fixture = fixture();
     assert_eq!(fixture.error("own.crashes"), "the Python process ended during the call: exit status: 7");
     assert_eq!(fixture.plain("own.list"), Ok(list!["a", 2]));
@@ -312,7 +312,7 @@ fn a_thousand_calls_run_at_once() {
 }
 
 #[test]
-fn a_replaced_file_is_loaded_after_a_restart_and_running_calls_end_in_the_old_one() {
+fn a_restart_loads_replaced_files_and_running_calls_end_in_the_old_process() {
     let fixture = fixture();
     let pid = fixture.plain("own.pid").unwrap();
     fs::write(
@@ -343,7 +343,7 @@ fn an_idle_process_ends() {
 }
 
 #[test]
-fn a_lease_keeps_the_process_of_functions_in_data() {
+fn a_lease_keeps_the_process_of_returned_functions_alive() {
     let fixture = with_settings(Settings { idle: Duration::from_millis(100), ..Settings::default() });
     let source = "import os\ndef run():\n    return {'of': [os.getpid, lambda a: a * 2]}\n";
     let render = |source: &str| {
@@ -375,7 +375,7 @@ fn a_lease_keeps_the_process_of_functions_in_data() {
 }
 
 #[test]
-fn functions_and_files_that_fail_are_described() {
+fn errors_of_functions_and_files_are_reported() {
     let fixture = fixture();
     let described = fixture.call_in("describe", "", Args::positional([list!["modules"]]), None, &brine()).unwrap();
     let modules = described.get("modules").unwrap();
@@ -392,7 +392,7 @@ fn functions_and_files_that_fail_are_described() {
 }
 
 #[test]
-fn data_of_the_call_itself_is_not_pushed_out_by_its_other_data() {
+fn a_call_does_not_evict_its_own_data() {
     let mut fixture = fixture();
     let process = fixture.plain("own.pid").unwrap();
     for n in 0..40 {
@@ -427,7 +427,7 @@ fn missing_interpreters_are_named() {
 }
 
 #[test]
-fn files_that_others_can_write_are_not_loaded() {
+fn files_writable_by_other_users_are_not_loaded() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = fixture();
     let find = || Files::find(&[("modules", fixture.path("modules"))]).of("modules").len();

@@ -17,7 +17,7 @@ READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
 MORE, LONG, COMMAND = 1, 2, 4
 # How long a read of the socket waits before a cancelled call can end.
 SLICE = 1.0
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 
 
 class Subscriber:
@@ -67,8 +67,8 @@ class Subscriber:
             if len(self.buffer) < head:
                 return None
             length = struct.unpack_from(">Q" if flags & LONG else ">B", self.buffer, 1)[0]
-            if length > MOST_BYTES:
-                raise OSError("an event takes %d bytes, more than %d" % (length, MOST_BYTES))
+            if length > MAX_BYTES:
+                raise OSError("an event takes %d bytes, more than %d" % (length, MAX_BYTES))
             if len(self.buffer) < head + length:
                 return None
             body = bytes(self.buffer[head:head + length])

@@ -6,7 +6,7 @@ import threading
 import brine_loader
 
 # The options, grains and pillar for which Salt's modules stay loaded: a change makes others.
-MOST_KEPT = 4
+MAX_CACHED = 4
 
 
 class Fallback:
@@ -23,7 +23,7 @@ class Fallback:
         key = tuple(map(id, given))
         with self.lock:
             if key not in self.kept:
-                while len(self.kept) >= MOST_KEPT:
+                while len(self.kept) >= MAX_CACHED:
                     del self.kept[next(iter(self.kept))]
                 # With what the key was made of: an address is used again.
                 self.kept[key] = load(*given), given

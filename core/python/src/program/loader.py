@@ -1,4 +1,4 @@
-"""Loads people's own modules and gives them what Salt's loader gives: `__salt__`, `__opts__`, `__grains__`, ..."""
+"""Loads custom modules and gives them what Salt's loader gives: `__salt__`, `__opts__`, `__grains__`, ..."""
 
 import collections.abc
 import functools
@@ -13,7 +13,7 @@ import threading
 import time
 import traceback
 
-import brine_kept as kept
+import brine_function_tokens as function_tokens
 import brine_renderers as renderers
 import brine_shim as shim
 
@@ -182,7 +182,7 @@ class Loader:
         self.contexts = {kind: {} for kind in self.spaces}
         self.fallback = fallback() if setup.get("fallback") else None
         self.make_fallback = fallback
-        self.kept = kept.Kept()
+        self.function_tokens = function_tokens.FunctionTokens()
         shim.install(ask, self.spaces, Current, setup.get("events", ""))
 
     def execute(self, frame):
@@ -196,11 +196,11 @@ class Loader:
             return self.grains()
         if kind == "render":
             data = renderers.render(self, *frame["args"])
-            return self.kept.replace(data) if frame["args"][0] in renderers.PROGRAMS else data
+            return self.function_tokens.replace(data) if frame["args"][0] in renderers.PROGRAMS else data
         if kind == "evaluate":
             return self.evaluate(*frame["args"])
         if kind == "kept":
-            return self.kept.find(frame["fun"])(*frame["args"], **frame["kwargs"])
+            return self.function_tokens.find(frame["fun"])(*frame["args"], **frame["kwargs"])
         function = self.find(kind, frame["fun"])
         if function is None and kind == "engines":
             function = self.make_fallback().engine(frame["fun"])
@@ -210,13 +210,13 @@ class Loader:
             raise shim.exceptions.CommandNotFoundError("'%s' is not available." % frame["fun"])
         if kind == "states":
             low = current_call().data.get("low", {})
-            self.place(function, {
+            self.set_globals(function, {
                 "__low__": low, "__env__": low.get("__env__", "base"), "__sls__": low.get("__sls__", ""),
                 "__instance_id__": low.get("__id__", ""), "__lowstate__": low, "__reqs__": low.get("__reqs__", {}),
             })
         elif "load" in current_call().data:
             load = current_call().data["load"]
-            self.place(function, {"__%s__" % name: load.get(name, "") for name in ("jid", "user", "tag")})
+            self.set_globals(function, {"__%s__" % name: load.get(name, "") for name in ("jid", "user", "tag")})
         if kind == "executors" and frame["fun"].endswith(".execute"):
             value = self.run_executor(function, *frame["args"])
         else:
@@ -242,18 +242,18 @@ class Loader:
         space.update(variables)
         return bool(eval(expression, space))  # pylint: disable=eval-used
 
-    def place(self, function, about):
-        """Tells the module of a function what it is called for."""
+    def set_globals(self, function, about):
+        """Updates the globals of the module of a function."""
         module = inspect.unwrap(function)
         if hasattr(module, "__globals__"):
             module.__globals__.update(about)
 
     def find(self, kind, name):
-        """Returns the own function of this full name, or nothing."""
+        """Returns the custom function of this full name, or nothing."""
         return self.functions(kind).get(name) if isinstance(name, str) else None
 
     def functions(self, kind):
-        """Returns the own functions of a kind by full name."""
+        """Returns the custom functions of a kind by full name."""
         with self.lock:
             if kind in self.loaded:
                 return self.loaded[kind]

@@ -1,4 +1,4 @@
-"""Renderers of SLS files and templates: `py`, `pyobjects`, `pydsl`, those of Python packages, and people's own."""
+"""Renderers of SLS files and templates: `py`, `pyobjects`, `pydsl`, those of Python packages, and custom ones."""
 
 import io
 import os

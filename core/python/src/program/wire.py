@@ -4,8 +4,8 @@ import collections.abc
 import datetime
 import struct
 
-MOST_BYTES = 64 << 20
-MOST_DEPTH = 100
+MAX_BYTES = 64 << 20
+MAX_DEPTH = 100
 
 
 class Unpackable(TypeError):
@@ -16,8 +16,8 @@ def pack(value):
     """Returns a value as msgpack."""
     out = bytearray()
     _pack(out, value, 0)
-    if len(out) > MOST_BYTES:
-        raise Unpackable("the value takes %d bytes, at most %d can be sent" % (len(out), MOST_BYTES))
+    if len(out) > MAX_BYTES:
+        raise Unpackable("the value takes %d bytes, at most %d can be sent" % (len(out), MAX_BYTES))
     return bytes(out)
 
 
@@ -55,8 +55,8 @@ def _pack_int(out, value):
 
 
 def _pack(out, value, depth):
-    if depth > MOST_DEPTH:
-        raise Unpackable("a value that nests deeper than %d levels cannot be sent" % MOST_DEPTH)
+    if depth > MAX_DEPTH:
+        raise Unpackable("a value that nests deeper than %d levels cannot be sent" % MAX_DEPTH)
     if value is None:
         out.append(0xC0)
     elif value is True or value is False:
@@ -96,8 +96,8 @@ def _pack(out, value, depth):
         _pack(out, value.isoformat(), depth)
     else:
         raise Unpackable("a value of the type '%s' cannot be sent" % type(value).__name__)
-    if len(out) > MOST_BYTES:
-        raise Unpackable("the value takes more than %d bytes, which cannot be sent" % MOST_BYTES)
+    if len(out) > MAX_BYTES:
+        raise Unpackable("the value takes more than %d bytes, which cannot be sent" % MAX_BYTES)
 
 
 def unpack(data):

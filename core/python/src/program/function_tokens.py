@@ -8,11 +8,11 @@ import types
 import brine_shim as shim
 
 MARK = "__python_function__"
-MOST = 1000
-MOST_DEPTH = 100
+MAX_FUNCTIONS = 1000
+MAX_DEPTH = 100
 
 
-class Kept:
+class FunctionTokens:
     """The functions of the files that were rendered last, by token."""
 
     def __init__(self):
@@ -21,7 +21,7 @@ class Kept:
 
     def replace(self, data, depth=0):
         """Returns the data with a mark in place of each function."""
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             return data
         if isinstance(data, dict):
             return {key: self.replace(value, depth + 1) for key, value in data.items()}
@@ -32,7 +32,7 @@ class Kept:
         token = secrets.token_hex(16)
         with self.lock:
             self.functions[token] = data
-            while len(self.functions) > MOST:
+            while len(self.functions) > MAX_FUNCTIONS:
                 self.functions.popitem(last=False)
         return {MARK: token}
 
@@ -42,6 +42,6 @@ class Kept:
             function = self.functions.get(token)
         if function is None:
             raise shim.exceptions.CommandExecutionError(
-                "the function is gone: Python was started anew since its file was rendered; apply the states again"
+                "the function no longer exists: Python was restarted after its file was rendered; apply the states again"
             )
         return function
