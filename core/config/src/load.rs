@@ -12,7 +12,7 @@ use super::options::Options;
 use super::{MasterConfig, MinionConfig, Status};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
-const LISTS_THAT_GROW: &[&str] = &["reactor", "reactor_rules"];
+const APPENDED_LISTS: &[&str] = &["reactor", "reactor_rules"];
 
 /// A configuration with its warnings.
 #[derive(Debug)]
@@ -135,7 +135,7 @@ impl MinionConfig {
         let file = read(path.to_owned())?;
         let mut given = self.opts.clone();
         given.extend(file.located.value.as_map().cloned().unwrap_or_default());
-        made(given, &[file], &self.config_dir)
+        build(given, &[file], &self.config_dir)
     }
 }
 
@@ -156,12 +156,12 @@ fn load<T: Options>(directory: &Path, overrides: &Map) -> Result<Loaded<T>, Conf
     for (key, value) in overrides {
         given.insert(key.clone(), value.clone());
     }
-    let config = made(given, &files, directory)?;
+    let config = build(given, &files, directory)?;
     Ok(Loaded { config, warnings, files: files.into_iter().map(|file| file.path).collect() })
 }
 
 /// Builds a configuration from the given options; `files` are their sources, for error messages.
-fn made<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
+fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, ConfigError> {
     let mut config = T::from_given(&given).map_err(|bad| {
         // The last file with the option takes precedence.
         let source = files.iter().rev().find(|file| file.located.value.get(bad.name).is_some());
@@ -212,7 +212,7 @@ fn read(path: PathBuf) -> Result<File, ConfigError> {
 
 /// Merges an option of a later file over those of earlier ones; mappings are merged recursively.
 fn merge(into: &mut Map, key: &Value, value: &Value) {
-    let grows = key.as_str().is_some_and(|name| LISTS_THAT_GROW.contains(&name));
+    let grows = key.as_str().is_some_and(|name| APPENDED_LISTS.contains(&name));
     match (into.get_mut(key), value) {
         (Some(have), more) if grows && !have.is_nil() && more.as_str().is_none() && have.as_str().is_none() => {
             let list = one_key_maps(have.clone()).into_iter().chain(one_key_maps(more.clone())).collect();
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn ignored_options_have_no_use() {
+    fn ignored_options_are_not_used() {
         let ignored: Vec<_> = known::ignored_options().collect();
         for (name, is_ignored) in [
             ("auth_mode", true),

@@ -365,7 +365,7 @@ shared_options! {
     /// The number of seconds that the REST API waits for the result of a runner or wheel function.
     rest_timeout: u64 = 300,
 
-    /// Directories of people's own runner modules.
+    /// Directories of custom runner modules.
     runner_dirs: Vec<String> = Vec::new(),
     /// The queue of `queue.insert_runner` and `process_runner`: `queue` is its name.
     runner_queue: Map = Map::new(),

@@ -128,18 +128,18 @@ shared_options! {
     disable_states: Vec<String> = Vec::new(),
     /// The only state modules that are there; none for all.
     whitelist_state_modules: Vec<String> = Vec::new(),
-    /// Directories of people's own state modules.
+    /// Directories of custom state modules.
     states_dirs: Vec<String> = Vec::new(),
     /// What calls the function of a job: the names of executors, in turn until one returns a value; a string or a list.
     module_executors: Value = Value::Nil,
     /// The user as which the functions of published jobs are called, by `sudo` and `salt-call`, for a minion that runs as
     /// another user; `''` for the minion's own.
     sudo_user: String = String::new(),
-    /// Directories of people's own modules of grains.
+    /// Directories of custom grains modules.
     grains_dirs: Vec<String> = Vec::new(),
     /// Whether SLS files that `master_tops` assign come before those of the top file.
     master_tops_first: bool = false,
-    /// Whether a highstate begins with a sync of people's own modules from the master.
+    /// Whether a highstate begins with a sync of custom modules from the master.
     autoload_dynamic_modules: bool = true,
     /// Whether a sync removes modules that the master no longer has.
     clean_dynamic_modules: bool = true,
@@ -148,7 +148,7 @@ shared_options! {
     grains: Map = Map::new(),
     /// The grains of the host that are left out: names, globs, or regular expressions.
     grains_blacklist: Vec<String> = Vec::new(),
-    /// Whether mappings in the grains of people's own modules, and in the file `grains` of the configuration directory, are
+    /// Whether mappings in the grains of custom modules, and in the file `grains` of the configuration directory, are
     /// merged into those of the same name instead of replacing them.
     grains_deep_merge: bool = false,
     /// The number of minutes between two collections of the grains; 0 for none. If they changed, the pillar is refreshed.
@@ -230,7 +230,7 @@ shared_options! {
 
 impl MinionConfig {
     fn finish_paths(&mut self) {
-        self.take_port();
+        self.split_port();
         let root = self.root_dir.clone();
         for path in [&mut self.pki_dir, &mut self.cachedir, &mut self.sock_dir, &mut self.pidfile]
             .into_iter()
@@ -243,18 +243,18 @@ impl MinionConfig {
 
     /// Whether the minion is connected to several masters at once: `master` is a list, and `master_type` is neither
     /// `failover` nor `distributed`.
-    pub fn is_hot(&self) -> bool {
+    pub fn is_multi_master(&self) -> bool {
         self.master.len() > 1 && !matches!(self.master_type.as_str(), "failover" | "distributed")
     }
 
     /// Whether the minion connects to no master (`master_type: disable`).
-    pub fn is_alone(&self) -> bool {
+    pub fn is_masterless(&self) -> bool {
         self.master_type == "disable"
     }
 
     /// Whether the minion uses local files and a local pillar: with `file_client: local`, or without a master.
     pub fn is_local(&self) -> bool {
-        self.file_client == "local" || self.is_alone()
+        self.file_client == "local" || self.is_masterless()
     }
 
     /// Sets `file_client: local`.
@@ -271,7 +271,7 @@ impl MinionConfig {
         };
         self.opts.insert("master".into(), value);
         self.master = masters;
-        self.take_port();
+        self.split_port();
     }
 
     /// Returns the configuration for the session with this master, if there are several.
@@ -286,7 +286,7 @@ impl MinionConfig {
     }
 
     /// Splits the port from the first master's `host:port`, and makes it the value of `master_port`.
-    fn take_port(&mut self) {
+    fn split_port(&mut self) {
         let default = self.master_port;
         let Some((first, others)) = self.master.split_first_mut() else { return };
         let (host, port) = address(first, default);
@@ -332,12 +332,12 @@ mod tests {
             ("salt:http", "salt:http", 4506),
         ] {
             let mut config = MinionConfig { master: vec![written.to_owned()], ..Default::default() };
-            config.take_port();
+            config.split_port();
             assert_eq!((config.master[0].as_str(), config.master_port), (host, port), "{written}");
         }
         let master = ["a:5506", "b", "::1", "d:7"].map(str::to_owned).to_vec();
         let mut config = MinionConfig { master, ..Default::default() };
-        config.take_port();
+        config.split_port();
         let expected = [("a", 5506), ("b", 4506), ("::1", 4506), ("d", 7)].map(|(host, port)| (host.to_owned(), port));
         assert_eq!(config.masters(), expected);
     }

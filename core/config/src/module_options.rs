@@ -66,7 +66,7 @@ module_options! {
         include: "a list of strings" Vec<String> = "[]" Vec::new(),
     }
     "fileserver" {
-        /// The file server backends in order of precedence: `roots`, `gitfs` (or `git`), `minionfs` (or `minion`), and people's own.
+        /// The file server backends in order of precedence: `roots`, `gitfs` (or `git`), `minionfs` (or `minion`), and custom ones.
         fileserver_backend: "a list of strings" Vec<String> = "[roots]" vec!["roots".into()],
         /// Whether only the environments in `gitfs_saltenv` exist, not one for each branch and tag.
         gitfs_disable_saltenv_mapping: "a boolean" bool = "False" false,

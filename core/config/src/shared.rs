@@ -46,22 +46,22 @@ macro_rules! shared_options {
         /// Whether the highstate outputter shows states that succeeded without changes.
         state_verbose: bool = true,
 
-        /// How Python runs people's own modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
+        /// How Python runs custom modules: the path of an interpreter, or a mapping with `path` or `venv` (a virtual
         /// environment), and `idle`, the seconds without calls after which it ends; by default `python3` and 60.
         python_host: Value = Value::Nil,
         /// Whether functions that Brine lacks are those of the package `salt` and of installed `saltext-*` packages, by the
         /// interpreter of `python_host`: on minions execution and state functions, beacons and returners, on masters runner
         /// functions, external pillar and tops.
         python_fallback: bool = false,
-        /// The directory of people's own modules that `saltutil.sync_*` copies from the file server, with a directory for
+        /// The directory of custom modules that `saltutil.sync_*` copies from the file server, with a directory for
         /// each type; by default `extmods` in `cachedir`.
         extension_modules: Option<PathBuf> = None,
-        /// Directories of people's own modules: execution modules in the directory itself, and all types in one named after
+        /// Directories of custom modules: execution modules in the directory itself, and all types in one named after
         /// the type, such as `states` or `_states`.
         module_dirs: Vec<String> = Vec::new(),
-        /// Directories of people's own utility modules.
+        /// Directories of custom utility modules.
         utils_dirs: Vec<String> = Vec::new(),
-        /// Directories of people's own outputters.
+        /// Directories of custom outputters.
         outputter_dirs: Vec<String> = Vec::new(),
         /// Functions that run as long as the daemon: the names of engines, or mappings of a name to the arguments of its
         /// function `start`.

@@ -93,11 +93,11 @@ impl Connected {
         let pool = Arc::new(JobPool::new(&config));
         let own = Arc::clone(&pool);
         let opened = pool.executors().disk.run(move |_| {
-            let beside = if config.is_hot() { config.masters().split_off(1) } else { Vec::new() };
+            let beside = if config.is_multi_master() { config.masters().split_off(1) } else { Vec::new() };
             let queues: Vec<String> = beside.iter().map(|(host, port)| format!("{host}_{port}")).collect();
             outbox::adopt(&config.cachedir.join(RETURNS), &queues);
             let mut all: Vec<Self> = Vec::new();
-            if config.is_hot() {
+            if config.is_multi_master() {
                 for (host, port) in config.masters() {
                     let config = config.for_master(&host, port);
                     let one = Self::new(config, Some(bus.clone()), Arc::clone(&own), all.first())?;
@@ -167,7 +167,7 @@ impl Connected {
             masks: Mutex::default(),
             others: Arc::clone(&others),
             local: local.clone(),
-            is_alone: config.is_alone(),
+            is_alone: config.is_masterless(),
         });
         let minion = match first {
             Some(first) => first.minion.for_master(&id, &config, grains, files, upstream, bus),

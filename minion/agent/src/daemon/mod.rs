@@ -237,7 +237,7 @@ struct Progress {
 /// Maintains a connection to one of the masters of `connected`. Returns at the shutdown or, if there is only one
 /// master, with an error.
 async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
-    if connected.minion.config.is_alone() {
+    if connected.minion.config.is_masterless() {
         return live_alone(connected, shutdown).await;
     }
     let mut backoff = connected.backoff();

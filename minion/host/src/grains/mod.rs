@@ -18,14 +18,14 @@ use brine_target::matches_expression;
 use brine_value::{Map, Value, map, merge};
 use sha2::{Digest, Sha256};
 
-/// Returns all grains of this host, without those of people's own modules.
+/// Returns all grains of this host, without those of custom modules.
 pub fn collect(config: &MinionConfig, id: &str) -> Map {
     let mut grains = of_host(config, id);
     add(config, &mut grains, Map::new());
     grains
 }
 
-/// Adds the grains of people's own modules, over them those of the file `grains` in the configuration directory, and over
+/// Adds the grains of custom modules, over them those of the file `grains` in the configuration directory, and over
 /// both `grains:` of the configuration.
 pub fn add(config: &MinionConfig, grains: &mut Map, custom: Map) {
     for mut more in [custom, own_grains(&config.config_dir.join("grains"))] {
