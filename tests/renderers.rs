@@ -194,7 +194,8 @@ fn states_call_functions_of_files_in_python() {
     assert_eq!(doubled.get("changes"), Some(&map! {"retval" => 8}.into()), "{doubled}");
     let tested = of(&minion.call(&["state.sls", "py", "test=True"]), "p");
     assert_eq!((tested.get("result"), tested.get("changes")), (Some(&Value::Nil), Some(&Value::map())), "{tested}");
-    for (file, part) in [("plain", "func is invalid: expected a function"), ("forged", "the function no longer exists")] {
+    for (file, part) in [("plain", "func is invalid: expected a function"), ("forged", "the function no longer exists")]
+    {
         let refused = of(&minion.call(&["state.sls", file]), "q").to_string();
         assert!(refused.contains(part), "{refused}");
     }

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn misspelt_schedules_are_found() {
+    fn misspelt_schedule_options_are_reported() {
         let jobs = map! {
             "good" => map! {"function" => "test.ping", "seconds" => 5},
             "typo" => map! {"function" => "test.ping", "secons" => 5},
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn unsupported_backends_are_named_once() {
+    fn unsupported_backends_are_reported_once() {
         let lines: Vec<_> =
             file_server(&map! {"fileserver_backend" => list!["roots", "svnfs", "git", "own"]}, |name| name == "own")
                 .iter()

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_has_salt_s_layout() {
+    fn the_ciphertext_has_salts_layout() {
         let key = Crypticle::from_key_text(KEY).unwrap();
         for (length, expected) in [(0, 16), (7, 16), (8, 32), (23, 32), (24, 48)] {
             assert_eq!(key.seal(&vec![1; length], None).len(), 16 + expected + 32, "{length}");

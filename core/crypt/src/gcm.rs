@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_another_version_is_not_tried() {
+    fn a_ciphertext_of_another_version_is_refused() {
         let key = Gcm::generate();
         let mut text = key.seal(b"message", None, b"");
         assert_eq!(text.len(), 1 + NONCE + 7 + 16);

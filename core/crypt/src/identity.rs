@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_or_wrong_public_file_is_written_anew() {
+    fn a_missing_or_wrong_public_file_is_rewritten() {
         let dir = tempfile::tempdir().unwrap();
         let public = dir.path().join("master.pub");
         fs::write(dir.path().join("master.pem"), PEM).unwrap();

@@ -33,18 +33,18 @@ impl ReplayWindow {
             }
             self.highest = serial;
         }
-        let (word, bit) = Self::place(serial);
+        let (word, bit) = Self::bit_of(serial);
         let new = self.seen[word] & bit == 0;
         self.seen[word] |= bit;
         new
     }
 
     fn clear(&mut self, serial: u64) {
-        let (word, bit) = Self::place(serial);
+        let (word, bit) = Self::bit_of(serial);
         self.seen[word] &= !bit;
     }
 
-    fn place(serial: u64) -> (usize, u64) {
+    fn bit_of(serial: u64) -> (usize, u64) {
         ((serial % WIDTH / 64) as usize, 1 << (serial % 64))
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_taken_once() {
+    fn a_serial_number_is_accepted_once() {
         let mut window = ReplayWindow::default();
         for (serial, new) in [
             (0, false),
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_remembering_everything(serials in prop::collection::vec(1u64..4000, 0..300)) {
+        fn the_window_agrees_with_an_unbounded_one(serials in prop::collection::vec(1u64..4000, 0..300)) {
             let (mut window, mut seen, mut highest) = (ReplayWindow::default(), HashSet::new(), 0);
             for serial in serials {
                 let too_old = serial + WIDTH <= highest;

@@ -229,7 +229,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_form_of_a_key_is_read() {
+    fn every_form_of_a_key_is_parsed() {
         let pkcs8 = PrivateKey::from_pem(include_str!("testdata/identity.pkcs8.pem")).unwrap();
         assert_eq!(pkcs8.to_pem().unwrap(), PEM);
         for text in [
@@ -267,7 +267,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn salt_s_signatures_are_made_and_verified() {
+    fn salts_signatures_are_created_and_verified() {
         for algorithm in SignatureAlgorithm::ALL {
             let signature = made_by_salt(&format!("sign {algorithm}"));
             assert_eq!(KEY.sign(b"brine", *algorithm).unwrap(), signature, "{algorithm}");
@@ -294,7 +294,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn keys_of_unsafe_or_absurd_lengths_are_not_made() {
+    fn keys_of_unsafe_or_absurd_sizes_are_not_generated() {
         for bits in [0, 512, 1024, 2047, 8193, usize::MAX] {
             assert!(matches!(PrivateKey::generate(bits), Err(CryptError::BadKeySize(_))), "{bits}");
         }
@@ -302,7 +302,7 @@ pub(super) mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(label in "(RSA )?(PUBLIC|PRIVATE) KEY", body in "[A-Za-z0-9+/=\n]{0,80}") {
+        fn any_text_is_parsed_or_refused(label in "(RSA )?(PUBLIC|PRIVATE) KEY", body in "[A-Za-z0-9+/=\n]{0,80}") {
             let text = format!("-----BEGIN {label}-----{body}-----END {label}-----");
             let _ = (PrivateKey::from_pem(&text), PublicKey::from_pem(&text), PublicKey::from_pem(&body));
         }

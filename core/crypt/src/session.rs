@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_text_makes_the_same_session_again() {
+    fn a_session_is_restored_from_its_key_text() {
         for session in sessions() {
             let again = Session::from_key_text(&format!("{}\n", session.key_text())).unwrap();
             assert_eq!(again.cipher(), session.cipher());
@@ -147,14 +147,14 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_bit_or_truncation_is_detected(message in vec(any::<u8>(), 0..64), place: prop::sample::Index) {
+        fn a_changed_bit_or_truncation_is_detected(message in vec(any::<u8>(), 0..64), at: prop::sample::Index) {
             for session in sessions() {
                 let text = session.seal(&message, None, b"");
                 let mut changed = text.clone();
-                let bit = place.index(text.len() * 8);
+                let bit = at.index(text.len() * 8);
                 changed[bit / 8] ^= 1 << (bit % 8);
                 prop_assert!(session.open(&changed, None, b"").is_err());
-                prop_assert!(session.open(&text[..place.index(text.len())], None, b"").is_err());
+                prop_assert!(session.open(&text[..at.index(text.len())], None, b"").is_err());
             }
         }
 
@@ -166,7 +166,7 @@ mod tests {
         }
 
         #[test]
-        fn any_key_text_is_read_or_refused(text in ".*") {
+        fn any_key_text_is_parsed_or_refused(text in ".*") {
             let _ = (Session::from_key_text(&text), Session::from_key_text(&format!("aes-256-gcm:{text}")));
         }
     }

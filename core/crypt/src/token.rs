@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nonces_are_of_the_length_that_the_wire_wants_and_never_the_same() {
+    fn nonces_have_the_length_of_the_wire_format_and_never_repeat() {
         let made: std::collections::HashSet<_> = (0..1000).map(|_| nonce()).collect();
         assert_eq!(made.len(), 1000);
         assert!(made.iter().all(|text| text.len() == NONCE_LENGTH && text.bytes().all(|b| b.is_ascii_hexdigit())));
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_equal_only_if_all_of_them_is() {
+    fn secrets_are_equal_only_if_every_byte_is() {
         for (a, b, equal) in [
             ("", "", true),
             ("secret", "secret", true),

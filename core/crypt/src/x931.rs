@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_every_length_that_fits_comes_back() {
+    fn data_of_every_permitted_length_is_recovered() {
         for length in [1, 2, 251, 252] {
             let data = vec![0xBB; length];
             assert_eq!(KEY.public().recover_x931(&KEY.sign_x931(&data).unwrap()).unwrap(), data, "{length}");
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_stripped_only_if_each_part_is_there() {
+    fn only_complete_blocks_are_stripped() {
         for (block, data) in [
             (&[0x6B, 0xBB, 0xBA, 1, 0xCC][..], Some(&[1][..])),
             (&[0x6B, 0xBB, 0xBB, 0xBA, 0xBA, 0xCC, 0xCC], Some(&[0xBA, 0xCC])),

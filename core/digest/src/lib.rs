@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_written_with_two_digits_each() {
+    fn bytes_are_encoded_with_two_digits_each() {
         assert_eq!(hex([0, 1, 0x7F, 0xFF]), "00017fff");
     }
 

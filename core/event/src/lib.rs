@@ -334,7 +334,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stamping_keeps_the_rest(entries in prop::collection::btree_map("[a-z]{1,300}", any::<i64>(), 0..40), seq: u64) {
+        fn stamping_preserves_the_other_fields(entries in prop::collection::btree_map("[a-z]{1,300}", any::<i64>(), 0..40), seq: u64) {
             let map: Map = entries.into_iter().map(|(k, v)| (Value::from(k), Value::from(v))).collect();
             let mut out = Event::from_map("t", &map).unwrap().stamped(seq, "s").unwrap().data();
             prop_assert_eq!(out.shift_remove("_seq"), Some(Value::from(seq)));
@@ -343,7 +343,7 @@ mod tests {
         }
 
         #[test]
-        fn any_frame_is_read_or_refused(frame: Vec<u8>) {
+        fn any_frame_is_parsed_or_refused(frame: Vec<u8>) {
             let _ = Event::from_frame(Bytes::from(frame));
         }
     }

@@ -17,7 +17,7 @@ const CAPACITY: usize = 100_000;
 pub(super) struct Hashes {
     pub kind: Digest,
     /// By path: the state of the file when it was hashed, and the hash.
-    kept: Mutex<HashMap<PathBuf, (State, String)>>,
+    cache: Mutex<HashMap<PathBuf, (State, String)>>,
 }
 
 /// The metadata that identifies a file's state: device, inode, size, mtime and ctime.
@@ -40,7 +40,7 @@ impl State {
 
 impl Hashes {
     pub(super) fn new(kind: Digest) -> Self {
-        Hashes { kind, kept: Mutex::default() }
+        Hashes { kind, cache: Mutex::default() }
     }
 
     /// Returns the hash of a file in hexadecimal.
@@ -48,7 +48,7 @@ impl Hashes {
         let at = || FileError::at("read", path);
         let mut file = File::open(path).map_err(at())?;
         let before = State::of(&file.metadata().map_err(at())?);
-        if let Some((state, hash)) = self.kept.lock().get(path)
+        if let Some((state, hash)) = self.cache.lock().get(path)
             && *state == before
         {
             return Ok(hash.clone());
@@ -56,11 +56,11 @@ impl Hashes {
         let hash = hex(&self.kind.of_reader(&mut file).map_err(at())?);
         // The hash of a file that changed while it was read is not cached.
         if State::of(&file.metadata().map_err(at())?) == before {
-            let mut kept = self.kept.lock();
-            if kept.len() >= CAPACITY {
-                kept.clear();
+            let mut cache = self.cache.lock();
+            if cache.len() >= CAPACITY {
+                cache.clear();
             }
-            kept.insert(path.to_owned(), (before, hash.clone()));
+            cache.insert(path.to_owned(), (before, hash.clone()));
         }
         Ok(hash)
     }
@@ -73,15 +73,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_computed_once_and_anew_after_a_change() {
+    fn a_hash_is_cached_until_the_file_changes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let hashes = Hashes::new(Digest::Sha256);
         fs::write(&path, "brine").unwrap();
         let first = hashes.of(&path).unwrap();
         assert_eq!(first, hex(Digest::Sha256.of("brine")));
-        let kept = hashes.kept.lock().get(&path).unwrap().0;
-        hashes.kept.lock().insert(path.clone(), (kept, "from the cache".into()));
+        let state = hashes.cache.lock().get(&path).unwrap().0;
+        hashes.cache.lock().insert(path.clone(), (state, "from the cache".into()));
         assert_eq!(hashes.of(&path).unwrap(), "from the cache");
         // The same size, but another inode.
         brine_system::files::write_atomic(&path, b"BRINE", 0o644).unwrap();

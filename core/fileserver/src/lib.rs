@@ -64,7 +64,7 @@ impl Default for Options {
 /// The built-in backends.
 const BUILT_IN: [&str; 3] = ["roots", "gitfs", "minionfs"];
 
-/// Returns whether a backend is built in; further ones are people's own modules.
+/// Returns whether a backend is built in; further ones are custom modules.
 pub fn is_built_in(backend: &str) -> bool {
     BUILT_IN.contains(&backend)
 }
@@ -376,7 +376,9 @@ impl Roots {
         // Committers to a repository, minions, and files of other backends must not be able to name the rest of the host.
         let of = |path, follow_symlinks| Root { path, mountpoint: String::new(), is_pushed: false, follow_symlinks };
         let roots = |backend: &Backend| match backend {
-            Backend::Roots => self.folders_of(saltenv).into_iter().map(|path| of(path, self.follow_symlinks)).collect(),
+            Backend::Roots => {
+                self.directories_of(saltenv).into_iter().map(|path| of(path, self.follow_symlinks)).collect()
+            }
             Backend::Git(git) => git.roots_of(saltenv).into_iter().map(|path| of(path, false)).collect(),
             Backend::Minions(minions) => pushed(minions)
                 .into_iter()
@@ -389,7 +391,7 @@ impl Roots {
         self.backends.iter().flat_map(|backend| -> Vec<Root> { roots(backend) }).collect()
     }
 
-    fn folders_of(&self, saltenv: &str) -> Vec<PathBuf> {
+    fn directories_of(&self, saltenv: &str) -> Vec<PathBuf> {
         if let Some(roots) = self.environments.get(saltenv) {
             return roots.clone();
         }

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_lead_out_have_no_copies() {
+    fn names_that_escape_the_directory_have_no_copies() {
         let cache = Path::new("/cache");
         for name in ["", "..", "a/b", "a.b", "-x", "\0"] {
             assert_eq!(Mirror::of(name, cache), None, "{name}");

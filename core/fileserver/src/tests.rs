@@ -84,7 +84,7 @@ fn a_file_is_found_in_the_first_root_that_has_it() {
 }
 
 #[test]
-fn no_path_leads_out_of_the_roots() {
+fn paths_do_not_escape_the_roots() {
     let dir = tree();
     let absolute = dir.path().join("out/secret");
     for follow_symlinks in [true, false] {
@@ -115,7 +115,7 @@ fn no_path_leads_out_of_the_roots() {
 }
 
 #[test]
-fn links_lead_out_of_their_root_only_where_links_are_followed() {
+fn links_leave_their_root_only_with_follow_symlinks() {
     let dir = tree();
     let following = roots(&dir, &Options::default());
     let staying = roots(&dir, &Options { follow_symlinks: false, ..Options::default() });
@@ -210,7 +210,7 @@ fn ignored_files_are_neither_found_nor_listed() {
 
 proptest::proptest! {
     #[test]
-    fn no_text_is_found_outside(path in "[./a|?\\x00]{0,8}(secret)?(\\?saltenv=[./]{0,4}(out)?)?", saltenv in "[./]{0,3}(out|base|dev)?") {
+    fn no_path_is_found_outside_of_the_roots(path in "[./a|?\\x00]{0,8}(secret)?(\\?saltenv=[./]{0,4}(out)?)?", saltenv in "[./]{0,3}(out|base|dev)?") {
         static DIR: std::sync::LazyLock<TempDir> = std::sync::LazyLock::new(tree);
         let roots = roots(&DIR, &Options::default());
         if let Some(text) = found(&roots, &path, &saltenv) {

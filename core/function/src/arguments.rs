@@ -212,7 +212,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_words_are_read(words in proptest::collection::vec(".*", 0..4)) {
+        fn any_arguments_are_parsed(words in proptest::collection::vec(".*", 0..4)) {
             let args = parse(&words, &[]);
             proptest::prop_assert!(args.positional.len() + args.keyword.len() <= words.len());
         }

@@ -296,19 +296,19 @@ pub trait Overlay<C: 'static>: Send + Sync {
 }
 
 /// An overlay without the functions of hidden modules.
-struct Without<C: 'static, F> {
+struct HidingOverlay<C: 'static, F> {
     overlay: Box<dyn Overlay<C>>,
     is_hidden: F,
 }
 
-impl<C, F: Fn(&str) -> bool> Without<C, F> {
+impl<C, F: Fn(&str) -> bool> HidingOverlay<C, F> {
     fn filtered(&self, mut functions: Vec<&'static Function<C>>) -> Vec<&'static Function<C>> {
         functions.retain(|function| !(self.is_hidden)(function.module));
         functions
     }
 }
 
-impl<C, F: Fn(&str) -> bool + Send + Sync> Overlay<C> for Without<C, F> {
+impl<C, F: Fn(&str) -> bool + Send + Sync> Overlay<C> for HidingOverlay<C, F> {
     fn functions(&self, module: Option<&str>) -> Vec<&'static Function<C>> {
         if module.is_some_and(&self.is_hidden) { Vec::new() } else { self.filtered(self.overlay.functions(module)) }
     }
@@ -342,7 +342,7 @@ impl<C> Registry<C> {
     #[must_use]
     pub fn without(mut self, is_hidden: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.modules.retain(|list| list.first().is_none_or(|function| !is_hidden(function.module)));
-        self.overlay = self.overlay.map(|overlay| Box::new(Without { overlay, is_hidden }) as _);
+        self.overlay = self.overlay.map(|overlay| Box::new(HidingOverlay { overlay, is_hidden }) as _);
         self
     }
 

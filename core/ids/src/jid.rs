@@ -96,14 +96,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_rise_and_never_repeat() {
+    fn ids_increase_and_never_repeat() {
         let ids: Vec<_> = (0..1000).map(|_| Jid::new()).collect();
         assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(ids.iter().all(|jid| jid.as_str().len() == 20 && jid.time().is_some()));
     }
 
     #[test]
-    fn only_job_ids_are_read() {
+    fn only_job_ids_are_parsed() {
         for good in ["20261120235852025555", "20261120235852025555_1234"] {
             assert_eq!(good.parse::<Jid>().unwrap().as_str(), good);
         }

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn only_safe_names_are_taken() {
+    fn only_safe_names_are_accepted() {
         for good in ["web1", "web1.example.org", "a b", "ü", "db_1-x", "id@realm:1"] {
             assert_eq!(good.parse::<MinionId>().unwrap().to_string(), good);
         }

@@ -87,7 +87,7 @@ pub struct Family {
     /// The names of its labels.
     pub labels: &'static [&'static str],
     /// Whether the family is of counters instead of gauges.
-    pub rises: bool,
+    pub is_monotonic: bool,
     children: RwLock<BTreeMap<Vec<String>, Arc<Child>>>,
 }
 
@@ -114,8 +114,13 @@ impl Child {
 
 impl Family {
     /// Creates a family; used by [`metrics!`] for statics.
-    pub const fn new(name: &'static str, help: &'static str, labels: &'static [&'static str], rises: bool) -> Self {
-        Family { name, help, labels, rises, children: RwLock::new(BTreeMap::new()) }
+    pub const fn new(
+        name: &'static str,
+        help: &'static str,
+        labels: &'static [&'static str],
+        is_monotonic: bool,
+    ) -> Self {
+        Family { name, help, labels, is_monotonic, children: RwLock::new(BTreeMap::new()) }
     }
 
     /// Returns the value for these label values, creating it at 0.
@@ -220,7 +225,7 @@ impl Metric {
     /// Returns its Prometheus type: `counter`, `gauge` or `histogram`.
     pub fn kind(&self) -> &'static str {
         match self {
-            Metric::Counter(_) | Metric::Family(Family { rises: true, .. }) => "counter",
+            Metric::Counter(_) | Metric::Family(Family { is_monotonic: true, .. }) => "counter",
             Metric::Gauge(_) | Metric::Family(_) => "gauge",
             Metric::Histogram(_) => "histogram",
         }

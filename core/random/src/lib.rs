@@ -58,8 +58,8 @@ impl MersenneTwister {
     pub fn chosen<T: Clone>(items: &[T], count: usize, seed: &Value) -> Option<Vec<T>> {
         let by_chance = || rand::random::<i64>().into();
         let seed = if seed.is_nil() { by_chance() } else { seed.clone() };
-        let places = Self::choosing(&seed).sample(items.len(), count)?;
-        Some(places.into_iter().map(|index| items[index].clone()).collect())
+        let indices = Self::choosing(&seed).sample(items.len(), count)?;
+        Some(indices.into_iter().map(|index| items[index].clone()).collect())
     }
 
     /// Selects the indexes of `count` of this many items; `None` if there are too few.
@@ -84,9 +84,9 @@ impl MersenneTwister {
         let mut taken = HashSet::new();
         let mut chosen = Vec::with_capacity(count);
         while chosen.len() < count {
-            let place = below(items);
-            if taken.insert(place) {
-                chosen.push(place);
+            let index = below(items);
+            if taken.insert(index) {
+                chosen.push(index);
             }
         }
         Some(chosen)

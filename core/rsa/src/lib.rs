@@ -97,12 +97,12 @@ impl Key {
         let length = c_long::try_from(der.len()).ok().filter(|_| der.len() <= MAX_INPUT)?;
         let mut at = der.as_ptr();
         // SAFETY: pointer and length are of one slice, which is only read.
-        let key = Self::own(unsafe { lc::d2i_AutoPrivateKey(ptr::null_mut(), &raw mut at, length) })?;
+        let key = Self::from_raw(unsafe { lc::d2i_AutoPrivateKey(ptr::null_mut(), &raw mut at, length) })?;
         (at == der.as_ptr_range().end).then_some(key)
     }
 
     /// Takes ownership of a pointer from AWS-LC. `None` if it is null, or not an RSA key of an accepted size.
-    fn own(key: *mut lc::EVP_PKEY) -> Option<Key> {
+    fn from_raw(key: *mut lc::EVP_PKEY) -> Option<Key> {
         let Some(key) = NonNull::new(key) else { return failed() };
         // SAFETY: the pointer is valid, and freed here unless it moves to the result.
         unsafe {
@@ -139,7 +139,7 @@ impl Key {
             }
             key
         };
-        Self::own(key)
+        Self::from_raw(key)
     }
 
     /// Returns the key in PKCS#1 form.
@@ -235,7 +235,7 @@ impl PublicKey {
         let key = unsafe { lc::EVP_parse_public_key(&raw mut cbs) };
         // SAFETY: as above.
         let is_whole = unsafe { lc::CBS_len(&raw const cbs) } == 0;
-        match Key::own(key) {
+        match Key::from_raw(key) {
             Some(key) => is_whole.then_some(PublicKey(key)),
             None => Self::from_pkcs1(der),
         }
@@ -253,7 +253,7 @@ impl PublicKey {
             }
             key
         };
-        Key::own(key).map(PublicKey)
+        Key::from_raw(key).map(PublicKey)
     }
 
     /// Returns the key in DER (SubjectPublicKeyInfo), in its canonical form.

@@ -99,7 +99,7 @@ impl Digest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
     /// PKCS#1 v1.5; also stands for the only form of ECDSA and Ed25519 signatures.
-    Usual,
+    Default,
     /// PSS, with a salt of any length.
     Pss,
 }
@@ -121,7 +121,7 @@ unsafe impl Sync for Pkey {}
 
 impl Pkey {
     /// Takes ownership of a pointer from AWS-LC. `None` if it is null, or its algorithm is not supported.
-    fn own(key: *mut lc::EVP_PKEY) -> Option<Pkey> {
+    fn from_raw(key: *mut lc::EVP_PKEY) -> Option<Pkey> {
         let key = NonNull::new(key).map(Pkey);
         key.filter(|key| key.kind().is_some()).or_else(failed)
     }
@@ -219,7 +219,7 @@ impl PrivateKey {
                 return failed();
             }
         }
-        Pkey::own(key).map(PrivateKey)
+        Pkey::from_raw(key).map(PrivateKey)
     }
 
     /// Parses an unencrypted key in PKCS#8, PKCS#1 or SEC 1 form. `None` if it is invalid or of another algorithm.
@@ -228,7 +228,7 @@ impl PrivateKey {
         let mut at = der.as_ptr();
         // SAFETY: pointer and length are of one slice, which is only read.
         let key = unsafe { lc::d2i_AutoPrivateKey(ptr::null_mut(), &raw mut at, length) };
-        Pkey::own(key).map(PrivateKey)
+        Pkey::from_raw(key).map(PrivateKey)
     }
 
     /// Returns the key in PKCS#8 form.
@@ -289,7 +289,7 @@ impl VerifyingKey {
         let mut cbs = reader(der);
         // SAFETY: the slice outlives the call and is only read.
         let key = unsafe { lc::EVP_parse_public_key(&raw mut cbs) };
-        Pkey::own(key).map(VerifyingKey)
+        Pkey::from_raw(key).map(VerifyingKey)
     }
 
     /// Returns the key in DER, in its canonical form.
@@ -317,7 +317,7 @@ impl VerifyingKey {
             let (none, key) = (ptr::null_mut(), self.0.0.as_ptr());
             let mut options = ptr::null_mut();
             let done = lc::EVP_DigestVerifyInit(context.as_ptr(), &raw mut options, hash, none, key) == 1
-                && (padding == Padding::Usual
+                && (padding == Padding::Default
                     || (lc::EVP_PKEY_CTX_set_rsa_padding(options, lc::RSA_PKCS1_PSS_PADDING) == 1
                         && lc::EVP_PKEY_CTX_set_rsa_pss_saltlen(options, lc::RSA_PSS_SALTLEN_AUTO) == 1))
                 && {
@@ -358,10 +358,10 @@ mod tests {
             for digest in digests {
                 let mut signature =
                     key.sign(b"message", digest).unwrap_or_else(|| panic!("{:?} {digest:?}", key.kind()));
-                assert!(public.verify(b"message", &signature, digest, Padding::Usual), "{digest:?}");
-                assert!(!public.verify(b"massage", &signature, digest, Padding::Usual), "{digest:?}");
+                assert!(public.verify(b"message", &signature, digest, Padding::Default), "{digest:?}");
+                assert!(!public.verify(b"massage", &signature, digest, Padding::Default), "{digest:?}");
                 signature[9] ^= 1;
-                assert!(!public.verify(b"message", &signature, digest, Padding::Usual), "{digest:?}");
+                assert!(!public.verify(b"message", &signature, digest, Padding::Default), "{digest:?}");
             }
         }
     }

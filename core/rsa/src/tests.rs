@@ -33,7 +33,7 @@ fn another_implementation_agrees() {
 }
 
 #[test]
-fn the_public_half_agrees_with_the_private_one() {
+fn the_public_key_matches_the_private_one() {
     let (key, numbers) = pair();
     let public = PublicKey::from_der(numbers.to_pkcs1_der().unwrap().as_bytes()).unwrap();
     assert_eq!(public.size(), 256);
@@ -84,7 +84,7 @@ fn inconsistent_numbers_are_refused() {
 }
 
 #[test]
-fn each_form_of_a_key_is_read_and_nothing_behind_it() {
+fn every_form_of_a_key_is_parsed_without_trailing_data() {
     let (key, public) = pair();
     let (pkcs1, numbers) = (key.to_der().unwrap(), RsaPrivateKey::from_pkcs1_der(&key.to_der().unwrap()).unwrap());
     for mut der in [pkcs1.clone(), numbers.to_pkcs8_der().unwrap().as_bytes().to_vec()] {

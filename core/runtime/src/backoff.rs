@@ -7,7 +7,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Backoff {
     first: Duration,
-    most: Duration,
+    max: Duration,
     next: Duration,
 }
 
@@ -19,16 +19,16 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// Creates a backoff with pauses from `first` up to `most`.
-    pub fn new(first: Duration, most: Duration) -> Self {
+    /// Creates a backoff with pauses from `first` up to `max`.
+    pub fn new(first: Duration, max: Duration) -> Self {
         let first = first.max(Duration::from_millis(1));
-        Backoff { first, most: most.max(first), next: first }
+        Backoff { first, max: max.max(first), next: first }
     }
 
     /// Returns the next pause: between half of the step and the whole of it.
     pub fn next_wait(&mut self) -> Duration {
         let step = self.next;
-        self.next = (step * 2).min(self.most);
+        self.next = (step * 2).min(self.max);
         step.mul_f64(rand::random_range(0.5..1.0))
     }
 
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_the_limit() {
+    fn pauses_double_up_to_the_maximum() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_millis(350));
         for step in [100u64, 200, 350, 350] {
             let wait = backoff.next_wait();

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_an_error_and_the_thread_goes_on() {
+    async fn a_panic_is_an_error_and_the_thread_continues() {
         let executor = Executor::new("test", 1, 8);
         assert_eq!(executor.run(|_| panic!("a defect")).await, Err::<(), _>(ExecutorError::Panicked("test")));
         assert_eq!(executor.run(|_| 1).await, Ok(1));
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_api_that_blocks_is_reached_by_its_executor() {
+    async fn a_blocking_api_is_reachable_through_its_executor() {
         let api = Blocking::new(7, Executor::new("test", 1, 1));
         assert_eq!(api.run(|number| number + 1).await, Ok(8));
         assert_eq!(api.get(&MayBlock::own_thread(Handle::current())), &7);

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_numbers_become_durations_within_the_range() {
+    fn every_number_becomes_a_duration_within_the_range() {
         for (given, expected) in [
             (2.5, 2.5),
             (-1.0, 0.5),

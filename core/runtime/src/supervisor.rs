@@ -18,10 +18,10 @@ use crate::backoff::Backoff;
 use crate::metrics;
 
 /// The run time after which the backoff of a task is reset.
-const HEALTHY: Duration = Duration::from_secs(60);
+const RESET_AFTER: Duration = Duration::from_secs(60);
 
 /// The minimum time for each task to stop, even if earlier ones have used up the total.
-const SHORTEST: Duration = Duration::from_millis(50);
+const MIN_STOP_TIME: Duration = Duration::from_millis(50);
 
 /// A boxed task, because the code of supervision would otherwise be compiled for each task.
 type Task = BoxFuture<'static, ()>;
@@ -96,7 +96,7 @@ impl Supervisor {
                 if ended_in_order(&watched, make(stopping.clone()), &stopping).await {
                     return;
                 }
-                if started.elapsed() > HEALTHY {
+                if started.elapsed() > RESET_AFTER {
                     backoff.reset();
                 }
                 let pause = backoff.next_wait();
@@ -117,7 +117,7 @@ impl Supervisor {
         let mut late = Vec::new();
         while let Some(mut part) = self.parts.pop() {
             part.shutdown.cancel();
-            let own = (deadline.saturating_duration_since(Instant::now()) / 2).max(SHORTEST);
+            let own = (deadline.saturating_duration_since(Instant::now()) / 2).max(MIN_STOP_TIME);
             if tokio::time::timeout(own, &mut part.task).await.is_err() {
                 part.task.abort();
                 tracing::warn!(task = part.name, "task aborted: it did not stop in time");

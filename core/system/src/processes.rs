@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_written_beside_reading_and_need_not_be_read() {
+    fn input_is_written_concurrently_and_may_remain_unread() {
         let input = vec![b'x'; 90_000];
         assert_eq!(sh("cat", &input).unwrap().stdout, input);
         assert_eq!(sh("echo done", &vec![b'x'; 1 << 20]).unwrap().stdout, b"done\n");

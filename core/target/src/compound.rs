@@ -221,7 +221,7 @@ impl<'a> Parser<'a> {
 
     fn wrong(&self, reason: &'static str) -> TargetError {
         let word = self.peek().unwrap_or_default().to_owned();
-        TargetError::Compound { expression: self.words.join(" "), place: self.at + 1, word, reason }
+        TargetError::Compound { expression: self.words.join(" "), position: self.at + 1, word, reason }
     }
 }
 

@@ -129,12 +129,12 @@ pub enum TargetError {
     #[error("'{0}' is neither an IP address nor a network")]
     Network(String),
     /// A compound expression is malformed.
-    #[error("the target '{expression}' is invalid at word {place} '{word}': {reason}")]
+    #[error("the target '{expression}' is invalid at word {position} '{word}': {reason}")]
     Compound {
         /// The expression, with nodegroups expanded.
         expression: String,
         /// The position of the word, counted from 1.
-        place: usize,
+        position: usize,
         /// The word, empty at the end.
         word: String,
         /// The error.
@@ -333,7 +333,7 @@ impl Matcher {
             Matcher::Grain(lookup) => known(facts.grains(), &|grains| lookup.is_match(grains)),
             Matcher::Pillar(lookup) => known(facts.pillar(), &|pillar| lookup.is_match(pillar)),
             Matcher::Network(network) => known(facts.grains(), &|grains| {
-                grains.get(network.grain()).is_some_and(|addresses| network.holds(addresses))
+                grains.get(network.grain()).is_some_and(|addresses| network.contains(addresses))
             }),
         }
     }

@@ -16,9 +16,9 @@ impl Network {
     }
 
     /// Whether a grain, an address or a list of them, contains an address in the network.
-    pub fn holds(self, grain: &Value) -> bool {
+    pub fn contains(self, grain: &Value) -> bool {
         match grain {
-            Value::List(items) => items.iter().any(|item| self.holds(item)),
+            Value::List(items) => items.iter().any(|item| self.contains(item)),
             Value::Str(text) => text.parse::<IpAddr>().is_ok_and(|address| self.0.contains(&address)),
             _ => false,
         }
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn networks_contain_addresses_as_in_python() {
         let addresses = list!["127.0.0.1", "10.1.2.3", "::1", "fe80::1", 5, "no address"];
-        for (text, holds) in [
+        for (text, contains) in [
             ("10.1.2.3", Some(true)),
             ("10.1.2.4", Some(false)),
             ("10.0.0.0/8", Some(true)),
@@ -63,7 +63,7 @@ mod tests {
             ("x", None),
             ("", None),
         ] {
-            assert_eq!(Network::parse(text).map(|network| network.holds(&addresses)), holds, "{text}");
+            assert_eq!(Network::parse(text).map(|network| network.contains(&addresses)), contains, "{text}");
         }
     }
 }

@@ -160,7 +160,7 @@ fn pillar_is_matched_by_glob_regex_and_value() {
 }
 
 #[test]
-fn another_delimiter_may_part_the_path() {
+fn the_path_delimiter_is_configurable() {
     let with = |kind, text: &str, delimiter| {
         Target::parse(kind, text, delimiter, &Map::new()).map(|target| target.matches(&m1()))
     };
@@ -433,7 +433,7 @@ mod properties {
 }
 
 #[test]
-fn own_matchers_decide_about_terms_of_their_type() {
+fn custom_matchers_evaluate_terms_of_their_type() {
     struct Own;
     impl Facts for Own {
         fn id(&self) -> &'static str {

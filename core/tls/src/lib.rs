@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_of_a_file_are_read_and_what_is_none_is_an_error() {
+    fn authorities_are_read_from_a_file_and_invalid_files_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = directory.path().join(name);

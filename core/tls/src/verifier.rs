@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_of_a_certificate_is_verified_as_asked_for() {
+    fn each_level_verifies_its_part_of_a_certificate() {
         let certificate = |name: &str| rcgen::generate_simple_self_signed([name.to_owned()]).unwrap().cert;
         let (trusted, other) = (certificate("one"), certificate("one"));
         let mut roots = RootCertStore::empty();

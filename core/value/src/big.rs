@@ -93,7 +93,7 @@ mod tests {
     use crate::{json, msgpack};
 
     #[test]
-    fn digits_of_any_length_are_a_number() {
+    fn digits_of_any_length_are_an_integer() {
         let large = format!("1{}", "0".repeat(300));
         for (negative, digits, radix, text) in [
             (false, "0", 10, Some("0")),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_a_number_for_people_and_a_text_on_the_wire() {
+    fn big_integers_display_as_numbers_and_are_packed_as_strings() {
         let digits = "123456789012345678901234567890123456789012345678901234567890";
         let number = Value::whole_number(false, digits, 10).unwrap();
         assert_eq!((json::to_json(&number), number.type_name(), number.is_truthy()), (digits.to_owned(), "int", true));

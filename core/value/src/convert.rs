@@ -219,7 +219,7 @@ mod tests {
     use crate::list;
 
     #[test]
-    fn reading_is_lenient_as_salt_is() {
+    fn conversions_are_as_lenient_as_in_salt() {
         assert_eq!(String::from_value(&Value::from(5)), Some("5".into()));
         assert_eq!(bool::from_value(&Value::from("yes")), Some(true));
         assert_eq!(i64::from_value(&Value::from(" 7 ")), Some(7));
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_says_what_it_was() {
+    fn a_type_error_names_the_actual_type() {
         let error = Map::try_from_value(&Value::from("x")).unwrap_err();
         assert_eq!(error.to_string(), "expected a mapping, got str");
     }

@@ -189,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn json_comes_back_as_it_was() {
+    fn json_round_trips() {
         let text = r#"{"z": 1, "a": [true, null, -3, 1.5, "q\n"], "big": 18446744073709551615}"#;
         assert_eq!(to_json(&from_json(text).unwrap()), text);
     }
 
     #[test]
-    fn sorting_goes_through_every_depth() {
+    fn sorting_is_recursive() {
         let value = from_json(r#"{"b": {"d": 1, "c": 2}, "a": [{"f": 1, "e": 2}]}"#).unwrap();
         assert_eq!(to_json(&sorted(&value)), r#"{"a": [{"e": 2, "f": 1}], "b": {"c": 2, "d": 1}}"#);
     }

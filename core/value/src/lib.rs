@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mappings_are_searched_by_text_without_a_copy() {
+    fn mappings_are_searched_by_string_without_a_copy() {
         let map = map! {"a" => 1, 2 => "two"};
         assert_eq!(map.get("a"), Some(&Value::Int(1)));
         assert_eq!(map.get("b"), None);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn truth_is_pythons() {
+    fn truthiness_matches_python() {
         for (value, truth) in [
             (Value::Nil, false),
             (Value::from(""), false),

@@ -30,7 +30,7 @@ const ENTRY_COST: u64 = 24;
 const STRING_COST: u64 = 16;
 
 /// The maximum memory per byte of input: that of an empty string.
-const MOST_PER_BYTE: usize = size_of::<Value>() + STRING_COST as usize;
+const MAX_PER_BYTE: usize = size_of::<Value>() + STRING_COST as usize;
 
 /// The reason why bytes are not exactly one msgpack value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,7 +118,7 @@ pub fn unpack(input: &[u8]) -> Result<Value, UnpackError> {
 
 /// Decodes exactly one value within a memory budget.
 pub fn unpack_within(input: &[u8], budget: Budget) -> Result<Value, UnpackError> {
-    if input.len().saturating_mul(MOST_PER_BYTE) > budget.0 {
+    if input.len().saturating_mul(MAX_PER_BYTE) > budget.0 {
         let needed = Reader::new(input).skip(1)?;
         if needed > budget.0 as u64 {
             return Err(UnpackError::TooLarge { needed, limit: budget.0 });
@@ -435,13 +435,13 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in any::<Vec<u8>>()) {
+        fn any_bytes_are_decoded_or_refused(bytes in any::<Vec<u8>>()) {
             let _ = unpack(&bytes);
             let _ = entries(&bytes);
         }
 
         #[test]
-        fn a_cut_value_is_refused(value in any_value(), cut in any::<prop::sample::Index>()) {
+        fn a_truncated_value_is_refused(value in any_value(), cut in any::<prop::sample::Index>()) {
             let packed = pack(&value);
             let cut = cut.index(packed.len());
             prop_assert!(unpack(&packed[..cut]).is_err());
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_show_packed_values() {
+    fn entries_return_packed_values() {
         let packed = pack_map(&map! {"a" => list![1, 2], 5 => "x"});
         let found = entries(&packed).unwrap();
         assert_eq!(found[0].key, Some("a"));
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_about_lengths_cost_nothing() {
+    fn forged_lengths_allocate_nothing() {
         for bytes in [&b"\xdd\xff\xff\xff\xff"[..], b"\xdf\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xffab"] {
             assert!(matches!(unpack(bytes), Err(UnpackError::Truncated(_))), "{bytes:?}");
         }

@@ -154,9 +154,9 @@ pub enum ListKind {
     /// Files.
     Files,
     /// Directories.
-    Folders,
+    Directories,
     /// Empty directories.
-    EmptyFolders,
+    EmptyDirectories,
     /// Symbolic links.
     Links,
 }
@@ -210,8 +210,8 @@ impl MinionCommand {
             }
             "_file_find" => Ok(MinionCommand::FileFind { path: field(map, "path")?, saltenv: saltenv()? }),
             "_file_list" => list(ListKind::Files),
-            "_dir_list" => list(ListKind::Folders),
-            "_file_list_emptydirs" => list(ListKind::EmptyFolders),
+            "_dir_list" => list(ListKind::Directories),
+            "_file_list_emptydirs" => list(ListKind::EmptyDirectories),
             "_symlink_list" => list(ListKind::Links),
             "_file_envs" => Ok(MinionCommand::FileEnvs),
             "_file_recv" => FilePiece::from_map(map).map(MinionCommand::FileReceive),

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_time_is_bounded_whatever_the_reply_says() {
+    fn the_deferral_is_bounded() {
         for (load, expected) in [
             (Value::from(deferral(Duration::from_millis(1500))), Some(Duration::from_millis(1500))),
             (deferral(Duration::MAX).into(), Some(MAX_DEFERRAL)),

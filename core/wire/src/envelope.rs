@@ -78,7 +78,7 @@ impl Envelope {
 }
 
 /// The maximum length of an envelope's field other than the load.
-const LONGEST_FIELD: usize = 1024;
+const MAX_FIELD: usize = 1024;
 
 /// The fields of an envelope, still packed; unknown fields are ignored.
 #[derive(Default)]
@@ -104,8 +104,8 @@ impl<'a> Packed<'a> {
 
     fn fields(&self) -> Result<Map, WireError> {
         let decoded = self.small.iter().map(|(field, packed)| {
-            if packed.len() > LONGEST_FIELD {
-                let reason = format!("expected at most {LONGEST_FIELD} bytes, got {}", packed.len());
+            if packed.len() > MAX_FIELD {
+                let reason = format!("expected at most {MAX_FIELD} bytes, got {}", packed.len());
                 return Err(WireError::Field { field, reason });
             }
             Ok(((*field).into(), msgpack::unpack(packed)?))

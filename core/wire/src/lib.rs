@@ -22,7 +22,7 @@ pub use envelope::{Envelope, PROTOCOL_VERSION, encrypted};
 pub use peer::{FilePiece, MineQuery, PeerPublish, PeerRun};
 pub use proof::{Proof, TokenRequest};
 pub use publish::{
-    Publication, PublishRequest, READS_NO_FILES, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic,
+    IGNORES_JOB_FILES, Publication, PublishRequest, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, minion_topic,
 };
 
 /// The errors of invalid messages.

@@ -181,7 +181,7 @@ mod tests {
     use brine_value::{list, map};
 
     #[test]
-    fn a_mine_is_asked_for_one_function_or_several() {
+    fn mine_queries_name_one_function_or_several() {
         for (fun, functions, by_function) in [
             ("a".into(), vec!["a"], false),
             ("a,b,a".into(), vec!["a", "b"], true),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_peers_are_words_of_a_command_line() {
+    fn peer_arguments_are_parsed_like_a_command_line() {
         let given = map! {
             "fun" => "test.arg", "arg" => list!["1", "a=[x, y]", "b=2", list!["z"]], "tgt" => "web*", "tmo" => "7",
             "form" => "full", "no_parse" => list!["b"], "ret" => "",

@@ -23,7 +23,7 @@ pub fn minion_topic(id: &str) -> String {
 
 /// The option in `kwargs` by which a client declares that it does not read job files. Salt's `LocalClient` reads them.
 /// The master removes the option.
-pub const READS_NO_FILES: &str = "_reads_no_files";
+pub const IGNORES_JOB_FILES: &str = "_reads_no_files";
 
 /// A client's request to publish a job.
 #[derive(Debug, Clone, PartialEq)]

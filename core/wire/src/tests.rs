@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn an_auth_request_goes_both_ways() {
+fn an_auth_request_round_trips() {
     let request = AuthRequest {
         id: "web1".parse().unwrap(),
         public_key: "PEM".into(),
@@ -158,7 +158,7 @@ fn a_job_id_with_path_separators_is_refused() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_envelope_or_refused(bytes: Vec<u8>) {
+    fn any_bytes_are_parsed_or_refused(bytes: Vec<u8>) {
         let _ = unpack(bytes);
     }
 }

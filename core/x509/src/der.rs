@@ -197,16 +197,16 @@ pub(crate) fn bits(bytes: &[u8]) -> Vec<u8> {
 pub(crate) fn flags(tag: u8, flags: &[bool]) -> Vec<u8> {
     let used = flags.iter().rposition(|flag| *flag).map_or(0, |last| last + 1);
     let mut bytes = vec![0_u8; used.div_ceil(8)];
-    for place in (0..used).filter(|place| flags[*place]) {
-        bytes[place / 8] |= 0x80 >> (place % 8);
+    for bit in (0..used).filter(|bit| flags[*bit]) {
+        bytes[bit / 8] |= 0x80 >> (bit % 8);
     }
     let unused = (bytes.len() * 8 - used) as u8;
     item(tag, &[&[unused], &bytes[..]].concat())
 }
 
 /// Whether a named bit is set in the content of a bit string.
-pub(crate) fn flag(content: &[u8], place: usize) -> bool {
-    content.get(1 + place / 8).is_some_and(|byte| byte & (0x80 >> (place % 8)) != 0)
+pub(crate) fn flag(content: &[u8], bit: usize) -> bool {
+    content.get(1 + bit / 8).is_some_and(|byte| byte & (0x80 >> (bit % 8)) != 0)
 }
 
 /// Encodes an object identifier such as `2.5.4.3`; `None` if it is invalid.

@@ -130,13 +130,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_input_ends_the_process(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_input_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             read_all(&bytes);
             read_all(&[b"-----BEGIN CERTIFICATE-----\n", &bytes[..], b"\n-----END CERTIFICATE-----"].concat());
         }
 
         #[test]
-        fn no_change_of_a_certificate_ends_the_process(at in any::<prop::sample::Index>(), with in any::<u8>(), cut in 0_usize..4) {
+        fn no_modified_certificate_panics(at in any::<prop::sample::Index>(), with in any::<u8>(), cut in 0_usize..4) {
             let mut bytes = certificate();
             let at = at.index(bytes.len());
             bytes[at] = with;

@@ -25,19 +25,19 @@ fn names(value: &Value) -> Result<Vec<u8>> {
 fn reasons(tag: u8, value: &Value) -> Result<Vec<u8>> {
     let mut flags = [false; 9];
     for word in listed(value) {
-        let place = match reason(&word)? {
+        let bit = match reason(&word)? {
             number @ 1..=6 => number as usize,
             9 => 7,
             10 => 8,
             _ => return Err(invalid(format!("'{word}' is invalid: it is no reason of a distribution point"))),
         };
-        flags[place] = true;
+        flags[bit] = true;
     }
     Ok(der::flags(tag, &flags))
 }
 
 /// Encodes a distribution point name: full names, or a name relative to the issuer.
-fn place(fullname: Option<&Value>, relativename: Option<&Value>) -> Result<Vec<u8>> {
+fn distribution_point_name(fullname: Option<&Value>, relativename: Option<&Value>) -> Result<Vec<u8>> {
     let fullname = fullname.filter(|value| value.is_truthy());
     let relativename = relativename.filter(|value| value.is_truthy());
     let inner = match (fullname, relativename) {
@@ -66,7 +66,7 @@ pub(crate) fn distribution_points(extension: &str, value: &Value) -> Result<Vec<
         let content = match point {
             Value::Map(map) => {
                 let get = |key: &str| map.get(&Value::from(key)).filter(|value| value.is_truthy());
-                let mut content = place(get("fullname"), get("relativename"))?;
+                let mut content = distribution_point_name(get("fullname"), get("relativename"))?;
                 if let Some(given) = get("reasons") {
                     content.extend(reasons(der::context(1), given)?);
                 }
@@ -75,7 +75,7 @@ pub(crate) fn distribution_points(extension: &str, value: &Value) -> Result<Vec<
                 }
                 content
             }
-            name => place(Some(name), None)?,
+            name => distribution_point_name(Some(name), None)?,
         };
         if content.is_empty() {
             return Err(invalid("Either full_name, relative_name or crl_issuer must be provided."));
@@ -90,7 +90,7 @@ pub(crate) fn issuing(value: &Value) -> Result<Vec<u8>> {
     if value.as_map().is_none() {
         return Err(invalid("issuingDistributionPoint must be a dictionary"));
     }
-    let mut out = place(value.get("fullname"), value.get("relativename"))?;
+    let mut out = distribution_point_name(value.get("fullname"), value.get("relativename"))?;
     let boolean = |tag, key| if flag(value, key) { der::item(der::context(tag), &[0xff]) } else { Vec::new() };
     let only = ["onlyuser", "onlyCA", "onlyAA"].iter().filter(|key| flag(value, key)).count();
     if only > 1 {

@@ -36,8 +36,8 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
             let bits = der::only(value, der::BIT_STRING)?.content;
             let mut names = KEY_USAGES;
             names.sort_by_key(|name| name.to_lowercase());
-            let place = |name: &str| KEY_USAGES.iter().position(|known| *known == name).unwrap_or(usize::MAX);
-            names.iter().map(|name| (Value::from(*name), der::flag(bits, place(name)).into())).collect()
+            let bit = |name: &str| KEY_USAGES.iter().position(|known| *known == name).unwrap_or(usize::MAX);
+            names.iter().map(|name| (Value::from(*name), der::flag(bits, bit(name)).into())).collect()
         }
         "extendedKeyUsage" => {
             let name = |item: &Item<'_>| {
@@ -119,14 +119,14 @@ fn fields_of(name: &str, value: &[u8]) -> Option<Map> {
 
 /// Returns the reasons in the bit string ReasonFlags, sorted by name.
 fn reasons(content: &[u8]) -> Vec<Value> {
-    let number = |place: usize| match place {
-        1..=6 => Some(place as u64),
+    let number = |bit: usize| match bit {
+        1..=6 => Some(bit as u64),
         7 => Some(9),
         8 => Some(10),
         _ => None,
     };
-    let places = (0..9).filter(|place| der::flag(content, *place)).filter_map(number);
-    let mut names = places
+    let bits = (0..9).filter(|bit| der::flag(content, *bit)).filter_map(number);
+    let mut names = bits
         .filter_map(|number| REASONS.iter().find(|(_, known)| *known == number))
         .map(|(name, _)| *name)
         .collect::<Vec<_>>();
@@ -135,7 +135,7 @@ fn reasons(content: &[u8]) -> Vec<Value> {
 }
 
 /// Returns the full names, and the relative name, of a distribution point name.
-fn place(item: Option<Item<'_>>) -> Option<(Value, Option<String>)> {
+fn distribution_point_name(item: Option<Item<'_>>) -> Option<(Value, Option<String>)> {
     let Some(inner) = item else { return Some((Value::List(Vec::new()), None)) };
     let inner = inner.inside().next()?;
     if inner.tag == der::explicit(0) {
@@ -146,7 +146,7 @@ fn place(item: Option<Item<'_>>) -> Option<(Value, Option<String>)> {
 
 fn point(item: &Item<'_>) -> Option<Value> {
     let mut inside = item.inside();
-    let (full, relative) = place(inside.optional(der::explicit(0)))?;
+    let (full, relative) = distribution_point_name(inside.optional(der::explicit(0)))?;
     let why = inside.optional(der::context(1)).map(|item| reasons(item.content)).unwrap_or_default();
     let issuer =
         inside.optional(der::explicit(2)).map_or(Some(Value::List(Vec::new())), |item| show_all(item.content))?;
@@ -157,7 +157,7 @@ fn issuing(sequence: &Item<'_>) -> Option<Map> {
     let items = sequence.inside().all()?;
     let get = |tag: u8| items.iter().find(|item| item.tag == tag);
     let flag = |tag: u8| get(der::context(tag)).is_some_and(|item| item.content != [0]);
-    let (full, relative) = place(get(der::explicit(0)).copied())?;
+    let (full, relative) = distribution_point_name(get(der::explicit(0)).copied())?;
     Some(map! {
         "fullname" => full,
         "onysomereasons" => get(der::context(3)).map(|item| reasons(item.content)).unwrap_or_default(),

@@ -138,7 +138,7 @@ impl Signed {
             return Some((oid, Some(pss_digest(&options)?), Padding::Pss));
         }
         let (_, _, digest, _) = ALGORITHMS.iter().find(|(known, ..)| *known == oid)?;
-        Some((oid, *digest, Padding::Usual))
+        Some((oid, *digest, Padding::Default))
     }
 }
 

@@ -71,7 +71,7 @@ pub(super) struct Composer<'a> {
     /// The cost of all nodes written in the text, without aliases.
     pub cost: usize,
     /// The placeholders for untrusted text, if a guarded template rendered the text.
-    words: Option<&'a Placeholders>,
+    placeholders: Option<&'a Placeholders>,
     /// The number of open flow collections.
     flows: usize,
     /// The error, if untrusted text was refused.
@@ -81,7 +81,7 @@ pub(super) struct Composer<'a> {
 impl<'a> Composer<'a> {
     /// Creates a composer. `written` is the text before its end was normalised for the parser. `ended` is set if a line
     /// end was added.
-    pub fn new(text: &'a str, written: &str, ended: bool, words: Option<&'a Placeholders>) -> Self {
+    pub fn new(text: &'a str, written: &str, ended: bool, placeholders: Option<&'a Placeholders>) -> Self {
         let last = written.rsplit('\n').next().unwrap_or_default();
         let end = Mark { line: written.matches('\n').count() + 1, column: last.chars().count() + 1 };
         let mut parser = Parser::new();
@@ -96,7 +96,7 @@ impl<'a> Composer<'a> {
             ended,
             end,
             cost: 0,
-            words,
+            placeholders,
             flows: 0,
             untrusted: None,
         }
@@ -138,14 +138,14 @@ impl<'a> Composer<'a> {
         &mut self,
         text: String,
         plain: bool,
-        place: ScalarContext,
+        context: ScalarContext,
         tagged: bool,
         at: Mark,
     ) -> Result<Content, YamlError> {
-        let Some(words) = self.words.filter(|words| words.touches(&text)) else {
+        let Some(placeholders) = self.placeholders.filter(|placeholders| placeholders.touches(&text)) else {
             return Ok(Content::Scalar { text, plain });
         };
-        match words.scalar(&text, place, tagged) {
+        match placeholders.scalar(&text, context, tagged) {
             Ok(Scalar::Text) => Ok(Content::Scalar { text, plain: false }),
             Ok(Scalar::Resolved(text)) => Ok(Content::Scalar { text, plain }),
             Ok(Scalar::Node(value)) => Ok(Content::Given(value)),
@@ -161,7 +161,7 @@ impl<'a> Composer<'a> {
 
     /// Rejects untrusted text in the name of an anchor, an alias or a tag.
     fn refuse_names(&mut self, event: &EventData, at: Mark) -> Result<(), YamlError> {
-        let Some(words) = self.words else { return Ok(()) };
+        let Some(placeholders) = self.placeholders else { return Ok(()) };
         let names = match event {
             EventData::Alias { anchor } => [Some(anchor), None],
             EventData::Scalar { anchor, tag, .. }
@@ -169,7 +169,7 @@ impl<'a> Composer<'a> {
             | EventData::MappingStart { anchor, tag, .. } => [anchor.as_ref(), tag.as_ref()],
             _ => [None, None],
         };
-        match names.into_iter().flatten().find_map(|name| words.no_content(name)) {
+        match names.into_iter().flatten().find_map(|name| placeholders.no_content(name)) {
             Some(error) => Err(self.refuse(error, at)),
             None => Ok(()),
         }
@@ -202,8 +202,8 @@ impl<'a> Composer<'a> {
                 self.cost = self.cost.saturating_add(text.len());
                 // The lone tag `!` makes a quoted scalar plain, as in PyYAML.
                 let plain = if tag.is_none() { style == ScalarStyle::Plain } else { plain_implicit };
-                let place = ScalarContext { style: style.into(), in_flow: self.flows > 0, several_lines };
-                let content = self.scalar(text, plain, place, tag.is_some(), at)?;
+                let context = ScalarContext { style: style.into(), in_flow: self.flows > 0, several_lines };
+                let content = self.scalar(text, plain, context, tag.is_some(), at)?;
                 (anchor, tag, content)
             }
             EventData::SequenceStart { anchor, tag, style, .. } => {
@@ -248,14 +248,14 @@ impl<'a> Composer<'a> {
 
     fn refused(&self, error: &libyaml_safer::Error) -> YamlError {
         let origin = if error.kind() == ErrorKind::Parser { Origin::Parser } else { Origin::Scanner };
-        let place = |mark: libyaml_safer::Mark| {
+        let position = |mark: libyaml_safer::Mark| {
             let at_end = mark.index as usize >= self.source.0.len();
             if at_end { self.end_for(origin, error.problem()) } else { Mark::from(mark) }
         };
-        let at = error.problem_mark().map(place).unwrap_or_default();
+        let at = error.problem_mark().map(position).unwrap_or_default();
         let refused = self.source.error(origin, at, error.problem());
         match (error.context(), error.context_mark()) {
-            (Some(what), Some(begin)) => refused.within(what, place(begin)),
+            (Some(what), Some(begin)) => refused.within(what, position(begin)),
             _ => refused,
         }
     }

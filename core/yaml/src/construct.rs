@@ -67,7 +67,7 @@ impl<'a> Constructor<'a> {
                     None | Some((_, "map" | "omap")) => self.map(node, pairs, depth),
                     // The wire formats have no sets: a set becomes an ordered list of its members.
                     Some((_, "set")) => match self.map(node, pairs, depth)? {
-                        (Value::Map(map), place) => Ok((Value::List(map.into_keys().collect()), place)),
+                        (Value::Map(map), position) => Ok((Value::List(map.into_keys().collect()), position)),
                         other => Ok(other),
                     },
                     Some((tag, name)) => Err(self.wrong_tag(node, tag, name)),
@@ -77,19 +77,19 @@ impl<'a> Constructor<'a> {
     }
 
     fn list(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
-        let (mut values, mut place) = (Vec::with_capacity(items.len()), NodePosition::new(node.at));
+        let (mut values, mut position) = (Vec::with_capacity(items.len()), NodePosition::new(node.at));
         for item in items {
             let (value, inside) = self.value(item, depth + 1)?;
             values.push(value);
-            place.inside.push(inside);
+            position.inside.push(inside);
         }
-        Ok((Value::List(values), place))
+        Ok((Value::List(values), position))
     }
 
     /// Constructs `!!pairs`: a list of one-key mappings becomes a list of two-item lists.
     fn pairs(&mut self, node: &Node, items: &[Rc<Node>], depth: usize) -> Constructed {
-        let (value, place) = self.list(node, items, depth)?;
-        let Value::List(items) = value else { return Ok((value, place)) };
+        let (value, position) = self.list(node, items, depth)?;
+        let Value::List(items) = value else { return Ok((value, position)) };
         let pair = |item: Value| match item {
             Value::Map(map) if map.len() == 1 => {
                 Ok(map.into_iter().map(|(k, v)| Value::List(vec![k, v])).collect::<Vec<_>>())
@@ -97,7 +97,7 @@ impl<'a> Constructor<'a> {
             _ => Err(self.error(node, "expected a mapping of length 1")),
         };
         let pairs: Result<Vec<_>, _> = items.into_iter().map(pair).collect();
-        Ok((Value::List(pairs?.into_iter().flatten().collect()), place))
+        Ok((Value::List(pairs?.into_iter().flatten().collect()), position))
     }
 
     fn map(&mut self, node: &Node, pairs: &[Pair], depth: usize) -> Constructed {
@@ -108,7 +108,7 @@ impl<'a> Constructor<'a> {
         } else {
             pairs
         };
-        let (mut map, mut place) = (Map::with_capacity(pairs.len()), NodePosition::new(node.at));
+        let (mut map, mut position) = (Map::with_capacity(pairs.len()), NodePosition::new(node.at));
         // Python treats `1`, `1.0` and `True` as equal keys.
         let mut numbers = HashSet::new();
         for (key_node, value_node) in pairs {
@@ -132,9 +132,9 @@ impl<'a> Constructor<'a> {
                 None => self.value(value_node, depth + 1)?,
             };
             map.insert(key, value);
-            place.inside.push(NodePosition { at: key_node.at, inside: inside.inside });
+            position.inside.push(NodePosition { at: key_node.at, inside: inside.inside });
         }
-        Ok((Value::Map(map), place))
+        Ok((Value::Map(map), position))
     }
 
     pub fn key(&mut self, map: &Node, node: &Node, depth: usize) -> Result<Value, YamlError> {

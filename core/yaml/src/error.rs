@@ -67,13 +67,13 @@ impl YamlError {
         if let Origin::Reader { position } = self.origin {
             return format!("{}\n  in \"<unicode string>\", position {position}", self.message);
         }
-        let place = |line, column| format!("  in \"<unicode string>\", line {line}, column {column}");
-        let problem = format!("{}\n{}", self.message, place(self.line, self.column));
+        let position = |line, column| format!("  in \"<unicode string>\", line {line}, column {column}");
+        let problem = format!("{}\n{}", self.message, position(self.line, self.column));
         match &self.context {
             Some(context) if (context.line, context.column) == (self.line, self.column) => {
                 format!("{}\n{problem}", context.what)
             }
-            Some(context) => format!("{}\n{}\n{problem}", context.what, place(context.line, context.column)),
+            Some(context) => format!("{}\n{}\n{problem}", context.what, position(context.line, context.column)),
             None => problem,
         }
     }

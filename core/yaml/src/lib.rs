@@ -63,13 +63,13 @@ pub fn load_located(text: &str) -> Result<Located, YamlError> {
 ///
 /// # Errors
 /// The YAML error, or untrusted text that YAML would parse as more than its scalar.
-pub fn load_guarded(text: &str, words: &Placeholders) -> Result<Located, GuardedError> {
+pub fn load_guarded(text: &str, placeholders: &Placeholders) -> Result<Located, GuardedError> {
     let mut untrusted = None;
-    read(text, Some(words), &mut untrusted).map_err(|error| match untrusted {
+    read(text, Some(placeholders), &mut untrusted).map_err(|error| match untrusted {
         Some(untrusted) => GuardedError::Untrusted(untrusted),
         None => GuardedError::Yaml(Box::new(YamlError {
-            message: words.reveal(&error.message),
-            source: words.reveal(&error.source),
+            message: placeholders.reveal(&error.message),
+            source: placeholders.reveal(&error.source),
             ..error
         })),
     })
@@ -87,20 +87,20 @@ pub enum GuardedError {
 /// Parses a document. Sets `untrusted` to the cause if untrusted text was refused.
 fn read(
     text: &str,
-    words: Option<&Placeholders>,
+    placeholders: Option<&Placeholders>,
     untrusted: &mut Option<UntrustedError>,
 ) -> Result<Located, YamlError> {
     let construct = |constructor: &mut Constructor<'_>, root: &Node| constructor.value(root, 0);
-    Ok(match document(text, words, untrusted, construct)? {
-        None => Located { value: Value::Nil, place: NodePosition::default() },
-        Some((value, place)) => Located { value, place },
+    Ok(match document(text, placeholders, untrusted, construct)? {
+        None => Located { value: Value::Nil, position: NodePosition::default() },
+        Some((value, position)) => Located { value, position },
     })
 }
 
 /// Composes the document of a text, and constructs a result from its root; `None` for an empty text.
 fn document<T>(
     text: &str,
-    words: Option<&Placeholders>,
+    placeholders: Option<&Placeholders>,
     untrusted: &mut Option<UntrustedError>,
     construct: impl FnOnce(&mut Constructor<'_>, &Node) -> Result<T, YamlError>,
 ) -> Result<Option<T>, YamlError> {
@@ -116,7 +116,7 @@ fn document<T>(
         _ => (Cow::Owned(format!("{text}\n")), true),
     };
     let source = Source(&text);
-    let mut composer = Composer::new(&text, written, ended, words);
+    let mut composer = Composer::new(&text, written, ended, placeholders);
     // The parser panics on a tag that is directly followed by a comma in a flow collection: `[!a,b]`.
     let document = catch_unwind(AssertUnwindSafe(|| composer.document()));
     let odd_tag =
@@ -133,7 +133,7 @@ fn document<T>(
 pub struct Located {
     /// The value.
     pub value: Value,
-    place: NodePosition,
+    position: NodePosition,
 }
 
 /// A position in a text.
@@ -155,7 +155,7 @@ struct NodePosition {
 impl Located {
     /// Wraps a value from another source, without positions.
     pub fn without_places(value: Value) -> Self {
-        Located { value, place: NodePosition::default() }
+        Located { value, position: NodePosition::default() }
     }
 
     /// Returns the position of the key or item at the end of a path of mapping keys and list indexes. The empty path is
@@ -169,7 +169,7 @@ impl Located {
     /// assert_eq!((position.line, position.column), (2, 5));
     /// ```
     pub fn position(&self, path: &[Value]) -> Option<Position> {
-        let (mut value, mut place) = (&self.value, &self.place);
+        let (mut value, mut position) = (&self.value, &self.position);
         for step in path {
             let (index, next) = match value {
                 Value::Map(map) => map.get_full(step).map(|(index, _, value)| (index, value))?,
@@ -179,9 +179,9 @@ impl Located {
                 }
                 _ => return None,
             };
-            (value, place) = (next, place.inside.get(index)?);
+            (value, position) = (next, position.inside.get(index)?);
         }
-        Some(Position { line: place.at.line, column: place.at.column })
+        Some(Position { line: position.at.line, column: position.at.column })
     }
 }
 

@@ -89,8 +89,8 @@ pub fn answer(files: &Roots, id: &MinionId, command: MinionCommand) -> Value {
         },
         MinionCommand::FileList { kind, saltenv, prefix } => match kind {
             ListKind::Files => files.file_list(&saltenv, &prefix).into(),
-            ListKind::Folders => files.dir_list(&saltenv, &prefix).into(),
-            ListKind::EmptyFolders => files.empty_dirs(&saltenv, &prefix).into(),
+            ListKind::Directories => files.dir_list(&saltenv, &prefix).into(),
+            ListKind::EmptyDirectories => files.empty_dirs(&saltenv, &prefix).into(),
             ListKind::Links => {
                 let links = files.symlink_list(&saltenv, &prefix);
                 Value::Map(links.into_iter().map(|(link, target)| (link.into(), target.into())).collect())

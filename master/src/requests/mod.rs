@@ -15,7 +15,7 @@ use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::{Executor, MayBlock};
 use brine_value::msgpack::{self, Budget};
 use brine_value::{Map, Value, map};
-use brine_wire::{Call, ClientCommand, Envelope, MinionCommand, PublishRequest, READS_NO_FILES, WireError};
+use brine_wire::{Call, ClientCommand, Envelope, IGNORES_JOB_FILES, MinionCommand, PublishRequest, WireError};
 use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -226,7 +226,7 @@ impl Requests {
                     self.publish_refused(&request, &refusal).await;
                     return clear(refusal.of_publish());
                 }
-                let reads_files = request.kwargs.shift_remove(READS_NO_FILES).is_none();
+                let reads_files = request.kwargs.shift_remove(IGNORES_JOB_FILES).is_none();
                 let written = reads_files.then(|| request.clone());
                 let unwritten = if reads_files { Some(self.unwritten.read().await) } else { None };
                 match self.services.jobs.publish(request).await {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn remotes_have_options_of_their_own() {
+    fn each_remote_has_its_own_options() {
         let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
         let own = |more: Value| list![map! {url(&repository) => more}];
         for (remotes, more, env, path, wanted) in [

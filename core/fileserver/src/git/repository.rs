@@ -120,7 +120,7 @@ pub struct Repository {
     checks_certificate: bool,
     key: Option<String>,
     /// The directory of the repository.
-    place: PathBuf,
+    directory: PathBuf,
     /// Held while a tree is unpacked or removed.
     working: Mutex<()>,
 }
@@ -138,7 +138,7 @@ impl Repository {
         }
         let name = options.own.get("name").map(ToString::to_string).unwrap_or_default();
         Ok(Repository {
-            place: cache.join(hex(Sha256::digest(format!("{url} {name}")))),
+            directory: cache.join(hex(Sha256::digest(format!("{url} {name}")))),
             checks_certificate: options.flag("ssl_verify", true),
             key: options.text("privkey"),
             working: Mutex::default(),
@@ -148,17 +148,17 @@ impl Repository {
 
     /// Returns the directory of the repository.
     pub fn place(&self) -> &Path {
-        &self.place
+        &self.directory
     }
 
     fn bare(&self) -> PathBuf {
-        self.place.join("repository")
+        self.directory.join("repository")
     }
 
     /// Returns the remote's URL without a password, for messages.
     pub fn describe(&self) -> String {
         match (self.url.split_once("://"), self.url.rsplit_once('@')) {
-            (Some((protocol, _)), Some((_, place))) => format!("{protocol}://{place}"),
+            (Some((protocol, _)), Some((_, address))) => format!("{protocol}://{address}"),
             _ => self.url.clone(),
         }
     }
@@ -234,7 +234,7 @@ impl Repository {
     pub fn unpacked(&self, tree: &Tree) -> Result<PathBuf, GitError> {
         let parts = hex(Sha256::digest(format!("{}\n{}", tree.root, tree.mountpoint)));
         let name = format!("{}-{}", tree.commit, &parts[..16]);
-        let target = self.place.join(&name);
+        let target = self.directory.join(&name);
         if target.is_dir() {
             return Ok(target);
         }
@@ -246,7 +246,7 @@ impl Repository {
             let path = path.to_owned();
             move |source| GitError::Cache { path, source }
         };
-        let draft = self.place.join(format!("{name}.{}", std::process::id()));
+        let draft = self.directory.join(format!("{name}.{}", std::process::id()));
         let Some(mountpoint) = files::relative_path(&tree.mountpoint).or(tree.mountpoint.is_empty().then(PathBuf::new))
         else {
             return Err(GitError::Options(format!("the mountpoint {} is not a path below salt://", tree.mountpoint)));
@@ -281,7 +281,7 @@ impl Repository {
     /// Removes the unpacked trees of all other commits.
     pub fn keep_only(&self, commits: &BTreeSet<String>) {
         let _working = self.working.lock();
-        for entry in fs::read_dir(&self.place).into_iter().flatten().flatten() {
+        for entry in fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_tree = name.split_once('-').is_some_and(|(commit, _)| !commits.contains(commit));
             if is_tree {

@@ -42,6 +42,7 @@ class FunctionTokens:
             function = self.functions.get(token)
         if function is None:
             raise shim.exceptions.CommandExecutionError(
-                "the function no longer exists: Python was restarted after its file was rendered; apply the states again"
+                "the function no longer exists: Python was restarted after its file was rendered; "
+                "apply the states again"
             )
         return function

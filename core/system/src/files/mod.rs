@@ -46,7 +46,7 @@ fn hint(error: &io::Error) -> &'static str {
 /// the first byte is written, regardless of the umask.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
-    rename(&write_beside(path, bytes, mode, true)?, path)?;
+    rename(&write_temporary(path, bytes, mode, true)?, path)?;
     sync_parent(path)
 }
 
@@ -54,7 +54,7 @@ pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(
 /// after a power failure.
 pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
-    rename(&write_beside(path, bytes, mode, false)?, path)
+    rename(&write_temporary(path, bytes, mode, false)?, path)
 }
 
 /// As [`write_soon`], for a file that does not exist yet, and twice as fast. Returns `false` and leaves the file
@@ -94,7 +94,7 @@ pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), Fi
 /// Of several concurrent processes, exactly one succeeds.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
-    let temporary = write_beside(path, bytes, mode, true)?;
+    let temporary = write_temporary(path, bytes, mode, true)?;
     // A rename would replace another process's file; a hard link fails if it exists.
     let linked = fs::hard_link(&temporary, path);
     let _ = fs::remove_file(&temporary);
@@ -107,7 +107,7 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool
 
 /// Writes a temporary file into the directory of `path`. Its name is unpredictable, so that nobody can place a link
 /// there.
-fn write_beside(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
+fn write_temporary(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
     let write = || {
@@ -184,8 +184,8 @@ pub fn relative_path(path: &str) -> Option<PathBuf> {
 
 /// Whether an untrusted path is absolute, or contains `..` or a NUL. Does not resolve links.
 pub fn leads_out(path: &str) -> bool {
-    let goes_down = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-    path.contains('\0') || !Path::new(path).components().all(goes_down)
+    let descends = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    path.contains('\0') || !Path::new(path).components().all(descends)
 }
 
 /// Joins an untrusted path to a directory, so that the result is within that directory after all symbolic links are

@@ -93,7 +93,7 @@ fn create_private_dir_restricts_an_existing_directory() {
 }
 
 #[test]
-fn a_join_stays_within_its_root() {
+fn joined_paths_stay_within_their_root() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().join("root");
     fs::create_dir_all(root.join("sub")).unwrap();
@@ -137,7 +137,7 @@ fn a_join_stays_within_its_root() {
 
 proptest::proptest! {
     #[test]
-    fn no_path_leads_out(text in "[./a\\x00]{0,12}") {
+    fn relative_paths_do_not_leave_the_directory(text in "[./a\\x00]{0,12}") {
         if let Some(path) = path_within(&std::env::temp_dir(), &text) {
             proptest::prop_assert!(path.starts_with(std::env::temp_dir().canonicalize().unwrap()));
             proptest::prop_assert!(!path.components().any(|part| part == Component::ParentDir));

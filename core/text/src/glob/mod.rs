@@ -69,10 +69,10 @@ pub fn fnmatch(pattern: &str, text: &str) -> bool {
 pub struct GlobSet {
     /// Globs of literals and `*`, which are the most common ones: matched by lookup.
     plain: globset::GlobSet,
-    plain_places: Vec<usize>,
+    plain_indices: Vec<usize>,
     /// Globs with `?` and classes, which match characters where `globset` matches bytes.
     others: RegexSet,
-    other_places: Vec<usize>,
+    other_indices: Vec<usize>,
 }
 
 /// The maximum memory of the compiled patterns of a set, in bytes.
@@ -82,7 +82,7 @@ impl GlobSet {
     /// Compiles all patterns; matches are reported by the pattern's index.
     pub fn new<S: AsRef<str>>(patterns: impl IntoIterator<Item = S>) -> Result<Self, GlobError> {
         let (mut plain, mut others) = (GlobSetBuilder::new(), Vec::new());
-        let (mut plain_places, mut other_places) = (Vec::new(), Vec::new());
+        let (mut plain_indices, mut other_indices) = (Vec::new(), Vec::new());
         for (index, pattern) in patterns.into_iter().enumerate() {
             let pattern = pattern.as_ref();
             let parts = parts(pattern);
@@ -90,16 +90,16 @@ impl GlobSet {
                 let mut builder = GlobBuilder::new(&translated);
                 let glob = builder.literal_separator(false).backslash_escape(true).build();
                 plain.add(glob.map_err(|error| GlobError::of(pattern, error.kind()))?);
-                plain_places.push(index);
+                plain_indices.push(index);
             } else {
                 others.push(regex(&parts));
-                other_places.push(index);
+                other_indices.push(index);
             }
         }
         let plain = plain.build().map_err(|error| GlobError::of("(all)", error.kind()))?;
         let others = RegexSetBuilder::new(others).dot_matches_new_line(true).size_limit(SET_SIZE).build();
         let others = others.map_err(|error| GlobError::of("(all)", &error))?;
-        Ok(GlobSet { plain, plain_places, others, other_places })
+        Ok(GlobSet { plain, plain_indices, others, other_indices })
     }
 
     /// Whether any pattern matches the whole text.
@@ -109,12 +109,12 @@ impl GlobSet {
 
     /// Returns the indexes of all patterns that match the whole text, ascending.
     pub fn matches(&self, text: &str) -> Vec<usize> {
-        let mut places: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_places[i]).collect();
-        if !self.other_places.is_empty() {
-            places.extend(self.others.matches(text).into_iter().map(|i| self.other_places[i]));
-            places.sort_unstable();
+        let mut indices: Vec<usize> = self.plain.matches(text).into_iter().map(|i| self.plain_indices[i]).collect();
+        if !self.other_indices.is_empty() {
+            indices.extend(self.others.matches(text).into_iter().map(|i| self.other_indices[i]));
+            indices.sort_unstable();
         }
-        places
+        indices
     }
 }
 

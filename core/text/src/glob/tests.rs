@@ -47,14 +47,14 @@ fn odd_patterns_match_as_in_python() {
     assert!(recorded.patterns.len() > 2000);
     let set = GlobSet::new(recorded.patterns.iter().map(|(pattern, _)| pattern)).unwrap();
     let in_set: Vec<Vec<usize>> = recorded.texts.iter().map(|text| set.matches(text)).collect();
-    for (place, (pattern, expected)) in recorded.patterns.iter().enumerate() {
+    for (index, (pattern, expected)) in recorded.patterns.iter().enumerate() {
         let matching = |fits: &dyn Fn(usize, &str) -> bool| -> Vec<usize> {
             (0..recorded.texts.len()).filter(|i| fits(*i, &recorded.texts[*i])).collect()
         };
-        let texts = |places: &[usize]| places.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
+        let texts = |indices: &[usize]| indices.iter().map(|i| &*recorded.texts[*i]).collect::<Vec<_>>();
         let alone = matching(&|_, text| fnmatch(pattern, text));
         assert_eq!(texts(&alone), texts(expected), "{pattern:?}");
-        assert_eq!(matching(&|i, _| in_set[i].contains(&place)), *expected, "{pattern:?} in a set");
+        assert_eq!(matching(&|i, _| in_set[i].contains(&index)), *expected, "{pattern:?} in a set");
     }
 }
 

@@ -242,12 +242,12 @@ fn show_part(part: &[Attribute]) -> String {
 fn escaped(value: &str) -> String {
     let mut out = String::new();
     let last = value.chars().count().saturating_sub(1);
-    for (place, character) in value.chars().enumerate() {
+    for (index, character) in value.chars().enumerate() {
         match character {
             '\0' => out.push_str("\\00"),
             '\\' | '"' | '+' | ',' | ';' | '<' | '>' => out.extend(['\\', character]),
-            '#' | ' ' if place == 0 => out.extend(['\\', character]),
-            ' ' if place == last => out.push_str("\\ "),
+            '#' | ' ' if index == 0 => out.extend(['\\', character]),
+            ' ' if index == last => out.push_str("\\ "),
             other => out.push(other),
         }
     }

@@ -144,7 +144,7 @@ fn mappings_keep_order_and_types_of_keys() {
 }
 
 #[test]
-fn merge_keys_come_first_and_lose_to_own_ones() {
+fn merged_keys_come_first_and_yield_to_explicit_ones() {
     let merged = |text: &str| match load(text).unwrap().get("c").unwrap() {
         Value::Map(map) => map.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "),
         other => panic!("{other:?}"),
@@ -231,7 +231,7 @@ fn error_positions_match_salt() {
 }
 
 #[test]
-fn odd_texts_parse_as_in_salt() {
+fn unusual_documents_parse_as_in_salt() {
     assert_eq!(load("\u{feff}a: 1\nb: 2\n"), Ok(map! {"a" => 1, "b" => 2}.into()));
     assert_eq!(load("!!value x: 1"), Ok(map! {"x" => 1}.into()));
     assert!(load("0b_").is_err());

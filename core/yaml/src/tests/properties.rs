@@ -87,7 +87,7 @@ fn pieces() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in prop_oneof![".*", pieces()]) {
+    fn any_text_is_parsed_or_refused(text in prop_oneof![".*", pieces()]) {
         match load(&text) {
             Ok(_) => {}
             Err(error) => prop_assert!(error.line >= 1 && error.column >= 1, "{error:?}"),

@@ -27,12 +27,12 @@ pub(super) struct Part<'t> {
 }
 
 /// Returns the number of the first placeholder whose text does not fit, and the cause.
-pub(super) fn misfit(parts: &[Part<'_>], place: ScalarContext) -> Option<(usize, &'static str)> {
+pub(super) fn find_misfit(parts: &[Part<'_>], context: ScalarContext) -> Option<(usize, &'static str)> {
     for (at, part) in parts.iter().enumerate() {
         let Some(number) = part.word else { continue };
         let before = parts[..at].iter().rev().find_map(|part| part.text.chars().next_back());
         let after = parts[at + 1..].iter().find_map(|part| part.text.chars().next());
-        if let Some(cause) = cause(part.text, before, after, place) {
+        if let Some(cause) = cause(part.text, before, after, context) {
             return Some((number, cause));
         }
     }
@@ -49,33 +49,33 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Returns the reason why a text does not fit between these characters, if any. `None` is the edge of the scalar.
-fn cause(text: &str, before: Option<char>, after: Option<char>, place: ScalarContext) -> Option<&'static str> {
+fn cause(text: &str, before: Option<char>, after: Option<char>, context: ScalarContext) -> Option<&'static str> {
     if text.contains(is_control) {
         return Some("a line break or a control character");
     }
     let (starts_blank, ends_blank) = (text.starts_with(is_blank), text.ends_with(is_blank));
-    match place.style {
+    match context.style {
         Style::SingleQuoted if text.contains('\'') => return Some("a quote"),
         Style::DoubleQuoted if text.contains(['"', '\\']) => return Some("a quote or a backslash"),
         Style::Block if starts_blank && matches!(before, None | Some('\n')) => return Some("a blank in front"),
-        Style::Plain => return plain(text, before, after, place),
+        Style::Plain => return plain(text, before, after, context),
         _ => {}
     }
     // Line folding in quoted scalars removes the blanks around a line end.
-    let folds = place.several_lines && place.style != Style::Block;
+    let folds = context.several_lines && context.style != Style::Block;
     (folds && (starts_blank || ends_blank)).then_some("a blank at its edge")
 }
 
-fn plain(text: &str, before: Option<char>, after: Option<char>, place: ScalarContext) -> Option<&'static str> {
+fn plain(text: &str, before: Option<char>, after: Option<char>, context: ScalarContext) -> Option<&'static str> {
     let at_start = before.is_none_or(|c| c == '\n');
     let at_end = after.is_none_or(|c| c == '\n');
     let blanks = (text.starts_with(is_blank), text.ends_with(is_blank));
-    if blanks.0 && (at_start || place.several_lines || before == Some(':'))
-        || blanks.1 && (at_end || place.several_lines || after == Some('#'))
+    if blanks.0 && (at_start || context.several_lines || before == Some(':'))
+        || blanks.1 && (at_end || context.several_lines || after == Some('#'))
     {
         return Some("a blank at its edge");
     }
-    if place.in_flow && text.contains([',', '[', ']', '{', '}']) {
+    if context.in_flow && text.contains([',', '[', ']', '{', '}']) {
         return Some("a comma, a bracket or a brace");
     }
     if at_start {
@@ -101,7 +101,7 @@ fn plain(text: &str, before: Option<char>, after: Option<char>, place: ScalarCon
     for at in own..own + text.chars().count() {
         let next = chars.get(at + 1).copied();
         match chars[at] {
-            ':' if next.is_none_or(|c| is_blank(c) || c == '\n' || place.in_flow && "?,[]{}".contains(c)) => {
+            ':' if next.is_none_or(|c| is_blank(c) || c == '\n' || context.in_flow && "?,[]{}".contains(c)) => {
                 return Some("a colon that ends a key");
             }
             '#' if at == 0 || is_blank(chars[at - 1]) || chars[at - 1] == '\n' => return Some("a comment"),
@@ -119,11 +119,11 @@ mod tests {
         let (before, after) = template.split_once('@').unwrap();
         let parts = [(before, None), (text, Some(0)), (after, None)];
         let parts: Vec<_> = parts.into_iter().map(|(text, word)| Part { text, word }).collect();
-        misfit(&parts, ScalarContext { style, in_flow, several_lines: template.contains('\n') }).is_none()
+        find_misfit(&parts, ScalarContext { style, in_flow, several_lines: template.contains('\n') }).is_none()
     }
 
     #[test]
-    fn text_that_yaml_reads_as_text_fits() {
+    fn text_that_yaml_parses_as_a_string_is_accepted() {
         for (template, text) in [
             ("@", "web1.example.org"),
             ("@", "012"),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_yaml_reads_as_more_is_refused() {
+    fn text_that_yaml_parses_as_more_is_refused() {
         for text in [
             "a\nb",
             "a\rb",

@@ -16,10 +16,10 @@ use parking_lot::Mutex;
 pub(super) use fits::{ScalarContext, Style};
 
 /// The maximum number of bytes of untrusted text in one rendering.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// The cost of a placeholder in bytes, without its text.
-const WORD_COST: usize = 128;
+const PLACEHOLDER_COST: usize = 128;
 
 /// The position in a template that printed untrusted text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct UntrustedError {
 }
 
 impl UntrustedError {
-    /// Builds an error about this place in a template.
+    /// Builds an error about this position in a template.
     pub fn new(origin: &Origin, message: String) -> Self {
         UntrustedError { template: Arc::clone(&origin.template), line: origin.line, message }
     }
@@ -65,7 +65,7 @@ pub enum Kind {
 }
 
 #[derive(Debug)]
-struct Word {
+struct Placeholder {
     text: Arc<str>,
     kind: Kind,
     origin: Origin,
@@ -73,7 +73,7 @@ struct Word {
 
 #[derive(Debug, Default)]
 struct Table {
-    words: Vec<Word>,
+    entries: Vec<Placeholder>,
     bytes: usize,
 }
 
@@ -104,8 +104,8 @@ pub enum Part<'t> {
 
 /// A piece of a text: text of the template, or the placeholder with this number.
 enum Piece<'t> {
-    Own(&'t str),
-    Word(usize),
+    Trusted(&'t str),
+    Placeholder(usize),
 }
 
 impl Default for Placeholders {
@@ -129,7 +129,7 @@ impl Placeholders {
 
     /// Whether no untrusted text was printed.
     pub fn is_empty(&self) -> bool {
-        self.table.lock().words.is_empty()
+        self.table.lock().entries.is_empty()
     }
 
     /// Whether this text contains a placeholder.
@@ -141,21 +141,21 @@ impl Placeholders {
     /// Adds a text and returns its placeholder, or `None` if the rendering exceeds its limit.
     pub fn add(&self, text: Arc<str>, kind: Kind, origin: Origin) -> Option<String> {
         let mut table = self.table.lock();
-        let bytes = table.bytes.checked_add(text.len())?.checked_add(WORD_COST)?;
-        if bytes > MOST_BYTES {
+        let bytes = table.bytes.checked_add(text.len())?.checked_add(PLACEHOLDER_COST)?;
+        if bytes > MAX_BYTES {
             return None;
         }
         table.bytes = bytes;
-        table.words.push(Word { text, kind, origin });
+        table.entries.push(Placeholder { text, kind, origin });
         let mut word = String::with_capacity(self.prefix.len() + 6);
         // Writing into a `String` cannot fail.
-        _ = write!(word, "{}{}{END}", self.prefix, table.words.len() - 1);
+        _ = write!(word, "{}{}{END}", self.prefix, table.entries.len() - 1);
         Some(word)
     }
 
     /// Splits a text into pieces.
     fn pieces<'t>(&self, text: &'t str) -> Vec<Piece<'t>> {
-        let count = self.table.lock().words.len();
+        let count = self.table.lock().entries.len();
         let (mut pieces, mut own, mut at) = (Vec::new(), 0, 0);
         while let Some(found) = text[at..].find(&*self.prefix) {
             let start = at + found;
@@ -165,15 +165,15 @@ impl Placeholders {
             at = start + self.prefix.len() + digits;
             if let (Some(number), true) = (number, behind[digits..].starts_with(END)) {
                 if own < start {
-                    pieces.push(Piece::Own(&text[own..start]));
+                    pieces.push(Piece::Trusted(&text[own..start]));
                 }
-                pieces.push(Piece::Word(number));
+                pieces.push(Piece::Placeholder(number));
                 at += END.len_utf8();
                 own = at;
             }
         }
         if own < text.len() {
-            pieces.push(Piece::Own(&text[own..]));
+            pieces.push(Piece::Trusted(&text[own..]));
         }
         pieces
     }
@@ -183,9 +183,9 @@ impl Placeholders {
         let pieces = self.pieces(text);
         let table = self.table.lock();
         let part = |piece| match piece {
-            Piece::Own(own) => Part::Own(own),
-            Piece::Word(number) => {
-                let Word { text, origin, .. }: &Word = &table.words[number];
+            Piece::Trusted(own) => Part::Own(own),
+            Piece::Placeholder(number) => {
+                let Placeholder { text, origin, .. }: &Placeholder = &table.entries[number];
                 Part::Untrusted { text: Arc::clone(text), origin: origin.clone() }
             }
         };
@@ -200,8 +200,8 @@ impl Placeholders {
         let pieces = self.pieces(text);
         let table = self.table.lock();
         let text = |piece: &Piece<'_>| match piece {
-            Piece::Own(own) => (*own).to_owned(),
-            Piece::Word(number) => table.words[*number].text.to_string(),
+            Piece::Trusted(own) => (*own).to_owned(),
+            Piece::Placeholder(number) => table.entries[*number].text.to_string(),
         };
         pieces.iter().map(text).collect()
     }
@@ -210,7 +210,7 @@ impl Placeholders {
     pub fn spend(&self, bytes: usize) -> bool {
         let mut table = self.table.lock();
         table.bytes = table.bytes.saturating_add(bytes);
-        table.bytes <= MOST_BYTES
+        table.bytes <= MAX_BYTES
     }
 
     /// Replaces all placeholders in a value.
@@ -262,17 +262,17 @@ impl Placeholders {
     ///
     /// # Errors
     /// Text that YAML would parse as more than the text of this scalar.
-    pub(super) fn scalar(&self, text: &str, place: ScalarContext, tagged: bool) -> Result<Scalar, UntrustedError> {
+    pub(super) fn scalar(&self, text: &str, context: ScalarContext, tagged: bool) -> Result<Scalar, UntrustedError> {
         let pieces = self.pieces(text);
         {
             let table = self.table.lock();
-            let word = |number: usize| &table.words[number];
+            let word = |number: usize| &table.entries[number];
             let alone = match pieces[..] {
-                [Piece::Word(number)] => Some(word(number)),
+                [Piece::Placeholder(number)] => Some(word(number)),
                 _ => None,
             };
             if let Some(encoded) = alone.filter(|word| matches!(word.kind, Kind::Yaml | Kind::Json))
-                && place.style == Style::Plain
+                && context.style == Style::Plain
                 && !tagged
             {
                 let (text, kind, origin) = (Arc::clone(&encoded.text), encoded.kind, encoded.origin.clone());
@@ -282,20 +282,20 @@ impl Placeholders {
             let parts: Vec<fits::Part<'_>> = pieces
                 .iter()
                 .map(|piece| match piece {
-                    Piece::Own(text) => fits::Part { text, word: None },
-                    Piece::Word(number) => fits::Part { text: &word(*number).text, word: Some(*number) },
+                    Piece::Trusted(text) => fits::Part { text, word: None },
+                    Piece::Placeholder(number) => fits::Part { text: &word(*number).text, word: Some(*number) },
                 })
                 .collect();
-            if let Some((number, cause)) = fits::misfit(&parts, place) {
+            if let Some((number, cause)) = fits::find_misfit(&parts, context) {
                 return Err(refused(&word(number).origin, cause));
             }
             let kinds = || {
                 pieces.iter().filter_map(|piece| match piece {
-                    Piece::Word(number) => Some(word(*number).kind),
-                    Piece::Own(_) => None,
+                    Piece::Placeholder(number) => Some(word(*number).kind),
+                    Piece::Trusted(_) => None,
                 })
             };
-            if !(tagged || place.style == Style::Plain && kinds().all(|kind| kind == Kind::Typed)) {
+            if !(tagged || context.style == Style::Plain && kinds().all(|kind| kind == Kind::Typed)) {
                 return Ok(Scalar::Text);
             }
         }
@@ -363,7 +363,7 @@ fn refused(origin: &Origin, cause: &str) -> UntrustedError {
 /// Builds the error for a template that exceeds the limit.
 pub fn too_much(origin: &Origin) -> UntrustedError {
     let message = format!(
-        "render failed: at `{}` the template has printed more than {MOST_BYTES} bytes from the event",
+        "render failed: at `{}` the template has printed more than {MAX_BYTES} bytes from the event",
         origin.tag
     );
     UntrustedError::new(origin, message)
