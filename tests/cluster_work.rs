@@ -317,7 +317,7 @@ async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
     assert_eq!(run(&members[0], &["queue.insert", "tasks", "last"]), true.into());
     nats.kill();
     let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "tasks"]));
-    assert!(refused.contains("the cluster cannot be asked: NATS:"), "{refused}");
+    assert!(refused.contains("the cluster is unavailable: NATS:"), "{refused}");
     nats.restart().await;
     until("it is there again", || {
         stdout(&members[2].tool("salt-run", &["queue.pop", "tasks", "--out=json"])).contains("\"last\"")

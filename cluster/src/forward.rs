@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::large::{is_large, is_outage, return_of};
 use crate::link::{Link, LinkError, nats};
-use crate::message::{Item, Message, Place, messages};
+use crate::message::{EventPosition, Item, Message, messages};
 use crate::shared::Shared;
 use crate::state::State;
-use crate::tables::Replicas;
+use crate::tables::SyncHandle;
 use crate::{Local, metrics};
 
 /// The name of the durable subscription to the local bus.
@@ -33,7 +33,7 @@ pub(crate) struct Forwarder {
     pub link: Arc<Link>,
     pub state: Arc<State>,
     pub bus: Bus,
-    pub replicas: Arc<Replicas>,
+    pub sync_handle: Arc<SyncHandle>,
     pub local: Arc<dyn Local>,
     pub shared: Arc<Shared>,
 }
@@ -59,9 +59,9 @@ impl Forwarder {
     async fn follow(&self) {
         let mut events = match Self::subscribe(&self.bus) {
             Ok(events) => events,
-            Err(error) => return tracing::error!(%error, "subscribing the cluster failed"),
+            Err(error) => return tracing::error!(%error, "subscribing to the event bus failed"),
         };
-        let (mut reported, mut led): (Vec<Place>, bool) = (Vec::new(), false);
+        let (mut reported, mut led): (Vec<EventPosition>, bool) = (Vec::new(), false);
         let mut sent = events.position().saturating_sub(1);
         self.state.set_forwarded(sent);
         loop {
@@ -96,7 +96,7 @@ impl Forwarder {
         }
         if own.iter().any(|event| matches!(event.tag(), "salt/auth" | "salt/key")) {
             // Other members need the key before they react to its event.
-            self.replicas.push_files().await;
+            self.sync_handle.push_files().await;
         }
         for event in own.iter().filter(|event| is_large(event)) {
             self.send_large(event).await;
@@ -115,7 +115,7 @@ impl Forwarder {
         let mut backoff = Backoff::default();
         while let Err(error) = self.shared.put_large(jid, id, &whole).await {
             if !is_outage(&error) {
-                tracing::warn!(jid, minion = id, %error, "a large return stays on this master");
+                tracing::warn!(jid, minion = id, %error, "sending a large return to the cluster failed: it stays on this master");
                 break;
             }
             backoff.wait().await;
@@ -131,12 +131,12 @@ impl Forwarder {
                 cause = msgpack::unpack(entry.value).ok().and_then(|value| u64::from_value(&value));
             }
         });
-        let cause = cause.map(|number| self.state.with_positions(|known| known.place(self.state.member(), number)));
+        let cause = cause.map(|number| self.state.with_positions(|known| known.position(self.state.member(), number)));
         Item { seq: event.seq(), frame: event.frame().clone(), cause }
     }
 
     /// Publishes the positions up to which the reactor of this leader has completed reactions, if they have changed.
-    async fn report(&self, sent: u64, reported: &mut Vec<Place>) {
+    async fn report(&self, sent: u64, reported: &mut Vec<EventPosition>) {
         let own = self.state.member();
         let handled = {
             let lag = self.bus.lags().into_iter().find(|(name, _)| name == REACTOR).map_or(u64::MAX, |(_, lag)| lag);
@@ -180,9 +180,9 @@ impl Forwarder {
     /// Adds the position of reactions that ran during an outage of the servers, so that no other member repeats them.
     fn with_handled(&self, message: &Message) -> Message {
         let mut message = message.clone();
-        let alone = self.state.handled_alone();
-        if message.items.first().is_some_and(|first| first.seq <= alone) {
-            message.handled.push((self.state.member().to_owned(), alone));
+        let handled = self.state.handled_in_isolation();
+        if message.items.first().is_some_and(|first| first.seq <= handled) {
+            message.handled.push((self.state.member().to_owned(), handled));
         }
         message
     }

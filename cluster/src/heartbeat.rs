@@ -14,28 +14,28 @@ use brine_value::{FromValue, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{name_of, token};
-use crate::message::ROOM;
+use crate::message::MAX_PAYLOAD;
 use crate::shared::{Members, Shared, SharedError};
 use crate::{Local, metrics};
 
 /// The maximum number of parts of a member's minion list, enough for about a million minions.
-const PARTS: u64 = 256;
+const MAX_PARTS: u64 = 256;
 /// The prefixes of keys.
 const ALIVE: &str = "alive.";
 const PRESENT: &str = "present.";
 
 /// The heartbeat of a member.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Sign {
+struct HeartbeatValue {
     /// The number of parts of its minion list.
     parts: u64,
     /// The SHA-256 digest of its minion list.
     digest: Vec<u8>,
 }
 
-impl Sign {
+impl HeartbeatValue {
     fn of(present: &[u8]) -> Self {
-        Sign { parts: present.len().div_ceil(ROOM) as u64, digest: Digest::Sha256.of(present) }
+        HeartbeatValue { parts: present.len().div_ceil(MAX_PAYLOAD) as u64, digest: Digest::Sha256.of(present) }
     }
 
     fn pack(&self) -> Vec<u8> {
@@ -44,8 +44,8 @@ impl Sign {
 
     fn unpack(packed: &[u8]) -> Option<Self> {
         let fields = msgpack::unpack_map(packed).ok()?;
-        let parts = u64::from_value(fields.get("parts")?).filter(|parts| *parts <= PARTS)?;
-        Some(Sign { parts, digest: fields.get("digest")?.as_bytes()?.to_vec() })
+        let parts = u64::from_value(fields.get("parts")?).filter(|parts| *parts <= MAX_PARTS)?;
+        Some(HeartbeatValue { parts, digest: fields.get("digest")?.as_bytes()?.to_vec() })
     }
 }
 
@@ -54,9 +54,9 @@ pub(crate) struct Heartbeat {
     pub shared: Arc<Shared>,
     pub local: Arc<dyn Local>,
     /// The heartbeat whose minion list is stored on the servers.
-    announced: Option<Sign>,
+    announced: Option<HeartbeatValue>,
     /// The last heartbeat of each other member, and its minion list.
-    known: HashMap<String, (Sign, Vec<u8>)>,
+    known: HashMap<String, (HeartbeatValue, Vec<u8>)>,
     /// The time of the last heartbeat of each other member.
     seen: BTreeMap<String, Instant>,
     /// The time of the first response of the servers since the last outage.
@@ -78,11 +78,11 @@ impl Heartbeat {
                 () = shutdown.cancelled() => return self.end().await,
             };
             if let Err(error) = beat {
-                tracing::debug!(%error, "no sign of life in the cluster");
+                tracing::debug!(%error, "sending a heartbeat failed");
                 (self.announced, self.since) = (None, None);
                 // Missing heartbeats prove nothing while the servers are away.
                 self.shared.members.send_if_modified(|members| std::mem::take(&mut members.is_known));
-                if self.shared.is_alone() {
+                if self.shared.is_isolated() {
                     self.known.clear();
                     self.local.members_received(Vec::new());
                 }
@@ -105,59 +105,62 @@ impl Heartbeat {
 
     async fn beat(&mut self) -> Result<(), SharedError> {
         let present = self.local.connected_minions();
-        let sign = Sign::of(&present);
+        let heartbeat = HeartbeatValue::of(&present);
         let own = token(self.shared.member());
-        if sign.parts <= PARTS && self.announced.as_ref() != Some(&sign) {
-            for (number, part) in present.chunks(ROOM).enumerate() {
+        if heartbeat.parts <= MAX_PARTS && self.announced.as_ref() != Some(&heartbeat) {
+            for (number, part) in present.chunks(MAX_PAYLOAD).enumerate() {
                 self.shared.replace(&format!("{PRESENT}{own}.{number}"), part).await?;
             }
-            self.announced = Some(sign.clone());
+            self.announced = Some(heartbeat.clone());
         }
         let resources = self.shared.link.resources().await?;
         let key = format!("{ALIVE}{own}");
-        let sealed = self.shared.link.encrypt(&key, &self.announced.clone().unwrap_or(sign).pack());
-        resources.lease.put(&key, sealed).await.map_err(|error| self.shared.away(error))?;
+        let sealed = self.shared.link.encrypt(&key, &self.announced.clone().unwrap_or(heartbeat).pack());
+        resources.lease.put(&key, sealed).await.map_err(|error| self.shared.unavailable(error))?;
         self.shared.state.servers_answered();
-        let signs = self.signs().await?;
-        self.take(signs).await?;
+        let heartbeats = self.heartbeats().await?;
+        self.apply(heartbeats).await?;
         Ok(())
     }
 
     /// Returns the heartbeats of the other members.
-    async fn signs(&self) -> Result<BTreeMap<String, Sign>, SharedError> {
+    async fn heartbeats(&self) -> Result<BTreeMap<String, HeartbeatValue>, SharedError> {
         let resources = self.shared.link.resources().await?;
         let keys = self.shared.link.keys("lease", &resources.lease_stream, ALIVE).await?;
-        let mut signs = BTreeMap::new();
+        let mut heartbeats = BTreeMap::new();
         for key in keys {
             let Some(member) = key.strip_prefix(ALIVE).and_then(name_of) else { continue };
             let Ok(member) = String::from_utf8(member) else { continue };
-            let entry = resources.lease.entry(&key).await.map_err(|error| self.shared.away(error))?;
+            let entry = resources.lease.entry(&key).await.map_err(|error| self.shared.unavailable(error))?;
             let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else { continue };
-            let opened = self.shared.link.decrypt(entry).ok().and_then(|entry| Sign::unpack(&entry.value?));
-            if let Some(sign) = opened {
-                signs.insert(member, sign);
+            let opened = self.shared.link.decrypt(entry).ok().and_then(|entry| HeartbeatValue::unpack(&entry.value?));
+            if let Some(heartbeat) = opened {
+                heartbeats.insert(member, heartbeat);
             } else {
                 metrics::VALUES_REFUSED.add(1);
-                tracing::error!(key, "a sign of life is refused: it is not of this cluster");
+                tracing::error!(
+                    key,
+                    "heartbeat refused: it cannot be decrypted or is invalid; the masters of a cluster need the same secret"
+                );
             }
         }
-        signs.remove(self.shared.member());
-        Ok(signs)
+        heartbeats.remove(self.shared.member());
+        Ok(heartbeats)
     }
 
     /// Records the members that are alive, and reads the minion lists that have changed.
-    async fn take(&mut self, signs: BTreeMap<String, Sign>) -> Result<(), SharedError> {
+    async fn apply(&mut self, heartbeats: BTreeMap<String, HeartbeatValue>) -> Result<(), SharedError> {
         let (now, lease) = (Instant::now(), self.shared.lease());
-        let mut is_new = self.known.len() != signs.len();
-        self.known.retain(|member, _| signs.contains_key(member));
-        for (member, sign) in signs {
+        let mut is_new = self.known.len() != heartbeats.len();
+        self.known.retain(|member, _| heartbeats.contains_key(member));
+        for (member, heartbeat) in heartbeats {
             self.seen.insert(member.clone(), now);
-            if self.known.get(&member).is_some_and(|(known, _)| *known == sign) {
+            if self.known.get(&member).is_some_and(|(known, _)| *known == heartbeat) {
                 continue;
             }
             // `None`: the parts already belong to a newer heartbeat, and are read with that one.
-            if let Some(present) = self.present_of(&member, &sign).await? {
-                self.known.insert(member, (sign, present));
+            if let Some(present) = self.present_of(&member, &heartbeat).await? {
+                self.known.insert(member, (heartbeat, present));
                 is_new = true;
             }
         }
@@ -180,13 +183,13 @@ impl Heartbeat {
     }
 
     /// Returns the minion list of a member; `None` if it does not match the digest of the heartbeat.
-    async fn present_of(&self, member: &str, sign: &Sign) -> Result<Option<Vec<u8>>, SharedError> {
+    async fn present_of(&self, member: &str, heartbeat: &HeartbeatValue) -> Result<Option<Vec<u8>>, SharedError> {
         let mut whole = Vec::new();
-        for number in 0..sign.parts {
+        for number in 0..heartbeat.parts {
             let part = self.shared.get(&format!("{PRESENT}{}.{number}", token(member))).await?;
             whole.extend(part.map(|stored| stored.value).unwrap_or_default());
         }
-        Ok((Digest::Sha256.of(&whole) == sign.digest).then_some(whole))
+        Ok((Digest::Sha256.of(&whole) == heartbeat.digest).then_some(whole))
     }
 }
 
@@ -195,13 +198,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_of_life_round_trip_and_are_bounded() {
-        let sign = Sign::of(b"web1 web2");
-        assert_eq!((Sign::unpack(&sign.pack()), sign.parts), (Some(sign.clone()), 1));
-        assert_eq!(Sign::of(b"").parts, 0);
-        let huge = Sign { parts: PARTS + 1, ..sign };
+    fn heartbeats_round_trip_and_are_bounded() {
+        let heartbeat = HeartbeatValue::of(b"web1 web2");
+        assert_eq!((HeartbeatValue::unpack(&heartbeat.pack()), heartbeat.parts), (Some(heartbeat.clone()), 1));
+        assert_eq!(HeartbeatValue::of(b"").parts, 0);
+        let huge = HeartbeatValue { parts: MAX_PARTS + 1, ..heartbeat };
         for packed in [&b""[..], b"junk", &huge.pack()] {
-            assert_eq!(Sign::unpack(packed), None);
+            assert_eq!(HeartbeatValue::unpack(packed), None);
         }
     }
 }

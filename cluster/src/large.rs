@@ -6,12 +6,12 @@ use brine_event::Event;
 use brine_value::{FromValue, Value, map, msgpack};
 
 use crate::link::{LinkError, nats, token};
-use crate::message::ROOM;
+use crate::message::MAX_PAYLOAD;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
 
 /// The maximum number of parts, which limits a value to 1 GiB.
-const PARTS: u64 = 2048;
+const MAX_PARTS: u64 = 2048;
 
 /// Returns the jid and the minion id in the tag of a return.
 pub(crate) fn return_of(event: &Event) -> Option<(&str, &str)> {
@@ -48,10 +48,10 @@ impl Shared {
     /// # Errors
     /// The servers do not answer, or the value is too large.
     pub async fn put_large(&self, owner: &str, name: &str, whole: &[u8]) -> Result<(), SharedError> {
-        let parts: Vec<&[u8]> = whole.chunks(ROOM).collect();
+        let parts: Vec<&[u8]> = whole.chunks(MAX_PAYLOAD).collect();
         let count = parts.len() as u64;
-        if count > PARTS {
-            return Err(SharedError::TooLarge { size: whole.len(), limit: PARTS as usize * ROOM });
+        if count > MAX_PARTS {
+            return Err(SharedError::TooLarge { size: whole.len(), limit: MAX_PARTS as usize * MAX_PAYLOAD });
         }
         self.link.resources().await?;
         let form = map! {"parts" => count, "digest" => Value::Bytes(Digest::Sha256.of(whole))};
@@ -61,7 +61,7 @@ impl Shared {
             let subject = self.part_subject(owner, name, number);
             let sealed = self.link.settings.seal.seal(&subject, part);
             let stored = self.link.context().publish(subject, sealed.into()).await;
-            stored.map_err(|error| self.away(error))?.await.map_err(|error| self.away(error))?;
+            stored.map_err(|error| self.unavailable(error))?.await.map_err(|error| self.unavailable(error))?;
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Shared {
     pub async fn get_large(&self, owner: &str, name: &str) -> Result<Option<Vec<u8>>, SharedError> {
         let Some(head) = self.part(owner, name, 0).await? else { return Ok(None) };
         let form = msgpack::unpack_map(&head).unwrap_or_default();
-        let count = form.get("parts").and_then(u64::from_value).unwrap_or_default().min(PARTS);
+        let count = form.get("parts").and_then(u64::from_value).unwrap_or_default().min(MAX_PARTS);
         let mut whole = Vec::new();
         for number in 1..=count {
             let Some(part) = self.part(owner, name, number).await? else { return Ok(None) };
@@ -90,7 +90,7 @@ impl Shared {
     pub async fn remove_large(&self, owner: &str) -> Result<(), SharedError> {
         let resources = self.link.resources().await?;
         let purged = resources.returns.purge().filter(format!("{}.>", self.subject_of(owner))).await;
-        purged.map(drop).map_err(|error| self.away(error))
+        purged.map(drop).map_err(|error| self.unavailable(error))
     }
 
     async fn part(&self, owner: &str, name: &str, part: u64) -> Result<Option<Vec<u8>>, SharedError> {
@@ -99,12 +99,16 @@ impl Shared {
         let message = match resources.returns.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => message,
             Err(error) if error.kind() == NoMessageFound => return Ok(None),
-            Err(error) => return Err(self.away(error)),
+            Err(error) => return Err(self.unavailable(error)),
         };
         let opened = self.link.settings.seal.open(&subject, &message.payload).ok();
         if opened.is_none() {
             metrics::VALUES_REFUSED.add(1);
-            tracing::error!(owner, name, "a part of something large is refused: it is not of this cluster");
+            tracing::error!(
+                owner,
+                name,
+                "part of a large value refused: it cannot be decrypted; the masters of a cluster need the same secret"
+            );
         }
         Ok(opened)
     }
@@ -112,13 +116,13 @@ impl Shared {
 
 /// Returns whether an error means that the servers are away, so that a retry may succeed.
 pub(crate) fn is_outage(error: &SharedError) -> bool {
-    matches!(error, SharedError::Away(_))
+    matches!(error, SharedError::Unavailable(_))
 }
 
 impl From<SharedError> for LinkError {
     fn from(error: SharedError) -> Self {
         match error {
-            SharedError::Away(error) => error,
+            SharedError::Unavailable(error) => error,
             other => nats(other),
         }
     }

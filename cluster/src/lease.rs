@@ -16,7 +16,7 @@ use crate::state::State;
 const LEADER: &str = "leader";
 
 /// Acquires and renews the lease until `shutdown`, then releases it.
-pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: CancellationToken) {
+pub(crate) async fn maintain(link: Arc<Link>, state: Arc<State>, shutdown: CancellationToken) {
     let mut held = None;
     tokio::select! {
         () = acquire(&link, &state, &mut held) => {}
@@ -27,7 +27,7 @@ pub(crate) async fn keep(link: Arc<Link>, state: Arc<State>, shutdown: Cancellat
         && let Ok(resources) = link.resources().await
         && resources.lease.delete_expect_revision(LEADER, Some(revision)).await.is_err()
     {
-        tracing::debug!("the lease of the leader could not be given up: it ends by itself");
+        tracing::debug!("releasing the lease of the leader failed: it expires");
     }
 }
 
@@ -60,7 +60,7 @@ async fn acquire(link: &Link, state: &State, held: &mut Option<u64>) {
                 link.forget_resources();
                 if held.is_some() && !state.leads() {
                     *held = None;
-                    tracing::warn!("the lease of the leader could not be renewed: another master takes over");
+                    tracing::warn!("renewing the lease of the leader failed: another master takes over");
                 }
                 if held.is_none() {
                     state.set_lead(None);

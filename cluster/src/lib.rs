@@ -61,12 +61,12 @@ pub use tables::Table;
 
 use rule_state::RuleGate;
 use state::State;
-use tables::{Replicas, Request, StoreTable};
+use tables::{Request, StoreTable, SyncHandle};
 
 /// The capacity of the channel of requests to the table synchronisation.
 const REQUESTS: usize = 64;
 /// The time that the servers have to return the publish keys at startup.
-const PATIENCE: Duration = Duration::from_secs(5);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The field of a return's event that excludes it from the job cache, and its value if the job cache already has the
 /// whole return.
@@ -159,9 +159,9 @@ impl Member {
             Ok::<_, StoreError>((state, sync::Sync::open(of, local, store, disk, tables)?))
         });
         let (state, sync) = opened.await.unwrap_or(Err(StoreError::Closed))?;
-        let begun = tokio::time::timeout(PATIENCE, secrets::begin_publish_keys(&link, &*parts.local)).await;
+        let begun = tokio::time::timeout(STARTUP_TIMEOUT, secrets::begin_publish_keys(&link, &*parts.local)).await;
         if !matches!(begun, Ok(Ok(()))) {
-            tracing::warn!("the publish keys of the cluster are not known yet: minions change them when they are");
+            tracing::warn!("fetching the publish keys of the cluster failed: minions receive them later");
         }
         let state = Arc::new(state);
         let shared = Arc::new(Shared::new(Arc::clone(&link), Arc::clone(&state)));
@@ -182,13 +182,13 @@ impl Member {
     /// Starts the tasks of the membership.
     pub fn start(self, supervisor: &mut Supervisor) {
         let Member { link, state, shared, gate, parts, sync, observer, requests } = self;
-        let replicas = Arc::new(Replicas(requests.0));
+        let sync_handle = Arc::new(SyncHandle(requests.0));
         supervisor.start("tables of the cluster", |shutdown| sync.run(requests.1, observer, shutdown));
         let forwarder = forward::Forwarder {
             link: Arc::clone(&link),
             state: Arc::clone(&state),
             bus: parts.bus.clone(),
-            replicas: Arc::clone(&replicas),
+            sync_handle: Arc::clone(&sync_handle),
             local: Arc::clone(&parts.local),
             shared: Arc::clone(&shared),
         };
@@ -197,7 +197,7 @@ impl Member {
             link: Arc::clone(&link),
             state: Arc::clone(&state),
             bus: parts.bus,
-            replicas,
+            sync_handle,
             local: Arc::clone(&parts.local),
             shared: Arc::clone(&shared),
         };
@@ -205,6 +205,6 @@ impl Member {
         supervisor.start("rules of the cluster", |shutdown| gate.write(shutdown));
         let heartbeat = heartbeat::Heartbeat::new(shared, parts.local);
         supervisor.start("members of the cluster", |shutdown| heartbeat.run(shutdown));
-        supervisor.start("lease of the cluster", |shutdown| lease::keep(link, state, shutdown));
+        supervisor.start("lease of the cluster", |shutdown| lease::maintain(link, state, shutdown));
     }
 }

@@ -18,13 +18,13 @@ use crate::state::State;
 /// The timeout of a request to a server.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The window in which a server deduplicates messages.
-const DUPLICATES: Duration = Duration::from_secs(120);
+const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(120);
 /// The maximum size of the stream of events, in bytes.
-const EVENTS_SIZE: i64 = 4 << 30;
+const MAX_EVENTS_SIZE: i64 = 4 << 30;
 /// The maximum sizes of the state of work, of all queues, and of large returns, in bytes.
-const WORK_SIZE: i64 = 1 << 30;
-const QUEUES_SIZE: i64 = 1 << 30;
-const RETURNS_SIZE: i64 = 1 << 30;
+const MAX_WORK_SIZE: i64 = 1 << 30;
+const MAX_QUEUES_SIZE: i64 = 1 << 30;
+const MAX_RETURNS_SIZE: i64 = 1 << 30;
 
 /// The error of a request to the NATS servers.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum LinkError {
     Servers(String),
     /// A value cannot be decrypted: its writer did not have the secret.
     #[error("the value of {0} cannot be decrypted: the masters of a cluster need the same secret")]
-    Sealed(String),
+    Undecryptable(String),
 }
 
 pub(crate) fn nats(error: impl std::fmt::Display) -> LinkError {
@@ -160,15 +160,15 @@ impl Link {
     }
 
     async fn create(&self) -> Result<Resources, LinkError> {
-        let Settings { name, replicas, lease, history, .. } = &self.settings;
+        let Settings { name, sync_handle, lease, history, .. } = &self.settings;
         let events = stream::Config {
             name: format!("brine_{name}_events"),
             subjects: vec![format!("brine.{name}.events.>")],
             max_age: *history,
-            max_bytes: EVENTS_SIZE,
+            max_bytes: MAX_EVENTS_SIZE,
             discard: DiscardPolicy::Old,
-            duplicate_window: DUPLICATES.min(*history),
-            num_replicas: *replicas,
+            duplicate_window: DEDUPLICATION_WINDOW.min(*history),
+            num_replicas: *sync_handle,
             ..stream::Config::default()
         };
         let events = self.context.get_or_create_stream(events).await.map_err(nats)?;
@@ -178,11 +178,11 @@ impl Link {
         let queues = stream::Config {
             name: format!("brine_{name}_queues"),
             subjects: vec![format!("brine.{name}.queues.>")],
-            max_bytes: QUEUES_SIZE,
+            max_bytes: MAX_QUEUES_SIZE,
             // A full queue rejects new items instead of dropping old ones.
             discard: DiscardPolicy::New,
-            duplicate_window: DUPLICATES,
-            num_replicas: *replicas,
+            duplicate_window: DEDUPLICATION_WINDOW,
+            num_replicas: *sync_handle,
             ..stream::Config::default()
         };
         let queues = self.context.get_or_create_stream(queues).await.map_err(nats)?;
@@ -190,11 +190,11 @@ impl Link {
             name: format!("brine_{name}_returns"),
             subjects: vec![format!("brine.{name}.returns.>")],
             max_age: *history,
-            max_bytes: RETURNS_SIZE,
+            max_bytes: MAX_RETURNS_SIZE,
             max_messages_per_subject: 1,
             discard: DiscardPolicy::Old,
-            duplicate_window: DUPLICATES.min(*history),
-            num_replicas: *replicas,
+            duplicate_window: DEDUPLICATION_WINDOW.min(*history),
+            num_replicas: *sync_handle,
             ..stream::Config::default()
         };
         let returns = self.context.get_or_create_stream(returns).await.map_err(nats)?;
@@ -206,7 +206,7 @@ impl Link {
     async fn bucket(&self, name: &str, max_age: Duration) -> Result<(kv::Store, stream::Stream), LinkError> {
         let config = stream::Config {
             max_age,
-            duplicate_window: if max_age.is_zero() { DUPLICATES } else { DUPLICATES.min(max_age) },
+            duplicate_window: if max_age.is_zero() { DEDUPLICATION_WINDOW } else { DEDUPLICATION_WINDOW.min(max_age) },
             deny_delete: true,
             ..self.bucket_config(name)
         };
@@ -215,7 +215,11 @@ impl Link {
 
     /// Opens a bucket whose values are deleted without a marker, since their keys are never reused.
     async fn removable_bucket(&self, name: &str) -> Result<(kv::Store, stream::Stream), LinkError> {
-        let config = stream::Config { max_bytes: WORK_SIZE, duplicate_window: DUPLICATES, ..self.bucket_config(name) };
+        let config = stream::Config {
+            max_bytes: MAX_WORK_SIZE,
+            duplicate_window: DEDUPLICATION_WINDOW,
+            ..self.bucket_config(name)
+        };
         self.create_bucket(name, config).await
     }
 
@@ -225,7 +229,7 @@ impl Link {
             subjects: vec![format!("$KV.{name}.>")],
             max_messages_per_subject: 1,
             discard: DiscardPolicy::New,
-            num_replicas: self.settings.replicas,
+            num_replicas: self.settings.sync_handle,
             allow_rollup: true,
             allow_direct: true,
             ..stream::Config::default()
@@ -255,7 +259,7 @@ impl Link {
         let value = match entry.operation {
             Operation::Put => {
                 let opened = self.settings.seal.open(&entry.key, &entry.value);
-                Some(opened.map_err(|_| LinkError::Sealed(entry.key.clone()))?)
+                Some(opened.map_err(|_| LinkError::Undecryptable(entry.key.clone()))?)
             }
             Operation::Delete | Operation::Purge => None,
         };

@@ -4,12 +4,12 @@ use brine_value::{FromValue, Map, Value, list, map, msgpack};
 use bytes::Bytes;
 
 /// The maximum size of the events in one message, in bytes: half of NATS's default message limit.
-pub(crate) const ROOM: usize = 512 << 10;
+pub(crate) const MAX_PAYLOAD: usize = 512 << 10;
 /// The maximum number of parts of one event: events have 1 MiB by default, and never more than 128 MiB.
-const PARTS: u64 = 256;
+const MAX_PARTS: u64 = 256;
 
 /// The position of an event: the member that published it first, and its sequence number there.
-pub(crate) type Place = (String, u64);
+pub(crate) type EventPosition = (String, u64);
 
 /// An event as it is sent to other members.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub(crate) struct Item {
     /// The event in the encoding of the event socket.
     pub frame: Bytes,
     /// The event that caused it, if its field `_cause` names one.
-    pub cause: Option<Place>,
+    pub cause: Option<EventPosition>,
 }
 
 /// A message of a member.
@@ -31,21 +31,21 @@ pub(crate) struct Message {
     /// For a part of a large event: the index of this part, and the number of parts.
     pub part: Option<(u64, u64)>,
     /// The positions up to which reactions are completed, by member.
-    pub handled: Vec<Place>,
+    pub handled: Vec<EventPosition>,
 }
 
 impl Message {
     /// Packs the message.
     pub fn pack(&self) -> Vec<u8> {
-        let place = |(member, seq): &Place| list![member.as_str(), *seq];
+        let position = |(member, seq): &EventPosition| list![member.as_str(), *seq];
         let item = |item: &Item| {
-            let cause = item.cause.as_ref().map(place).unwrap_or_default();
+            let cause = item.cause.as_ref().map(position).unwrap_or_default();
             list![item.seq, Value::Bytes(item.frame.to_vec()), cause]
         };
         let mut fields = map! {
             "incarnation" => self.incarnation.as_str(),
             "items" => self.items.iter().map(item).collect::<Vec<_>>(),
-            "handled" => self.handled.iter().map(place).collect::<Vec<_>>(),
+            "handled" => self.handled.iter().map(position).collect::<Vec<_>>(),
         };
         if let Some((part, of)) = self.part {
             fields.insert("part".into(), list![part, of]);
@@ -57,12 +57,12 @@ impl Message {
     pub fn unpack(packed: &[u8]) -> Option<Self> {
         let mut fields = msgpack::unpack_map(packed).ok()?;
         let items = take_list(&mut fields, "items")?.into_iter().map(item_of).collect::<Option<_>>()?;
-        let handled = take_list(&mut fields, "handled")?.iter().map(place_of).collect::<Option<_>>()?;
+        let handled = take_list(&mut fields, "handled")?.iter().map(position_of).collect::<Option<_>>()?;
         let part = match fields.get("part").and_then(Value::as_list) {
             None => None,
             Some([part, of]) => {
                 let (part, of) = (u64::from_value(part)?, u64::from_value(of)?);
-                (part < of && of <= PARTS).then_some(())?;
+                (part < of && of <= MAX_PARTS).then_some(())?;
                 Some((part, of))
             }
             Some(_) => return None,
@@ -79,7 +79,7 @@ fn take_list(fields: &mut Map, name: &str) -> Option<Vec<Value>> {
     }
 }
 
-fn place_of(value: &Value) -> Option<Place> {
+fn position_of(value: &Value) -> Option<EventPosition> {
     match value.as_list()? {
         [member, seq] => Some((member.as_str()?.to_owned(), u64::from_value(seq)?)),
         _ => None,
@@ -89,27 +89,27 @@ fn place_of(value: &Value) -> Option<Place> {
 fn item_of(value: Value) -> Option<Item> {
     let Value::List(fields) = value else { return None };
     let [seq, Value::Bytes(frame), cause] = <[Value; 3]>::try_from(fields).ok()? else { return None };
-    let cause = if cause.is_nil() { None } else { Some(place_of(&cause)?) };
+    let cause = if cause.is_nil() { None } else { Some(position_of(&cause)?) };
     Some(Item { seq: u64::from_value(&seq)?, frame: frame.into(), cause })
 }
 
-/// Groups items into messages of at most [`ROOM`] bytes; a larger event is split into several.
+/// Groups items into messages of at most [`MAX_PAYLOAD`] bytes; a larger event is split into several.
 pub(crate) fn messages(incarnation: &str, items: Vec<Item>) -> Vec<Message> {
     let message = |items, part| Message { incarnation: incarnation.to_owned(), items, part, handled: Vec::new() };
     let (mut all, mut open, mut size) = (Vec::new(), Vec::new(), 0);
     for item in items {
-        if size + item.frame.len() > ROOM && !open.is_empty() {
+        if size + item.frame.len() > MAX_PAYLOAD && !open.is_empty() {
             all.push(message(std::mem::take(&mut open), None));
             size = 0;
         }
-        if item.frame.len() <= ROOM {
+        if item.frame.len() <= MAX_PAYLOAD {
             size += item.frame.len();
             open.push(item);
             continue;
         }
-        let of = item.frame.len().div_ceil(ROOM);
-        for (part, start) in (0..item.frame.len()).step_by(ROOM).enumerate() {
-            let frame = item.frame.slice(start..item.frame.len().min(start + ROOM));
+        let of = item.frame.len().div_ceil(MAX_PAYLOAD);
+        for (part, start) in (0..item.frame.len()).step_by(MAX_PAYLOAD).enumerate() {
+            let frame = item.frame.slice(start..item.frame.len().min(start + MAX_PAYLOAD));
             let cause = item.cause.clone();
             all.push(message(vec![Item { seq: item.seq, frame, cause }], Some((part as u64, of as u64))));
         }
@@ -138,7 +138,7 @@ impl Parts {
 
     /// Returns the items of the message with this stream number, once they are complete. A part that is out of order
     /// discards its event.
-    pub fn take(&mut self, number: u64, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
+    pub fn reassemble(&mut self, number: u64, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
         let Some((part, of)) = part else {
             *self = Parts::default();
             return items;
@@ -187,19 +187,19 @@ mod tests {
         }
         let part = |part, of| Message { part: Some((part, of)), ..Message::default() }.pack();
         assert!(Message::unpack(&part(0, 2)).is_some());
-        assert_eq!((Message::unpack(&part(2, 2)), Message::unpack(&part(0, PARTS + 1))), (None, None));
+        assert_eq!((Message::unpack(&part(2, 2)), Message::unpack(&part(0, MAX_PARTS + 1))), (None, None));
     }
 
     #[test]
-    fn large_events_travel_in_parts() {
-        let items = vec![item(1, 100), item(2, 2 * ROOM + 1), item(3, ROOM), item(4, 1)];
+    fn large_events_are_split_into_parts() {
+        let items = vec![item(1, 100), item(2, 2 * MAX_PAYLOAD + 1), item(3, MAX_PAYLOAD), item(4, 1)];
         let sent = messages("i", items.clone());
         let shapes: Vec<_> = sent.iter().map(|message| (message.items.len(), message.part)).collect();
         assert_eq!(shapes, [(1, None), (1, Some((0, 3))), (1, Some((1, 3))), (1, Some((2, 3))), (1, None), (1, None)]);
         let mut parts = Parts::default();
         let (mut received, mut incomplete) = (Vec::new(), Vec::new());
         for (number, message) in (10..).zip(&sent) {
-            received.extend(parts.take(number, message.items.clone(), message.part));
+            received.extend(parts.reassemble(number, message.items.clone(), message.part));
             incomplete.push(parts.incomplete());
         }
         assert_eq!(received, items);
@@ -208,7 +208,7 @@ mod tests {
         // A lost part loses its own event only.
         let received: Vec<u64> = [0, 1, 3, 4, 5]
             .iter()
-            .flat_map(|at: &usize| parts.take(0, sent[*at].items.clone(), sent[*at].part))
+            .flat_map(|at: &usize| parts.reassemble(0, sent[*at].items.clone(), sent[*at].part))
             .map(|item| item.seq)
             .collect();
         assert_eq!(received, [1, 3, 4]);

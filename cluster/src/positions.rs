@@ -3,10 +3,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::message::Place;
+use crate::message::EventPosition;
 
 /// The maximum number of received events whose local sequence numbers are remembered.
-const REMEMBERED: usize = 65_536;
+const MAX_REMEMBERED: usize = 65_536;
 
 /// The positions of one member, without time or locks.
 #[derive(Debug, Default)]
@@ -16,15 +16,15 @@ pub(crate) struct Positions {
     /// The last event of each member whose reactions have been carried out.
     handled: HashMap<String, u64>,
     /// The newest received events by local sequence number, ascending.
-    by_number: VecDeque<(u64, Place)>,
-    by_place: HashMap<Place, u64>,
+    by_number: VecDeque<(u64, EventPosition)>,
+    by_position: HashMap<EventPosition, u64>,
     /// The local sequence number up to which `handled` includes the progress of the local reactor.
     followed: u64,
 }
 
 impl Positions {
     /// Restores the stored positions after a restart.
-    pub fn restore(received: Vec<(String, String, u64)>, handled: Vec<Place>) -> Self {
+    pub fn restore(received: Vec<(String, String, u64)>, handled: Vec<EventPosition>) -> Self {
         Positions {
             received: received.into_iter().map(|(member, incarnation, seq)| (member, (incarnation, seq))).collect(),
             handled: handled.into_iter().collect(),
@@ -33,15 +33,15 @@ impl Positions {
     }
 
     /// Returns the positions to store: received events and handled ones.
-    pub fn stored(&self) -> (Vec<(String, String, u64)>, Vec<Place>) {
+    pub fn stored(&self) -> (Vec<(String, String, u64)>, Vec<EventPosition>) {
         let received =
             self.received.iter().map(|(member, (incarnation, seq))| (member.clone(), incarnation.clone(), *seq));
         (received.collect(), self.handled())
     }
 
     /// Returns the positions up to which reactions are completed, by member.
-    pub fn handled(&self) -> Vec<Place> {
-        let mut all: Vec<Place> = self.handled.iter().map(|(member, seq)| (member.clone(), *seq)).collect();
+    pub fn handled(&self) -> Vec<EventPosition> {
+        let mut all: Vec<EventPosition> = self.handled.iter().map(|(member, seq)| (member.clone(), *seq)).collect();
         all.sort();
         all
     }
@@ -73,18 +73,18 @@ impl Positions {
         if let Some((_, received)) = self.received.get_mut(member) {
             *received = (*received).max(seq);
         }
-        let place = (member.to_owned(), seq);
-        self.by_place.insert(place.clone(), number);
-        self.by_number.push_back((number, place));
-        if self.by_number.len() > REMEMBERED
+        let position = (member.to_owned(), seq);
+        self.by_position.insert(position.clone(), number);
+        self.by_number.push_back((number, position));
+        if self.by_number.len() > MAX_REMEMBERED
             && let Some((_, oldest)) = self.by_number.pop_front()
         {
-            self.by_place.remove(&oldest);
+            self.by_position.remove(&oldest);
         }
     }
 
     /// Records the positions that another member's reactor has reported.
-    pub fn handled_elsewhere(&mut self, handled: &[Place]) {
+    pub fn handled_elsewhere(&mut self, handled: &[EventPosition]) {
         for (member, seq) in handled {
             let known = self.handled.entry(member.clone()).or_default();
             *known = (*known).max(*seq);
@@ -96,14 +96,15 @@ impl Positions {
     pub fn handled_here(&mut self, own: &str, number: u64) {
         let from = self.by_number.partition_point(|(known, _)| *known <= self.followed);
         let to = self.by_number.partition_point(|(known, _)| *known <= number);
-        let places: Vec<Place> = self.by_number.range(from..to.max(from)).map(|(_, place)| place.clone()).collect();
-        self.handled_elsewhere(&places);
+        let positions: Vec<EventPosition> =
+            self.by_number.range(from..to.max(from)).map(|(_, position)| position.clone()).collect();
+        self.handled_elsewhere(&positions);
         self.followed = self.followed.max(number);
         self.handled_elsewhere(&[(own.to_owned(), number)]);
     }
 
     /// Returns the position of each member's last event up to a local sequence number, among the remembered ones.
-    pub fn up_to(&self, own: &str, number: u64) -> Vec<Place> {
+    pub fn up_to(&self, own: &str, number: u64) -> Vec<EventPosition> {
         let to = self.by_number.partition_point(|(known, _)| *known <= number);
         let mut last: HashMap<String, u64> = self.handled.clone();
         for (_, (member, seq)) in self.by_number.range(..to) {
@@ -115,17 +116,17 @@ impl Positions {
     }
 
     /// Returns the position of an event of this bus. An event without a remembered origin counts as this member's own.
-    pub fn place(&self, own: &str, number: u64) -> Place {
+    pub fn position(&self, own: &str, number: u64) -> EventPosition {
         let at = self.by_number.partition_point(|(known, _)| *known < number);
         match self.by_number.get(at) {
-            Some((known, place)) if *known == number => place.clone(),
+            Some((known, position)) if *known == number => position.clone(),
             _ => (own.to_owned(), number),
         }
     }
 
     /// Returns the local sequence number of an event, if it is remembered.
-    pub fn number(&self, own: &str, place: &Place) -> Option<u64> {
-        if place.0 == own { Some(place.1) } else { self.by_place.get(place).copied() }
+    pub fn number(&self, own: &str, position: &EventPosition) -> Option<u64> {
+        if position.0 == own { Some(position.1) } else { self.by_position.get(position).copied() }
     }
 }
 
@@ -140,9 +141,9 @@ mod tests {
             positions.note_incarnation(member, "i");
             positions.received(member, seq, number);
         }
-        let mut places = positions.up_to("m1", 102);
-        places.sort();
-        assert_eq!(places, [("m1".into(), 102), ("m2".into(), 5), ("m3".into(), 70)]);
+        let mut positions = positions.up_to("m1", 102);
+        positions.sort();
+        assert_eq!(positions, [("m1".into(), 102), ("m2".into(), 5), ("m3".into(), 70)]);
     }
 
     #[test]
@@ -179,17 +180,17 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_the_own_bus() {
+    fn sequence_numbers_are_local() {
         let mut positions = Positions::default();
         positions.note_incarnation("m2", "a");
         positions.received("m2", 7, 11);
-        assert_eq!((positions.place("m1", 11), positions.place("m1", 12)), (("m2".into(), 7), ("m1".into(), 12)));
+        assert_eq!((positions.position("m1", 11), positions.position("m1", 12)), (("m2".into(), 7), ("m1".into(), 12)));
         assert_eq!(positions.number("m1", &("m2".into(), 7)), Some(11));
         assert_eq!(positions.number("m1", &("m1".into(), 3)), Some(3));
         assert_eq!(positions.number("m1", &("m2".into(), 8)), None);
-        for number in 0..REMEMBERED as u64 {
+        for number in 0..MAX_REMEMBERED as u64 {
             positions.received("m2", 100 + number, 100 + number);
         }
-        assert_eq!((positions.by_number.len(), positions.by_place.len()), (REMEMBERED, REMEMBERED));
+        assert_eq!((positions.by_number.len(), positions.by_position.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
     }
 }

@@ -6,7 +6,7 @@ use async_nats::jetstream::consumer::pull::OrderedConfig;
 use futures::{StreamExt, TryStreamExt};
 
 use crate::link::{name_of, token};
-use crate::message::ROOM;
+use crate::message::MAX_PAYLOAD;
 use crate::metrics;
 use crate::shared::{Shared, SharedError};
 
@@ -16,7 +16,7 @@ pub type QueueItem = (u64, Option<Vec<u8>>);
 impl Shared {
     /// Returns the largest size of an item, in bytes.
     pub fn largest_item(&self) -> usize {
-        ROOM
+        MAX_PAYLOAD
     }
 
     fn queue_subject(&self, queue: &str) -> String {
@@ -30,8 +30,8 @@ impl Shared {
     pub async fn queues(&self) -> Result<Vec<(String, usize)>, SharedError> {
         let (resources, subject) =
             (self.link.resources().await?, format!("brine.{}.queues.>", self.link.settings.name));
-        let info = resources.queues.info_with_subjects(&subject).await.map_err(|error| self.away(error))?;
-        let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(|error| self.away(error))?;
+        let info = resources.queues.info_with_subjects(&subject).await.map_err(|error| self.unavailable(error))?;
+        let subjects: Vec<(String, usize)> = info.try_collect().await.map_err(|error| self.unavailable(error))?;
         let prefix = subject.trim_end_matches('>');
         let name = |subject: &str| String::from_utf8(name_of(subject.strip_prefix(prefix)?)?).ok();
         let mut queues: Vec<(String, usize)> =
@@ -47,20 +47,23 @@ impl Shared {
     pub async fn queue_items(&self, queue: &str, limit: usize, bytes: usize) -> Result<Vec<QueueItem>, SharedError> {
         let (resources, subject) = (self.link.resources().await?, self.queue_subject(queue));
         let config = OrderedConfig { filter_subject: subject.clone(), ..OrderedConfig::default() };
-        let consumer = resources.queues.create_consumer(config).await.map_err(|error| self.away(error))?;
+        let consumer = resources.queues.create_consumer(config).await.map_err(|error| self.unavailable(error))?;
         let mut left = consumer.cached_info().num_pending;
-        let mut messages = consumer.messages().await.map_err(|error| self.away(error))?;
+        let mut messages = consumer.messages().await.map_err(|error| self.unavailable(error))?;
         let (mut items, mut size) = (Vec::new(), 0);
         while left > 0 && items.len() < limit && size <= bytes {
             let message = tokio::time::timeout(self.lease(), messages.next()).await;
-            let message = message.ok().flatten().ok_or_else(|| self.away("the server sends no items"))?;
-            let message = message.map_err(|error| self.away(error))?;
-            let info = message.info().map_err(|error| self.away(error))?;
+            let message = message.ok().flatten().ok_or_else(|| self.unavailable("the server sends no items"))?;
+            let message = message.map_err(|error| self.unavailable(error))?;
+            let info = message.info().map_err(|error| self.unavailable(error))?;
             (left, size) = (info.pending, size + message.payload.len());
             let item = self.link.settings.seal.open(&subject, &message.payload).ok();
             if item.is_none() {
                 metrics::VALUES_REFUSED.add(1);
-                tracing::error!(queue, "an item of a queue is refused: it is not of this cluster");
+                tracing::error!(
+                    queue,
+                    "queue item refused: it cannot be decrypted; the masters of a cluster need the same secret"
+                );
             }
             items.push((info.stream_sequence, item));
         }
@@ -75,12 +78,12 @@ impl Shared {
         let subject = self.queue_subject(queue);
         self.link.resources().await?;
         for item in items {
-            if item.len() > ROOM {
-                return Err(SharedError::TooLarge { size: item.len(), limit: ROOM });
+            if item.len() > MAX_PAYLOAD {
+                return Err(SharedError::TooLarge { size: item.len(), limit: MAX_PAYLOAD });
             }
             let sealed = self.link.settings.seal.seal(&subject, &item);
             let stored = self.link.context().publish(subject.clone(), sealed.into()).await;
-            stored.map_err(|error| self.away(error))?.await.map_err(|error| self.away(error))?;
+            stored.map_err(|error| self.unavailable(error))?.await.map_err(|error| self.unavailable(error))?;
         }
         Ok(())
     }

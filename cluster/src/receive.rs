@@ -20,22 +20,22 @@ use crate::link::{Link, LinkError, name_of, nats};
 use crate::message::{Item, Message, Parts};
 use crate::shared::Shared;
 use crate::state::State;
-use crate::tables::Replicas;
+use crate::tables::SyncHandle;
 use crate::{Local, metrics};
 
 /// The pause before a retry when the local bus cannot accept an event.
-const RETRY: Duration = Duration::from_millis(200);
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The time without a message after which the server is asked for its last message number.
-const STALL: Duration = Duration::from_secs(2);
+const STALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of retries if the server reports fewer messages than were already read.
-const QUESTIONS: usize = 3;
+const RETRIES: usize = 3;
 
 /// The receiving side of a member.
 pub(crate) struct Receiver {
     pub link: Arc<Link>,
     pub state: Arc<State>,
     pub bus: Bus,
-    pub replicas: Arc<Replicas>,
+    pub sync_handle: Arc<SyncHandle>,
     pub local: Arc<dyn Local>,
     pub shared: Arc<Shared>,
 }
@@ -88,11 +88,11 @@ impl Receiver {
     /// so it is asked again before the whole stream is read anew.
     async fn last_event(&self, position: u64) -> Result<u64, LinkError> {
         let mut last = self.link.last_event().await?;
-        for _ in 0..QUESTIONS {
+        for _ in 0..RETRIES {
             if last >= position {
                 break;
             }
-            tokio::time::sleep(STALL).await;
+            tokio::time::sleep(STALL_TIMEOUT).await;
             last = self.link.last_event().await?;
         }
         Ok(last)
@@ -110,7 +110,7 @@ impl Receiver {
         let mut parts: HashMap<String, Parts> = HashMap::new();
         let (mut seen, mut is_other) = (position, false);
         loop {
-            let Ok(message) = tokio::time::timeout(STALL, messages.next()).await else {
+            let Ok(message) = tokio::time::timeout(STALL_TIMEOUT, messages.next()).await else {
                 // The consumer of a failed server stays silent for a long time.
                 let was_other = std::mem::replace(&mut is_other, self.link.last_event().await? != seen);
                 if was_other && is_other {
@@ -124,7 +124,7 @@ impl Receiver {
             let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
             (seen, is_other) = (number, false);
             backoff.reset();
-            self.take(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
+            self.apply(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
             // An event in parts is read again from its first part after a restart.
             let incomplete = parts.values().filter_map(Parts::incomplete).min();
             reached.send_replace(incomplete.map_or(number, |first| first.saturating_sub(1)));
@@ -139,7 +139,7 @@ impl Receiver {
             let row = self.state.reached(number);
             // The stored row may include events that have arrived since.
             if let Err(error) = self.bus.persisted(self.bus.last_seq()).await {
-                tracing::error!(%error, "events of the cluster are not in the journal");
+                tracing::error!(%error, "writing events of the cluster to the journal failed");
             }
             if let Err(error) = self.state.store_positions(row).await {
                 tracing::error!(%error, "storing the position in the cluster's events failed: they are read again after a restart");
@@ -148,7 +148,7 @@ impl Receiver {
     }
 
     /// Publishes the events of a message on the local bus. `number` and `age` belong to the message in the stream.
-    async fn take(
+    async fn apply(
         &self,
         subject: &str,
         payload: &Bytes,
@@ -170,7 +170,7 @@ impl Receiver {
         }
         // The reported positions are recorded first: they may cover the events of this message.
         self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
-        let items = parts.entry(member.clone()).or_default().take(number, message.items, message.part);
+        let items = parts.entry(member.clone()).or_default().reassemble(number, message.items, message.part);
         for item in items {
             self.publish(&member, item, age).await;
         }
@@ -181,11 +181,10 @@ impl Receiver {
         if !self.state.with_positions(|positions| positions.is_new(member, item.seq)) {
             return;
         }
-        let cause = item
-            .cause
-            .as_ref()
-            .and_then(|place| self.state.with_positions(|positions| positions.number(self.state.member(), place)));
-        let is_stored = self.take_large(&item).await;
+        let cause = item.cause.as_ref().and_then(|position| {
+            self.state.with_positions(|positions| positions.number(self.state.member(), position))
+        });
+        let is_stored = self.store_large(&item).await;
         let event = match local_copy(member, &item, cause, is_stored) {
             Ok(event) => event,
             Err(error) => {
@@ -205,17 +204,17 @@ impl Receiver {
                 }
                 Err(BusError::Closed) => return,
                 // The disk is full: retry, as the stream keeps the event.
-                Err(_) => tokio::time::sleep(RETRY).await,
+                Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
             }
         };
         self.state.with_positions(|positions| positions.received(member, item.seq, number));
         metrics::EVENTS_RECEIVED.add(1);
-        self.carry_out(&event, number, age).await;
+        self.apply_locally(&event, number, age).await;
     }
 
     /// Stores the whole return that a trimmed return event refers to. Returns `false` if it is not available, so that
     /// the job cache stores the trimmed one.
-    async fn take_large(&self, item: &Item) -> bool {
+    async fn store_large(&self, item: &Item) -> bool {
         let Ok(event) = Event::from_frame(item.frame.clone()) else { return true };
         if !is_large(&event) {
             return true;
@@ -224,7 +223,7 @@ impl Receiver {
         let whole = loop {
             match self.shared.get_large(jid, id).await {
                 Ok(whole) => break whole,
-                Err(error) if is_outage(&error) => tokio::time::sleep(RETRY).await,
+                Err(error) if is_outage(&error) => tokio::time::sleep(RETRY_INTERVAL).await,
                 Err(_) => break None,
             }
         };
@@ -243,12 +242,12 @@ impl Receiver {
         if matches!(event.tag(), "salt/auth" | "salt/key")
             && let Some(id) = event.data().get("id").and_then(|id| id.as_str().map(str::to_owned))
         {
-            self.replicas.pull_file(&id).await;
+            self.sync_handle.pull_file(&id).await;
         }
     }
 
     /// Applies an event of another member to this master: publishes its jobs to the local minions.
-    async fn carry_out(&self, event: &Event, number: u64, age: Duration) {
+    async fn apply_locally(&self, event: &Event, number: u64, age: Duration) {
         let Some(rest) = event.tag().strip_prefix("salt/job/") else { return };
         self.local.job_published(number);
         if !rest.ends_with("/publish") || rest.matches('/').count() != 1 {
@@ -303,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn causes_are_numbers_of_this_bus() {
+    fn causes_become_local_sequence_numbers() {
         let body = map! {"_cause" => 7, "a" => 1, "_from" => "web1"};
         let frame = Event::from_map("t", &body).unwrap().frame().clone();
         let item = |cause| Item { seq: 9, frame: frame.clone(), cause };
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trimmed_return_is_cached_where_the_whole_one_is_not() {
+    fn the_trimmed_return_is_cached_if_the_whole_one_is_missing() {
         let body = map! {"_nocache" => "large", "return" => "x", "_cause" => 7};
         let frame = Event::from_map("salt/job/1/ret/a", &body).unwrap().frame().clone();
         let item = Item { seq: 9, frame, cause: None };

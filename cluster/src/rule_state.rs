@@ -15,7 +15,7 @@ use crate::state::State;
 /// The key of the state.
 const KEY: &str = "rules";
 /// The pause before the state is written again.
-const RETRY: std::time::Duration = std::time::Duration::from_secs(1);
+const RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The gate of a member.
 pub(crate) struct RuleGate {
@@ -46,7 +46,7 @@ impl RuleGate {
                 Ok(()) => is_large = false,
                 Err(error @ SharedError::TooLarge { .. }) => {
                     if !std::mem::replace(&mut is_large, true) {
-                        tracing::warn!(%error, "the state of rules has no successor: a new leader counts anew");
+                        tracing::warn!(%error, "storing the state of rules failed: a new leader counts anew");
                         // A stale state would be worse than none.
                         _ = self.shared.replace(KEY, &self.pack(&[])).await;
                     }
@@ -55,7 +55,7 @@ impl RuleGate {
                     tracing::debug!(%error, "writing the state of rules failed: retrying");
                     offered.mark_changed();
                     tokio::select! {
-                        () = tokio::time::sleep(RETRY) => {}
+                        () = tokio::time::sleep(RETRY_INTERVAL) => {}
                         () = shutdown.cancelled() => return,
                     }
                 }
@@ -102,7 +102,7 @@ impl Gate for RuleGate {
             match self.shared.get(KEY).await {
                 Ok(stored) => of_other(&stored?.value, self.state.member()),
                 Err(error) => {
-                    tracing::warn!(%error, "the state of rules is not known: they count anew");
+                    tracing::warn!(%error, "reading the state of rules failed: they count anew");
                     None
                 }
             }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leader_goes_on_with_the_state_of_others_alone() {
+    fn a_leader_resumes_only_the_state_of_others() {
         let stored = |member: &str, state: &[u8]| {
             msgpack::pack_map(&map! {"member" => member, "state" => Value::Bytes(state.to_vec())})
         };

@@ -25,20 +25,20 @@ impl Seal {
     }
 
     /// Encrypts a message and binds it to a subject or key.
-    pub fn seal(&self, place: &str, plain: &[u8]) -> Vec<u8> {
-        self.session.seal(plain, None, self.purpose(place).as_bytes())
+    pub fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8> {
+        self.session.seal(plain, None, self.purpose(context).as_bytes())
     }
 
     /// Decrypts a message that is bound to a subject or key.
     ///
     /// # Errors
     /// The message was encrypted with another secret, or for another subject or key.
-    pub fn open(&self, place: &str, sealed: &[u8]) -> Result<Vec<u8>, CryptError> {
-        self.session.open(sealed, None, self.purpose(place).as_bytes())
+    pub fn open(&self, context: &str, sealed: &[u8]) -> Result<Vec<u8>, CryptError> {
+        self.session.open(sealed, None, self.purpose(context).as_bytes())
     }
 
-    fn purpose(&self, place: &str) -> String {
-        format!("cluster {} {place}", self.cluster)
+    fn purpose(&self, context: &str) -> String {
+        format!("cluster {} {context}", self.cluster)
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_open_with_the_secret_in_their_place_alone() {
+    fn messages_decrypt_only_with_their_secret_and_context() {
         let (seal, other) = (Seal::new("c", &"s".repeat(32)), Seal::new("c", &"t".repeat(32)));
         let sealed = seal.seal("events.m1", b"hello");
         assert_eq!(seal.open("events.m1", &sealed).unwrap(), b"hello");

@@ -12,7 +12,7 @@ use crate::link::{Link, LinkError, nats};
 const KEY_PAIR: &str = "shared.key_pair";
 pub(crate) const PUBLISH_KEYS: &str = "shared.publish_keys";
 /// The time that the servers have to answer at the start of a master.
-const PATIENCE: Duration = Duration::from_secs(10);
+const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The error of a member that cannot use the cluster's key pair.
 #[derive(Debug, thiserror::Error)]
@@ -21,7 +21,7 @@ pub enum KeyPairError {
     #[error(
         "the key pair of the cluster cannot be fetched: {0}; start a NATS server, or copy master.pem of another member"
     )]
-    Away(LinkError),
+    Unavailable(LinkError),
     /// This master has another key pair.
     #[error(
         "{0} differs from the key pair of the cluster: minions of this master must learn that one; move the file aside to \
@@ -45,14 +45,16 @@ pub async fn share_key_pair(
 ) -> Result<(), KeyPairError> {
     let private = pki_dir.join("master.pem");
     let own = files::read_if_exists(&private)?;
-    let asked = tokio::time::timeout(PATIENCE, ask(link)).await.unwrap_or_else(|_| Err(nats("no server answers")));
-    let shared = match asked {
+    let fetched = tokio::time::timeout(STARTUP_TIMEOUT, fetch_key_pair(link))
+        .await
+        .unwrap_or_else(|_| Err(nats("no server answers")));
+    let shared = match fetched {
         Ok(shared) => shared,
         Err(error) if own.is_some() => {
             tracing::error!(%error, "the key pair of the cluster cannot be compared: this master starts with its own");
             return Ok(());
         }
-        Err(error) => return Err(KeyPairError::Away(error)),
+        Err(error) => return Err(KeyPairError::Unavailable(error)),
     };
     if let Some(shared) = shared {
         return adopt(pki_dir, own.as_deref(), &shared);
@@ -61,7 +63,7 @@ pub async fn share_key_pair(
         create()?;
     }
     let pair = [files::read_to_string(&private)?, files::read_to_string(pki_dir.join("master.pub"))?];
-    match offer(link, &pair).await {
+    match store_key_pair(link, &pair).await {
         Ok(None) => Ok(()),
         // Another member has shared its key pair first.
         Ok(Some(shared)) if own.is_none() => {
@@ -72,17 +74,19 @@ pub async fn share_key_pair(
             adopt(pki_dir, None, &shared)
         }
         Ok(Some(shared)) => adopt(pki_dir, own.as_deref(), &shared),
-        Err(error) => Err(KeyPairError::Away(error)),
+        Err(error) => Err(KeyPairError::Unavailable(error)),
     }
 }
 
 /// Returns the shared key pair, if there is one. Retries until the servers answer.
-async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
+async fn fetch_key_pair(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
     let mut last = None;
     loop {
         match link.get(KEY_PAIR).await {
             Ok(entry) => return Ok(entry.and_then(|entry| entry.value).and_then(|packed| unpack(&packed))),
-            Err(error @ (LinkError::Sealed(_) | LinkError::File(_) | LinkError::Servers(_))) => return Err(error),
+            Err(error @ (LinkError::Undecryptable(_) | LinkError::File(_) | LinkError::Servers(_))) => {
+                return Err(error);
+            }
             Err(error) => {
                 if last.replace(error.to_string()).is_none() {
                     tracing::info!(%error, "waiting for the NATS servers of the cluster");
@@ -94,13 +98,13 @@ async fn ask(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
 }
 
 /// Stores a key pair as the shared one. Returns the existing one if another member has already stored its own.
-async fn offer(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
+async fn store_key_pair(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
     let resources = link.resources().await?;
     let sealed = link.encrypt(KEY_PAIR, &pack(pair));
     if resources.values.create(KEY_PAIR, sealed).await.is_ok() {
         return Ok(None);
     }
-    ask(link).await
+    fetch_key_pair(link).await
 }
 
 fn adopt(pki_dir: &Path, own: Option<&str>, shared: &[String; 2]) -> Result<(), KeyPairError> {
@@ -139,24 +143,24 @@ pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result
     match link.get(PUBLISH_KEYS).await {
         Ok(entry) => adopt_publish_keys(local, entry.and_then(|entry| entry.value).as_deref()).await,
         // The stored keys were written without the secret: replace them.
-        Err(LinkError::Sealed(_)) => share_publish_keys(link, local).await?,
+        Err(LinkError::Undecryptable(_)) => share_publish_keys(link, local).await?,
         Err(error) => return Err(error),
     }
     Ok(())
 }
 
 /// The field names of strings that are stored together.
-const PLACES: [&str; 3] = ["first", "second", "third"];
+const FIELD_NAMES: [&str; 3] = ["first", "second", "third"];
 
 fn pack<const N: usize>(texts: &[String; N]) -> Vec<u8> {
-    let fields: Map = PLACES.iter().zip(texts).map(|(name, text)| ((*name).into(), text.into())).collect();
+    let fields: Map = FIELD_NAMES.iter().zip(texts).map(|(name, text)| ((*name).into(), text.into())).collect();
     msgpack::pack_map(&fields)
 }
 
 fn unpack<const N: usize>(packed: &[u8]) -> Option<[String; N]> {
     let fields = msgpack::unpack_map(packed).ok()?;
     let texts: Option<Vec<String>> =
-        PLACES.iter().take(N).map(|name| fields.get(*name).and_then(Value::as_str).map(str::to_owned)).collect();
+        FIELD_NAMES.iter().take(N).map(|name| fields.get(*name).and_then(Value::as_str).map(str::to_owned)).collect();
     texts?.try_into().ok()
 }
 
@@ -165,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_master_keeps_no_other_key_pair_than_the_clusters() {
+    fn a_member_adopts_the_key_pair_of_the_cluster() {
         let directory = tempfile::tempdir().unwrap();
         let shared = ["private".to_owned(), "public".to_owned()];
         adopt(directory.path(), None, &shared).unwrap();

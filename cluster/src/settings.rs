@@ -10,7 +10,7 @@ use brine_value::{FromValue, Map, Value};
 use crate::seal::Seal;
 
 /// The minimum length of a secret, in characters: 128 random bits in hexadecimal.
-const SHORTEST_SECRET: usize = 32;
+const MIN_SECRET_LENGTH: usize = 32;
 
 /// The error of the option `cluster`.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub struct Settings {
     pub(crate) authorities: Option<PathBuf>,
     pub(crate) certificate: Option<(PathBuf, PathBuf)>,
     /// The number of servers that store each message.
-    pub(crate) replicas: usize,
+    pub(crate) sync_handle: usize,
     /// The time after which an unresponsive leader is replaced.
     pub(crate) lease: Duration,
     /// The retention time of events.
@@ -104,7 +104,7 @@ impl Settings {
             (None, None) => None,
             _ => return Err(SettingsError("'certificate' and 'private_key' need each other".into())),
         };
-        let (replicas, lease, hours) = (number("replicas", 1)?, number("lease", 5)?, number("event_hours", 24)?);
+        let (sync_handle, lease, hours) = (number("replicas", 1)?, number("lease", 5)?, number("event_hours", 24)?);
         let secret = path("secret_file").unwrap_or_else(|| pki_dir.join("cluster.secret"));
         Ok(Some(Settings {
             seal: Seal::new(&name, &read_secret(&secret)?),
@@ -117,7 +117,7 @@ impl Settings {
             tls: option.get("tls").is_some_and(Value::is_truthy),
             authorities: path("ca_bundle"),
             certificate,
-            replicas: usize::try_from(replicas.min(5)).unwrap_or(1),
+            sync_handle: usize::try_from(sync_handle.min(5)).unwrap_or(1),
             lease: Duration::from_secs(lease),
             history: Duration::from_secs(hours.saturating_mul(3600)),
             catch_up,
@@ -140,9 +140,9 @@ fn read_secret(path: &Path) -> Result<String, SettingsError> {
         return Err(SettingsError(format!("{shown} can be read by others: run chmod 600 {shown}")));
     }
     let secret = text.trim();
-    if secret.len() < SHORTEST_SECRET {
+    if secret.len() < MIN_SECRET_LENGTH {
         return Err(SettingsError(format!(
-            "the secret in {shown} is too short: expected at least {SHORTEST_SECRET} characters, such as the output of \
+            "the secret in {shown} is too short: expected at least {MIN_SECRET_LENGTH} characters, such as the output of \
              `openssl rand -hex 32`"
         )));
     }
@@ -169,12 +169,12 @@ mod tests {
         secret(directory.path(), &"a".repeat(64), 0o600);
         let settings = read(map! {"servers" => "nats://a:4222, b"}).unwrap().unwrap();
         assert_eq!(settings.servers, ["nats://a:4222", "b"]);
-        assert_eq!((settings.name.as_str(), settings.member.as_str(), settings.replicas), ("brine", "m1", 1));
+        assert_eq!((settings.name.as_str(), settings.member.as_str(), settings.sync_handle), ("brine", "m1", 1));
         assert_eq!((settings.lease, settings.history), (Duration::from_secs(5), Duration::from_hours(24)));
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn invalid_options_are_reported() {
         let directory = tempfile::tempdir().unwrap();
         let error = |option: Map| match Settings::read(&option, "m1", directory.path(), Duration::ZERO) {
             Err(error) => error.to_string(),

@@ -16,7 +16,7 @@ use crate::metrics;
 use crate::state::State;
 
 /// The maximum size of a value, in bytes: a NATS server accepts 1 MiB by default.
-const VALUE: usize = 900 << 10;
+const MAX_VALUE: usize = 900 << 10;
 /// The pause between two attempts to get a lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -24,8 +24,8 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug, thiserror::Error)]
 pub enum SharedError {
     /// The servers do not answer, or reject the request.
-    #[error("the cluster cannot be asked: {0}")]
-    Away(#[from] LinkError),
+    #[error("the cluster is unavailable: {0}")]
+    Unavailable(#[from] LinkError),
     /// Another member has changed the value.
     #[error("another master of the cluster has changed it")]
     Changed,
@@ -103,8 +103,8 @@ impl Shared {
     }
 
     /// Whether the servers have been away for so long that each member handles its own events.
-    pub(crate) fn is_alone(&self) -> bool {
-        self.state.is_alone()
+    pub(crate) fn is_isolated(&self) -> bool {
+        self.state.is_isolated()
     }
 
     /// Returns a receiver for the members that are alive.
@@ -118,14 +118,14 @@ impl Shared {
     /// The servers do not answer.
     pub async fn get(&self, key: &str) -> Result<Option<Stored>, SharedError> {
         let resources = self.link.resources().await?;
-        let found = resources.work.entry(key).await.map_err(|error| self.away(error))?;
+        let found = resources.work.entry(key).await.map_err(|error| self.unavailable(error))?;
         let Some(entry) = found else { return Ok(None) };
         let revision = entry.revision;
         match self.link.decrypt(entry) {
             Ok(entry) => Ok(entry.value.map(|value| Stored { revision: entry.revision, value })),
             Err(error) => {
                 metrics::VALUES_REFUSED.add(1);
-                tracing::error!(%error, "a value of the cluster is refused");
+                tracing::error!(%error, "value of the cluster refused");
                 // Otherwise no member could set this value any more.
                 self.remove(revision).await?;
                 Ok(None)
@@ -138,14 +138,14 @@ impl Shared {
     /// # Errors
     /// The servers do not answer, the value is too large, or another member has changed it.
     pub async fn put(&self, key: &str, value: &[u8], revision: u64) -> Result<u64, SharedError> {
-        if value.len() > VALUE {
-            return Err(SharedError::TooLarge { size: value.len(), limit: VALUE });
+        if value.len() > MAX_VALUE {
+            return Err(SharedError::TooLarge { size: value.len(), limit: MAX_VALUE });
         }
         let resources = self.link.resources().await?;
         match resources.work.update(key, self.link.encrypt(key, value), revision).await {
             Ok(revision) => Ok(revision),
             Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Err(SharedError::Changed),
-            Err(error) => Err(self.away(error)),
+            Err(error) => Err(self.unavailable(error)),
         }
     }
 
@@ -154,11 +154,11 @@ impl Shared {
     /// # Errors
     /// The servers do not answer, or the value is too large.
     pub async fn replace(&self, key: &str, value: &[u8]) -> Result<(), SharedError> {
-        if value.len() > VALUE {
-            return Err(SharedError::TooLarge { size: value.len(), limit: VALUE });
+        if value.len() > MAX_VALUE {
+            return Err(SharedError::TooLarge { size: value.len(), limit: MAX_VALUE });
         }
         let resources = self.link.resources().await?;
-        resources.work.put(key, self.link.encrypt(key, value)).await.map(drop).map_err(|error| self.away(error))
+        resources.work.put(key, self.link.encrypt(key, value)).await.map(drop).map_err(|error| self.unavailable(error))
     }
 
     /// Removes a value if it still has this revision. Returns whether this call removed it: of several members that
@@ -177,7 +177,7 @@ impl Shared {
     /// The servers do not answer.
     pub async fn keys(&self, prefix: &str) -> Result<Vec<String>, SharedError> {
         let resources = self.link.resources().await?;
-        self.link.keys("work", &resources.work_stream, prefix).await.map_err(|error| self.away(error))
+        self.link.keys("work", &resources.work_stream, prefix).await.map_err(|error| self.unavailable(error))
     }
 
     /// Acquires a lock, waiting for up to three leases: the lock of a failed member expires after one, and so does one
@@ -195,7 +195,7 @@ impl Shared {
             match resources.lease.create(&key, self.link.encrypt(&key, self.member().as_bytes())).await {
                 Ok(revision) => return Ok(Lock { key, revision, until: began + lease * 3 / 4 }),
                 Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => {}
-                Err(error) => return Err(self.away(error)),
+                Err(error) => return Err(self.unavailable(error)),
             }
             if Instant::now() > deadline {
                 return Err(SharedError::Locked);
@@ -208,7 +208,7 @@ impl Shared {
     pub async fn unlock(&self, lock: Lock) {
         let Ok(resources) = self.link.resources().await else { return };
         if resources.lease.delete_expect_revision(&lock.key, Some(lock.revision)).await.is_err() {
-            tracing::debug!(key = lock.key, "a lock could not be given up: it ends by itself");
+            tracing::debug!(key = lock.key, "releasing a lock failed: it expires");
         }
     }
 
@@ -224,14 +224,14 @@ impl Shared {
             Err(error) => match error.kind() {
                 // The message is gone already. Code 503 is a stream without a leader.
                 JetStream(reason) if reason.code() != 503 => Ok(false),
-                _ => Err(self.away(error)),
+                _ => Err(self.unavailable(error)),
             },
         }
     }
 
     /// Builds the error of an outage, and discards the cached streams: they are created again if they are missing.
-    pub(crate) fn away(&self, error: impl std::fmt::Display) -> SharedError {
+    pub(crate) fn unavailable(&self, error: impl std::fmt::Display) -> SharedError {
         self.link.forget_resources();
-        SharedError::Away(nats(error))
+        SharedError::Unavailable(nats(error))
     }
 }

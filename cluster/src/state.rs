@@ -10,7 +10,7 @@ use brine_value::{FromValue, Value, list, map, msgpack};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::message::Place;
+use crate::message::EventPosition;
 use crate::metrics;
 use crate::positions::Positions;
 
@@ -39,7 +39,7 @@ struct Inner {
     /// The time of the last response of the servers.
     contact: Option<Instant>,
     /// This member's last event whose reactions ran during an outage of the servers.
-    alone: u64,
+    handled_in_isolation: u64,
     /// This member's last event that the servers have stored.
     forwarded: u64,
 }
@@ -79,7 +79,7 @@ impl State {
             term: 0,
             was_leader: false,
             contact: None,
-            alone: 0,
+            handled_in_isolation: 0,
             forwarded: 0,
         };
         Ok(State {
@@ -173,24 +173,24 @@ impl State {
 
     /// Whether the servers have been away for longer than two leases. By then members that still have contact have
     /// elected a leader, and each isolated member handles its own events.
-    pub fn is_alone(&self) -> bool {
+    pub fn is_isolated(&self) -> bool {
         let contact = self.inner.lock().contact.unwrap_or(self.started);
-        let is_alone = contact.elapsed() > self.lease * 2;
-        if is_alone {
+        let is_isolated = contact.elapsed() > self.lease * 2;
+        if is_isolated {
             metrics::CONNECTED.set(0);
         }
-        is_alone
+        is_isolated
     }
 
     /// Returns the sequence number of this member's last event whose reactions ran during an outage; 0 if there is
     /// none.
-    pub fn handled_alone(&self) -> u64 {
-        self.inner.lock().alone
+    pub fn handled_in_isolation(&self) -> u64 {
+        self.inner.lock().handled_in_isolation
     }
 
     /// Returns where the reactions to an event run; `None` if that is not known yet.
     fn decide(&self, member: &str, seq: u64) -> Option<Admission> {
-        let is_alone = self.is_alone();
+        let is_isolated = self.is_isolated();
         let mut inner = self.inner.lock();
         if inner.positions.is_handled(member, seq) {
             return Some(Admission::OtherMaster);
@@ -199,14 +199,14 @@ impl State {
         if inner.leads() {
             return here;
         }
-        if !is_alone {
+        if !is_isolated {
             return None;
         }
         if inner.was_leader {
             return here;
         }
         if member == self.member && seq > inner.forwarded {
-            inner.alone = inner.alone.max(seq);
+            inner.handled_in_isolation = inner.handled_in_isolation.max(seq);
             return here;
         }
         // The servers have the event: the leader handles it, at the latest when they are back.
@@ -241,7 +241,7 @@ impl Gate for State {
     }
 
     fn is_leader(&self) -> bool {
-        self.leads() || (self.is_alone() && self.inner.lock().was_leader)
+        self.leads() || (self.is_isolated() && self.inner.lock().was_leader)
     }
 }
 
@@ -254,7 +254,7 @@ fn stored_positions(packed: &[u8]) -> Option<(u64, Positions)> {
         _ => None,
     });
     let handled = fields.get("handled")?.as_list()?.iter().map(|one| match one.as_list()? {
-        [member, seq] => Some::<Place>((member.as_str()?.to_owned(), u64::from_value(seq)?)),
+        [member, seq] => Some::<EventPosition>((member.as_str()?.to_owned(), u64::from_value(seq)?)),
         _ => None,
     });
     let positions = Positions::restore(received.collect::<Option<_>>()?, handled.collect::<Option<_>>()?);
@@ -303,11 +303,11 @@ mod tests {
         state.servers_answered();
         state.set_forwarded(4);
         tokio::time::sleep(LEASE * 3).await;
-        assert!(state.is_alone());
+        assert!(state.is_isolated());
         assert_eq!(state.decide("m2", 1), Some(Admission::OtherMaster));
         assert_eq!(state.decide("m1", 4), Some(Admission::OtherMaster));
         assert_eq!(state.decide("m1", 5), Some(Admission::ThisMaster { term: 0 }));
-        assert_eq!(state.handled_alone(), 5);
+        assert_eq!(state.handled_in_isolation(), 5);
         // The last leader also handles the events of other members that it has received.
         state.servers_answered();
         state.set_lead(Some(Instant::now() + LEASE));
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn positions_outlive_a_restart() {
+    async fn positions_survive_a_restart() {
         let directory = tempfile::tempdir().unwrap();
         let first = state(directory.path());
         first.with_positions(|positions| {

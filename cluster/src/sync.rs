@@ -18,16 +18,16 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Entry, Link, LinkError, name_of, nats, token};
-use crate::message::ROOM;
+use crate::message::MAX_PAYLOAD;
 use crate::secrets::PUBLISH_KEYS;
 use crate::tables::{Request, Table, ValueDigest, digest};
 use crate::{Local, metrics, secrets};
 
 const KNOWN: StoreName = StoreName("cluster_known");
 /// The interval at which the files of keys are compared: other programs may change them.
-const FILES: Duration = Duration::from_secs(10);
+const FILES_INTERVAL: Duration = Duration::from_secs(10);
 /// The interval at which the server is asked for its newest revision, in case the watch has missed values.
-const STALL: Duration = Duration::from_secs(3);
+const STALL_INTERVAL: Duration = Duration::from_secs(3);
 /// The first byte of a stored value: the value itself, or the number of its parts.
 const WHOLE: u8 = 0;
 const IN_PARTS: u8 = 1;
@@ -91,7 +91,7 @@ impl Sync {
             };
             if let Err(error) = result {
                 if !was_away {
-                    tracing::warn!(%error, "keeping the tables of the cluster alike failed: retrying");
+                    tracing::warn!(%error, "synchronising the tables of the cluster failed: retrying");
                 }
                 was_away = true;
                 self.link.forget_resources();
@@ -114,14 +114,14 @@ impl Sync {
     ) -> Result<(), LinkError> {
         let link = Arc::clone(&self.link);
         let mut remote = link.watch().await?;
-        let mut files = tokio::time::interval(FILES);
+        let mut files = tokio::time::interval(FILES_INTERVAL);
         // The cluster's values are applied first: entries removed there must not be sent again.
         let mut behind = Some(link.last_revision().await?).filter(|last| *last > 0);
         if behind.is_none() {
             self.push_all().await?;
         }
         let mut rotated = self.local.publish_keys_changed();
-        let mut stall = tokio::time::interval(STALL);
+        let mut stall = tokio::time::interval(STALL_INTERVAL);
         let (mut seen, mut is_behind) = (0, false);
         loop {
             tokio::select! {
@@ -131,11 +131,11 @@ impl Sync {
                     backoff.reset();
                     (seen, is_behind) = (revision, false);
                     match entry {
-                        Ok(entry) => self.take(&key, entry).await?,
+                        Ok(entry) => self.apply(&key, entry).await?,
                         // Written without the secret: it is skipped and does not block other values.
                         Err(error) => {
                             metrics::VALUES_REFUSED.add(1);
-                            tracing::error!(%error, "a value of the cluster is refused");
+                            tracing::error!(%error, "value of the cluster refused");
                         }
                     }
                     if behind.is_some_and(|last| revision >= last) {
@@ -167,9 +167,9 @@ impl Sync {
             Request::PullFile(id, done) => {
                 let key = self.key_of(&(0, id.into_bytes()));
                 match self.link.get(&key).await {
-                    Ok(Some(entry)) => self.take(&key, entry).await?,
+                    Ok(Some(entry)) => self.apply(&key, entry).await?,
                     // The watch reports a value that cannot be decrypted.
-                    Ok(None) | Err(LinkError::Sealed(_)) => {}
+                    Ok(None) | Err(LinkError::Undecryptable(_)) => {}
                     Err(error) => return Err(error),
                 }
                 _ = done.send(());
@@ -233,9 +233,9 @@ impl Sync {
         // The value was changed elsewhere, too.
         let key = self.key_of(&name);
         match self.link.get(&key).await {
-            Ok(Some(entry)) => self.take(&key, entry).await,
+            Ok(Some(entry)) => self.apply(&key, entry).await,
             Ok(None) => self.send(&name, local.as_deref(), 0).await.map(drop),
-            Err(LinkError::Sealed(_)) => {
+            Err(LinkError::Undecryptable(_)) => {
                 // The cluster's value was written without the secret: it is overwritten.
                 let Some(local) = local else { return self.link.delete(&key).await };
                 let stored = self.stored(&key, &local).await?;
@@ -272,7 +272,7 @@ impl Sync {
     }
 
     /// Applies a value of the cluster.
-    async fn take(&mut self, key: &str, entry: Entry) -> Result<(), LinkError> {
+    async fn apply(&mut self, key: &str, entry: Entry) -> Result<(), LinkError> {
         if key == PUBLISH_KEYS {
             secrets::adopt_publish_keys(&*self.local, entry.value.as_deref()).await;
             return Ok(());
@@ -304,7 +304,7 @@ impl Sync {
             let set = self.disk.run(move |thread| table.set(thread, &id, written.as_deref())).await.map_err(nats)?;
             if let Err(error) = set {
                 metrics::VALUES_REFUSED.add(1);
-                tracing::error!(key, error, "a value of the cluster cannot be stored here");
+                tracing::error!(key, error, "storing a value of the cluster failed");
                 return Ok(());
             }
         }
@@ -314,10 +314,10 @@ impl Sync {
 
     /// Returns the stored form of a value; the parts of a large one are stored first.
     async fn stored(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, LinkError> {
-        if value.len() <= ROOM {
+        if value.len() <= MAX_PAYLOAD {
             return Ok([&[WHOLE], value].concat());
         }
-        let parts = value.chunks(ROOM);
+        let parts = value.chunks(MAX_PAYLOAD);
         let count = parts.len() as u64;
         for (number, part) in parts.enumerate() {
             self.link.put(&part_key(key, number as u64), part).await?;
@@ -343,7 +343,7 @@ impl Sync {
             }
             _ => {
                 metrics::VALUES_REFUSED.add(1);
-                tracing::error!(key, "a value of the cluster has an unknown form: is another member newer?");
+                tracing::error!(key, "a value of the cluster has an unknown format: is another member newer?");
                 Ok(None)
             }
         }
@@ -407,7 +407,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_members_round_trip() {
+    fn known_revisions_round_trip() {
         for known in [Known::default(), Known { revision: 7, digest: digest(Some(b"x")) }] {
             assert_eq!(unpack_known(&pack_known(&known)), Some(known));
         }

@@ -94,9 +94,9 @@ pub(crate) enum Request {
 
 /// A handle to the task that synchronises the tables.
 #[derive(Debug)]
-pub(crate) struct Replicas(pub mpsc::Sender<Request>);
+pub(crate) struct SyncHandle(pub mpsc::Sender<Request>);
 
-impl Replicas {
+impl SyncHandle {
     /// Sends changed minion keys to the cluster. Returns when the cluster has them, or is away.
     pub async fn push_files(&self) {
         let (done, waiting) = oneshot::channel();

@@ -14,11 +14,11 @@ const RETURN_FIELDS: &[&str] = &["return", "retcode", "success", "fun_args", "ou
 /// The fields of the event of a new job that make up its load.
 const LOAD_FIELDS: &[&str] = &["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
 /// The maximum number of jobs whose load is remembered.
-const LOADS: usize = 1000;
+const MAX_LOADS: usize = 1000;
 
 /// The return of a minion below this syndic.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct OneReturn {
+pub(crate) struct MinionReturn {
     pub jid: Jid,
     pub id: String,
     fun: Value,
@@ -30,7 +30,7 @@ pub(crate) struct OneReturn {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// Part of a `_syndic_return`.
-    Return(Box<OneReturn>),
+    Return(Box<MinionReturn>),
     /// Part of a `_minion_event`: tag and data.
     Event(String, Map),
 }
@@ -55,7 +55,7 @@ pub(crate) fn item(event: &Event, mode: Mode, own_id: Option<&str>) -> Option<It
             let fun = data.get("fun").cloned().unwrap_or_default();
             let master_id = data.get("master_id").cloned();
             data.retain(|name, _| name.as_str().is_some_and(|name| RETURN_FIELDS.contains(&name)));
-            Some(Item::Return(Box::new(OneReturn { jid, id: (*id).to_owned(), fun, master_id, fields: data })))
+            Some(Item::Return(Box::new(MinionReturn { jid, id: (*id).to_owned(), fun, master_id, fields: data })))
         }
         (Some(_), ["salt", "job", _, "new"]) => {
             // An upstream master waits for these minions. The empty list means that no further syndic reports more of
@@ -80,7 +80,7 @@ pub(crate) struct Loads {
 
 impl Loads {
     /// Remembers the load in the event of a new job.
-    pub fn take(&mut self, item: &Item) {
+    pub fn record(&mut self, item: &Item) {
         let Item::Event(tag, data) = item else { return };
         let jid = tag.strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
         let Some(Ok(jid)) = jid.map(str::parse::<Jid>) else { return };
@@ -88,7 +88,7 @@ impl Loads {
         if self.by_jid.insert(jid.clone(), load).is_none() {
             self.order.push_back(jid);
         }
-        if self.order.len() > LOADS
+        if self.order.len() > MAX_LOADS
             && let Some(oldest) = self.order.pop_front()
         {
             self.by_jid.remove(&oldest);
@@ -97,7 +97,7 @@ impl Loads {
 }
 
 /// Builds the `_syndic_return` message of the syndic `id`, with one bundle per job.
-pub(crate) fn returns_load(id: &str, returns: Vec<OneReturn>, loads: &Loads) -> Map {
+pub(crate) fn returns_load(id: &str, returns: Vec<MinionReturn>, loads: &Loads) -> Map {
     let mut bundles: Vec<(Jid, Map)> = Vec::new();
     for one in returns {
         let known = bundles.iter().position(|(jid, _)| *jid == one.jid);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_passed_on_by_the_mode() {
+    fn the_mode_selects_forwarded_events() {
         let own = map! {"return" => 1, "master_id" => "here", "retcode" => 0};
         for (tag, data, sync, cluster) in [
             ("salt/minion/web1/start", map! {"id" => "web1"}, true, false),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_job_says_that_no_syndics_are_below() {
+    fn a_new_job_lists_its_further_syndics() {
         let tag = format!("salt/job/{JID}/new");
         let named = |data| match item(&event(&tag, data), Mode::Sync, None) {
             Some(Item::Event(_, data)) => data.get("syndics").cloned(),
@@ -185,7 +185,7 @@ mod tests {
         };
         let mut loads = Loads::default();
         let new = map! {"fun" => "test.ping", "tgt" => "*", "minions" => list!["a"], "extra" => 1};
-        loads.take(&item(&event(&format!("salt/job/{JID}/new"), new), Mode::Sync, None).unwrap());
+        loads.record(&item(&event(&format!("salt/job/{JID}/new"), new), Mode::Sync, None).unwrap());
         let load = returns_load("s1", vec![of("a"), of("b")], &loads);
         let expected = map! {
             "cmd" => "_syndic_return",
@@ -208,10 +208,10 @@ mod tests {
     #[test]
     fn loads_are_bounded() {
         let mut loads = Loads::default();
-        for number in 0..LOADS + 5 {
+        for number in 0..MAX_LOADS + 5 {
             let tag = format!("salt/job/2026112408{number:010}/new");
-            loads.take(&Item::Event(tag, Map::new()));
+            loads.record(&Item::Event(tag, Map::new()));
         }
-        assert_eq!((loads.by_jid.len(), loads.order.len()), (LOADS, LOADS));
+        assert_eq!((loads.by_jid.len(), loads.order.len()), (MAX_LOADS, MAX_LOADS));
     }
 }

@@ -11,20 +11,20 @@ use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::bundle::{Item, Loads, OneReturn, events_load, item, returns_load, seq};
+use crate::bundle::{Item, Loads, MinionReturn, events_load, item, returns_load, seq};
 use crate::metrics;
 use crate::settings::Settings;
 use crate::upstream_master::UpstreamMaster;
 
 /// The limits of one message: the number of events, and their total size in bytes.
-const EVENTS: usize = 500;
-const BYTES: usize = 1 << 20;
+const MAX_EVENTS: usize = 500;
+const MAX_BYTES: usize = 1 << 20;
 /// The time without an event after which a message is complete.
 const LINGER: Duration = Duration::from_millis(2);
 
 /// Forwards the local bus to one upstream master.
 pub(crate) struct Forwarder {
-    pub above: Arc<UpstreamMaster>,
+    pub upstream: Arc<UpstreamMaster>,
     /// All upstream masters, in the order of the configuration.
     pub all: Vec<Arc<UpstreamMaster>>,
     pub client: Arc<MasterClient>,
@@ -45,7 +45,7 @@ impl Forwarder {
         let mut backoff = Backoff::default();
         loop {
             if let Err(error) = self.read(&mut backoff).await {
-                tracing::warn!(%error, "the event bus of the local master is not there: retrying");
+                tracing::warn!(%error, "connecting to the event bus of the local master failed: retrying");
             }
             backoff.wait().await;
         }
@@ -53,7 +53,7 @@ impl Forwarder {
 
     /// Forwards events until the connection to the local bus is lost.
     async fn read(&self, backoff: &mut Backoff) -> Result<(), ClientError> {
-        let mut expected = self.above.position.last().map(|last| last + 1);
+        let mut expected = self.upstream.position.last().map(|last| last + 1);
         let mut events = self.client.events_since(&[""], expected).await?;
         let mut loads = Loads::default();
         loop {
@@ -64,14 +64,14 @@ impl Forwarder {
                 && first > expected
             {
                 // Numbers are also skipped after an unclean stop of the master: not every gap is a loss.
-                tracing::warn!(expected, first, "events of the local bus are not in its journal any more");
+                tracing::warn!(expected, first, "events of the local bus are missing from its journal");
             }
             self.send(batch, &mut loads).await;
             let Some(last) = last else { continue };
             expected = Some(last + 1);
-            let above = Arc::clone(&self.above);
-            if let Err(error) = self.disk.run(move |_| above.position.advance(last)).await {
-                tracing::error!(%error, "storing the number of the last event failed");
+            let upstream = Arc::clone(&self.upstream);
+            if let Err(error) = self.disk.run(move |_| upstream.position.advance(last)).await {
+                tracing::error!(%error, "storing the position of forwarded events failed");
             }
         }
     }
@@ -86,7 +86,7 @@ impl Forwarder {
                 Some(Item::Return(one)) if self.is_for_this(&one) => returns.push(*one),
                 Some(Item::Event(tag, data)) => {
                     let one = Item::Event(tag, data);
-                    loads.take(&one);
+                    loads.record(&one);
                     if let Item::Event(tag, data) = one {
                         events.push((tag, data));
                     }
@@ -108,40 +108,40 @@ impl Forwarder {
 
     /// Whether this upstream master receives a return: it published the job, or the job was started locally. While the
     /// publisher of the job is away, the first connected master receives the return as well.
-    fn is_for_this(&self, one: &OneReturn) -> bool {
-        if self.above.has_sent(&one.jid) {
+    fn is_for_this(&self, one: &MinionReturn) -> bool {
+        if self.upstream.has_sent(&one.jid) {
             return true;
         }
         match self.all.iter().find(|other| other.has_sent(&one.jid)) {
             None => true,
-            Some(asker) if asker.is_ready() => false,
+            Some(publisher) if publisher.is_ready() => false,
             Some(_) => {
-                self.all.iter().find(|other| other.is_ready()).is_some_and(|first| Arc::ptr_eq(first, &self.above))
+                self.all.iter().find(|other| other.is_ready()).is_some_and(|first| Arc::ptr_eq(first, &self.upstream))
             }
         }
     }
 
     /// Sends a message, with retries, until the upstream master has accepted it.
     async fn deliver(&self, load: Map) {
-        let mut ready = self.above.ready.subscribe();
+        let mut ready = self.upstream.ready.subscribe();
         let mut backoff = Backoff::default();
         loop {
-            // The sender lives in `above`, so the channel is never closed.
+            // The sender lives in `upstream`, so the channel is never closed.
             _ = ready.wait_for(|is_ready| *is_ready).await;
-            match self.above.channel.request(load.clone()).await {
+            match self.upstream.channel.request(load.clone()).await {
                 // Salt's masters return nothing.
                 Ok(Value::Bool(true) | Value::Nil) => return,
                 Ok(Value::Bool(false)) => tracing::warn!(
-                    master = %self.above.address,
-                    "the master above did not store events or returns: they are sent again; it needs order_masters"
+                    master = %self.upstream.address,
+                    "the upstream master did not store events or returns: retrying; set order_masters in its configuration"
                 ),
                 Ok(answer) => {
                     metrics::EVENTS_LOST.add(1);
-                    tracing::error!(master = %self.above.address, %answer, "the master above refuses events or returns");
+                    tracing::error!(master = %self.upstream.address, %answer, "the upstream master refuses events or returns");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(master = %self.above.address, %error, "sending events or returns failed: they are sent again");
+                    tracing::warn!(master = %self.upstream.address, %error, "sending events or returns failed: retrying");
                 }
             }
             backoff.wait().await;
@@ -155,7 +155,7 @@ async fn next_batch(events: &mut Events) -> Result<Vec<Event>, ClientError> {
     let first = events.next().await?;
     let mut bytes = first.frame().len();
     let mut batch = vec![first];
-    while batch.len() < EVENTS && bytes < BYTES {
+    while batch.len() < MAX_EVENTS && bytes < MAX_BYTES {
         // The next call returns the error again; the events received so far are sent first.
         let Ok(Ok(event)) = tokio::time::timeout(LINGER, events.next()).await else { break };
         bytes += event.frame().len();

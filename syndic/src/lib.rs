@@ -39,7 +39,7 @@ use publish::Publisher;
 use upstream_master::UpstreamMaster;
 
 /// The time that tasks have to stop at shutdown.
-const TASKS_END: Duration = Duration::from_secs(2);
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The number of threads that decrypt and read key files.
 const THREADS: usize = 2;
 
@@ -64,16 +64,17 @@ async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<()
     let client = Arc::new(MasterClient::new(&settings.master));
     let publisher = Arc::new(Publisher::new(Arc::clone(&settings), Arc::clone(&client), executors.disk.clone()));
     let mut tasks = Supervisor::new();
-    for above in &all {
-        let (one, publisher) = (Arc::clone(above), Arc::clone(&publisher));
-        tasks.start_restarting("session with a master above", move |stopping| {
-            upstream_master::keep(Arc::clone(&one), Arc::clone(&publisher), stopping)
+    for upstream in &all {
+        let (one, publisher) = (Arc::clone(upstream), Arc::clone(&publisher));
+        tasks.start_restarting("session with an upstream master", move |stopping| {
+            upstream_master::run(Arc::clone(&one), Arc::clone(&publisher), stopping)
         });
-        let (one, all, client, settings) = (Arc::clone(above), all.clone(), Arc::clone(&client), Arc::clone(&settings));
+        let (one, all, client, settings) =
+            (Arc::clone(upstream), all.clone(), Arc::clone(&client), Arc::clone(&settings));
         let disk = executors.disk.clone();
-        tasks.start_restarting("events for a master above", move |stopping| {
+        tasks.start_restarting("events for an upstream master", move |stopping| {
             let forwarder = forward::Forwarder {
-                above: Arc::clone(&one),
+                upstream: Arc::clone(&one),
                 all: all.clone(),
                 client: Arc::clone(&client),
                 settings: Arc::clone(&settings),
@@ -88,7 +89,7 @@ async fn run_tasks(settings: Settings, shutdown: CancellationToken) -> Result<()
         () = failed.cancelled() => Err(SyndicError::TaskFailed),
     };
     shutdown.cancel();
-    tasks.stop(TASKS_END).await;
+    tasks.stop(STOP_TIMEOUT).await;
     executors.stop();
     result
 }

@@ -3,9 +3,9 @@
 brine_metrics::metrics! {
     counter JOBS = "brine_syndic_jobs_total", "Jobs of masters above that the syndic has published.";
     counter JOBS_REFUSED = "brine_syndic_jobs_refused_total", "Jobs of masters above that the local master refused or did not take.";
-    counter RETURNS = "brine_syndic_returns_total", "Returns of minions that a master above has accepted.";
-    counter EVENTS = "brine_syndic_events_total", "Events that a master above has accepted.";
-    counter EVENTS_LOST = "brine_syndic_events_lost_total", "Events that were not passed on: the journal had removed them, or a master above refuses them.";
+    counter RETURNS = "brine_syndic_returns_total", "Returns of minions that an upstream master has accepted.";
+    counter EVENTS = "brine_syndic_events_total", "Events that an upstream master has accepted.";
+    counter EVENTS_LOST = "brine_syndic_events_lost_total", "Events that were not forwarded: the journal had removed them, or an upstream master refuses them.";
 }
 
 /// Registers the metrics of all crates of a syndic.

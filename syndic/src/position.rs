@@ -19,7 +19,7 @@ impl Position {
         let text = files::read_if_exists(path)?;
         let last = text.as_deref().and_then(|text| text.trim().parse().ok());
         if text.is_some() && last.is_none() {
-            tracing::error!(path = %path.display(), "the number of the last event is unreadable: events from now on are passed on");
+            tracing::error!(path = %path.display(), "reading the position of forwarded events failed: only new events are forwarded");
         }
         Ok(Position { path: path.to_owned(), last: Mutex::new(last) })
     }
@@ -33,7 +33,7 @@ impl Position {
     pub fn advance(&self, seq: u64) {
         *self.last.lock() = Some(seq);
         if let Err(error) = files::write_soon(&self.path, seq.to_string().as_bytes(), 0o600) {
-            tracing::error!(%error, "storing the number of the last event failed: after a restart events are sent twice");
+            tracing::error!(%error, "storing the position of forwarded events failed: events are sent twice after a restart");
         }
     }
 }

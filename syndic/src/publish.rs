@@ -35,32 +35,32 @@ impl Publisher {
     }
 
     /// Publishes the jobs of an upstream master in order, until the queue is closed.
-    pub async fn run(&self, above: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Publication>) {
+    pub async fn run(&self, upstream: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Publication>) {
         while let Some(publication) = jobs.recv().await {
-            self.pass_on(above, publication).await;
+            self.forward(upstream, publication).await;
         }
     }
 
-    async fn pass_on(&self, above: &Arc<UpstreamMaster>, publication: Publication) {
-        if self.is_own(&publication) || is_notice(&publication) || !above.is_new(&publication) {
-            tracing::debug!(jid = %publication.jid, "a job is not passed on: it came from here, is known, or is a notice");
+    async fn forward(&self, upstream: &Arc<UpstreamMaster>, publication: Publication) {
+        if self.is_own(&publication) || is_notice(&publication) || !upstream.is_new(&publication) {
+            tracing::debug!(jid = %publication.jid, "job not forwarded: it was started here, is a duplicate, or is the notice of new keys");
             return;
         }
-        let (one, jid) = (Arc::clone(above), publication.jid.clone());
+        let (one, jid) = (Arc::clone(upstream), publication.jid.clone());
         // The job is recorded before a minion can return: that routes its returns to this master. A failure is logged.
         _ = self.disk.run(move |_| one.record(&jid)).await;
         let (jid, fun) = (&publication.jid, &publication.fun);
-        tracing::info!(%jid, %fun, user = publication.user, master = %above.address, "job received from a master above");
+        tracing::info!(%jid, %fun, user = publication.user, master = %upstream.address, "job received from an upstream master");
         match self.publish(&publication).await {
             Ok(true) => metrics::JOBS.add(1),
             Ok(false) => {
                 metrics::JOBS.add(1);
-                self.report(above, &publication, "new", map! {"missing" => Value::List(Vec::new())}).await;
+                self.report(upstream, &publication, "new", map! {"missing" => Value::List(Vec::new())}).await;
             }
             Err(error) => {
                 metrics::JOBS_REFUSED.add(1);
-                tracing::error!(%jid, %fun, %error, "the local master does not take a job of a master above");
-                self.report(above, &publication, "error", map! {"error" => error.to_string()}).await;
+                tracing::error!(%jid, %fun, %error, "the local master refuses a job of an upstream master");
+                self.report(upstream, &publication, "error", map! {"error" => error.to_string()}).await;
             }
         }
     }
@@ -98,7 +98,7 @@ impl Publisher {
                 // The local master has written a new key in the meantime.
                 Err(ClientError::WrongKey(_)) if !is_key_fresh => is_key_fresh = true,
                 Err(error @ ClientError::Unreachable(_)) if Instant::now() < until => {
-                    tracing::warn!(jid = %publication.jid, %error, "the local master does not answer: a job waits");
+                    tracing::warn!(jid = %publication.jid, %error, "the local master does not answer: retrying");
                     backoff.wait().await;
                 }
                 Err(error) => return Err(error),
@@ -131,7 +131,7 @@ impl Publisher {
     }
 
     /// Reports to an upstream master that a job has no minions here, so that the master does not wait for any.
-    async fn report(&self, above: &UpstreamMaster, publication: &Publication, what: &str, more: Map) {
+    async fn report(&self, upstream: &UpstreamMaster, publication: &Publication, what: &str, more: Map) {
         let jid = &publication.jid;
         let mut data = map! {
             "jid" => jid,
@@ -141,8 +141,8 @@ impl Publisher {
         };
         data.extend(more);
         let load = events_load(self.settings.id.as_str(), vec![(format!("salt/job/{jid}/{what}"), data)]);
-        if let Err(error) = above.channel.request(load).await {
-            tracing::warn!(%jid, master = %above.address, %error, "reporting to the master above failed");
+        if let Err(error) = upstream.channel.request(load).await {
+            tracing::warn!(%jid, master = %upstream.address, %error, "reporting to the upstream master failed");
         }
     }
 }

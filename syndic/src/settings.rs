@@ -14,7 +14,7 @@ use brine_system::files::FileError;
 #[derive(Debug, thiserror::Error)]
 pub enum SyndicError {
     /// No upstream master is configured.
-    #[error("option 'syndic_master': name the master above in the configuration of this master")]
+    #[error("option 'syndic_master' is missing: set it to the address of the upstream master")]
     NoMaster,
     /// An option has a value that is not supported.
     #[error("option 'syndic_mode': expected 'sync' or 'cluster', got '{0}'")]
@@ -53,7 +53,7 @@ pub struct Settings {
     pub(crate) master: MasterConfig,
     pub(crate) minion: Arc<MinionConfig>,
     /// The upstream masters.
-    pub(crate) above: Vec<Address>,
+    pub(crate) upstream: Vec<Address>,
     pub(crate) mode: Mode,
     /// The file with the local master's key for command-line tools.
     pub(crate) key_file: PathBuf,
@@ -83,8 +83,8 @@ impl Settings {
             minion.master_finger.clone_from(&master.syndic_finger);
         }
         minion.set_masters(master.syndic_master.clone());
-        let above = minion.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
-        Ok(Settings { id, master, minion: Arc::new(minion), above, mode, key_file })
+        let upstream = minion.masters().into_iter().map(|(host, port)| Address { host, port }).collect();
+        Ok(Settings { id, master, minion: Arc::new(minion), upstream, mode, key_file })
     }
 
     /// Returns the directory of the syndic's persistent state.
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_masters_above_have_ports_of_their_own() {
+    fn upstream_masters_have_their_own_ports() {
         let master = |hosts: &[&str], port| MasterConfig {
             syndic_master: hosts.iter().map(|host| (*host).to_owned()).collect(),
             syndic_master_port: port,
@@ -116,8 +116,8 @@ mod tests {
             (&["a:99", "b"], Some(4506), "a:99 b:4506"),
         ] {
             let settings = Settings::new(master(hosts, port), minion(), PathBuf::new()).unwrap();
-            let above: Vec<String> = settings.above.iter().map(ToString::to_string).collect();
-            assert_eq!((above.join(" ").as_str(), settings.minion.publish_port), (expected, None));
+            let upstream: Vec<String> = settings.upstream.iter().map(ToString::to_string).collect();
+            assert_eq!((upstream.join(" ").as_str(), settings.minion.publish_port), (expected, None));
         }
         for hosts in [&[][..], &["masterofmasters"]] {
             let refused = Settings::new(master(hosts, None), minion(), PathBuf::new());

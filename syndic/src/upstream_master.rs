@@ -22,13 +22,13 @@ use crate::publish::Publisher;
 use crate::settings::{Settings, SyndicError};
 
 /// The capacity of the queue of jobs for the local master. Further ones wait in the connection.
-const QUEUE: usize = 1024;
+const QUEUE_CAPACITY: usize = 1024;
 /// The number of recent jobs that are remembered for deduplication.
-const RECENT: usize = 10_000;
+const MAX_RECENT: usize = 10_000;
 /// The first interval between authentication attempts while the key is not accepted.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The timeout of the request for missed jobs.
-const CATCH_UP: Duration = Duration::from_secs(10);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One upstream master.
 pub(crate) struct UpstreamMaster {
@@ -66,12 +66,12 @@ impl UpstreamMaster {
                 channel: Arc::new(channel),
                 ready: watch::Sender::new(false),
                 position: Position::open(&directory.join(format!("{name}.position")))?,
-                jobs: Mutex::new(SeenJobs::open(&directory.join(format!("{name}.jobs")), RECENT)),
+                jobs: Mutex::new(SeenJobs::open(&directory.join(format!("{name}.jobs")), MAX_RECENT)),
                 config,
                 recent: Mutex::default(),
             })
         };
-        settings.above.iter().map(open).collect()
+        settings.upstream.iter().map(open).collect()
     }
 
     /// Whether the session is established.
@@ -100,7 +100,7 @@ impl UpstreamMaster {
             return false;
         }
         recent.order.push_back(key);
-        if recent.order.len() > RECENT
+        if recent.order.len() > MAX_RECENT
             && let Some(oldest) = recent.order.pop_front()
         {
             recent.known.remove(&oldest);
@@ -109,16 +109,16 @@ impl UpstreamMaster {
     }
 
     /// Maintains a session and queues the jobs that it receives. Never returns, since any error may be temporary.
-    async fn live(&self, jobs: mpsc::Sender<Publication>) {
+    async fn run_session(&self, jobs: mpsc::Sender<Publication>) {
         let mut backoff = Backoff::new(
             Duration::from_millis(self.config.recon_default),
             Duration::from_millis(self.config.recon_max),
         );
         let mut was_ready = false;
         loop {
-            self.join(&mut backoff).await;
+            self.authenticate(&mut backoff).await;
             if let Err(error) = self.listen(&jobs, &mut backoff, &mut was_ready).await {
-                tracing::warn!(master = %self.address, "the connection to the master above is lost: {error}; reconnecting");
+                tracing::warn!(master = %self.address, "the connection to the upstream master is lost: {error}; reconnecting");
             }
             self.ready.send_replace(false);
             backoff.wait().await;
@@ -126,15 +126,15 @@ impl UpstreamMaster {
     }
 
     /// Authenticates, with retries until it succeeds.
-    async fn join(&self, backoff: &mut Backoff) {
+    async fn authenticate(&self, backoff: &mut Backoff) {
         let step = Duration::from_secs(self.config.acceptance_wait_time.max(1));
         let most = Duration::from_secs(self.config.acceptance_wait_time_max).max(step);
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_RETRY;
         loop {
             match self.channel.authenticate().await {
                 Ok(()) => return,
                 Err(error @ ChannelError::Transport(_)) => {
-                    tracing::warn!(master = %self.address, "connecting to the master above failed: {error}");
+                    tracing::warn!(master = %self.address, "connecting to the upstream master failed: {error}");
                     backoff.wait().await;
                 }
                 Err(error @ (ChannelError::Pending(_) | ChannelError::Full | ChannelError::Deferred(_))) => {
@@ -144,7 +144,7 @@ impl UpstreamMaster {
                 }
                 Err(error) => {
                     brine_wire::metrics::REQUESTS_REFUSED.add(1);
-                    tracing::error!(master = %self.address, "authenticating with the master above failed: {error}; retrying in {step:?}");
+                    tracing::error!(master = %self.address, "authenticating with the upstream master failed: {error}; retrying in {step:?}");
                     tokio::time::sleep(step).await;
                 }
             }
@@ -174,7 +174,7 @@ impl UpstreamMaster {
                 // same time.
                 tracing::info!(%error, "decrypting a publish failed: authenticating again");
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
-                self.join(backoff).await;
+                self.authenticate(backoff).await;
                 opened = self.channel.open(payload).await;
             }
             match opened {
@@ -202,7 +202,7 @@ impl UpstreamMaster {
         if answer == Value::Bool(false) {
             tracing::error!(
                 master = %self.address,
-                "the master above takes no events of a syndic: set order_masters in its configuration"
+                "the upstream master refuses events of a syndic: set order_masters in its configuration"
             );
         }
         Ok(())
@@ -216,7 +216,7 @@ impl UpstreamMaster {
             return;
         }
         let load = map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()};
-        let loads = match tokio::time::timeout(CATCH_UP, self.channel.request(load)).await {
+        let loads = match tokio::time::timeout(CATCH_UP_TIMEOUT, self.channel.request(load)).await {
             Ok(Ok(Value::List(loads))) => loads,
             Ok(Ok(_)) => return,
             Ok(Err(error)) => return tracing::warn!(master = %self.address, %error, "fetching missed jobs failed"),
@@ -245,12 +245,12 @@ async fn queue(jobs: &mpsc::Sender<Publication>, publication: Publication) {
 }
 
 /// Maintains the session with an upstream master, and publishes its jobs, until `stopping`.
-pub(crate) async fn keep(above: Arc<UpstreamMaster>, publisher: Arc<Publisher>, stopping: CancellationToken) {
-    let (sender, jobs) = mpsc::channel(QUEUE);
+pub(crate) async fn run(upstream: Arc<UpstreamMaster>, publisher: Arc<Publisher>, stopping: CancellationToken) {
+    let (sender, jobs) = mpsc::channel(QUEUE_CAPACITY);
     tokio::select! {
-        () = above.live(sender) => {}
-        () = publisher.run(&above, jobs) => {}
+        () = upstream.run_session(sender) => {}
+        () = publisher.run(&upstream, jobs) => {}
         () = stopping.cancelled() => {}
     }
-    above.ready.send_replace(false);
+    upstream.ready.send_replace(false);
 }

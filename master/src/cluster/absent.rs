@@ -88,7 +88,7 @@ pub(crate) struct Stored {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SharedError {
     #[error("{0}")]
-    Away(String),
+    Unavailable(String),
     #[error("another master of the cluster has changed it")]
     Changed,
     #[error("it is too large for the cluster: expected at most {limit} bytes, got {size}")]
