@@ -5,14 +5,14 @@ import { attempt, block, clip, clock, count, debounce, empty, field, fill, globb
 import { Pane, VirtualList } from './list.js';
 import { brief, tree } from './value.js';
 
-const MOST = 100000;
-const MOST_CHARS = 64 << 20;
+const MAX_EVENTS = 100000;
+const MAX_CHARS = 64 << 20;
 /** Text of an event that is kept for filters; the details of a larger one are read from the journal. */
-const KEPT = 64 << 10;
+const MAX_RAW_CHARS = 64 << 10;
 const BATCH = 2000;
 /** Events that wait to be drawn, and their text; frames stop in a hidden page. */
-const WAITING = 20000;
-const WAITING_CHARS = 16 << 20;
+const MAX_WAITING = 20000;
+const MAX_WAITING_CHARS = 16 << 20;
 
 function summary(item) {
   if (item.summary !== undefined) return item.summary;
@@ -100,7 +100,7 @@ export async function show(box, { query, signal }) {
       if (matches(item)) matching.push(item);
     }
     let excess = 0;
-    while (items.length - excess > MOST || (chars > MOST_CHARS && items.length - excess > 1)) chars -= items[excess++].raw.length;
+    while (items.length - excess > MAX_EVENTS || (chars > MAX_CHARS && items.length - excess > 1)) chars -= items[excess++].raw.length;
     if (excess) {
       const gone = new Set(items.splice(0, excess));
       let first = 0;
@@ -113,7 +113,7 @@ export async function show(box, { query, signal }) {
   }
   const schedule = () => {
     frame ||= requestAnimationFrame(take);
-    if (waiting.length > WAITING || waitingChars > WAITING_CHARS) {
+    if (waiting.length > MAX_WAITING || waitingChars > MAX_WAITING_CHARS) {
       cancelAnimationFrame(frame);
       take();
     }
@@ -127,7 +127,7 @@ export async function show(box, { query, signal }) {
     const data = event?.data ?? {};
     return {
       seq: seq || Number(data._seq) || 0, tag: String(event?.tag ?? ''), stamp: data._stamp ?? '',
-      raw: raw.length > KEPT ? raw.slice(0, KEPT) : raw, isCut: raw.length > KEPT,
+      raw: raw.length > MAX_RAW_CHARS ? raw.slice(0, MAX_RAW_CHARS) : raw, isCut: raw.length > MAX_RAW_CHARS,
     };
   }
 

@@ -101,9 +101,9 @@ export async function show(box, { query, signal }) {
 
   async function retry(what, number) {
     if (what === 'all' && !await confirm({ title: `Retry ${plural(number, 'dead letter')}?`, action: 'Retry all', body: h('p', null, 'All failed reactions are dispatched again, oldest first.') })) return;
-    const told = await runner('reactor.retry', { what: what === 'all' ? what : Number(what) }, signal);
-    const bad = (told ?? []).filter((one) => !one.result);
-    notice(bad.length ? `${plural(bad.length, 'reaction')} failed again: ${bad[0].comment}` : `${plural((told ?? []).length, 'reaction')} dispatched.`, bad.length > 0);
+    const results = await runner('reactor.retry', { what: what === 'all' ? what : Number(what) }, signal);
+    const bad = (results ?? []).filter((one) => !one.result);
+    notice(bad.length ? `${plural(bad.length, 'reaction')} failed again: ${bad[0].comment}` : `${plural((results ?? []).length, 'reaction')} dispatched.`, bad.length > 0);
     await load();
   }
 

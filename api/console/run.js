@@ -10,7 +10,7 @@ import { brief, isGood, returned } from './value.js';
 const MANY = 20;
 const POLL = 2000;
 /** Characters of returns that are kept; the job cache has all of them. */
-const KEPT = 64 << 20;
+const MAX_KEPT_CHARS = 64 << 20;
 
 /** Splits a line into arguments as a shell does: blanks separate, quotes group. */
 export function words(line) {
@@ -81,7 +81,7 @@ export async function progress(box, start, signal) {
     if (!row || row.state !== 'waiting') return;
     row.state = isGood(one) ? 'done' : 'failed';
     kept += size;
-    row.value = kept > KEPT ? 'The returns of this job are too large to be kept here: choose the job.' : one.return;
+    row.value = kept > MAX_KEPT_CHARS ? 'The returns of this job are too large to be kept here: choose the job.' : one.return;
     update();
   }
 

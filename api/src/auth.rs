@@ -24,9 +24,9 @@ pub(crate) const TOKEN_HEADER: &str = "x-auth-token";
 /// The cookie with a session.
 pub(crate) const COOKIE_NAME: &str = "session_id";
 /// The maximum number of sessions, and of cached valid tokens.
-const MOST: usize = 100_000;
+const MAX_SESSIONS: usize = 100_000;
 /// The time for which a token that the master has confirmed is cached as valid.
-const CONFIRMED: Duration = Duration::from_secs(10);
+const CONFIRMATION_LIFETIME: Duration = Duration::from_secs(10);
 /// The length of a session id and of a token, in characters.
 const SESSION_LENGTH: usize = 40;
 const TOKEN_LENGTH: usize = 64;
@@ -210,11 +210,13 @@ impl Auth {
         }
     }
 
-    /// Returns the user of a token, if it is valid. The master's confirmation is cached for [`CONFIRMED`].
+    /// Returns the user of a token, if it is valid. The master's confirmation is cached for [`CONFIRMATION_LIFETIME`].
     pub async fn user(&self, token: &str) -> Result<Option<Arc<User>>, MasterError> {
         let key = key(token);
         let known = self.state.lock().confirmed.get(&key).cloned();
-        if let Some((user, _)) = known.filter(|(user, at)| at.elapsed() < CONFIRMED && !user.remaining().is_zero()) {
+        if let Some((user, _)) =
+            known.filter(|(user, at)| at.elapsed() < CONFIRMATION_LIFETIME && !user.remaining().is_zero())
+        {
             return Ok(Some(user));
         }
         let fields = self.master.token(token).await?;
@@ -222,7 +224,9 @@ impl Auth {
         let mut state = self.state.lock();
         match &user {
             Some(user) => {
-                make_room(&mut state.confirmed, |(user, at)| (at.elapsed() < CONFIRMED).then_some(user.expire));
+                make_room(&mut state.confirmed, |(user, at)| {
+                    (at.elapsed() < CONFIRMATION_LIFETIME).then_some(user.expire)
+                });
                 state.confirmed.insert(key, (Arc::clone(user), Instant::now()));
             }
             None => _ = state.confirmed.remove(&key),
@@ -275,18 +279,18 @@ fn refuse(peer: IpAddr, reason: &str) -> ApiError {
 /// Makes room in a full table: removes expired entries, then those that expire first. `valid_until` returns `None` for
 /// an expired entry.
 fn make_room<T>(table: &mut HashMap<String, T>, valid_until: impl Fn(&T) -> Option<f64>) {
-    if table.len() < MOST {
+    if table.len() < MAX_SESSIONS {
         return;
     }
     table.retain(|_, one| valid_until(one).is_some());
-    if table.len() < MOST {
+    if table.len() < MAX_SESSIONS {
         return;
     }
     let mut all: Vec<(f64, String)> =
         table.iter().map(|(key, one)| (valid_until(one).unwrap_or(0.0), key.clone())).collect();
     all.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    tracing::warn!(removed = MOST / 10, "the oldest sessions are ended: there are too many");
-    for (_, key) in all.into_iter().take(MOST / 10) {
+    tracing::warn!(removed = MAX_SESSIONS / 10, "the oldest sessions are ended: there are too many");
+    for (_, key) in all.into_iter().take(MAX_SESSIONS / 10) {
         table.remove(&key);
     }
 }

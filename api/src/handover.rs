@@ -23,22 +23,22 @@ use crate::hub::Item;
 use crate::listener::Slot;
 use crate::peer::Peer;
 use crate::resources::events::{Next, Stream};
-use crate::slow_peers::Bounded;
+use crate::slow_peers::WriteTimeout;
 
 /// The first lines, which set the delay in milliseconds before a browser reconnects.
-const FIRST: &[u8] = b"retry: 400\n";
+const RETRY_DELAY: &[u8] = b"retry: 400\n";
 /// The limits of one write: the number of events, and the size in bytes from which no further event is added.
-const BATCH: usize = 32;
+const MAX_BATCH: usize = 32;
 const BATCH_BYTES: usize = 64 << 10;
 
 /// The last chunk of a chunked body.
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// The connection of an event stream subscriber.
-pub(crate) type Connection = Bounded<Peer>;
+pub(crate) type Connection = WriteTimeout<Peer>;
 
 /// A stream of events that takes over a connection.
-pub(crate) struct Follower {
+pub(crate) struct EventWriter {
     stream: Stream,
     /// Whether the body is chunked, which it is for all clients except those of HTTP/1.0.
     is_chunked: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Follower {
 #[derive(Default)]
 pub(crate) struct Handover {
     connection: Mutex<Option<Connection>>,
-    follower: Mutex<Option<Follower>>,
+    writer: Mutex<Option<EventWriter>>,
     /// Whether the stream takes over after the next flush.
     is_awaited: AtomicBool,
     flushed: Notify,
@@ -62,22 +62,22 @@ struct HandedOver;
 impl Handover {
     /// Returns the body that starts a stream and then initiates the handover of the connection.
     pub fn body(self: &Arc<Self>, stream: Stream, version: Version) -> Body {
-        let follower = Follower { stream, is_chunked: version != Version::HTTP_10 };
+        let writer = EventWriter { stream, is_chunked: version != Version::HTTP_10 };
         let handover = Arc::clone(self);
-        let first = stream::once(async { Ok(Bytes::from_static(FIRST)) });
+        let first = stream::once(async { Ok(Bytes::from_static(RETRY_DELAY)) });
         let last = stream::once(async move {
             handover.is_awaited.store(true, Ordering::Release);
             handover.flushed.notified().await;
-            *handover.follower.lock() = Some(follower);
+            *handover.writer.lock() = Some(writer);
             Err(HandedOver)
         });
         Body::from_stream(stream::StreamExt::chain(first, last))
     }
 
     /// Returns the connection and its follower, if the stream takes over. Call it after hyper has ended.
-    pub fn take(&self) -> Option<(Connection, Follower)> {
-        let follower = self.follower.lock().take()?;
-        Some((self.connection.lock().take()?, follower))
+    pub fn take(&self) -> Option<(Connection, EventWriter)> {
+        let writer = self.writer.lock().take()?;
+        Some((self.connection.lock().take()?, writer))
     }
 }
 
@@ -141,16 +141,16 @@ impl AsyncWrite for HandoverConnection {
     }
 }
 
-/// Sends events until the stream ends or the client disconnects. `place` is the connection's slot, held until then.
+/// Sends events until the stream ends or the client disconnects. `slot` is the connection's slot, held until then.
 pub(crate) fn run(
     connection: Connection,
-    follower: Follower,
-    place: Arc<Slot>,
+    writer: EventWriter,
+    slot: Arc<Slot>,
 ) -> impl Future<Output = ()> + Send + 'static {
-    let mut parts = (connection, follower, place);
+    let mut parts = (connection, writer, slot);
     // By reference: a value that is moved within a future takes up its size twice.
     async move {
-        let (connection, Follower { stream, is_chunked }, _) = &mut parts;
+        let (connection, EventWriter { stream, is_chunked }, _) = &mut parts;
         let is_chunked = *is_chunked;
         loop {
             let next = poll_fn(|context| {
@@ -196,7 +196,7 @@ fn collect(first: Arc<Item>, stream: &mut Stream, is_chunked: bool, batch: &mut 
         let text = if is_chunked { item.chunk() } else { item.server_sent() };
         bytes += text.len();
         batch.push(text);
-        next = if batch.len() < BATCH && bytes < BATCH_BYTES { stream.ready() } else { None };
+        next = if batch.len() < MAX_BATCH && bytes < BATCH_BYTES { stream.ready() } else { None };
     }
 }
 
@@ -217,8 +217,8 @@ fn is_closed(connection: &mut Connection, context: &mut Context<'_>) -> bool {
 async fn write(connection: &mut Connection, stream: &Stream, batch: &mut Vec<Bytes>, is_last: bool) -> io::Result<()> {
     poll_fn(|context| {
         while !batch.is_empty() {
-            let mut slices = [IoSlice::new(&[]); BATCH];
-            let count = batch.len().min(BATCH);
+            let mut slices = [IoSlice::new(&[]); MAX_BATCH];
+            let count = batch.len().min(MAX_BATCH);
             for (slice, bytes) in slices.iter_mut().zip(batch.iter()) {
                 *slice = IoSlice::new(bytes);
             }
@@ -258,12 +258,12 @@ mod tests {
     use super::*;
 
     /// Returns the size of the futures that a function creates.
-    fn size<F>(_: impl Fn(Connection, Follower, Arc<Slot>) -> F) -> usize {
+    fn size<F>(_: impl Fn(Connection, EventWriter, Arc<Slot>) -> F) -> usize {
         size_of::<F>()
     }
 
     #[test]
-    fn a_stream_that_waits_is_small() {
+    fn an_idle_stream_is_small() {
         // A task has a header of under 136 bytes and is allocated in a size class of 512.
         assert!(size(run) <= 376, "{} {}", size(run), size_of::<Stream>());
     }

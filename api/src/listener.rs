@@ -21,34 +21,34 @@ use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-use crate::handover::{Connection, Follower, Handover, HandoverConnection};
+use crate::handover::{Connection, EventWriter, Handover, HandoverConnection};
 use crate::peer::Peer;
-use crate::slow_peers::Bounded;
+use crate::slow_peers::WriteTimeout;
 use crate::{Api, StartError, handover, metrics, routes, tls};
 
 /// The timeout of a TLS handshake.
-const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum size of a request's head, in bytes.
-const HEAD_SIZE: usize = 64 << 10;
+const MAX_HEAD_SIZE: usize = 64 << 10;
 /// The time that open connections have to end at shutdown.
-const STOP_TIME: Duration = Duration::from_secs(1);
+const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The client of a request.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub address: IpAddr,
     /// The slot of the connection. A web socket or event stream keeps it for as long as it is open.
-    pub place: Arc<Slot>,
+    pub slot: Arc<Slot>,
 }
 
 #[cfg(test)]
 impl Client {
     /// Creates a client without a connection, for tests.
     pub fn testing() -> Self {
-        let places = Arc::new(Slots { counts: Mutex::default(), most: 1, most_of_address: 1 });
+        let slots = Arc::new(Slots { counts: Mutex::default(), max: 1, max_per_address: 1 });
         let address = IpAddr::from([10, 0, 0, 1]);
-        let place = places.take(address).unwrap_or_else(|| unreachable!());
-        Client { address, place: Arc::new(place) }
+        let slot = slots.take(address).unwrap_or_else(|| unreachable!());
+        Client { address, slot: Arc::new(slot) }
     }
 }
 
@@ -62,8 +62,8 @@ struct Counts {
 /// The pool of connection slots.
 struct Slots {
     counts: Mutex<Counts>,
-    most: usize,
-    most_of_address: usize,
+    max: usize,
+    max_per_address: usize,
 }
 
 impl Slots {
@@ -72,27 +72,27 @@ impl Slots {
         let mut counts = self.counts.lock();
         let of_address = counts.by_network.get(&address).copied().unwrap_or(0);
         // Loopback is exempt from the limit per address: a local proxy uses one address for all its clients.
-        let is_full = counts.all >= self.most || (of_address >= self.most_of_address && !address.is_loopback());
+        let is_full = counts.all >= self.max || (of_address >= self.max_per_address && !address.is_loopback());
         if is_full {
             return None;
         }
         counts.all += 1;
         counts.by_network.insert(address, of_address + 1);
         metrics::CONNECTIONS.add(1);
-        Some(Slot { places: Arc::clone(self), address })
+        Some(Slot { slots: Arc::clone(self), address })
     }
 }
 
 /// The slot of an open connection.
 pub(crate) struct Slot {
-    places: Arc<Slots>,
+    slots: Arc<Slots>,
     address: IpAddr,
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
         metrics::CONNECTIONS.sub(1);
-        let mut counts = self.places.counts.lock();
+        let mut counts = self.slots.counts.lock();
         counts.all -= 1;
         if let Some(count) = counts.by_network.get_mut(&self.address) {
             *count -= 1;
@@ -135,14 +135,14 @@ impl Server {
         let tasks = Background::default();
         tasks.spawn("api events", Arc::clone(&api.hub).run());
         tasks.spawn("api event streams", Arc::clone(&api.hub).pace());
-        let places = Arc::new(Slots {
+        let slots = Arc::new(Slots {
             counts: Mutex::default(),
-            most: api.options.max_connections,
-            most_of_address: api.options.max_connections_per_address,
+            max: api.options.max_connections,
+            max_per_address: api.options.max_connections_per_address,
         });
         let router = routes::router(&api)?;
         let entry = Entry { api: Arc::clone(&api), router, acceptor: tls.map(TlsAcceptor::from) };
-        tasks.spawn("api listener", accept(listener, entry, places));
+        tasks.spawn("api listener", accept(listener, entry, slots));
         tracing::info!(%address, tls = is_tls, "the API listens");
         Ok(Server { address, is_tls, api, tasks })
     }
@@ -160,9 +160,9 @@ impl Server {
 
     /// Stops the API. Running requests are dropped.
     pub async fn stop(self) {
-        self.tasks.stop(STOP_TIME).await;
+        self.tasks.stop(STOP_TIMEOUT).await;
         self.api.hub.end();
-        self.api.connections.stop(STOP_TIME).await;
+        self.api.connections.stop(STOP_TIMEOUT).await;
     }
 }
 
@@ -174,7 +174,7 @@ struct Entry {
     acceptor: Option<TlsAcceptor>,
 }
 
-async fn accept(listener: TcpListener, entry: Entry, places: Arc<Slots>) {
+async fn accept(listener: TcpListener, entry: Entry, slots: Arc<Slots>) {
     let connections = entry.api.connections.clone();
     loop {
         let (stream, peer) = match listener.accept().await {
@@ -186,19 +186,19 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Slots>) {
             }
         };
         let address = peer.ip().to_canonical();
-        let Some(place) = places.take(brine_auth::network(address)) else {
+        let Some(slot) = slots.take(brine_auth::network(address)) else {
             metrics::CONNECTIONS_REFUSED.add(1);
             tracing::debug!(%address, "a connection of the API is refused: there are too many");
             continue;
         };
         let entry = entry.clone();
         connections.spawn("api connection", async move {
-            let client = Client { address, place: Arc::new(place) };
+            let client = Client { address, slot: Arc::new(slot) };
             let tasks = entry.api.connections.clone();
             match serve(stream, entry, client.clone()).await {
                 Ok(None) => {}
-                Ok(Some((connection, follower))) => {
-                    tasks.spawn_small("api event stream", handover::run(connection, follower, client.place));
+                Ok(Some((connection, writer))) => {
+                    tasks.spawn_small("api event stream", handover::run(connection, writer, client.slot));
                 }
                 Err(error) => tracing::debug!(%address, error, "a connection of the API ended"),
             }
@@ -207,7 +207,7 @@ async fn accept(listener: TcpListener, entry: Entry, places: Arc<Slots>) {
 }
 
 /// Serves a connection until it ends. Returns the connection if an event stream takes it over.
-async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option<(Connection, Follower)>, String> {
+async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option<(Connection, EventWriter)>, String> {
     // Events are small and should be sent without delay.
     _ = stream.set_nodelay(true);
     // An idle client costs no buffers until it sends data.
@@ -217,12 +217,12 @@ async fn serve(stream: TcpStream, entry: Entry, client: Client) -> Result<Option
     let peer = match entry.acceptor.clone() {
         None => Peer::Plain(stream),
         Some(acceptor) => {
-            let handshake = tokio::time::timeout(HANDSHAKE_TIME, Box::pin(acceptor.accept(stream))).await;
+            let handshake = tokio::time::timeout(HANDSHAKE_TIMEOUT, Box::pin(acceptor.accept(stream))).await;
             let stream = handshake.map_err(|_| "the TLS handshake took too long".to_owned())?;
             Peer::Tls(Box::new(stream.map_err(|error| error.to_string())?))
         }
     };
-    Box::pin(serve_http(Bounded::new(peer), entry, client, timeout)).await
+    Box::pin(serve_http(WriteTimeout::new(peer), entry, client, timeout)).await
 }
 
 async fn serve_http(
@@ -230,7 +230,7 @@ async fn serve_http(
     entry: Entry,
     client: Client,
     timeout: Duration,
-) -> Result<Option<(Connection, Follower)>, String> {
+) -> Result<Option<(Connection, EventWriter)>, String> {
     let handover = Arc::new(Handover::default());
     let lent = HandoverConnection::new(connection, Arc::clone(&handover));
     let service = {
@@ -248,7 +248,7 @@ async fn serve_http(
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(timeout)
-        .max_buf_size(HEAD_SIZE)
+        .max_buf_size(MAX_HEAD_SIZE)
         .serve_connection(TokioIo::new(lent), service)
         .with_upgrades()
         .await;
@@ -264,17 +264,17 @@ mod tests {
 
     #[test]
     fn connections_are_limited_in_total_and_by_network() {
-        let places = Arc::new(Slots { counts: Mutex::default(), most: 5, most_of_address: 2 });
+        let slots = Arc::new(Slots { counts: Mutex::default(), max: 5, max_per_address: 2 });
         let [one, other] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2])];
         let own = IpAddr::from([127, 0, 0, 1]);
-        let mut taken = vec![places.take(one).unwrap(), places.take(one).unwrap()];
-        assert!(places.take(one).is_none());
-        taken.push(places.take(other).unwrap());
-        taken.extend([places.take(own).unwrap(), places.take(own).unwrap()]);
-        assert!(places.take(other).is_none() && places.take(own).is_none());
+        let mut taken = vec![slots.take(one).unwrap(), slots.take(one).unwrap()];
+        assert!(slots.take(one).is_none());
+        taken.push(slots.take(other).unwrap());
+        taken.extend([slots.take(own).unwrap(), slots.take(own).unwrap()]);
+        assert!(slots.take(other).is_none() && slots.take(own).is_none());
         taken.remove(0);
-        assert!(places.take(one).is_some());
+        assert!(slots.take(one).is_some());
         drop(taken);
-        assert!(places.counts.lock().by_network.is_empty());
+        assert!(slots.counts.lock().by_network.is_empty());
     }
 }

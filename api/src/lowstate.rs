@@ -19,7 +19,7 @@ use crate::local::LocalJob;
 /// The retcode that the master returns for an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
 /// The maximum timeout of a call, in seconds.
-const LONGEST: f64 = 86_400.0;
+const MAX_TIMEOUT: f64 = 86_400.0;
 
 /// The client of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Client {
 }
 
 /// Fields of a runner or wheel chunk that are not arguments of the function.
-const OWN_FIELDS: &[&str] = &[
+const CHUNK_FIELDS: &[&str] = &[
     "client",
     "fun",
     "arg",
@@ -132,7 +132,7 @@ impl Chunk {
         let number = number.or_else(|| value.as_str().and_then(|text| text.trim().parse().ok()));
         match number {
             Some(number) if number.is_finite() && number >= 0.0 => {
-                Ok(Some(Duration::from_secs_f64(number.min(LONGEST))))
+                Ok(Some(Duration::from_secs_f64(number.min(MAX_TIMEOUT))))
             }
             _ => Err(ApiError::bad_request(format!("'{name}' is invalid: expected a number of seconds, got {value}"))),
         }
@@ -209,7 +209,7 @@ impl Chunk {
             Some(_) => return Err(ApiError::bad_request("'kwarg' is invalid: expected a mapping")),
         }
         let further =
-            self.fields.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| OWN_FIELDS.contains(&name)));
+            self.fields.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| CHUNK_FIELDS.contains(&name)));
         args.keyword.extend(further.map(|(name, value)| (name.clone(), value.clone())));
         Ok(self.call_of(fun, args, asynchronous))
     }
@@ -217,7 +217,7 @@ impl Chunk {
     /// Returns the master call of an `ssh` chunk. Only the master's configuration determines how a host is reached:
     /// further fields are rejected, because options of `ssh` can run programs on this machine.
     fn call_by_ssh(&self, allows_raw_shell: bool) -> Result<Call, ApiError> {
-        let is_own = |name: &str| OWN_FIELDS.contains(&name) || SSH_FIELDS.contains(&name);
+        let is_own = |name: &str| CHUNK_FIELDS.contains(&name) || SSH_FIELDS.contains(&name);
         if let Some(name) = self.fields.keys().find(|name| !name.as_str().is_some_and(is_own)) {
             return Err(ApiError::bad_request(format!(
                 "'{name}' is not accepted by the client 'ssh': hosts are reached as the master's roster and configuration say"

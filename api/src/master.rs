@@ -15,7 +15,7 @@ use brine_zmtp::TransportError;
 use crate::error::MasterError;
 
 /// The user of the API's own calls.
-const OWN_USER: &str = "salt-api";
+const API_USER: &str = "salt-api";
 
 /// A client of the local master.
 pub(crate) struct Master {
@@ -56,7 +56,7 @@ impl Master {
             args,
             key: Some(key),
             proof: None,
-            user: OWN_USER.to_owned(),
+            user: API_USER.to_owned(),
             asynchronous: false,
             jid: None,
             is_salt: false,

@@ -30,11 +30,11 @@ type Handler = fn(Context) -> BoxFuture<'static, Answer>;
 /// The authentication that a resource requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Authentication {
-    Nothing,
+    Public,
     /// A session or a token in the header or the cookie.
     Login,
     /// Credentials or a token in the body, or in the path.
-    Own,
+    ByHandler,
 }
 
 /// The path of a resource.
@@ -48,7 +48,7 @@ enum RoutePath {
 }
 
 impl RoutePath {
-    fn path(self, options: &RestConfig) -> String {
+    fn resolve(self, options: &RestConfig) -> String {
         match self {
             Fixed(path) => path.to_owned(),
             Webhook(rest) => format!("{}{rest}", options.webhook_url),
@@ -61,18 +61,18 @@ impl RoutePath {
 /// A resource with one method.
 struct Resource {
     method: Method,
-    at: RoutePath,
-    needs: Authentication,
+    path: RoutePath,
+    authentication: Authentication,
     about: &'static str,
     handler: Handler,
 }
 
 macro_rules! resources {
-    ($($method:ident $at:expr, $needs:ident, $about:literal, $handler:path;)*) => {
+    ($($method:ident $path:expr, $authentication:ident, $about:literal, $handler:path;)*) => {
         &[$(Resource {
             method: Method::$method,
-            at: $at,
-            needs: Authentication::$needs,
+            path: $path,
+            authentication: Authentication::$authentication,
             about: $about,
             handler: |context| Box::pin($handler(context)),
         }),*]
@@ -80,13 +80,13 @@ macro_rules! resources {
 }
 
 const RESOURCES: &[Resource] = resources! {
-    GET Fixed("/"), Nothing, "Returns the names of the clients.", commands::welcome;
+    GET Fixed("/"), Public, "Returns the names of the clients.", commands::welcome;
     POST Fixed("/"), Login, "Runs the chunks of a lowstate.", commands::run_with_login;
-    POST Fixed("/run"), Own, "Runs the chunks of a lowstate with the credentials in each.", commands::run_with_credentials;
-    GET Fixed("/login"), Nothing, "Asks for a login.", login::ask;
-    POST Fixed("/login"), Own, "Begins a session for username, password and eauth.", login::login;
+    POST Fixed("/run"), ByHandler, "Runs the chunks of a lowstate with the credentials in each.", commands::run_with_credentials;
+    GET Fixed("/login"), Public, "Asks for a login.", login::ask;
+    POST Fixed("/login"), ByHandler, "Begins a session for username, password and eauth.", login::login;
     POST Fixed("/logout"), Login, "Ends the session and revokes its token.", login::logout;
-    POST Fixed("/token"), Own, "Returns a token for username, password and eauth.", login::token;
+    POST Fixed("/token"), ByHandler, "Returns a token for username, password and eauth.", login::token;
     GET Fixed("/minions"), Login, "Returns the grains of all minions.", commands::minions;
     GET Fixed("/minions/{id}"), Login, "Returns the grains of a minion.", commands::minions;
     POST Fixed("/minions"), Login, "Publishes jobs without waiting for returns.", commands::start_jobs;
@@ -94,31 +94,31 @@ const RESOURCES: &[Resource] = resources! {
     GET Fixed("/jobs/{jid}"), Login, "Returns a job with its returns.", jobs::one;
     GET Fixed("/keys"), Login, "Lists the keys of minions by state.", keys::list;
     GET Fixed("/keys/{id}"), Login, "Returns the fingerprint of a key.", keys::finger;
-    POST Fixed("/keys"), Own, "Generates and accepts a key for a new minion and returns it as a tar archive.", keys::generate;
+    POST Fixed("/keys"), ByHandler, "Generates and accepts a key for a new minion and returns it as a tar archive.", keys::generate;
     GET Fixed("/events"), Login, "Streams events as server-sent events. Query: since, tag.", events::follow;
     GET Fixed("/ws"), Login, "Streams events over a web socket. Query: since, tag, format_events.", web_socket::by_login;
-    GET Fixed("/ws/{token}"), Own, "The same with a token in the path.", web_socket::by_path;
-    GET Fixed("/all_events/{token}"), Own, "Streams events over a web socket, as rest_tornado.", web_socket::all_events;
-    GET Fixed("/formatted_events/{token}"), Own, "Streams the state of jobs and minions over a web socket, as rest_tornado.", web_socket::formatted_events;
-    POST Webhook(""), Own, "Publishes an event.", hook::publish;
-    POST Webhook("/{*path}"), Own, "Publishes an event with the path in its tag.", hook::publish;
-    GET Fixed("/stats"), Own, "Returns statistics of the API.", commands::stats;
-    GET Fixed("/openapi.json"), Nothing, "Returns this description.", describe;
-    GET App(""), Nothing, "Returns the application of the option app.", app::application;
-    GET App("/{*path}"), Nothing, "The same: the application knows the rest of the path.", app::application;
-    GET Static("/{*path}"), Nothing, "Returns a file of the option static.", app::static_file;
-    GET Fixed("/favicon.ico"), Nothing, "Returns the icon of the option favicon.", app::icon;
-    GET Fixed("/console"), Nothing, "Returns the console.", console::asset;
-    GET Fixed("/console/{*path}"), Nothing, "Returns a file of the console.", console::asset;
+    GET Fixed("/ws/{token}"), ByHandler, "The same with a token in the path.", web_socket::by_path;
+    GET Fixed("/all_events/{token}"), ByHandler, "Streams events over a web socket, as rest_tornado.", web_socket::all_events;
+    GET Fixed("/formatted_events/{token}"), ByHandler, "Streams the state of jobs and minions over a web socket, as rest_tornado.", web_socket::formatted_events;
+    POST Webhook(""), ByHandler, "Publishes an event.", hook::publish;
+    POST Webhook("/{*path}"), ByHandler, "Publishes an event with the path in its tag.", hook::publish;
+    GET Fixed("/stats"), ByHandler, "Returns statistics of the API.", commands::stats;
+    GET Fixed("/openapi.json"), Public, "Returns this description.", describe;
+    GET App(""), Public, "Returns the application of the option app.", app::application;
+    GET App("/{*path}"), Public, "The same: the application knows the rest of the path.", app::application;
+    GET Static("/{*path}"), Public, "Returns a file of the option static.", app::static_file;
+    GET Fixed("/favicon.ico"), Public, "Returns the icon of the option favicon.", app::icon;
+    GET Fixed("/console"), Public, "Returns the console.", console::asset;
+    GET Fixed("/console/{*path}"), Public, "Returns a file of the console.", console::asset;
 };
 
 /// Resources that exist only if sessions are available, as in Salt.
-const OF_SESSIONS: &[&str] = &["/login", "/logout", "/minions", "/minions/{id}", "/jobs", "/jobs/{jid}"];
+const SESSION_RESOURCES: &[&str] = &["/login", "/logout", "/minions", "/minions/{id}", "/jobs", "/jobs/{jid}"];
 
 fn resources(options: &RestConfig) -> impl Iterator<Item = (&'static Resource, String)> {
     let has_sessions = options.enable_sessions;
-    let all = RESOURCES.iter().map(|resource| (resource, resource.at.path(options)));
-    all.filter(move |(_, path)| has_sessions || !OF_SESSIONS.contains(&path.as_str()))
+    let all = RESOURCES.iter().map(|resource| (resource, resource.path.resolve(options)));
+    all.filter(move |(_, path)| has_sessions || !SESSION_RESOURCES.contains(&path.as_str()))
 }
 
 /// Returns the router of the API.
@@ -126,7 +126,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
     let options = &api.options;
     let fixed: Vec<&str> = RESOURCES
         .iter()
-        .filter_map(|one| if let Fixed(path) = one.at { path.split('/').nth(1) } else { None })
+        .filter_map(|one| if let Fixed(path) = one.path { path.split('/').nth(1) } else { None })
         .collect();
     let mut seen: Vec<&str> = Vec::new();
     for (name, url) in
@@ -145,8 +145,8 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
     let mut by_path: BTreeMap<String, MethodRouter> = BTreeMap::new();
     for (resource, path) in resources(options) {
         let filter = if resource.method == Method::POST { MethodFilter::POST } else { MethodFilter::GET };
-        let (api, handler, needs) = (Arc::clone(api), resource.handler, resource.needs);
-        let service = move |request: Request| handle(Arc::clone(&api), handler, needs, request);
+        let (api, handler, authentication) = (Arc::clone(api), resource.handler, resource.authentication);
+        let service = move |request: Request| handle(Arc::clone(&api), handler, authentication, request);
         let own = by_path.remove(&path).unwrap_or_default();
         by_path.insert(path, own.merge(on(filter, service)));
     }
@@ -164,7 +164,7 @@ pub(crate) fn router(api: &Arc<Api>) -> Result<Router, StartError> {
 }
 
 /// Handles a request to a resource, after authenticating it.
-async fn handle(api: Arc<Api>, handler: Handler, needs: Authentication, request: Request) -> Response {
+async fn handle(api: Arc<Api>, handler: Handler, authentication: Authentication, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let param = Path::<String>::from_request_parts(&mut parts, &()).await.ok().map(|Path(param)| param);
     let Some(client) = parts.extensions.get::<Client>().cloned() else {
@@ -173,7 +173,7 @@ async fn handle(api: Arc<Api>, handler: Handler, needs: Authentication, request:
     let headers = parts.headers.clone();
     let mut context = Context::new(api, client, parts, body, param);
     let answered = async {
-        if needs == Authentication::Login {
+        if authentication == Authentication::Login {
             context.authenticate().await?;
         }
         handler(context).await
@@ -255,10 +255,10 @@ async fn describe(context: Context) -> Answer {
         let answer = |text: &str| map! {"description" => text};
         let mut responses = map! {"200" => answer("The result")};
         let mut operation = map! {"summary" => resource.about, "parameters" => parameters};
-        if resource.needs != Authentication::Nothing {
+        if resource.authentication != Authentication::Public {
             responses.insert("401".into(), answer("Not authenticated or not permitted").into());
         }
-        if resource.needs == Authentication::Login {
+        if resource.authentication == Authentication::Login {
             operation.insert("security".into(), list![map! {"token" => list![]}, map! {"session" => list![]}]);
         }
         if resource.method == Method::POST {

@@ -10,23 +10,23 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 /// The maximum time for which a write may be blocked.
-const WRITE_TIME: Duration = Duration::from_secs(60);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A stream with a timeout of blocked writes.
-pub(crate) struct Bounded<S> {
+pub(crate) struct WriteTimeout<S> {
     stream: S,
     limit: Duration,
     /// The timeout, running while a write is blocked.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Bounded<S> {
+impl<S> WriteTimeout<S> {
     pub fn new(stream: S) -> Self {
-        Bounded { stream, limit: WRITE_TIME, blocked: None }
+        WriteTimeout { stream, limit: WRITE_TIMEOUT, blocked: None }
     }
 
     /// Returns the result of a write, or an error once writes have been blocked for longer than the limit.
-    fn limited<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+    fn with_timeout<T>(&mut self, context: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.blocked = None;
             return written;
@@ -41,17 +41,17 @@ impl<S> Bounded<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Bounded<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(context, buffer)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
-        this.limited(context, written)
+        this.with_timeout(context, written)
     }
 
     fn poll_write_vectored(
@@ -61,7 +61,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write_vectored(context, slices);
-        this.limited(context, written)
+        this.with_timeout(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -71,13 +71,13 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Bounded<S> {
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let flushed = Pin::new(&mut this.stream).poll_flush(context);
-        this.limited(context, flushed)
+        this.with_timeout(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let ended = Pin::new(&mut this.stream).poll_shutdown(context);
-        this.limited(context, ended)
+        this.with_timeout(context, ended)
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_does_not_read_ends_the_stream() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = Bounded { limit: Duration::from_millis(20), ..Bounded::new(near) };
+        let mut near = WriteTimeout { limit: Duration::from_millis(20), ..WriteTimeout::new(near) };
         near.write_all(b"12345678").await.unwrap();
         let error = near.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);

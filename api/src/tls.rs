@@ -12,8 +12,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::StartError;
 
 /// The file names of the generated certificate, in `pki_dir`.
-const OWN_CERTIFICATE: &str = "api.crt";
-const OWN_KEY: &str = "api.key";
+const GENERATED_CERTIFICATE: &str = "api.crt";
+const GENERATED_KEY: &str = "api.key";
 
 /// Returns the TLS configuration; `None` if TLS is disabled.
 pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option<Arc<ServerConfig>>, StartError> {
@@ -22,7 +22,7 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
     }
     let (certificates, key) = match (&options.ssl_crt, &options.ssl_key) {
         (Some(certificate), Some(key)) => (read(certificate)?, read(key)?),
-        (None, None) => own(config)?,
+        (None, None) => generated(config)?,
         _ => return Err(StartError::Certificate("ssl_crt and ssl_key are required together".to_owned())),
     };
     let chain = options.ssl_chain.as_deref().map(read).transpose()?.unwrap_or_default();
@@ -47,8 +47,8 @@ fn read(path: &Path) -> Result<String, StartError> {
 }
 
 /// Reads the self-signed certificate and its key; generates them if they are missing.
-fn own(config: &MasterConfig) -> Result<(String, String), StartError> {
-    let (certificate, key) = (config.pki_dir.join(OWN_CERTIFICATE), config.pki_dir.join(OWN_KEY));
+fn generated(config: &MasterConfig) -> Result<(String, String), StartError> {
+    let (certificate, key) = (config.pki_dir.join(GENERATED_CERTIFICATE), config.pki_dir.join(GENERATED_KEY));
     if !(certificate.exists() && key.exists()) {
         let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
         let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
@@ -84,14 +84,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let config = MasterConfig { pki_dir: directory.path().join("pki"), ..MasterConfig::default() };
         assert!(load(&config, &RestConfig::default()).unwrap().is_some());
-        let key = config.pki_dir.join(OWN_KEY);
+        let key = config.pki_dir.join(GENERATED_KEY);
         assert_eq!(std::fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
         let first = std::fs::read(&key).unwrap();
         load(&config, &RestConfig::default()).unwrap();
         assert_eq!(std::fs::read(&key).unwrap(), first);
         // The generated files can also be set as the configured certificate.
         let named = RestConfig {
-            ssl_crt: Some(config.pki_dir.join(OWN_CERTIFICATE)),
+            ssl_crt: Some(config.pki_dir.join(GENERATED_CERTIFICATE)),
             ssl_key: Some(key),
             ..RestConfig::default()
         };

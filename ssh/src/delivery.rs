@@ -5,7 +5,7 @@ use tokio::process::{ChildStdin, ChildStdout};
 
 use crate::command::SIZE;
 use crate::program::Compressor;
-use crate::session::{Caller, Failure, NOISE};
+use crate::session::{Caller, Failure, MAX_LOGIN_OUTPUT};
 
 impl Caller {
     /// Reads the lines that precede the start of the program, and pushes the program if the host requests it.
@@ -18,7 +18,7 @@ impl Caller {
         let mut noise = Vec::new();
         loop {
             let mut line = Vec::new();
-            let room = NOISE.saturating_sub(noise.len()) as u64;
+            let room = MAX_LOGIN_OUTPUT.saturating_sub(noise.len()) as u64;
             (&mut *stdout).take(room).read_until(b'\n', &mut line).await?;
             if line.is_empty() {
                 return Err(Failure::Ended(noise));

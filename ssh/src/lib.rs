@@ -32,7 +32,7 @@ mod session;
 
 pub use command::Options;
 pub use master_data::MasterData;
-pub use mine::{Mine, Regular};
+pub use mine::{MasterMine, Mine};
 pub use multiplexing::Multiplexing;
 pub use program::Programs;
 pub use session::{Call, Caller, Reply};

@@ -22,26 +22,26 @@ use crate::roster::{self, Host, RosterOptions};
 use crate::session::{Call, Caller};
 
 /// The maximum number of different requests of a run, each of which may call all hosts.
-const REQUESTS: usize = 100;
+const MAX_REQUESTS: usize = 100;
 /// The timeout of a mine function call, including the push of the program.
-const CALL_TIME: Duration = Duration::from_secs(300);
+const CALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The rosters that list their hosts independently of the target.
 const LISTS: &[&str] = &["flat", "ansible", "sshconfig", "cache", "dir", "sshknownhosts"];
 
 /// Requests mine data from the running master. The argument has `tgt`, `fun`, `tgt_type`, and the `id` of the
 /// requester.
-pub type Regular = Box<dyn Fn(Map) -> Pin<Box<dyn Future<Output = Map> + Send>> + Send + Sync>;
+pub type MasterMine = Box<dyn Fn(Map) -> Pin<Box<dyn Future<Output = Map> + Send>> + Send + Sync>;
 
 /// The sources of mine data.
 pub struct Mine {
     /// The roster of the run.
     pub roster: RosterOptions,
     /// The mine of the running master.
-    pub regular: Regular,
+    pub master: MasterMine,
     /// The maximum number of hosts that are called concurrently for one request.
-    pub at_once: usize,
+    pub concurrency: usize,
     /// The results by request, shared by all requesters.
-    pub found: Mutex<HashMap<String, Arc<OnceCell<Map>>>>,
+    pub results: Mutex<HashMap<String, Arc<OnceCell<Map>>>>,
 }
 
 impl Mine {
@@ -49,15 +49,15 @@ impl Mine {
     pub(crate) async fn get(&self, caller: &Caller, id: &MinionId, opts: &Map, load: &Map) -> Map {
         let flag = |name: &str, otherwise: bool| load.get(name).and_then(bool::from_value).unwrap_or(otherwise);
         let part = |name: &str| load.get(name).cloned().unwrap_or_default();
-        let mut found = Map::new();
+        let mut results = Map::new();
         if flag("regular_minions", false) {
             let query = map! {"tgt" => part("tgt"), "fun" => part("fun"), "tgt_type" => part("tgt_type"), "id" => id};
-            found.extend((self.regular)(query).await);
+            results.extend((self.master)(query).await);
         }
         if flag("ssh_minions", true) {
-            found.extend(self.of_hosts(caller, opts, load).await);
+            results.extend(self.of_hosts(caller, opts, load).await);
         }
-        found
+        results
     }
 
     async fn of_hosts(&self, caller: &Caller, opts: &Map, load: &Map) -> Map {
@@ -70,21 +70,21 @@ impl Mine {
         let kind = text("tgt_type").unwrap_or_else(|| "glob".to_owned());
         let key = json::to_json(&map! {"fun" => fun.as_str(), "tgt" => tgt.clone(), "kind" => kind.as_str()}.into());
         let cell = {
-            let mut kept = self.found.lock();
-            if kept.len() >= REQUESTS && !kept.contains_key(&key) {
-                tracing::error!(fun, "mine.get is refused: hosts have made {REQUESTS} different requests");
+            let mut results = self.results.lock();
+            if results.len() >= MAX_REQUESTS && !results.contains_key(&key) {
+                tracing::error!(fun, "mine.get is refused: hosts have made {MAX_REQUESTS} different requests");
                 return Map::new();
             }
-            Arc::clone(kept.entry(key).or_default())
+            Arc::clone(results.entry(key).or_default())
         };
         let call = async {
             let options = self.roster.clone();
-            let answers = Arc::clone(&caller.answers);
+            let master_data = Arc::clone(&caller.master_data);
             let hosts = caller
                 .blocking
                 .run(move |_| {
                     let kind = kind.parse().map_err(|error: brine_target::TargetError| error.to_string())?;
-                    roster::hosts(&options, &tgt, kind, &answers.functions(None)).map_err(|error| error.to_string())
+                    roster::hosts(&options, &tgt, kind, &master_data.functions(None)).map_err(|error| error.to_string())
                 })
                 .await;
             match hosts.map_err(|error| error.to_string()).and_then(|hosts| hosts) {
@@ -104,7 +104,7 @@ impl Mine {
     async fn called(&self, caller: &Caller, call: &Call, hosts: Vec<(MinionId, Host)>) -> Map {
         let calls = hosts.into_iter().map(|(id, host)| async move {
             // Boxed because of the recursion: a call may request mine data, although this one does not.
-            let reply = tokio::time::timeout(CALL_TIME, Box::pin(caller.call(&id, &host, call))).await.ok();
+            let reply = tokio::time::timeout(CALL_TIMEOUT, Box::pin(caller.call(&id, &host, call))).await.ok();
             let result = match reply {
                 Some(reply) if reply.retcode == 0 => return Some((Value::from(&id), reply.value)),
                 reply => reply.map_or_else(|| "it timed out".into(), |reply| reply.value),
@@ -112,6 +112,6 @@ impl Mine {
             tracing::error!(host = %id, %result, "the host has no data for mine.get: is the function in its mine_functions?");
             None
         });
-        stream::iter(calls).buffer_unordered(self.at_once.max(1)).filter_map(std::future::ready).collect().await
+        stream::iter(calls).buffer_unordered(self.concurrency.max(1)).filter_map(std::future::ready).collect().await
     }
 }

@@ -16,7 +16,7 @@ use crate::roster::Host;
 
 /// The maximum length of the socket directory's path: with the name that `ssh` appends, the path must fit into a socket
 /// address.
-const LONGEST_DIRECTORY: usize = 41;
+const MAX_DIRECTORY_LENGTH: usize = 41;
 
 /// The settings of shared connections.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Multiplexing {
         let sockets = base.join("brine-control");
         // A percent sign in `ControlPath` would start a token.
         let has_token = sockets.to_string_lossy().contains('%');
-        if seconds == 0 || has_token || sockets.as_os_str().len() > LONGEST_DIRECTORY {
+        if seconds == 0 || has_token || sockets.as_os_str().len() > MAX_DIRECTORY_LENGTH {
             return Ok(None);
         }
         Self::at(sockets, seconds).map(Some)
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_connection_is_distinguished_from_a_host_that_is_away() {
+    fn a_broken_connection_is_distinguished_from_an_unreachable_host() {
         for (errors, expected) in [
             ("mux_client_read_packet: read header failed: Broken pipe\n", true),
             ("ssh: connect to host a port 22: Connection refused\n", false),

@@ -22,18 +22,18 @@ use crate::program::Programs;
 use crate::roster::Host;
 
 /// The maximum number of bytes of the output of `ssh` and the login that are kept.
-pub(crate) const NOISE: usize = 64 << 10;
+pub(crate) const MAX_LOGIN_OUTPUT: usize = 64 << 10;
 /// The maximum size of each output stream of a raw command, in bytes.
-const OUTPUT: usize = 64 << 20;
+const MAX_OUTPUT: usize = 64 << 20;
 /// The retcode of an unreachable host, equal to the exit status of `ssh`.
 const UNREACHABLE: i64 = 255;
 
 /// The maximum size of an `ssh_pre_flight` script, in bytes.
-const SCRIPT: u64 = 16 << 20;
+const MAX_SCRIPT: u64 = 16 << 20;
 
 /// The time to wait for the stderr of an `ssh` that has exited: a shared connection that it leaves open may keep the
 /// pipe open.
-const LAST_ERRORS: Duration = Duration::from_secs(1);
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A running `ssh` process: its streams, and the task that reads its stderr.
 type Begun = (Child, ChildStdin, ChildStdout, tokio::task::JoinHandle<Vec<u8>>);
@@ -77,7 +77,7 @@ pub struct Reply {
 /// Runs calls on hosts.
 pub struct Caller {
     /// The source of files, pillars and options that hosts request.
-    pub answers: Arc<MasterData>,
+    pub master_data: Arc<MasterData>,
     /// The programs that are pushed.
     pub programs: Programs,
     /// The settings that apply to all hosts.
@@ -148,7 +148,7 @@ impl Caller {
     ) -> Result<Reply, Reply> {
         let token = format!("brine-{:016x}", rand::random::<u64>());
         let line = command::start(host, &self.programs, &token, self.wipe);
-        let (mut child, mut stdin, stdout, errors) = match self.begin(host, &line, NOISE, shared).await {
+        let (mut child, mut stdin, stdout, errors) = match self.begin(host, &line, MAX_LOGIN_OUTPUT, shared).await {
             Ok(begun) => begun,
             Err(reply) => return Ok(reply),
         };
@@ -195,9 +195,9 @@ impl Caller {
         let read = async {
             let mut script = Vec::new();
             let file = tokio::fs::File::open(path).await?;
-            file.take(SCRIPT + 1).read_to_end(&mut script).await?;
-            if script.len() as u64 > SCRIPT {
-                return Err(std::io::Error::other(format!("it is larger than {} MiB", SCRIPT >> 20)));
+            file.take(MAX_SCRIPT + 1).read_to_end(&mut script).await?;
+            if script.len() as u64 > MAX_SCRIPT {
+                return Err(std::io::Error::other(format!("it is larger than {} MiB", MAX_SCRIPT >> 20)));
             }
             Ok(script)
         };
@@ -216,7 +216,7 @@ impl Caller {
 
     /// Runs a command line in the host's shell with `input` on its stdin, and returns its output.
     async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
-        let begun = self.begin(host, line, OUTPUT, self.multiplexing.as_ref()).await;
+        let begun = self.begin(host, line, MAX_OUTPUT, self.multiplexing.as_ref()).await;
         let (mut child, mut stdin, stdout, errors) = match begun {
             Ok(begun) => begun,
             Err(reply) => return reply,
@@ -226,7 +226,7 @@ impl Caller {
             _ = stdin.write_all(input).await;
             drop(stdin);
         };
-        let (output, ()) = tokio::join!(bounded(stdout, OUTPUT), feed);
+        let (output, ()) = tokio::join!(bounded(stdout, MAX_OUTPUT), feed);
         let (code, errors) = end(&mut child, errors).await;
         failed(code, &String::from_utf8_lossy(&output), &errors)
     }
@@ -297,7 +297,7 @@ impl Caller {
                 // With `wipe` the host removes the program when its input is closed.
                 drop(stdin);
                 if self.wipe {
-                    _ = bounded(stdout, NOISE).await;
+                    _ = bounded(stdout, MAX_LOGIN_OUTPUT).await;
                 }
                 return Ok(Reply { value, retcode, out });
             };
@@ -310,8 +310,8 @@ impl Caller {
                 frame::send(&mut stdin, &map! {"answer" => answer}).await?;
                 continue;
             }
-            let (answers, id) = (Arc::clone(&self.answers), id.clone());
-            let answer = self.blocking.run(move |_| answers.answer(&id, &load)).await.unwrap_or_else(|error| {
+            let (master_data, id) = (Arc::clone(&self.master_data), id.clone());
+            let answer = self.blocking.run(move |_| master_data.answer(&id, &load)).await.unwrap_or_else(|error| {
                 tracing::error!(%error, "answering a host failed");
                 Value::Nil
             });
@@ -344,7 +344,7 @@ async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
 async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
     let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
     let stop = errors.abort_handle();
-    let errors = if let Ok(errors) = tokio::time::timeout(LAST_ERRORS, errors).await {
+    let errors = if let Ok(errors) = tokio::time::timeout(STDERR_TIMEOUT, errors).await {
         errors.unwrap_or_default()
     } else {
         stop.abort();

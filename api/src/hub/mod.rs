@@ -24,7 +24,7 @@ use crate::error::MasterError;
 use crate::master::Master;
 
 pub(crate) use ring::Item;
-use ring::{RING_EVENTS, Ring};
+use ring::{MAX_RING_EVENTS, Ring};
 use subscription::JournalPage;
 pub(crate) use subscription::Subscription;
 pub(crate) use waiting::WakePolicy;
@@ -102,7 +102,7 @@ impl Hub {
 
     /// Adds the events that were published during a disconnect. Subscribers read longer gaps from the journal.
     async fn catch_up(&self, mut last: u64) {
-        for _ in 0..RING_EVENTS / PAGE {
+        for _ in 0..MAX_RING_EVENTS / PAGE {
             match self.page(&Value::from(last + 1)).await {
                 Ok(page) if page.is_empty() => return,
                 Ok(page) => {
@@ -154,15 +154,15 @@ impl Hub {
 
     /// Creates a subscription, which receives all events published after this call.
     pub fn subscribe(self: &Arc<Self>, start: Start, pace: WakePolicy) -> Subscription {
-        let past = match start {
+        let journal = match start {
             Start::Now => None,
             Start::Since(since) => Some(Box::new(JournalPage::at(since))),
         };
         let ring = self.ring.read();
         let (cursor, epoch) = (ring.last(), ring.epoch);
         drop(ring);
-        let place = self.waiting(pace).lock().add();
-        Subscription { hub: Arc::clone(self), pace, place, cursor, epoch, past }
+        let slot = self.waiting(pace).lock().add();
+        Subscription { hub: Arc::clone(self), pace, slot, cursor, epoch, journal }
     }
 
     fn waiting(&self, pace: WakePolicy) -> &Mutex<Wakers> {
@@ -173,8 +173,8 @@ impl Hub {
     pub fn wake(&self) {
         self.changed.notify_one();
         let mut next = Some(0);
-        while let Some(place) = next {
-            next = self.wake_some(WakePolicy::Immediate, place);
+        while let Some(slot) = next {
+            next = self.wake_some(WakePolicy::Immediate, slot);
         }
     }
 
@@ -198,12 +198,12 @@ impl Hub {
                 () = self.changed.notified() => (Some(0), usize::MAX),
                 _ = timer.tick() => {
                     turn = (turn + 1) % TURNS;
-                    let all = self.waiting(WakePolicy::Paced).lock().places.len();
+                    let all = self.waiting(WakePolicy::Paced).lock().slots.len();
                     (Some(all * turn / TURNS), (all * (turn + 1)).div_ceil(TURNS))
                 }
             };
-            while let Some(place) = next.filter(|place| *place < end) {
-                next = self.wake_some(WakePolicy::Paced, place);
+            while let Some(slot) = next.filter(|slot| *slot < end) {
+                next = self.wake_some(WakePolicy::Paced, slot);
                 tokio::task::yield_now().await;
             }
         }
@@ -236,8 +236,8 @@ fn seq_of(event: &Event) -> Option<u64> {
 mod tests {
     use brine_value::map;
 
-    use super::ring::RING_BYTES;
-    use super::waiting::WOKEN;
+    use super::ring::MAX_RING_BYTES;
+    use super::waiting::WAKE_BATCH;
     use super::*;
 
     fn event(seq: u64) -> Event {
@@ -281,10 +281,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn streams_are_woken_in_turn_and_their_places_are_reused() {
+    async fn streams_are_woken_in_turn_and_their_slots_are_reused() {
         let hub = hub();
         let pace = tokio::spawn(Arc::clone(&hub).pace());
-        let count = 3 * WOKEN as u64 / 2;
+        let count = 3 * WAKE_BATCH as u64 / 2;
         for seq in 1..=2 {
             let streams = (0..count).map(|_| hub.subscribe(Start::Now, WakePolicy::Paced));
             let waiting: Vec<_> =
@@ -296,7 +296,7 @@ mod tests {
             }
         }
         let waiting = hub.waiting(WakePolicy::Paced).lock();
-        assert_eq!((waiting.places.len(), waiting.free.len()), (count as usize, count as usize));
+        assert_eq!((waiting.slots.len(), waiting.free.len()), (count as usize, count as usize));
         pace.abort();
     }
 
@@ -316,21 +316,21 @@ mod tests {
         let hub = hub();
         fill(&hub, 1..=1);
         let mut subscription = hub.subscribe(Start::Now, WakePolicy::Immediate);
-        fill(&hub, 2..=RING_EVENTS as u64 + 2);
-        assert_eq!(hub.ring.read().items.len(), RING_EVENTS);
+        fill(&hub, 2..=MAX_RING_EVENTS as u64 + 2);
+        assert_eq!(hub.ring.read().items.len(), MAX_RING_EVENTS);
         assert!(subscription.take().is_none());
-        assert_eq!(subscription.past.as_ref().unwrap().since, Some(2.into()));
+        assert_eq!(subscription.journal.as_ref().unwrap().since, Some(2.into()));
     }
 
     #[test]
     fn the_ring_is_bounded_by_bytes() {
         let mut ring = Ring::default();
         for seq in 1..=10 {
-            let body = map! {"text" => "x".repeat(RING_BYTES / 4)};
+            let body = map! {"text" => "x".repeat(MAX_RING_BYTES / 4)};
             ring.push(Arc::new(Item::new(seq, Event::from_map("t", &body).unwrap())));
         }
         assert_eq!((ring.first(), ring.last()), (Some(8), Some(10)));
-        assert!(ring.bytes <= RING_BYTES);
+        assert!(ring.bytes <= MAX_RING_BYTES);
     }
 
     #[test]

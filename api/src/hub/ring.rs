@@ -8,9 +8,9 @@ use brine_value::{json, map};
 use bytes::Bytes;
 
 /// The maximum number of events in the ring.
-pub(super) const RING_EVENTS: usize = 4096;
+pub(super) const MAX_RING_EVENTS: usize = 4096;
 /// The maximum total size of the events in the ring, in bytes.
-pub(super) const RING_BYTES: usize = 4 << 20;
+pub(super) const MAX_RING_BYTES: usize = 4 << 20;
 
 /// An event shared by all subscribers.
 pub(crate) struct Item {
@@ -96,7 +96,7 @@ impl Ring {
     pub fn push(&mut self, item: Arc<Item>) {
         self.bytes += item.event.frame().len();
         self.items.push_back(item);
-        while self.items.len() > RING_EVENTS || (self.bytes > RING_BYTES && self.items.len() > 1) {
+        while self.items.len() > MAX_RING_EVENTS || (self.bytes > MAX_RING_BYTES && self.items.len() > 1) {
             let Some(oldest) = self.items.pop_front() else { break };
             self.bytes -= oldest.event.frame().len();
         }

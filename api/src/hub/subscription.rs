@@ -17,13 +17,13 @@ pub(crate) struct Subscription {
     pub(super) hub: Arc<Hub>,
     pub(super) pace: WakePolicy,
     /// The index of its waker.
-    pub(super) place: u32,
+    pub(super) slot: u32,
     /// The sequence number of the last event returned; `None` if there has been none.
     pub(super) cursor: Option<u64>,
     /// The epoch of the ring that the cursor belongs to.
     pub(super) epoch: u64,
     /// The position in the journal, set while the subscriber is behind the ring.
-    pub(super) past: Option<Box<JournalPage>>,
+    pub(super) journal: Option<Box<JournalPage>>,
 }
 
 /// The position of a subscriber in the journal.
@@ -44,7 +44,7 @@ impl JournalPage {
 impl Drop for Subscription {
     fn drop(&mut self) {
         // The waker is dropped without the lock.
-        let waker = self.hub.waiting(self.pace).lock().remove(self.place);
+        let waker = self.hub.waiting(self.pace).lock().remove(self.slot);
         drop(waker);
     }
 }
@@ -55,37 +55,37 @@ impl Subscription {
         loop {
             match poll_fn(|context| self.poll(context)).await {
                 Some(item) => return item,
-                None => Box::pin(self.read_past()).await,
+                None => Box::pin(self.read_journal()).await,
             }
         }
     }
 
     /// Returns the next event if it is available without waiting.
     pub fn ready(&mut self) -> Option<Arc<Item>> {
-        if let Some(past) = &mut self.past {
-            let item = past.page.pop_front();
-            if item.is_some() || past.since.is_some() {
+        if let Some(journal) = &mut self.journal {
+            let item = journal.page.pop_front();
+            if item.is_some() || journal.since.is_some() {
                 return item;
             }
-            self.past = None;
+            self.journal = None;
         }
         self.take()
     }
 
-    /// Polls the next event. Returns `None` if it must be read from the journal with [`Self::read_past`].
+    /// Polls the next event. Returns `None` if it must be read from the journal with [`Self::read_journal`].
     pub fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Item>>> {
         let mut item = self.ready();
-        if item.is_none() && self.past.is_none() {
-            self.wake_later(context);
+        if item.is_none() && self.journal.is_none() {
+            self.register_waker(context);
             // An event may have been published before the waker was registered.
             item = self.take();
         }
-        if item.is_none() && self.past.is_none() { Poll::Pending } else { Poll::Ready(item) }
+        if item.is_none() && self.journal.is_none() { Poll::Pending } else { Poll::Ready(item) }
     }
 
     /// Registers the task to be woken by the next event, a logout, or the end of all streams.
-    pub fn wake_later(&self, context: &mut Context<'_>) {
-        self.hub.waiting(self.pace).lock().set(self.place, context.waker());
+    pub fn register_waker(&self, context: &mut Context<'_>) {
+        self.hub.waiting(self.pace).lock().set(self.slot, context.waker());
     }
 
     /// Returns the next event of the ring. If the ring no longer has it, switches to the journal and returns `None`.
@@ -95,7 +95,7 @@ impl Subscription {
         let cursor = self.cursor.filter(|_| self.epoch == ring.epoch).unwrap_or(first.saturating_sub(1));
         self.epoch = ring.epoch;
         if cursor + 1 < first {
-            self.past = Some(Box::new(JournalPage::at(Value::from(cursor + 1))));
+            self.journal = Some(Box::new(JournalPage::at(Value::from(cursor + 1))));
             return None;
         }
         let item = ring.after(cursor).next().cloned();
@@ -104,14 +104,14 @@ impl Subscription {
     }
 
     /// Reads the next page of the journal.
-    pub async fn read_past(&mut self) {
-        let Some(since) = self.past.as_ref().and_then(|past| past.since.clone()) else { return };
+    pub async fn read_journal(&mut self) {
+        let Some(since) = self.journal.as_ref().and_then(|journal| journal.since.clone()) else { return };
         let Ok(_turn) = self.hub.readers.acquire().await else { return };
         let page = match self.hub.page(&since).await {
             Ok(page) => page,
             Err(error @ MasterError::Refused(_)) => {
-                tracing::warn!(%error, "reading events from the journal failed: the subscriber goes on with present ones");
-                self.past = None;
+                tracing::warn!(%error, "reading events from the journal failed: the subscriber continues with new ones");
+                self.journal = None;
                 return;
             }
             Err(error) => {
@@ -122,7 +122,7 @@ impl Subscription {
         };
         let Some(last) = page.last().map(|item| item.seq) else {
             // The journal has no further events: the following ones are in the ring, or not yet published.
-            self.past = None;
+            self.journal = None;
             let ring = self.hub.ring.read();
             let from = u64::from_value(&since).and_then(|since| since.checked_sub(1));
             self.cursor = match (from, ring.first(), ring.last()) {
@@ -135,6 +135,6 @@ impl Subscription {
         self.cursor = Some(last);
         let is_in_ring = self.hub.ring.read().first().is_some_and(|first| first <= last + 1);
         let since = (!is_in_ring).then(|| Value::from(last + 1));
-        self.past = Some(Box::new(JournalPage { page: page.into(), since }));
+        self.journal = Some(Box::new(JournalPage { page: page.into(), since }));
     }
 }

@@ -21,7 +21,7 @@ use crate::metrics;
 use crate::routes::{Answer, typed};
 
 /// The maximum number of tag patterns in a query.
-const PATTERNS: usize = 64;
+const MAX_PATTERNS: usize = 64;
 
 /// The query of a subscriber.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl EventQuery {
                         let wrong =
                             |error: &dyn std::fmt::Display| ApiError::bad_request(format!("'tag' is invalid: {error}"));
                         wanted.patterns.push(Glob::new(pattern).map_err(|error| wrong(&error))?);
-                        if wanted.patterns.len() > PATTERNS {
-                            return Err(wrong(&format!("expected at most {PATTERNS} patterns")));
+                        if wanted.patterns.len() > MAX_PATTERNS {
+                            return Err(wrong(&format!("expected at most {MAX_PATTERNS} patterns")));
                         }
                     }
                 }
@@ -195,7 +195,7 @@ impl Stream {
     /// box it.
     pub async fn work(&mut self) -> Option<Next> {
         if !self.is_check_due() {
-            self.subscription.read_past().await;
+            self.subscription.read_journal().await;
             return None;
         }
         // Tokens may be revoked elsewhere. A master that does not answer does not end the stream.
@@ -217,7 +217,7 @@ impl Stream {
     /// Whether the stream has ended, checked while the client does not read. Registers the task to be woken when it
     /// ends.
     pub fn is_ended(&self, context: &mut task::Context<'_>) -> bool {
-        self.subscription.wake_later(context);
+        self.subscription.register_waker(context);
         self.ended.is_cancelled() || self.api.hub.is_ended()
     }
 

@@ -4,7 +4,7 @@ use brine_event::Event;
 use brine_value::{Map, Value, json, map};
 
 /// The maximum number of jobs and of minions; the oldest are evicted.
-const MOST: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 /// The state of one subscriber.
 #[derive(Default)]
@@ -103,7 +103,7 @@ impl Formatted {
 
 fn put(map: &mut Map, name: &str, value: Value) {
     map.insert(name.into(), value);
-    while map.len() > MOST {
+    while map.len() > MAX_ENTRIES {
         map.shift_remove_index(0);
     }
 }
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn the_state_is_bounded() {
         let mut map = Map::new();
-        for number in 0..MOST + 5 {
+        for number in 0..MAX_ENTRIES + 5 {
             put(&mut map, &number.to_string(), Value::Nil);
         }
-        assert_eq!((map.len(), map.contains_key("4"), map.contains_key("5")), (MOST, false, true));
+        assert_eq!((map.len(), map.contains_key("4"), map.contains_key("5")), (MAX_ENTRIES, false, true));
     }
 }

@@ -7,9 +7,9 @@ use crate::error::ApiError;
 use crate::routes::Answer;
 
 /// The maximum number of jobs on one page.
-const MOST: usize = 1000;
+const MAX_PAGE: usize = 1000;
 /// The maximum number of jobs whose returns are read for one page of failed jobs.
-const MOST_LOOKED_AT: usize = 200;
+const MAX_READ: usize = 200;
 
 /// Handles `GET /jobs/JID`.
 pub(crate) async fn one(context: Context) -> Answer {
@@ -31,13 +31,13 @@ pub(crate) async fn list(context: Context) -> Answer {
         other => return Err(ApiError::bad_request(other.to_string())),
     };
     let mut jobs: Vec<(String, Value)> = jobs.into_iter().map(|(jid, job)| (jid.to_string(), job)).collect();
-    jobs.retain(|(jid, job)| page.takes(jid, job));
+    jobs.retain(|(jid, job)| page.matches(jid, job));
     jobs.sort_by(|(one, _), (other, _)| other.cmp(one));
     let (mut taken, mut next, mut looked_at) = (Vec::new(), None, 0);
     let limit = page.limit.unwrap_or(usize::MAX);
     let mut last = None;
     for (jid, job) in jobs {
-        if taken.len() == limit || looked_at == MOST_LOOKED_AT {
+        if taken.len() == limit || looked_at == MAX_READ {
             next.clone_from(&last);
             break;
         }
@@ -94,7 +94,7 @@ impl Page {
                     }
                 }
                 "limit" => {
-                    let limit = value.parse().ok().filter(|limit| (1..=MOST).contains(limit));
+                    let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
                     page.limit = Some(limit.ok_or_else(|| wrong("a number from 1 to 1000"))?);
                 }
                 // Ignored, as in Salt.
@@ -110,7 +110,7 @@ impl Page {
         Ok(page)
     }
 
-    fn takes(&self, jid: &str, job: &Value) -> bool {
+    fn matches(&self, jid: &str, job: &Value) -> bool {
         self.before.as_deref().is_none_or(|before| jid < before)
             && self.user.as_deref().is_none_or(|user| job.get("User").and_then(Value::as_str) == Some(user))
     }
@@ -143,8 +143,8 @@ mod tests {
         }
         let page = read("before=20261121000000000000&user=fred").unwrap();
         let of = |user: &str| -> Value { map! {"User" => user}.into() };
-        assert!(page.takes("20261120235959999999", &of("fred")));
-        assert!(!page.takes("20261121000000000000", &of("fred")));
-        assert!(!page.takes("20261120235959999999", &of("ann")));
+        assert!(page.matches("20261120235959999999", &of("fred")));
+        assert!(!page.matches("20261121000000000000", &of("fred")));
+        assert!(!page.matches("20261120235959999999", &of("ann")));
     }
 }

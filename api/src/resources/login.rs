@@ -17,7 +17,7 @@ use crate::routes::Answer;
 const WRONG: &str = "Could not authenticate using provided credentials";
 const NEEDED: &str = "Require \"username\", \"password\", and \"eauth\" params";
 /// The user name in the table of login failures: only the address counts.
-const ANYBODY: &str = "";
+const ANY_USER: &str = "";
 
 /// Handles `GET /login`.
 pub(crate) async fn ask(context: Context) -> Answer {
@@ -150,7 +150,7 @@ impl Context {
 
     fn check_pause(&self) -> Result<(), ApiError> {
         let Some(address) = self.counted_address() else { return Ok(()) };
-        let pause = self.api.throttle.remaining(None, &address.to_string(), ANYBODY, Instant::now());
+        let pause = self.api.throttle.remaining(None, &address.to_string(), ANY_USER, Instant::now());
         if pause.is_zero() {
             return Ok(());
         }
@@ -161,7 +161,7 @@ impl Context {
 
     fn record_login(&self, success: bool) {
         if let Some(address) = self.counted_address() {
-            self.api.throttle.record(None, &address.to_string(), ANYBODY, success, Instant::now());
+            self.api.throttle.record(None, &address.to_string(), ANY_USER, success, Instant::now());
         }
     }
 

@@ -20,13 +20,13 @@ use crate::routes::Answer;
 const READY: &str = "websocket client ready";
 const RECEIVED: &str = "server received message";
 /// The timeout of that message.
-const READY_TIME: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum size of a message of a client, in bytes.
-const MESSAGE: usize = 64 << 10;
+const MAX_MESSAGE: usize = 64 << 10;
 /// The size of the read buffer, in bytes. It is small, because clients send little and each web socket has one.
 const READ_BUFFER: usize = 1 << 10;
 /// The maximum number of bytes that are buffered for a client.
-const BUFFER: usize = 4 << 20;
+const MAX_BUFFER: usize = 4 << 20;
 
 /// The format of the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ async fn upgrade(mut context: Context, sender: Authenticated, form: Form) -> Ans
     let upgrade = upgrade.map_err(|error| ApiError::bad_request(format!("The web socket is refused: {error}")))?;
     let stream = Stream::new(&context.api, &sender, wanted);
     let (address, client) = (context.client.address, context.client);
-    let upgrade = upgrade.max_message_size(MESSAGE).max_frame_size(MESSAGE).max_write_buffer_size(BUFFER);
+    let upgrade = upgrade.max_message_size(MAX_MESSAGE).max_frame_size(MAX_MESSAGE).max_write_buffer_size(MAX_BUFFER);
     let upgrade = upgrade.read_buffer_size(READ_BUFFER);
     // The library's own task ends with the upgrade, so the stream runs in a task of the API.
     let tasks = context.api.connections.clone();
@@ -104,7 +104,7 @@ async fn is_ready(socket: &mut WebSocket) -> Result<bool, axum::Error> {
 }
 
 async fn serve(mut socket: WebSocket, mut stream: Stream, form: Form) -> Result<(), axum::Error> {
-    let ready = tokio::time::timeout(READY_TIME, is_ready(&mut socket)).await;
+    let ready = tokio::time::timeout(READY_TIMEOUT, is_ready(&mut socket)).await;
     if !ready.unwrap_or(Ok(false))? {
         return socket.send(Message::Close(None)).await;
     }

@@ -17,7 +17,7 @@ enum Piece {
 /// A field: `{4:7}` or `{6[duration]!s:>7}`.
 #[derive(Debug, Clone, PartialEq)]
 struct Field {
-    place: usize,
+    index: usize,
     /// The key in the state's return.
     key: Option<String>,
     fill: char,
@@ -66,7 +66,7 @@ impl LineFormat {
                 Piece::Field(field) => match &field.key {
                     Some(key) => field.write(data.get(key.as_str()).unwrap_or(&Value::Nil), &mut line),
                     None => {
-                        field.pad(field.cut(fields.get(field.place).copied().unwrap_or_default()), false, &mut line);
+                        field.pad(field.cut(fields.get(field.index).copied().unwrap_or_default()), false, &mut line);
                     }
                 },
             }
@@ -80,20 +80,20 @@ impl Field {
     fn parse(text: &str, numbered: &mut usize) -> Option<Self> {
         let (name, spec) = text.split_once(':').unwrap_or((text, ""));
         let name = name.strip_suffix("!s").or_else(|| name.strip_suffix("!r")).unwrap_or(name);
-        let (place, key) = match name.split_once('[') {
-            Some((place, key)) => (place, Some(key.strip_suffix(']')?.to_owned())),
+        let (index, key) = match name.split_once('[') {
+            Some((index, key)) => (index, Some(key.strip_suffix(']')?.to_owned())),
             None => (name, None),
         };
-        let place = if place.is_empty() {
+        let index = if index.is_empty() {
             *numbered += 1;
             *numbered - 1
         } else {
-            place.parse().ok()?
+            index.parse().ok()?
         };
-        if place > DATA || (place == DATA) != key.is_some() {
+        if index > DATA || (index == DATA) != key.is_some() {
             return None;
         }
-        let mut field = Field { place, key, fill: ' ', align: None, width: 0, precision: None };
+        let mut field = Field { index, key, fill: ' ', align: None, width: 0, precision: None };
         let is_align = |letter: &char| "<>^".contains(*letter);
         let letters: Vec<char> = spec.chars().collect();
         let rest = match letters[..] {

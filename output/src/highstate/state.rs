@@ -41,7 +41,7 @@ pub struct Changes {
 }
 
 /// The formatted state.
-pub struct Shown {
+pub struct FormattedState {
     pub text: String,
     /// Whether warnings are shown as a block. Only these are counted in the summary.
     pub has_warnings_block: bool,
@@ -120,7 +120,7 @@ impl<'a> State<'a> {
     }
 
     /// Formats the state; `None` if the filter hides it.
-    pub fn show(&self, changes: &Changes, options: &OutputOptions) -> Option<Shown> {
+    pub fn show(&self, changes: &Changes, options: &OutputOptions) -> Option<FormattedState> {
         let terse = match options.state_output.mode {
             StateMode::Full => false,
             StateMode::Terse => true,
@@ -142,9 +142,12 @@ impl<'a> State<'a> {
             _ => Colour::Green,
         };
         Some(if terse {
-            Shown { text: self.terse(colour, options), has_warnings_block: false }
+            FormattedState { text: self.terse(colour, options), has_warnings_block: false }
         } else {
-            Shown { text: self.full(changes, colour, options), has_warnings_block: self.data.contains_key("warnings") }
+            FormattedState {
+                text: self.full(changes, colour, options),
+                has_warnings_block: self.data.contains_key("warnings"),
+            }
         })
     }
 

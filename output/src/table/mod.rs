@@ -10,7 +10,7 @@ use crate::escape::escape_control;
 use crate::{Colour, Colours};
 
 /// The maximum indentation and the maximum width of cells, in columns.
-const WIDEST: i64 = 1000;
+const MAX_COLUMNS: i64 = 1000;
 
 /// The alignment of text within a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,7 +76,8 @@ impl TableOptions {
     /// Sets an option by its name after `out.table.`. Values of a wrong type are ignored.
     pub(crate) fn set(&mut self, name: &str, value: &Value) {
         let text = || value.as_str().map(|text| escape_control(text).into_owned());
-        let columns = || i64::from_value(value).map(|columns| usize::try_from(columns.clamp(0, WIDEST)).unwrap_or(0));
+        let columns =
+            || i64::from_value(value).map(|columns| usize::try_from(columns.clamp(0, MAX_COLUMNS)).unwrap_or(0));
         let switch = || bool::from_value(value);
         match name {
             "nested_indent" => self.indent = columns().unwrap_or(self.indent),
@@ -129,13 +130,13 @@ impl Tables<'_> {
         let options = self.options;
         match (value, &options.rows_key) {
             (Value::Map(map), Some(key)) => match map.get(key.as_str()) {
-                Some(found) => self.below(map, found, indent),
+                Some(found) => self.nested_value(map, found, indent),
                 None => sorted_items(map).into_iter().try_for_each(|(_, value)| self.value(value, indent)),
             },
             (Value::Map(map), None) => sorted_items(map).into_iter().try_for_each(|(key, value)| {
                 self.line(indent, Colour::DarkGray, &escape_control(&key.to_string()), ":");
                 self.line(indent, Colour::DarkGray, "----------", "");
-                self.below(map, value, indent)
+                self.nested_value(map, value, indent)
             }),
             (Value::List(rows), None) => self.rows(rows, None, indent + 4),
             _ => Some(()),
@@ -143,7 +144,7 @@ impl Tables<'_> {
     }
 
     /// Formats a value of a mapping.
-    fn below(&mut self, map: &Map, value: &Value, indent: usize) -> Option<()> {
+    fn nested_value(&mut self, map: &Map, value: &Value, indent: usize) -> Option<()> {
         match value {
             Value::List(rows) => {
                 let labels = self.options.labels_key.as_deref().and_then(|key| map.get(key));

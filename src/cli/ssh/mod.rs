@@ -18,7 +18,7 @@ use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
 use brine_ssh::roster::{Host, RosterOptions};
-use brine_ssh::{Call, Caller, MasterData, Mine, Multiplexing, Programs, Regular, Reply};
+use brine_ssh::{Call, Caller, MasterData, MasterMine, Mine, Multiplexing, Programs, Reply};
 use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use clap::CommandFactory;
@@ -87,13 +87,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if options.roster == "cache" {
         options.cached = runtime::block_on(&runtime, cached(&config))?;
     }
-    let answers = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
+    let master_data = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
     let (tgt, kind) = if arguments.range {
         (Value::from(target.as_str()), TargetKind::Range.to_string())
     } else {
         arguments.target.read(&target)
     };
-    let functions = answers.functions(None);
+    let functions = master_data.functions(None);
     let mut hosts = match direct::hosts(&options, &tgt, kind.parse()?, &functions)? {
         Found::Known(hosts) => hosts,
         Found::New(id, host) => {
@@ -128,7 +128,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let call = called(&arguments, &config, &jid, &rest);
     let within = runtime.enter();
-    let caller = Arc::new(caller(&arguments, &config, answers, &options)?);
+    let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
     let run = Run { config: &config, jid, call, caller, user: client::user(), at_once: arguments.at_once(&config) };
     let shower = arguments.output.shower(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
@@ -143,12 +143,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
 fn caller(
     arguments: &Arguments,
     config: &Arc<MasterConfig>,
-    answers: Arc<MasterData>,
+    master_data: Arc<MasterData>,
     options: &RosterOptions,
 ) -> anyhow::Result<Caller> {
     let own = std::env::current_exe()?;
     Ok(Caller {
-        answers,
+        master_data,
         programs: Programs::read(&config.ssh_program_dir, &own)?,
         options: arguments.ssh_options(config),
         askpass: AskPass::new(&own)?,
@@ -158,9 +158,9 @@ fn caller(
         blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
         mine: Some(Mine {
             roster: options.clone(),
-            regular: regular_mine(Arc::clone(config)),
-            at_once: arguments.at_once(config),
-            found: Mutex::default(),
+            master: master_mine(Arc::clone(config)),
+            concurrency: arguments.at_once(config),
+            results: Mutex::default(),
         }),
         multiplexing: Multiplexing::new(config.ssh_control_persist).unwrap_or_else(|error| {
             tracing::warn!(%error, "calls share no connections");
@@ -193,7 +193,7 @@ async fn cached(config: &MasterConfig) -> anyhow::Result<HashMap<String, Map>> {
 }
 
 /// Returns the function that reads the mine of the running master.
-fn regular_mine(config: Arc<MasterConfig>) -> Regular {
+fn master_mine(config: Arc<MasterConfig>) -> MasterMine {
     Box::new(move |query: Map| {
         let config = Arc::clone(&config);
         Box::pin(async move {

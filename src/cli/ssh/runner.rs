@@ -43,8 +43,8 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
     if options.roster == "cache" {
         options.cached = runtime::block_on(&runtime, cached(config))?;
     }
-    let answers = Arc::new(MasterData::open(Arc::clone(config), host)?);
-    let hosts = roster::hosts(&options, &call.tgt, call.tgt_type.parse()?, &answers.functions(None))?;
+    let master_data = Arc::new(MasterData::open(Arc::clone(config), host)?);
+    let hosts = roster::hosts(&options, &call.tgt, call.tgt_type.parse()?, &master_data.functions(None))?;
     let jid = Jid::new();
     let called = if call.is_raw {
         let words = call.arg.iter().map(ToString::to_string);
@@ -58,7 +58,7 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
         }
     };
     let within = runtime.enter();
-    let mut caller = caller(&arguments, config, answers, &options)?;
+    let mut caller = caller(&arguments, config, master_data, &options)?;
     if let Some(timeout) = call.timeout {
         caller.options.connect_timeout = timeout;
     }

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_an_own_module_are_checked_as_those_of_files() {
+    fn hosts_of_a_custom_module_are_checked_like_those_of_files() {
         for (returned, expected) in [
             (map! {"db1" => map! {"host" => "10.0.0.1", "port" => 2222}, "db2" => "10.0.0.2"}.into(), Ok(2)),
             (Value::Nil, Ok(0)),

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_of_the_servers_list() {
+    fn hosts_come_from_the_list_of_the_server() {
         let options = RosterOptions { roster: "range".into(), range_server: server(), ..options("".into()) };
         for (tgt, kind, expected) in [
             ("%web", "range", "web1.example.com web2.example.com"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_of_another_roster_are_those_on_the_list() {
+    fn the_list_filters_the_hosts_of_another_roster() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("roster");
         std::fs::write(&path, "web1.example.com: 10.0.0.1\ndb1: 10.0.0.2\n").unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_no_address_or_not_there_is_one_sentence() {
+    fn an_invalid_or_unreachable_server_is_a_one_line_error() {
         for (range_server, expected) in [
             ("", "the option 'range_server' is invalid: expected HOST:PORT"),
             ("http://range:80", "the option 'range_server' is invalid: expected HOST:PORT"),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::Fields;
 
 /// The maximum number of addresses.
-const ADDRESSES: usize = 65_536;
+const MAX_ADDRESSES: usize = 65_536;
 /// The maximum number of concurrent connection attempts.
 const PARALLEL: usize = 64;
 
@@ -21,7 +21,7 @@ pub(super) fn hosts(tgt: &Value, ports: &[u16], timeout: Duration) -> Fields {
         Value::List(words) => words.iter().map(ToString::to_string).collect(),
         other => other.to_string().split(',').map(|word| word.trim().to_owned()).collect(),
     };
-    let mut addresses: Vec<IpAddr> = words.iter().flat_map(|word| addresses(word)).take(ADDRESSES).collect();
+    let mut addresses: Vec<IpAddr> = words.iter().flat_map(|word| addresses(word)).take(MAX_ADDRESSES).collect();
     addresses.sort();
     addresses.dedup();
     let mut found = listening(addresses, |address| Some(*address), ports, timeout);
@@ -64,7 +64,7 @@ fn addresses(word: &str) -> Vec<IpAddr> {
     if let Ok(address) = word.parse() {
         return vec![address];
     }
-    network(word).map(|network| network.hosts().take(ADDRESSES).collect()).unwrap_or_default()
+    network(word).map(|network| network.hosts().take(MAX_ADDRESSES).collect()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_those_that_listen() {
+    fn listening_addresses_are_hosts() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let found = |tgt: Value, ports: &[u16]| {
@@ -87,6 +87,6 @@ mod tests {
         assert_eq!(found(list!["127.0.0.1", "127.0.0.1", "name"], &[port]), "127.0.0.1");
         assert_eq!(found("127.0.0.1".into(), &[1]), "");
         assert_eq!(found("*".into(), &[port]), "");
-        assert_eq!((addresses("10.0.0.0/24").len(), addresses("10.0.0.0/8").len()), (254, ADDRESSES));
+        assert_eq!((addresses("10.0.0.0/24").len(), addresses("10.0.0.0/8").len()), (254, MAX_ADDRESSES));
     }
 }

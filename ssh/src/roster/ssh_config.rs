@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_no_hosts() {
+    fn host_patterns_are_skipped() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config");
         std::fs::write(&path, "# a\nHost web1 web2\n  HostName 10.0.0.1\nHost *\n  User me\nhost=\"db1\"\nMatch all\n")
