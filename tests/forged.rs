@@ -53,7 +53,7 @@ async fn requests_in_another_minions_name_are_refused() {
         let mut rogue = Raw::join(&system, &format!("rogue-{cipher}"), *cipher).await;
         let each = i64::try_from(commands().len()).unwrap();
         // Its own session, with another minion's id in the load.
-        refused(&system, each, "it claims to be from 'web1'", async {
+        refused(&system, each, "the message names another sender: 'web1'", async {
             for command in commands() {
                 let mut load = rogue.proven(command.clone());
                 load.insert("id".into(), "web1".into());
@@ -106,11 +106,11 @@ async fn proofs_are_fresh_and_the_minions_own() {
     let other = PrivateKey::generate(2048).unwrap();
     let long_ago = jiff::Timestamp::now().as_second() - 61;
     for (field, value, words) in [
-        ("tok", other.sign_x931(b"salt").unwrap().into(), "its token does not prove"),
-        ("tok", new.key.sign_x931(b"salt").unwrap().into(), "its token does not prove"),
-        ("tok", Value::Nil, "its token does not prove"),
-        ("ts", long_ago.into(), "it is too old"),
-        ("ts", Value::Nil, "it is too old"),
+        ("tok", other.sign_x931(b"salt").unwrap().into(), "the token does not prove"),
+        ("tok", new.key.sign_x931(b"salt").unwrap().into(), "the token does not prove"),
+        ("tok", Value::Nil, "the token does not prove"),
+        ("ts", long_ago.into(), "the message is too old"),
+        ("ts", Value::Nil, "the message is too old"),
     ] {
         refused(&system, 1, words, async {
             let mut load = old.proven(ping());
@@ -123,7 +123,7 @@ async fn proofs_are_fresh_and_the_minions_own() {
     let load = new.proven(ping());
     let (sealed, again) = (new.sealed(&load), new.sealed(&load));
     assert_eq!(new.send(&sealed, load["nonce"].as_str().unwrap()).await, list!["base"]);
-    for (envelope, words) in [(&sealed, "it is a replay"), (&again, "it is a replay")] {
+    for (envelope, words) in [(&sealed, "the message is a replay"), (&again, "the message is a replay")] {
         refused(&system, 1, words, async {
             assert_eq!(new.send(envelope, "").await, REFUSED.into());
         })

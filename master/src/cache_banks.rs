@@ -7,7 +7,7 @@ use std::sync::Arc;
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table};
 use brine_value::{Value, msgpack};
 
-use crate::own_stores::CacheDriver;
+use crate::custom_stores::CacheDriver;
 
 /// Data by `<bank>\0<key>`.
 const DATA: Table = Table("cache");
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn data_is_stored_listed_and_flushed_by_bank() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
         let banks = Banks::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None);
         for (bank, key) in [("a", "k"), ("a/b", "one"), ("a/b", "two"), ("a/b/c", "x"), ("ab", "k")] {
             banks.store(bank, key, &format!("{bank}:{key}").into()).unwrap();

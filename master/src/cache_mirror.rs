@@ -13,16 +13,16 @@ use brine_runtime::backoff::Backoff;
 use brine_target::Facts;
 use tokio_util::sync::CancellationToken;
 
+use crate::custom_stores::CacheDriver;
 use crate::facts::mine::MINE;
 use crate::facts::minion_data::MINIONS;
-use crate::own_stores::CacheDriver;
 use crate::runner_calls::Services;
 use crate::storage::Storage;
 
 /// The number of minions whose data is written in one job.
-const AT_ONCE: usize = 64;
+const BATCH_SIZE: usize = 64;
 /// The number of consecutive failures after which a driver counts as unavailable.
-const FAILURES: usize = 3;
+const MAX_FAILURES: usize = 3;
 
 /// Writes the data of all minions, and then all changes, until `shutdown`.
 pub(crate) async fn write_copies(
@@ -75,11 +75,11 @@ async fn write(
 ) -> Option<String> {
     let (mut failed, mut error) = (BTreeSet::new(), None);
     while !waiting.is_empty() && !shutdown.is_cancelled() {
-        let ids: Vec<String> = (0..AT_ONCE).map_while(|_| waiting.pop_first()).collect();
+        let ids: Vec<String> = (0..BATCH_SIZE).map_while(|_| waiting.pop_first()).collect();
         let (storage, driver, given) = (services.storage.clone(), Arc::clone(driver), ids.clone());
         let written = services.executors.jobs.run(move |thread| write_some(storage.get(thread), &driver, given)).await;
         let (left, reason) = written.unwrap_or_else(|error| (ids, Some(error.to_string())));
-        let is_away = left.len() >= FAILURES;
+        let is_away = left.len() >= MAX_FAILURES;
         failed.extend(left);
         error = error.or(reason);
         if is_away {
@@ -94,7 +94,7 @@ async fn write(
 fn write_some(storage: &Storage, driver: &CacheDriver, ids: Vec<String>) -> (Vec<String>, Option<String>) {
     let (mut failed, mut first, mut in_a_row) = (Vec::new(), None, 0);
     for id in ids {
-        if in_a_row >= FAILURES {
+        if in_a_row >= MAX_FAILURES {
             failed.push(id);
             continue;
         }

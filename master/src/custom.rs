@@ -136,9 +136,9 @@ impl CustomModules {
         &self.opts
     }
 
-    /// Calls a function of another module type, such as `fileserver`, with the timeout `longest`. Returns `None` if
+    /// Calls a function of another module type, such as `fileserver`, within `timeout`. Returns `None` if
     /// neither a file nor, with `python_fallback`, the package `salt` provides it. Blocks.
-    pub fn call_other(&self, kind: &'static str, function: &str, args: Args, longest: Duration) -> Option<CallResult> {
+    pub fn call_other(&self, kind: &'static str, function: &str, args: Args, timeout: Duration) -> Option<CallResult> {
         let running = Running { custom: self, call: None, stopping: None };
         self.library.refresh_if_changed();
         let describe = |call: Call<'_>| self.ask(&running, call);
@@ -148,7 +148,7 @@ impl CustomModules {
             let failure = self.library.failure(kind, module, describe);
             return failure.map(|failure| Err(CallError::Execution(failure)));
         }
-        let deadline = Some(Instant::now() + longest);
+        let deadline = Some(Instant::now() + timeout);
         let called = self.ask(&running, Call { kind, function, args, deadline, ..Call::default() });
         Some(called.map_err(|error| error.of_call(function)))
     }

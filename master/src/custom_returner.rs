@@ -20,7 +20,7 @@ use crate::host_functions::HostFunctions;
 /// The module type.
 const KIND: &str = "returners";
 /// The timeout of a call.
-const LONGEST: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The custom returners of a master.
 pub(crate) struct CustomReturners {
@@ -125,7 +125,7 @@ struct PythonReturner {
 impl PythonReturner {
     fn call(&self, function: &str, args: Vec<Value>) -> Result<(), ReturnerError> {
         let function = format!("{}.{function}", self.name);
-        let (args, deadline) = (Args::positional(args), Some(Instant::now() + LONGEST));
+        let (args, deadline) = (Args::positional(args), Some(Instant::now() + CALL_TIMEOUT));
         let done = self.modules.ask(Call { kind: KIND, function: &function, args, deadline, ..Call::default() });
         done.map(|_| ()).map_err(|error| ReturnerError::Refused { returner: self.name, reason: error.to_string() })
     }

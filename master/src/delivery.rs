@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics;
 
 /// The interval at which the cursor is committed past events that the filter skips.
-const PASS_INTERVAL: Duration = Duration::from_secs(1);
+const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 /// The minimum and maximum pause between retries.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const MIN_PAUSE: Duration = Duration::from_millis(50);
+const MAX_PAUSE: Duration = Duration::from_secs(10);
 /// The number of attempts for events that a returner rejects: about a minute.
-const TRIES: u32 = 12;
+const MAX_ATTEMPTS: u32 = 12;
 
 /// The tags of the events of an outage.
 const FAILED: &str = "salt/master/returner/failed";
@@ -47,7 +47,7 @@ pub(crate) async fn deliver(
 ) {
     let take = Arc::new(take);
     let mut outages = Outages { bus: bus.clone(), name: name.to_owned(), since: None };
-    let mut passes = tokio::time::interval(PASS_INTERVAL);
+    let mut passes = tokio::time::interval(COMMIT_INTERVAL);
     let mut passed = 0;
     loop {
         let batch = tokio::select! {
@@ -96,17 +96,17 @@ pub(crate) async fn deliver(
                 outages.end(&shutdown).await;
             }
             let waits = is_outage || matches!(error, ReturnerError::Store(_));
-            if !waits && tries > TRIES {
+            if !waits && tries > MAX_ATTEMPTS {
                 brine_job::metrics::RETURNS_LOST.add(count as u64);
                 let (tag, seq) = (rest[handled].tag(), rest[handled].seq());
-                tracing::error!(returner = name, tag, seq, count, %error, "storing events failed for good: they are dropped");
+                tracing::error!(returner = name, tag, seq, count, %error, "storing events failed permanently: they are dropped");
                 skipped += count;
                 tries = 0;
             } else {
                 if tries == 1 && !is_outage {
                     tracing::error!(returner = name, tag = rest[handled].tag(), %error, "storing an event failed: it is retried");
                 }
-                let pause = (FIRST_PAUSE * 2u32.saturating_pow(tries.min(16))).min(LONGEST_PAUSE);
+                let pause = (MIN_PAUSE * 2u32.saturating_pow(tries.min(16))).min(MAX_PAUSE);
                 tokio::select! {
                     () = tokio::time::sleep(pause) => {}
                     () = shutdown.cancelled() => return,
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_cursor_passes_other_events() {
+    async fn the_cursor_advances_past_filtered_events() {
         let (_folder, bus) = journalled().await;
         let mut events = subscribe_jobs(&bus).unwrap();
         let shutdown = CancellationToken::new();

@@ -18,13 +18,13 @@ use crate::jobs::{MORE, PART};
 
 /// The limits of one storage operation: the number of returns, and the total size of their events in bytes. Decoded,
 /// they take several times as much memory.
-const RETURNS: usize = 1000;
-const RETURN_BYTES: usize = 8 << 20;
+const MAX_RETURNS: usize = 1000;
+const MAX_RETURN_BYTES: usize = 8 << 20;
 /// The field of a return that excludes it from the job cache.
 pub(crate) const NOT_CACHED: &str = "_nocache";
 
 /// The function by which `salt-cp` sends chunks of a file. Its arguments start with the path and the chunk.
-const RECEIVE_PIECE: &str = "cp.recv_chunked";
+const RECEIVE_CHUNK: &str = "cp.recv_chunked";
 
 /// The job cache of a master.
 #[derive(Clone)]
@@ -46,7 +46,7 @@ pub(crate) async fn cache_jobs(
 ) {
     let mut events = match subscribe_jobs(bus) {
         Ok(events) => events,
-        Err(error) => return tracing::error!(%error, "subscribing the job cache failed"),
+        Err(error) => return tracing::error!(%error, "subscribing the job cache to the event bus failed"),
     };
     let name = cache.cache.name();
     deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
@@ -119,7 +119,7 @@ impl JobCache {
                     return Err(Unstored { handled: index, count: 1, error });
                 }
             }
-            if batch.returns.len() >= RETURNS || batch.bytes >= RETURN_BYTES {
+            if batch.returns.len() >= MAX_RETURNS || batch.bytes >= MAX_RETURN_BYTES {
                 batch.store(&*self.cache, index + 1)?;
             }
         }
@@ -299,7 +299,7 @@ fn whole_load(mut data: Map) -> Map {
 
 /// Replaces the chunk of a file in a `salt-cp` job by its size: otherwise the job cache would contain the whole file.
 fn without_piece(mut data: Map) -> Map {
-    if data.get("fun").and_then(Value::as_str) == Some(RECEIVE_PIECE)
+    if data.get("fun").and_then(Value::as_str) == Some(RECEIVE_CHUNK)
         && let Some(Value::List(arg)) = data.get_mut("arg")
         && let Some(piece) = arg.get_mut(1)
         && let Some(text) = piece.as_str()
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_the_master_are_jobs_of_the_master_itself() {
+    fn master_calls_are_stored_as_jobs_of_the_master() {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let directory = tempfile::tempdir().unwrap();
         let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_return_does_not_hold_up_the_others() {
+    fn a_refused_return_does_not_block_the_others() {
         let picky = Arc::new(RefusingReturner::default());
         let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
         let jid = Jid::new();
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_event_does_not_hold_up_the_others() {
+    fn a_refused_event_does_not_block_the_others() {
         let events = ["a", "b", "bad", "denied", "c"].map(|tag| Event::from_map(tag, &Map::new()).unwrap());
         let deny = GlobSet::new(&["denied".to_owned()]).unwrap();
         for batches in [false, true] {
@@ -474,7 +474,7 @@ mod tests {
         let load =
             without_piece(whole_load(map! {"jid" => "1", "fun" => "test.ping", MORE => map! {"ret" => "redis"}}));
         assert_eq!(load, map! {"jid" => "1", "fun" => "test.ping", "ret" => "redis"});
-        let piece = without_piece(map! {"fun" => RECEIVE_PIECE, "arg" => list!["/srv/x", "aGVsbG8=", true]});
+        let piece = without_piece(map! {"fun" => RECEIVE_CHUNK, "arg" => list!["/srv/x", "aGVsbG8=", true]});
         assert_eq!(piece.get("arg"), Some(&list!["/srv/x", "(8 bytes)", true]));
         let standalone = map! {"jid" => "20261121000000000000", "id" => "m", "fun" => "f", "arg" => list![1], "tgt" => "m", "return" => 1};
         let load = load_of_standalone(&Return::from_map(standalone.clone()).unwrap()).unwrap();

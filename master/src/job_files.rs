@@ -15,9 +15,9 @@ use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
 /// The maximum number of jobs whose returns are written; returns of older jobs are not.
-const MOST_JOBS: usize = 10_000;
+const MAX_JOBS: usize = 10_000;
 /// The fields of a return that are written.
-const RETURNED: [&str; 3] = ["return", "retcode", "success"];
+const RETURN_FIELDS: [&str; 3] = ["return", "retcode", "success"];
 
 /// The job files of Salt's Python clients.
 pub(crate) struct JobFiles {
@@ -49,7 +49,7 @@ impl JobFiles {
         if known.insert(jid.clone()) {
             order.push_back(jid.clone());
         }
-        if order.len() > MOST_JOBS
+        if order.len() > MAX_JOBS
             && let Some(oldest) = order.pop_front()
         {
             known.remove(&oldest);
@@ -71,7 +71,7 @@ impl JobFiles {
     pub fn write_return(&self, jid: &Jid, id: &MinionId, load: &Map) -> Result<(), FileError> {
         let directory = self.of(jid).join(id.as_str());
         files::create_private_dir(&directory)?;
-        let fields = RETURNED.iter().filter_map(|name| Some(((*name).into(), load.get(*name)?.clone())));
+        let fields = RETURN_FIELDS.iter().filter_map(|name| Some(((*name).into(), load.get(*name)?.clone())));
         files::write_soon(directory.join("return.p"), &msgpack::pack_map(&fields.collect()), 0o600)?;
         if let Some(out) = load.get("out") {
             files::write_soon(directory.join("out.p"), &msgpack::pack(out), 0o600)?;

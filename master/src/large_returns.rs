@@ -27,9 +27,9 @@ const OUTGOING: Table = Table("large_returns_outgoing");
 /// The value of [`NOT_CACHED`] in the event of a return that is stored whole.
 const WHOLE: &str = "large";
 /// The divisor of the space that yields the limit of one minion.
-const SHARE: u64 = 4;
+const MINION_DIVISOR: u64 = 4;
 /// The maximum number of bytes that the bus adds to a return: stamp, sequence number and sender.
-const STAMPED: usize = 512;
+const BUS_OVERHEAD: usize = 512;
 
 /// Accounts for the space of whole returns.
 pub(crate) struct LargeReturns {
@@ -66,7 +66,7 @@ impl LargeReturns {
         }
         let all: u64 = sizes.values().sum();
         let own: u64 = sizes.iter().filter(|((_, of), _)| *of == key.1).map(|(_, size)| size).sum();
-        if all.saturating_add(size) > self.limit || own.saturating_add(size) > self.limit / SHARE {
+        if all.saturating_add(size) > self.limit || own.saturating_add(size) > self.limit / MINION_DIVISOR {
             return false;
         }
         let mut batch = Batch::new();
@@ -154,7 +154,7 @@ impl ReturnEvents {
     /// Returns the event of a return. If it exceeds `max_event_size`, the job cache stores it whole and the event is
     /// trimmed. Returns `None` if storing failed temporarily, so that the sender has to retry.
     pub async fn event_of_return(&self, tag: &str, jid: &Jid, id: &MinionId, mut load: Map) -> Option<Map> {
-        let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
+        let limit = self.config.max_event_size.saturating_sub(tag.len() + BUS_OVERHEAD);
         if !may_exceed(&load, limit) {
             return Some(load);
         }
@@ -174,7 +174,7 @@ impl ReturnEvents {
     /// Returns the event of a call's result. Calls are not retried: if storing the result whole fails, only the trimmed
     /// one is stored. `is_cached` is whether the job cache stores calls of the function.
     pub async fn event_of_call<'a>(&self, tag: &str, jid: &Jid, body: Cow<'a, Map>, is_cached: bool) -> Cow<'a, Map> {
-        let limit = self.config.max_event_size.saturating_sub(tag.len() + STAMPED);
+        let limit = self.config.max_event_size.saturating_sub(tag.len() + BUS_OVERHEAD);
         if !may_exceed(&body, limit) {
             return body;
         }

@@ -26,7 +26,9 @@ mod cache_mirror;
 mod check;
 mod cluster;
 mod custom;
+mod custom_files;
 mod custom_returner;
+mod custom_stores;
 mod delivery;
 mod events;
 mod facts;
@@ -42,8 +44,6 @@ mod listeners;
 mod maintenance;
 pub mod metrics;
 mod metrics_server;
-mod own_files;
-mod own_stores;
 mod peers;
 mod pillars;
 mod pushed_files;
@@ -107,7 +107,7 @@ use storage::Storage;
 /// The size of the store's cache, in bytes.
 const STORE_CACHE: usize = 4 << 20;
 /// The maximum duration of a stop.
-const STOP_TIME: Duration = Duration::from_secs(4);
+const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// The error of a master that cannot start. The message also says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -185,9 +185,9 @@ impl Master {
         let options = brine_returners::Options::new(&config.opts, Some(store.clone()));
         let job_cache: Arc<dyn Returner> = brine_returners::open(&config.master_job_cache, &options)?.into();
         let custom = Arc::new(custom::CustomModules::new(&config, functions.clone()));
-        let driver = own_stores::CacheDriver::open(&config, &custom);
-        let own_tokens = own_stores::tokens(&config, &custom);
-        let has_own_tokens = own_tokens.is_some();
+        let driver = custom_stores::CacheDriver::open(&config, &custom);
+        let custom_tokens = custom_stores::tokens(&config, &custom);
+        let has_custom_tokens = custom_tokens.is_some();
         let token_files = config.salt_client_files.then(|| config.cachedir.join("tokens"));
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
@@ -198,7 +198,7 @@ impl Master {
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20, !config.cluster.is_empty())?,
-            tokens: brine_auth::TokenStore::new(store.clone(), own_tokens).with_files(token_files.as_deref()),
+            tokens: brine_auth::TokenStore::new(store.clone(), custom_tokens).with_files(token_files.as_deref()),
         };
         let has_git = storage.files.has_git();
         let keys = Arc::clone(&storage.keys);
@@ -273,7 +273,7 @@ impl Master {
             executors: executors.clone(),
             storage,
             publisher: publisher.clone(),
-            access: Arc::new(access.with_own_tokens(has_own_tokens)),
+            access: Arc::new(access.with_custom_tokens(has_custom_tokens)),
             admission,
             facts: Arc::clone(&facts),
             jobs: Arc::clone(&jobs),
@@ -377,12 +377,12 @@ impl Master {
     }
 
     /// Stops the parts in reverse order of their start (sockets, reactor, job cache), then flushes the bus to disk.
-    /// Takes at most [`STOP_TIME`], even if functions and templates are still running.
+    /// Takes at most [`STOP_TIMEOUT`], even if functions and templates are still running.
     pub async fn stop(self) {
-        self.parts.stop(STOP_TIME / 2).await;
-        self.background.stop(STOP_TIME / 4).await;
+        self.parts.stop(STOP_TIMEOUT / 2).await;
+        self.background.stop(STOP_TIMEOUT / 4).await;
         self.executors.stop();
-        if tokio::time::timeout(STOP_TIME / 4, self.bus.close()).await.is_err() {
+        if tokio::time::timeout(STOP_TIMEOUT / 4, self.bus.close()).await.is_err() {
             tracing::error!("closing the event bus timed out: the last events may not be on disk");
         }
     }

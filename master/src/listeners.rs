@@ -31,7 +31,7 @@ impl Listeners {
         let request = Listener::bind(&endpoint(config.ret_port)).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
         access::open_to_users(config)?;
-        salt_clients::announce(&config.sock_dir);
+        salt_clients::create_worker_socket_marker(&config.sock_dir);
         let feed = Listener::bind(&Endpoint::Ipc(config.sock_dir.join(PUBLISH_PULL))).await?;
         let metrics = metrics_listener(config).await?;
         config.publish_port = port_of(&publish);

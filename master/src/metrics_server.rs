@@ -18,16 +18,16 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 /// The maximum number of connections.
-const CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 16;
 /// The timeout of a request's head.
-const HEAD_TIME: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until `shutdown`.
 pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutdown: CancellationToken) {
-    let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), Background::default());
+    let (slots, connections) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Background::default());
     loop {
         // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = shutdown.cancelled() => return,
@@ -43,14 +43,14 @@ pub(crate) async fn serve(listener: TcpListener, bus: Bus, disk: Executor, shutd
         };
         let (bus, disk, shutdown) = (bus.clone(), disk.clone(), shutdown.clone());
         connections.spawn("metrics connection", async move {
-            let _place = place;
+            let _slot = slot;
             let service = service_fn(move |request| {
                 let (bus, disk) = (bus.clone(), disk.clone());
                 async move { Ok::<_, Infallible>(answer(&request, bus, &disk).await) }
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
-                .header_read_timeout(HEAD_TIME)
+                .header_read_timeout(HEAD_TIMEOUT)
                 .max_buf_size(16 << 10)
                 .serve_connection(TokioIo::new(stream), service);
             tokio::select! {

@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum timeout of a job that a minion publishes.
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The timeout of waiting for the job cache.
-const CAUGHT_UP: Duration = Duration::from_secs(5);
+const JOB_CACHE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns whether rules allow a function. `may_reach` is whether a target contains all targeted minions.
 fn allows(rules: &[&Value], fun: &str, arg: &[Value], may_reach: &dyn Fn(&str) -> bool) -> bool {
@@ -109,7 +109,7 @@ impl Peers {
     pub async fn publish_and_wait(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Value {
         let (timeout, full) = (asked.timeout.unwrap_or(TIMEOUT).min(MAX_TIMEOUT), asked.full);
         let Some(request) = self.request(id, asked).await else { return Value::map() };
-        let answers = match self.jobs.ask(request, timeout).await {
+        let answers = match self.jobs.publish_and_wait(request, timeout).await {
             Ok(answers) => answers,
             Err(error) => return refused(id, &error.to_string()),
         };
@@ -129,9 +129,11 @@ impl Peers {
 
     /// Returns the job to publish, if the minion may publish it.
     async fn request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
-        let (peers, asker) = (Arc::clone(self), id.clone());
-        let checked =
-            self.storage.run(move |storage| peers.may_publish(storage, &asker, &asked).then_some(asked.request)).await;
+        let (peers, requester) = (Arc::clone(self), id.clone());
+        let checked = self
+            .storage
+            .run(move |storage| peers.may_publish(storage, &requester, &asked).then_some(asked.request))
+            .await;
         let Ok(Some(mut request)) = checked else {
             refused(id, "the option 'peer' does not allow it");
             return None;
@@ -180,11 +182,11 @@ impl Peers {
 
     /// Returns the returns of a job that this minion has published: `ret` and `out` by minion.
     pub async fn returns(&self, id: &MinionId, jid: Jid) -> Value {
-        self.events.job_cache_caught_up(CAUGHT_UP).await;
-        let asker = id.clone();
+        self.events.job_cache_caught_up(JOB_CACHE_TIMEOUT).await;
+        let requester = id.clone();
         let read = self.storage.run(move |storage| {
             let load = storage.job_cache.get_load(&jid)?;
-            if load.is_none_or(|load| load.map().get("id").and_then(Value::as_str) != Some(asker.as_str())) {
+            if load.is_none_or(|load| load.map().get("id").and_then(Value::as_str) != Some(requester.as_str())) {
                 return Ok(None);
             }
             storage.job_cache.get_jid(&jid).map(Some)

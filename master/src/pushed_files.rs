@@ -13,8 +13,8 @@ use brine_wire::FilePiece;
 #[derive(Debug, thiserror::Error)]
 enum PushError {
     /// The configuration does not permit pushes.
-    #[error("file_recv is off")]
-    Off,
+    #[error("file_recv is disabled")]
+    Disabled,
     /// The file would exceed the configured maximum size. The value is the maximum in MiB.
     #[error("it would be larger than the {0} MiB that file_recv_max_size allows")]
     TooLarge(u64),
@@ -30,7 +30,7 @@ enum PushError {
 pub(crate) fn receive(config: &MasterConfig, id: &MinionId, piece: &FilePiece) -> bool {
     let directory = config.cachedir.join("minions").join(id.as_str()).join("files");
     let stored =
-        if config.file_recv { store(&directory, piece, config.file_recv_max_size) } else { Err(PushError::Off) };
+        if config.file_recv { store(&directory, piece, config.file_recv_max_size) } else { Err(PushError::Disabled) };
     if let Err(error) = &stored {
         brine_wire::metrics::REQUESTS_REFUSED.add(1);
         let path = piece.path.join("/");
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_piece_truncates_the_file_and_others_extend_it() {
+    fn the_first_chunk_truncates_the_file_and_others_extend_it() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path().join("files");
         for (loc, data, whole) in [(0, "one ", "one "), (4, "two", "one two"), (0, "new", "new"), (0, "", "")] {

@@ -21,9 +21,9 @@ const WORKERS: &str = "workers.ipc";
 
 /// Creates an empty file with the name of the socket of Salt's workers. Nothing listens on it. A socket that Salt's
 /// master left behind is replaced.
-pub(crate) fn announce(sock_dir: &Path) {
+pub(crate) fn create_worker_socket_marker(sock_dir: &Path) {
     if let Err(error) = files::write_soon(sock_dir.join(WORKERS), b"", 0o600) {
-        tracing::warn!(%error, "creating a file for Salt's own salt-api failed: it takes the master for stopped");
+        tracing::warn!(%error, "creating the marker of Salt's worker socket failed: Salt's salt-api assumes that the master is stopped");
     }
 }
 
@@ -32,7 +32,9 @@ pub(crate) async fn write_files(services: Arc<Services>, shutdown: CancellationT
     let prefixes = ["salt/job/", "minion/refresh/", "salt/key"].map(Into::into).into();
     let mut events = match services.bus.subscribe(Filter::Prefixes(prefixes), Start::Now) {
         Ok(events) => events,
-        Err(error) => return tracing::error!(%error, "subscribing the files for Salt's programs failed"),
+        Err(error) => {
+            return tracing::error!(%error, "subscribing to the event bus for the files of Salt's programs failed");
+        }
     };
     let writer = Writer { jobs: Arc::clone(&services.job_files), cachedir: services.config.cachedir.clone() };
     let all = writer.clone();
@@ -90,7 +92,7 @@ impl Writer {
             ["minion", "refresh", id] => id.parse().map_or(Ok(()), |id| self.write_grains(storage, &id)),
             ["salt", "key"] if data.get("act").and_then(Value::as_str) == Some("delete") => {
                 let id = data.get("id").and_then(Value::as_str).and_then(|id| id.parse::<MinionId>().ok());
-                for (_, path) in id.iter().flat_map(|id| self.places(id)) {
+                for (_, path) in id.iter().flat_map(|id| self.grain_files(id)) {
                     _ = std::fs::remove_file(path);
                 }
                 Ok(())
@@ -102,8 +104,8 @@ impl Writer {
     /// Writes the grains of a minion. Pillars are not written, to keep secrets off the disk.
     fn write_grains(&self, storage: &Storage, id: &MinionId) -> Result<(), FileError> {
         let Some(grains) = storage.minion_data.grains(id.as_str()) else { return Ok(()) };
-        for (is_alone, path) in self.places(id) {
-            let content = if is_alone {
+        for (is_grains_only, path) in self.grain_files(id) {
+            let content = if is_grains_only {
                 grains.clone()
             } else {
                 map! {"grains" => grains.clone(), "pillar" => Value::map()}
@@ -118,7 +120,7 @@ impl Writer {
 
     /// Returns the paths of the files with a minion's grains, for Salt 3008 and for earlier releases. The flag is
     /// whether the file contains only the grains.
-    fn places(&self, id: &MinionId) -> [(bool, PathBuf); 2] {
+    fn grain_files(&self, id: &MinionId) -> [(bool, PathBuf); 2] {
         let below = |directory: &str| self.cachedir.join(directory);
         [(true, below("grains").join(format!("{id}.p"))), (false, below("minions").join(id.as_str()).join("data.p"))]
     }
@@ -131,18 +133,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_empty_file_stands_for_the_socket_of_salts_workers() {
+    fn an_empty_file_marks_the_socket_of_salts_workers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join(WORKERS);
         let _left_behind = UnixListener::bind(&path).unwrap();
-        announce(directory.path());
+        create_worker_socket_marker(directory.path());
         assert!(path.is_file());
         // A link is replaced and not followed.
         let other = directory.path().join("other");
         std::fs::write(&other, "text").unwrap();
         std::fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(&other, &path).unwrap();
-        announce(directory.path());
+        create_worker_socket_marker(directory.path());
         assert_eq!(std::fs::read_to_string(&other).unwrap(), "text");
     }
 }

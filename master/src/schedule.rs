@@ -26,12 +26,12 @@ const USER: &str = "schedule";
 const INTERVAL: Duration = Duration::from_secs(1);
 /// The time in seconds within which due times of different members count as the same occurrence of a job with a clock
 /// time: members poll at different moments, and their clocks differ.
-const SAME: f64 = 5.0;
+const SAME_OCCURRENCE: f64 = 5.0;
 /// The part of its interval that has to pass between two occurrences of a job: polls are not exact.
-const PART: f64 = 0.75;
+const MIN_INTERVAL_PART: f64 = 0.75;
 /// If the last occurrence is further in the future than this, in seconds, it was recorded by a wrong clock and is
 /// ignored.
-const MOST_AHEAD: f64 = 3600.0;
+const MAX_AHEAD: f64 = 3600.0;
 
 /// The schedule of the master, for [`brine_schedule::run`].
 struct MasterSchedule {
@@ -99,10 +99,10 @@ fn now() -> f64 {
 /// Whether an occurrence that is due at `due` is new, if the last one was at `last`.
 fn is_new(timing: &Timing, last: Option<f64>, due: f64) -> bool {
     let gap = match timing {
-        Timing::Every(interval) => interval.as_secs_f64() * PART,
-        _ => SAME,
+        Timing::Every(interval) => interval.as_secs_f64() * MIN_INTERVAL_PART,
+        _ => SAME_OCCURRENCE,
     };
-    last.is_none_or(|last| due - last >= gap || last - due > MOST_AHEAD)
+    last.is_none_or(|last| due - last >= gap || last - due > MAX_AHEAD)
 }
 
 /// Whether this member runs an occurrence of a job: it leads, or becomes the leader soon, and no other member has run
@@ -134,7 +134,7 @@ async fn is_claimed(shared: &Shared, leads: impl Fn() -> bool, run: &Run, due: f
         Ok(is_claimed) => is_claimed,
         // The leader continues without the servers.
         Err(error) => {
-            tracing::warn!(job = run.job.name, %error, "a scheduled job runs, though the cluster cannot be asked for it");
+            tracing::warn!(job = run.job.name, %error, "claiming a scheduled job in the cluster failed: it runs on this master");
             leads()
         }
     }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_occurrence_is_run_once_by_whoever_leads() {
+    fn an_occurrence_runs_once_on_the_leader() {
         let every = Timing::Every(jiff::SignedDuration::from_secs(60));
         let by_clock = Timing::When(vec!["12:00".into()]);
         for (timing, last, due, expected) in [

@@ -8,7 +8,7 @@ const FUNCTIONS: &[&str] = &["state.highstate", "state.sls"];
 
 /// The maximum number of failed states of one return for which events are published. The return itself contains all of
 /// them.
-const MOST_STATES: usize = 1000;
+const MAX_STATES: usize = 1000;
 
 /// Returns the events of a return in order, each with its tag.
 pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
@@ -22,8 +22,8 @@ pub(crate) fn of_return(load: &Map) -> Vec<(String, Map)> {
             if state.get("result").and_then(Value::as_bool) != Some(false) {
                 continue;
             }
-            if events.len() >= 2 * MOST_STATES {
-                tracing::warn!(minion = %id, %jid, "more than {MOST_STATES} failed states in one return: the others have no events of their own");
+            if events.len() >= 2 * MAX_STATES {
+                tracing::warn!(minion = %id, %jid, "more than {MAX_STATES} failed states in one return: the others have no events of their own");
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
                 return events;
             }
@@ -112,7 +112,7 @@ mod tests {
             .map(|n| (format!("pkg_|-{n}_|-{n}_|-installed").into(), map! {"result" => false}.into()))
             .collect();
         let load = map! {"jid" => "1", "id" => "web1", "fun" => "state.sls", "return" => states, "retcode" => 2};
-        assert_eq!(of_return(&load).len(), 2 * MOST_STATES);
+        assert_eq!(of_return(&load).len(), 2 * MAX_STATES);
     }
 
     #[test]

@@ -13,10 +13,10 @@ use brine_runtime::supervisor::{Background, Supervisor};
 use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
-use crate::own_stores::CacheDriver;
+use crate::custom_stores::CacheDriver;
 use crate::runner_calls::{RunnerCalls, Services};
 use crate::{
-    StartError, cache_mirror, facts, file_events, job_cache, jobs, maintenance, own_files, salt_clients, schedule,
+    StartError, cache_mirror, custom_files, facts, file_events, job_cache, jobs, maintenance, salt_clients, schedule,
 };
 
 /// Starts the job cache.
@@ -54,7 +54,7 @@ pub(crate) fn start_ext_job_cache(
         async move {
             match bus.subscribe(filter, cursor) {
                 Ok(events) => job_cache::cache_loads(&bus, events, returner, disk, shutdown).await,
-                Err(error) => tracing::error!(%error, "subscribing the external job cache failed"),
+                Err(error) => tracing::error!(%error, "subscribing the external job cache to the event bus failed"),
             }
         }
     });
@@ -80,7 +80,7 @@ pub(crate) fn start_event_returner(
         async move {
             match bus.subscribe(filter, cursor) {
                 Ok(events) => job_cache::return_events(&bus, events, returner, deny, disk, shutdown).await,
-                Err(error) => tracing::error!(%error, "subscribing an event returner failed"),
+                Err(error) => tracing::error!(%error, "subscribing an event returner to the event bus failed"),
             }
         }
     });
@@ -141,7 +141,7 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
     for mirror in brine_fileserver::mirrors(&config.opts, &config.cachedir) {
         let calls = Arc::clone(calls);
         parts.start_restarting(format!("file server {}", mirror.name()), move |shutdown| {
-            own_files::keep_up_to_date(Arc::clone(&calls), mirror.clone(), shutdown)
+            custom_files::run(Arc::clone(&calls), mirror.clone(), shutdown)
         });
     }
     if config.salt_client_files {

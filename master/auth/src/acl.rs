@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_the_master_need_entries_of_their_own() {
+    fn master_calls_need_their_own_entries() {
         let orchestrate =
             list![map! {"@runner" => list!["jobs.*", map! {"state.orch" => map! {"args" => list!["deploy"]}}]}];
         for (entries, kind, function, positional, permitted) in [

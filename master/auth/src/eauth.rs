@@ -6,7 +6,7 @@ use std::sync::Arc;
 use brine_target::matches_expression;
 use brine_value::{Map, Value};
 
-use crate::backends::{self, Backend, BackendError, OwnModules};
+use crate::backends::{self, Backend, BackendError, CustomAuthModules};
 
 /// The maximum sizes of user input, in bytes; longer names would fill logs and the throttle's memory.
 const MAX_NAME: usize = 256;
@@ -66,7 +66,7 @@ pub enum AuthError {
     NotConfigured(String),
     /// The backend is not supported.
     #[error(
-        "external_auth '{0}' is not supported: expected one of {known} or a module of yours in _auth; a web service of your own can authenticate these users by 'rest'",
+        "external_auth '{0}' is not supported: expected one of {known} or a custom module in _auth; a custom web service can authenticate these users by 'rest'",
         known = backends::NAMES.join(", ")
     )]
     Unsupported(String),
@@ -93,7 +93,7 @@ pub enum AuthError {
 pub struct ExternalAuth {
     systems: Vec<System>,
     options: Map,
-    modules: Option<Arc<dyn OwnModules>>,
+    modules: Option<Arc<dyn CustomAuthModules>>,
 }
 
 struct System {
@@ -110,7 +110,7 @@ impl ExternalAuth {
     }
 
     /// Reads `external_auth` from the options of a master. Names without a built-in backend refer to custom modules.
-    pub fn with_modules(options: &Map, modules: Option<Arc<dyn OwnModules>>) -> Self {
+    pub fn with_modules(options: &Map, modules: Option<Arc<dyn CustomAuthModules>>) -> Self {
         let configured = options.get("external_auth").and_then(Value::as_map);
         let system = |(name, users): (&Value, &Value)| {
             let (name, users) = (name.as_str()?.to_owned(), users.as_map().cloned().unwrap_or_default());
@@ -229,7 +229,7 @@ fn open(
     name: &str,
     users: &Map,
     options: &Map,
-    modules: Option<&Arc<dyn OwnModules>>,
+    modules: Option<&Arc<dyn CustomAuthModules>>,
 ) -> Result<Box<dyn Backend>, AuthError> {
     backends::open(name, users, options, modules)?.ok_or_else(|| AuthError::Unsupported(name.to_owned()))
 }
@@ -329,7 +329,7 @@ mod tests {
                 "kerberos",
                 "fred",
                 "x",
-                "external_auth 'kerberos' is not supported: expected one of auto, file, ldap, pam, rest, sharedsecret or a module of yours in _auth; a web service of your own can authenticate these users by 'rest'",
+                "external_auth 'kerberos' is not supported: expected one of auto, file, ldap, pam, rest, sharedsecret or a custom module in _auth; a custom web service can authenticate these users by 'rest'",
             ),
         ] {
             let error = external.authenticate(&credentials(eauth, user, password)).unwrap_err();
@@ -389,7 +389,7 @@ mod tests {
     /// A custom module `own` that accepts one password, and whose other functions return these values.
     struct Modules(Value, Value);
 
-    impl OwnModules for Modules {
+    impl CustomAuthModules for Modules {
         fn has_file(&self, module: &str) -> bool {
             module == "own" || module == "auto"
         }
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn own_modules_verify_passwords_and_know_groups_and_entries() {
+    fn custom_modules_verify_passwords_and_return_groups_and_entries() {
         let with = |groups: Value, entries: Value| {
             let users = map! {"fred" => list!["test.*"], "ops%" => list!["cmd.run"]};
             let options = map! {"external_auth" => map! {"own" => users.clone(), "auto" => users, "other" => map! {}}};

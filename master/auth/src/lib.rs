@@ -7,18 +7,18 @@
 mod acl;
 mod backends;
 mod blacklist;
+mod custom_tokens;
 mod eauth;
 mod events;
-mod own_tokens;
 mod throttle;
 mod token_files;
 mod tokens;
 
 pub use acl::{Acl, CallKind, FIND_JOB, JobRequest, LIST_FUNCTIONS, PING};
-pub use backends::OwnModules;
+pub use backends::CustomAuthModules;
 pub use blacklist::Blacklist;
+pub use custom_tokens::CustomTokens;
 pub use eauth::{AuthError, Credentials, ExternalAuth, Identity};
 pub use events::{EventPermissions, may_see};
-pub use own_tokens::OwnTokens;
 pub use throttle::{Throttle, network};
 pub use tokens::{NewToken, Token, TokenError, TokenStore};

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 /// The number of failures without a pause, for typing mistakes.
-const FREE: u32 = 3;
+const FREE_FAILURES: u32 = 3;
 /// The pause after the first throttled failure; it doubles up to the maximum.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// The time after which failures are forgotten.
-const MEMORY: Duration = Duration::from_secs(900);
+const FAILURE_LIFETIME: Duration = Duration::from_secs(900);
 /// The maximum number of addresses, and of users.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
 /// Failures by address and by user. Local users have no address.
 #[derive(Default)]
@@ -37,9 +37,9 @@ struct Failures {
 
 impl Failures {
     fn pause(self) -> Duration {
-        match self.count.checked_sub(FREE + 1) {
+        match self.count.checked_sub(FREE_FAILURES + 1) {
             None => Duration::ZERO,
-            Some(doublings) => FIRST_PAUSE.saturating_mul(1 << doublings.min(16)).min(LONGEST_PAUSE),
+            Some(doublings) => FIRST_PAUSE.saturating_mul(1 << doublings.min(16)).min(MAX_PAUSE),
         }
     }
 
@@ -90,11 +90,11 @@ impl Throttle {
 }
 
 fn count<K: Eq + Hash + Clone>(all: &mut HashMap<K, Failures>, key: K, now: Instant) {
-    let is_remembered = |failures: &Failures| now.saturating_duration_since(failures.last) < MEMORY;
-    if all.len() >= MOST && !all.contains_key(&key) {
+    let is_remembered = |failures: &Failures| now.saturating_duration_since(failures.last) < FAILURE_LIFETIME;
+    if all.len() >= MAX_ENTRIES && !all.contains_key(&key) {
         all.retain(|_, failures| is_remembered(failures));
         // The oldest entries are evicted, so that attempts with ever new names cannot fill the memory.
-        if all.len() >= MOST
+        if all.len() >= MAX_ENTRIES
             && let Some(oldest) = all.iter().min_by_key(|(_, failures)| failures.last).map(|(key, _)| key.clone())
         {
             all.remove(&oldest);
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(throttle.remaining(address, "file", "fred", later), Duration::from_secs(1));
         throttle.record(address, "file", "fred", true, later);
         assert_eq!(throttle.remaining(None, "file", "fred", later), Duration::ZERO);
-        let forgotten = begun + MEMORY;
+        let forgotten = begun + FAILURE_LIFETIME;
         throttle.record(address, "file", "ann", false, forgotten);
         assert_eq!(throttle.remaining(address, "file", "ann", forgotten), Duration::ZERO);
     }
@@ -177,9 +177,9 @@ mod tests {
     fn remembered_failures_are_bounded() {
         let throttle = Throttle::default();
         let begun = Instant::now();
-        for number in 0..MOST + 10 {
+        for number in 0..MAX_ENTRIES + 10 {
             throttle.record(None, "file", &number.to_string(), false, begun);
         }
-        assert_eq!(throttle.state.lock().users.len(), MOST);
+        assert_eq!(throttle.state.lock().users.len(), MAX_ENTRIES);
     }
 }

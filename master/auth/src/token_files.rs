@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, msgpack};
 
-use crate::own_tokens;
+use crate::custom_tokens;
 
 /// The maximum number of files that are read.
-const MOST: usize = 40_000;
+const MAX_FILES: usize = 40_000;
 /// The endings of a token's files: that of Salt up to 3007, and that of 3008.
-const ENDINGS: [&str; 2] = ["", ".p"];
+const SUFFIXES: [&str; 2] = ["", ".p"];
 
 /// The directory of the files.
 #[derive(Debug, Clone)]
@@ -36,30 +36,30 @@ impl TokenFiles {
         files::create_private_dir(&self.0)?;
         let mut data = data.clone();
         data.insert("token".into(), secret.into());
-        ENDINGS
+        SUFFIXES
             .iter()
-            .try_for_each(|ending| files::write_soon(self.path(secret, ending), &msgpack::pack_map(&data), 0o600))
+            .try_for_each(|suffix| files::write_soon(self.path(secret, suffix), &msgpack::pack_map(&data), 0o600))
     }
 
     /// Returns whether both files of a token are there. `secret` must be that of a known token.
     pub fn has(&self, secret: &str) -> bool {
-        ENDINGS.iter().all(|ending| fs::symlink_metadata(self.path(secret, ending)).is_ok_and(|about| about.is_file()))
+        SUFFIXES.iter().all(|suffix| fs::symlink_metadata(self.path(secret, suffix)).is_ok_and(|about| about.is_file()))
     }
 
     /// Returns the digests of the tokens with files; `None` if these cannot be listed, or are too many.
     pub fn digests(&self) -> Option<HashSet<String>> {
         let secrets = self.secrets();
-        let whole = secrets.len() < MOST && self.0.is_dir();
+        let whole = secrets.len() < MAX_FILES && self.0.is_dir();
         whole.then(|| {
-            secrets.iter().filter(|secret| self.has(secret)).map(|secret| own_tokens::digest(secret)).collect()
+            secrets.iter().filter(|secret| self.has(secret)).map(|secret| custom_tokens::digest(secret)).collect()
         })
     }
 
-    /// Removes the files of the tokens for which `stays` returns `false`.
-    pub fn remove(&self, stays: impl Fn(&str) -> bool) {
-        for secret in self.secrets().into_iter().filter(|secret| !stays(secret)) {
-            for ending in ENDINGS {
-                if let Err(error) = fs::remove_file(self.path(&secret, ending))
+    /// Removes the files of the tokens for which `is_kept` returns `false`.
+    pub fn remove(&self, is_kept: impl Fn(&str) -> bool) {
+        for secret in self.secrets().into_iter().filter(|secret| !is_kept(secret)) {
+            for suffix in SUFFIXES {
+                if let Err(error) = fs::remove_file(self.path(&secret, suffix))
                     && error.kind() != std::io::ErrorKind::NotFound
                 {
                     tracing::warn!(%error, "removing the file of a token failed");
@@ -70,7 +70,8 @@ impl TokenFiles {
 
     /// Returns the secrets of the tokens that have a file.
     fn secrets(&self) -> BTreeSet<String> {
-        let names = fs::read_dir(&self.0).into_iter().flatten().flatten().take(MOST).map(|entry| entry.file_name());
+        let names =
+            fs::read_dir(&self.0).into_iter().flatten().flatten().take(MAX_FILES).map(|entry| entry.file_name());
         let secret = |name: OsString| {
             let name = name.into_string().ok()?;
             let secret = name.strip_suffix(".p").unwrap_or(&name).to_owned();
@@ -80,7 +81,7 @@ impl TokenFiles {
         names.filter_map(secret).collect()
     }
 
-    fn path(&self, secret: &str, ending: &str) -> PathBuf {
-        self.0.join(format!("{secret}{ending}"))
+    fn path(&self, secret: &str, suffix: &str) -> PathBuf {
+        self.0.join(format!("{secret}{suffix}"))
     }
 }

@@ -14,14 +14,14 @@ use brine_value::{Map, Value, map, msgpack};
 use jiff::{SignedDuration, Timestamp};
 use sha2::{Digest, Sha256};
 
+use crate::custom_tokens::{self, CustomTokens};
 use crate::eauth::Identity;
-use crate::own_tokens::{self, OwnTokens};
 use crate::token_files::TokenFiles;
 
 /// The identity as a packed map, by the token's SHA-256 digest in hexadecimal.
 const TOKENS: Table = Table("auth_tokens");
 /// The maximum number of tokens.
-const MOST: usize = 10_000;
+const MAX_TOKENS: usize = 10_000;
 /// The number of tokens read in one page.
 const PAGE: usize = 1_000;
 
@@ -89,7 +89,7 @@ pub enum TokenError {
     Store(#[from] StoreError),
     /// The custom store failed.
     #[error("the token store of eauth_tokens failed: {0}")]
-    Own(String),
+    Custom(String),
 }
 
 /// Whether a token has lost its files. `with_files` are the digests of tokens whose files exist.
@@ -101,7 +101,7 @@ fn is_without_files(with_files: Option<&HashSet<String>>, digest: &str, token: &
 #[derive(Clone)]
 pub struct TokenStore {
     store: BlockingStore,
-    own: Option<Arc<dyn OwnTokens>>,
+    custom: Option<Arc<dyn CustomTokens>>,
     files: Option<TokenFiles>,
 }
 
@@ -110,9 +110,9 @@ fn key(secret: &str) -> String {
 }
 
 impl TokenStore {
-    /// Opens the tokens in a store, or in the custom store `own`.
-    pub fn new(store: BlockingStore, own: Option<Arc<dyn OwnTokens>>) -> Self {
-        TokenStore { store, own, files: None }
+    /// Opens the tokens in a store, or in the custom store `custom`.
+    pub fn new(store: BlockingStore, custom: Option<Arc<dyn CustomTokens>>) -> Self {
+        TokenStore { store, custom, files: None }
     }
 
     /// Enables files of new tokens in a directory, for Salt's own programs.
@@ -123,8 +123,8 @@ impl TokenStore {
 
     /// Creates a token that is valid for a duration from `now` on.
     pub fn create(&self, identity: Identity, valid: Duration, now: Timestamp) -> Result<NewToken, TokenError> {
-        if let Some(own) = &self.own {
-            return own_tokens::create(&**own, identity, valid, now).map_err(TokenError::Own);
+        if let Some(custom) = &self.custom {
+            return custom_tokens::create(&**custom, identity, valid, now).map_err(TokenError::Custom);
         }
         self.make_room(now)?;
         let secret = brine_digest::hex(token::random_bytes::<32>());
@@ -133,7 +133,7 @@ impl TokenStore {
         self.put(&secret, &token)?;
         // The token is stored first, since files of unknown tokens are removed.
         if let Some(files) = &self.files
-            && let Err(error) = files.write(&secret, &own_tokens::to_map(&token))
+            && let Err(error) = files.write(&secret, &custom_tokens::to_map(&token))
         {
             tracing::warn!(%error, "writing the files of a token for Salt's programs failed");
             token.has_files = false;
@@ -150,8 +150,8 @@ impl TokenStore {
 
     /// Returns a token; `None` if it is unknown, revoked or expired.
     pub fn get(&self, secret: &str, now: Timestamp) -> Result<Option<Token>, TokenError> {
-        if let Some(own) = &self.own {
-            return own_tokens::get(&**own, secret, now).map_err(TokenError::Own);
+        if let Some(custom) = &self.custom {
+            return custom_tokens::get(&**custom, secret, now).map_err(TokenError::Custom);
         }
         let packed = self.store.get(TOKENS, key(secret).as_bytes())?;
         let token = packed.and_then(|packed| Token::from_map(&msgpack::unpack_map(&packed).ok()?));
@@ -174,8 +174,8 @@ impl TokenStore {
 
     /// Revokes the token with this digest, as returned by [`TokenStore::list`].
     pub fn revoke_digest(&self, digest: &str) -> Result<bool, TokenError> {
-        if let Some(own) = &self.own {
-            return Ok(self.revoke_own(&**own, |secret, _| own_tokens::digest(secret) == digest)? > 0);
+        if let Some(custom) = &self.custom {
+            return Ok(self.revoke_custom(&**custom, |secret, _| custom_tokens::digest(secret) == digest)? > 0);
         }
         let is_known = self.store.get(TOKENS, digest.as_bytes())?.is_some();
         if is_known {
@@ -199,8 +199,8 @@ impl TokenStore {
     pub fn revoke_user(&self, user: &str, eauth: Option<&str>) -> Result<usize, TokenError> {
         let is_meant =
             |token: &Token| token.identity.username == user && eauth.is_none_or(|eauth| token.identity.eauth == eauth);
-        if let Some(own) = &self.own {
-            return self.revoke_own(&**own, |_, token| is_meant(token));
+        if let Some(custom) = &self.custom {
+            return self.revoke_custom(&**custom, |_, token| is_meant(token));
         }
         let revoked = self.delete_where(|_, token| token.is_some_and(is_meant))?;
         self.clean_files();
@@ -208,11 +208,15 @@ impl TokenStore {
     }
 
     /// Revokes the tokens in a custom store for which `is_meant` returns `true`. Returns their number.
-    fn revoke_own(&self, own: &dyn OwnTokens, is_meant: impl Fn(&str, &Token) -> bool) -> Result<usize, TokenError> {
+    fn revoke_custom(
+        &self,
+        custom: &dyn CustomTokens,
+        is_meant: impl Fn(&str, &Token) -> bool,
+    ) -> Result<usize, TokenError> {
         let mut count = 0;
-        for (secret, token) in own_tokens::list(own, Timestamp::now()).map_err(TokenError::Own)? {
+        for (secret, token) in custom_tokens::list(custom, Timestamp::now()).map_err(TokenError::Custom)? {
             if is_meant(&secret, &token) {
-                own_tokens::revoke(own, &secret).map_err(TokenError::Own)?;
+                custom_tokens::revoke(custom, &secret).map_err(TokenError::Custom)?;
                 count += 1;
             }
         }
@@ -221,9 +225,9 @@ impl TokenStore {
 
     /// Returns all valid tokens, each with its digest.
     pub fn list(&self, now: Timestamp) -> Result<Vec<(String, Token)>, TokenError> {
-        if let Some(own) = &self.own {
-            let listed = own_tokens::list(&**own, now).map_err(TokenError::Own)?;
-            return Ok(listed.into_iter().map(|(secret, token)| (own_tokens::digest(&secret), token)).collect());
+        if let Some(custom) = &self.custom {
+            let listed = custom_tokens::list(&**custom, now).map_err(TokenError::Custom)?;
+            return Ok(listed.into_iter().map(|(secret, token)| (custom_tokens::digest(&secret), token)).collect());
         }
         let with_files = self.digests_with_files();
         let mut found = Vec::new();
@@ -238,8 +242,8 @@ impl TokenStore {
 
     /// Removes expired tokens. Returns their number.
     pub fn remove_expired(&self, now: Timestamp) -> Result<usize, TokenError> {
-        if let Some(own) = &self.own {
-            return own_tokens::remove_expired(&**own, now).map_err(TokenError::Own);
+        if let Some(custom) = &self.custom {
+            return custom_tokens::remove_expired(&**custom, now).map_err(TokenError::Custom);
         }
         let with_files = self.digests_with_files();
         // The files of a new token may not have been listed yet.
@@ -276,7 +280,7 @@ impl TokenStore {
     /// Evicts tokens if there are too many. The user with the most tokens loses the oldest ones, so that nobody can
     /// evict the tokens of others by logging in many times.
     fn make_room(&self, now: Timestamp) -> Result<(), StoreError> {
-        if self.store.scan(TOKENS, b"", MOST)?.len() < MOST {
+        if self.store.scan(TOKENS, b"", MAX_TOKENS)?.len() < MAX_TOKENS {
             return Ok(());
         }
         self.delete_where(|_, token| token.is_none_or(|token| token.expire <= now))?;
@@ -290,7 +294,7 @@ impl TokenStore {
             }
         })?;
         let most = by_user.into_iter().max_by_key(|(_, tokens)| tokens.len());
-        let Some(((eauth, user), mut tokens)) = most.filter(|_| count >= MOST) else { return Ok(()) };
+        let Some(((eauth, user), mut tokens)) = most.filter(|_| count >= MAX_TOKENS) else { return Ok(()) };
         tokens.sort();
         // Half of the tokens are evicted at once, so that this happens rarely.
         let removed = tokens.len().div_ceil(2);
@@ -298,17 +302,17 @@ impl TokenStore {
         for (_, digest) in tokens.iter().take(removed) {
             batch.delete(TOKENS, digest.as_str());
         }
-        tracing::warn!(user, eauth, removed, "the oldest tokens of a user are revoked: there are {MOST} tokens");
+        tracing::warn!(user, eauth, removed, "the oldest tokens of a user are revoked: there are {MAX_TOKENS} tokens");
         self.store.write_blocking(batch).durable_blocking()
     }
 
-    fn each(&self, mut look: impl FnMut(&str, Option<Token>)) -> Result<(), StoreError> {
+    fn each(&self, mut visit: impl FnMut(&str, Option<Token>)) -> Result<(), StoreError> {
         let mut start = Vec::new();
         loop {
             let page = self.store.scan(TOKENS, &start, PAGE)?;
             for (key, packed) in &page {
                 let token = msgpack::unpack_map(packed).ok().and_then(|map| Token::from_map(&map));
-                look(&String::from_utf8_lossy(key), token);
+                visit(&String::from_utf8_lossy(key), token);
             }
             match page.into_iter().nth(PAGE - 1) {
                 Some((key, _)) => start = [&key[..], b"\0"].concat(),
@@ -376,16 +380,16 @@ mod tests {
         let ann = Identity { username: "ann".into(), ..fred() };
         let hers = tokens.create(ann, day, at(0)).unwrap();
         let mut batch = Batch::new();
-        for number in 1..MOST {
+        for number in 1..MAX_TOKENS {
             let token = Token { identity: fred(), start: at(number), expire: at(90_000), has_files: false };
             batch.put(TOKENS, format!("{number:064}"), msgpack::pack_map(&token.to_map()));
         }
         tokens.store.write_blocking(batch).durable_blocking().unwrap();
-        let newest = tokens.create(fred(), day, at(MOST)).unwrap();
+        let newest = tokens.create(fred(), day, at(MAX_TOKENS)).unwrap();
         for token in [&hers, &newest] {
-            assert!(tokens.get(&token.secret, at(MOST)).unwrap().is_some(), "{token:?}");
+            assert!(tokens.get(&token.secret, at(MAX_TOKENS)).unwrap().is_some(), "{token:?}");
         }
-        assert_eq!(tokens.list(at(MOST)).unwrap().len(), MOST / 2 + 1);
+        assert_eq!(tokens.list(at(MAX_TOKENS)).unwrap().len(), MAX_TOKENS / 2 + 1);
     }
 
     #[test]
@@ -406,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_ends_with_its_files_and_its_files_with_it() {
+    fn a_token_and_its_files_are_removed_together() {
         let directory = tempfile::tempdir().unwrap();
         let files = directory.path().join("tokens");
         let tokens = tokens(directory.path()).with_files(Some(&files));

@@ -19,23 +19,23 @@ use jiff::Timestamp;
 use rand::RngExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Access, Refusal, shown, user_of};
+use super::{Access, Refusal, truncated, user_of};
 use crate::metrics;
 
 /// The number of concurrent logins per backend.
-const AT_ONCE: usize = 4;
+const MAX_CONCURRENT: usize = 4;
 /// The maximum number of queued logins.
-const WAITING: usize = 60;
+const MAX_QUEUED: usize = 60;
 /// The number of concurrent calls of a custom token store.
-pub(super) const OWN_TOKENS: usize = 8;
+pub(super) const MAX_CUSTOM_CALLS: usize = 8;
 /// The timeout of waiting for such a call.
-const OWN_TOKENS_WAIT: Duration = Duration::from_secs(10);
+const CUSTOM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum time in the queue.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+const MAX_WAIT: Duration = Duration::from_secs(30);
 /// The minimum duration of a failure, so that it does not reveal the cause. If a backend takes longer to reject a
 /// password, all of its failures do, up to the maximum below.
-const FAILURE_TIME: Duration = Duration::from_secs(1);
-const LONGEST_FAILURE_TIME: Duration = Duration::from_secs(10);
+const MIN_FAILURE_TIME: Duration = Duration::from_secs(1);
+const MAX_FAILURE_TIME: Duration = Duration::from_secs(10);
 
 /// The reason why a login fails. It is only logged: clients receive the same message in each case.
 #[derive(Debug, thiserror::Error)]
@@ -66,38 +66,38 @@ impl LoginError {
 pub(super) struct Logins {
     external: Arc<ExternalAuth>,
     throttle: Throttle,
-    systems: HashMap<String, Bounds>,
+    systems: HashMap<String, BackendLimits>,
 }
 
 /// The limits of one backend.
-struct Bounds {
-    room: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+struct BackendLimits {
+    queue: Arc<Semaphore>,
+    running: Arc<Semaphore>,
     /// The longest time in which the backend rejected a password, in milliseconds.
     slowest: AtomicU64,
 }
 
 /// A permit of a backend's queue and of its concurrent logins. It is held by the thread that calls the backend, so that
 /// a client that disconnects does not free it.
-struct Turn {
-    _room: OwnedSemaphorePermit,
-    _turn: OwnedSemaphorePermit,
+struct LoginPermit {
+    _queue: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
 }
 
-impl Bounds {
+impl BackendLimits {
     fn new() -> Self {
-        Bounds {
-            room: Arc::new(Semaphore::new(AT_ONCE + WAITING)),
-            turns: Arc::new(Semaphore::new(AT_ONCE)),
+        BackendLimits {
+            queue: Arc::new(Semaphore::new(MAX_CONCURRENT + MAX_QUEUED)),
+            running: Arc::new(Semaphore::new(MAX_CONCURRENT)),
             slowest: AtomicU64::new(0),
         }
     }
 
-    async fn turn(&self) -> Result<Turn, LoginError> {
-        let room = Arc::clone(&self.room).try_acquire_owned().map_err(|_| LoginError::Busy)?;
-        let turn = tokio::time::timeout(LONGEST_WAIT, Arc::clone(&self.turns).acquire_owned()).await;
-        match turn {
-            Ok(Ok(turn)) => Ok(Turn { _room: room, _turn: turn }),
+    async fn permit(&self) -> Result<LoginPermit, LoginError> {
+        let queue = Arc::clone(&self.queue).try_acquire_owned().map_err(|_| LoginError::Busy)?;
+        let permit = tokio::time::timeout(MAX_WAIT, Arc::clone(&self.running).acquire_owned()).await;
+        match permit {
+            Ok(Ok(permit)) => Ok(LoginPermit { _queue: queue, _running: permit }),
             _ => Err(LoginError::Busy),
         }
     }
@@ -105,31 +105,31 @@ impl Bounds {
 
 impl Logins {
     pub fn new(external: Arc<ExternalAuth>) -> Self {
-        let systems = external.systems().map(|name| (name.to_owned(), Bounds::new())).collect();
+        let systems = external.systems().map(|name| (name.to_owned(), BackendLimits::new())).collect();
         Logins { external, throttle: Throttle::default(), systems }
     }
 
-    fn bounds(&self, eauth: &str) -> Result<&Bounds, LoginError> {
+    fn limits(&self, eauth: &str) -> Result<&BackendLimits, LoginError> {
         self.systems.get(eauth).ok_or_else(|| AuthError::NotConfigured(eauth.to_owned()).into())
     }
 
-    /// Calls a backend on a blocking thread, which holds `turn` until the end.
+    /// Calls a backend on a blocking thread, which holds `permit` until the end.
     async fn ask<T: Send + 'static>(
         self: &Arc<Self>,
         jobs: &Executor,
-        turn: Turn,
+        permit: LoginPermit,
         ask: impl FnOnce(&Self) -> Result<T, AuthError> + Send + 'static,
     ) -> Result<T, LoginError> {
         let logins = Arc::clone(self);
         let asked = jobs.run(move |_| {
-            let _turn = turn;
+            let _running = permit;
             ask(&logins)
         });
         Ok(asked.await??)
     }
 
     /// Verifies a password, within the limits of its backend.
-    async fn examine(
+    async fn verify(
         self: &Arc<Self>,
         jobs: &Executor,
         address: Option<IpAddr>,
@@ -144,16 +144,16 @@ impl Logins {
             if wait.is_zero() { Ok(()) } else { Err(LoginError::Throttled(wait)) }
         };
         may_try()?;
-        let turn = self.bounds(&credentials.eauth)?.turn().await?;
+        let permit = self.limits(&credentials.eauth)?.permit().await?;
         // Other logins may have failed while this one was queued.
         may_try()?;
-        let examine = move |logins: &Self| {
+        let verify = move |logins: &Self| {
             let begun = Instant::now();
             let outcome = logins.external.authenticate(&credentials);
             logins.record(address, &credentials, &outcome, begun);
             outcome
         };
-        self.ask(jobs, turn, examine).await
+        self.ask(jobs, permit, verify).await
     }
 
     /// Records the outcome of a login. Errors of the backend are ignored: they do not mean that the password is wrong.
@@ -169,17 +169,17 @@ impl Logins {
         }
         let Credentials { eauth, username, .. } = credentials;
         self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
-        if let (Err(_), Some(bounds)) = (outcome, self.systems.get(eauth)) {
-            let taken = begun.elapsed().min(LONGEST_FAILURE_TIME).as_millis();
-            bounds.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
+        if let (Err(_), Some(limits)) = (outcome, self.systems.get(eauth)) {
+            let taken = begun.elapsed().min(MAX_FAILURE_TIME).as_millis();
+            limits.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
         }
     }
 
     /// Returns the time that a failure of this backend takes.
     fn failure_time(&self, eauth: &str) -> Duration {
-        let slowest = self.systems.get(eauth).map_or(0, |bounds| bounds.slowest.load(Ordering::Relaxed));
+        let slowest = self.systems.get(eauth).map_or(0, |limits| limits.slowest.load(Ordering::Relaxed));
         let part = rand::rng().random_range(1.0..1.5);
-        FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
+        MIN_FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
     }
 
     /// Returns the effective entries of a user who is or was authenticated.
@@ -188,9 +188,9 @@ impl Logins {
             let gone = || AuthError::NotConfigured(identity.eauth.clone());
             return Ok(self.external.entries(identity).ok_or_else(gone)?);
         }
-        let turn = self.bounds(&identity.eauth)?.turn().await?;
+        let permit = self.limits(&identity.eauth)?.permit().await?;
         let identity = identity.clone();
-        self.ask(jobs, turn, move |logins| logins.external.current_entries(&identity)).await
+        self.ask(jobs, permit, move |logins| logins.external.current_entries(&identity)).await
     }
 }
 
@@ -208,14 +208,14 @@ impl Access {
         let begun = Instant::now();
         let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
         let label = if self.logins.systems.contains_key(eauth) { eauth } else { "(other)" };
-        match self.logins.examine(&self.jobs, remote(peer), credentials).await {
+        match self.logins.verify(&self.jobs, remote(peer), credentials).await {
             Ok(identity) => {
                 metrics::LOGINS.with(&[label, "accepted"]).add(1);
                 Some(identity)
             }
             Err(error) => {
                 metrics::LOGINS.with(&[label, error.outcome()]).add(1);
-                let (user, eauth_shown) = (shown(username), shown(eauth));
+                let (user, eauth_shown) = (truncated(username), truncated(eauth));
                 tracing::warn!(peer = %peer.address, user, eauth = eauth_shown, reason = %error, "a user is not authenticated");
                 tokio::time::sleep(self.logins.failure_time(eauth).saturating_sub(begun.elapsed())).await;
                 None
@@ -248,14 +248,14 @@ impl Access {
         }
     }
 
-    /// Runs an operation on the tokens. A custom store may hang: its calls are limited to [`OWN_TOKENS`] at a time, so
-    /// that they cannot use up the threads that the master's store needs.
+    /// Runs an operation on the tokens. A custom store may hang: its calls are limited to [`MAX_CUSTOM_CALLS`] at a
+    /// time, so that they cannot use up the threads that the master's store needs.
     async fn with_tokens<R: Send + 'static>(
         &self,
         operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
     ) -> Result<R, String> {
-        let done = if let Some(own_tokens) = &self.own_tokens {
-            let permit = tokio::time::timeout(OWN_TOKENS_WAIT, Arc::clone(own_tokens).acquire_owned()).await;
+        let done = if let Some(custom_tokens) = &self.custom_tokens {
+            let permit = tokio::time::timeout(CUSTOM_CALL_TIMEOUT, Arc::clone(custom_tokens).acquire_owned()).await;
             let Ok(Ok(permit)) = permit else { return Err("the store of eauth_tokens is busy".to_owned()) };
             let storage = self.storage.clone();
             let work = move |thread: &MayBlock| {
@@ -281,7 +281,7 @@ impl Access {
     /// Creates a token for a user with a password.
     pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
         let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
-            let user = shown(user_of(Some(&request.proof), ""));
+            let user = truncated(user_of(Some(&request.proof), ""));
             let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
             self.publish_refusal(peer, "mk_token", &refusal, &user).await;
             return None;
@@ -341,57 +341,58 @@ mod tests {
         let (logins, executors) = (logins(), Executors::new(8));
         let guess = |_| {
             let (logins, jobs) = (Arc::clone(&logins), executors.jobs.clone());
-            tokio::spawn(async move { logins.examine(&jobs, None, credentials("fred", "guess")).await })
+            tokio::spawn(async move { logins.verify(&jobs, None, credentials("fred", "guess")).await })
         };
         let mut outcomes: HashMap<&str, usize> = HashMap::new();
-        for guessed in (0..AT_ONCE + WAITING).map(guess).collect::<Vec<_>>() {
+        for guessed in (0..MAX_CONCURRENT + MAX_QUEUED).map(guess).collect::<Vec<_>>() {
             *outcomes.entry(guessed.await.unwrap().unwrap_err().outcome()).or_default() += 1;
         }
         // Three failures are not throttled, and some logins were verified concurrently.
-        assert!(outcomes["refused"] <= 4 + AT_ONCE, "{outcomes:?}");
-        let right = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
+        assert!(outcomes["refused"] <= 4 + MAX_CONCURRENT, "{outcomes:?}");
+        let right = logins.verify(&executors.jobs, None, credentials("fred", "s3cret")).await;
         assert!(matches!(right, Err(LoginError::Throttled(_))), "{right:?}");
-        assert!(logins.examine(&executors.jobs, None, credentials("ann", "s3cret")).await.is_ok());
+        assert!(logins.verify(&executors.jobs, None, credentials("ann", "s3cret")).await.is_ok());
     }
 
     #[tokio::test]
     async fn a_hanging_backend_has_a_short_queue() {
         let (logins, executors) = (logins(), Executors::new(8));
-        let bounds = logins.bounds("sharedsecret").unwrap();
+        let limits = logins.limits("sharedsecret").unwrap();
         let mut held = Vec::new();
-        for _ in 0..AT_ONCE {
-            held.push(bounds.turn().await.unwrap());
+        for _ in 0..MAX_CONCURRENT {
+            held.push(limits.permit().await.unwrap());
         }
-        let rooms: Vec<_> = (0..WAITING).map(|_| Arc::clone(&bounds.room).try_acquire_owned().unwrap()).collect();
-        let refused = logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await;
+        let rooms: Vec<_> = (0..MAX_QUEUED).map(|_| Arc::clone(&limits.queue).try_acquire_owned().unwrap()).collect();
+        let refused = logins.verify(&executors.jobs, None, credentials("fred", "s3cret")).await;
         assert!(matches!(refused, Err(LoginError::Busy)), "{refused:?}");
         drop((held, rooms));
-        assert!(logins.examine(&executors.jobs, None, credentials("fred", "s3cret")).await.is_ok());
+        assert!(logins.verify(&executors.jobs, None, credentials("fred", "s3cret")).await.is_ok());
     }
 
     #[tokio::test]
-    async fn a_disconnected_client_frees_no_turn() {
+    async fn a_disconnected_client_keeps_its_permit() {
         let (logins, executors) = (logins(), Executors::new(8));
-        let bounds = logins.bounds("sharedsecret").unwrap();
+        let limits = logins.limits("sharedsecret").unwrap();
         let (end, ended) = std::sync::mpsc::channel::<()>();
-        let turn = bounds.turn().await.unwrap();
-        let hang = logins.ask(&executors.jobs, turn, move |_| {
+        let permit = limits.permit().await.unwrap();
+        let hang = logins.ask(&executors.jobs, permit, move |_| {
             _ = ended.recv();
             Ok(())
         });
         assert!(tokio::time::timeout(Duration::from_millis(50), hang).await.is_err());
-        assert_eq!(bounds.turns.available_permits(), AT_ONCE - 1);
+        assert_eq!(limits.running.available_permits(), MAX_CONCURRENT - 1);
         drop(end);
-        let all = tokio::time::timeout(Duration::from_secs(10), bounds.turns.acquire_many(AT_ONCE as u32)).await;
+        let all =
+            tokio::time::timeout(Duration::from_secs(10), limits.running.acquire_many(MAX_CONCURRENT as u32)).await;
         assert!(all.is_ok());
     }
 
     #[test]
     fn failures_take_as_long_as_the_slowest_of_their_backend() {
         let logins = logins();
-        let bounds = logins.bounds("sharedsecret").unwrap();
+        let limits = logins.limits("sharedsecret").unwrap();
         for (slowest, least) in [(0, 1_000), (200, 1_000), (3_000, 3_000)] {
-            bounds.slowest.store(slowest, Ordering::Relaxed);
+            limits.slowest.store(slowest, Ordering::Relaxed);
             let time = logins.failure_time("sharedsecret").as_millis();
             assert!((least..=least * 3 / 2).contains(&time), "{slowest}: {time}");
         }

@@ -2,16 +2,16 @@
 //! and by passwords and tokens of `external_auth` (`login.rs`). Clients receive the same message regardless of the
 //! cause of a refusal; the log and the event `brine/access/denied` contain the cause.
 
+mod custom_auth;
 mod explain;
 mod keys;
 mod login;
-mod own_auth;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_auth::{Acl, Blacklist, CallKind, ExternalAuth, JobRequest, OwnModules};
+use brine_auth::{Acl, Blacklist, CallKind, CustomAuthModules, ExternalAuth, JobRequest};
 use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
@@ -30,17 +30,17 @@ use crate::facts::{Facts, Targets, resolve};
 use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
+use custom_auth::CustomAuth;
 pub(crate) use explain::PermissionQuery;
 pub(crate) use keys::open_to_users;
 use login::Logins;
-use own_auth::OwnAuth;
 
 /// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "ssh.cmd";
 /// The tag of refusal events.
 const DENIED: &str = "brine/access/denied";
 /// The maximum length of a user or function name in logs and events, in characters.
-const NAME_SHOWN: usize = 128;
+const MAX_SHOWN_NAME: usize = 128;
 
 /// Authorises client requests.
 pub(crate) struct Access {
@@ -48,7 +48,7 @@ pub(crate) struct Access {
     storage: Blocking<Storage>,
     jobs: Executor,
     /// Limits concurrent calls of a custom token store, if there is one.
-    own_tokens: Option<Arc<Semaphore>>,
+    custom_tokens: Option<Arc<Semaphore>>,
     events: Events,
     facts: Arc<Facts>,
     external: Arc<ExternalAuth>,
@@ -139,9 +139,9 @@ impl Refusal {
 impl Access {
     /// Sets whether tokens are in a custom store.
     #[must_use]
-    pub fn with_own_tokens(self, is_own: bool) -> Self {
-        let own_tokens = is_own.then(|| Arc::new(Semaphore::new(login::OWN_TOKENS)));
-        Access { own_tokens, ..self }
+    pub fn with_custom_tokens(self, is_own: bool) -> Self {
+        let custom_tokens = is_own.then(|| Arc::new(Semaphore::new(login::MAX_CUSTOM_CALLS)));
+        Access { custom_tokens, ..self }
     }
 
     /// Reads the permissions from the configuration, and creates the keys of the users of `publisher_acl`.
@@ -154,7 +154,7 @@ impl Access {
         root_key: String,
         host: Option<Arc<dyn HostFunctions>>,
     ) -> Result<Self, FileError> {
-        let own = |host| Arc::new(OwnAuth { config: Arc::clone(&config), host }) as Arc<dyn OwnModules>;
+        let own = |host| Arc::new(CustomAuth { config: Arc::clone(&config), host }) as Arc<dyn CustomAuthModules>;
         let external = Arc::new(ExternalAuth::with_modules(&config.opts, host.map(own)));
         for error in external.check() {
             tracing::error!(%error, "a backend of external_auth cannot authenticate users");
@@ -163,7 +163,7 @@ impl Access {
         Ok(Access {
             storage,
             jobs: executors.jobs.clone(),
-            own_tokens: None,
+            custom_tokens: None,
             events,
             facts,
             logins: Arc::new(Logins::new(Arc::clone(&external))),
@@ -177,15 +177,15 @@ impl Access {
     }
 
     /// Returns the owner of a key.
-    fn by_key(&self, shown: Option<&str>, user: &str) -> Option<Caller> {
-        let shown = shown?;
-        if token::constant_time_eq(shown, &self.root_key) {
+    fn by_key(&self, presented: Option<&str>, user: &str) -> Option<Caller> {
+        let presented = presented?;
+        if token::constant_time_eq(presented, &self.root_key) {
             return Some(Caller::Master(user.to_owned()));
         }
         // All are compared, so that the time does not reveal a near match.
         let mut known = None;
         for (name, key) in &self.user_keys {
-            if token::constant_time_eq(shown, key) {
+            if token::constant_time_eq(presented, key) {
                 known = Some(name.clone());
             }
         }
@@ -208,8 +208,8 @@ fn permits_ssh(acl: &Acl, args: &Args) -> bool {
     is_plain && acl.permits_job(&JobRequest { functions: vec![(fun, arguments)], minions: &[] }, |_| None)
 }
 
-fn shown(name: &str) -> String {
-    name.chars().take(NAME_SHOWN).collect()
+fn truncated(name: &str) -> String {
+    name.chars().take(MAX_SHOWN_NAME).collect()
 }
 
 impl Access {
@@ -223,7 +223,9 @@ impl Access {
         proof: Option<&Proof>,
     ) -> Result<Caller, Refusal> {
         let identified = match proof {
-            None => self.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: shown(user) }),
+            None => {
+                self.by_key(key, user).ok_or_else(|| Refusal::Authentication { kind: "user", user: truncated(user) })
+            }
             Some(Proof::Token(secret)) => {
                 let identity = self.token(secret).await.map(|token| token.identity);
                 let entries = match &identity {
@@ -240,7 +242,7 @@ impl Access {
                     let entries = self.entries_of(&identity).await.unwrap_or_default();
                     Ok(Caller::User { name: identity.username, entries })
                 }
-                None => Err(Refusal::Authentication { kind: "eauth", user: shown(user_of(proof, user)) }),
+                None => Err(Refusal::Authentication { kind: "eauth", user: truncated(user_of(proof, user)) }),
             },
         };
         match &identified {
@@ -261,7 +263,7 @@ impl Access {
         request: &PublishRequest,
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
-        let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: shown(caller.name()) };
+        let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: truncated(caller.name()) };
         let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
             _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
             None => true,
@@ -350,14 +352,14 @@ impl Access {
         if permitted {
             return Ok(());
         }
-        let refusal = Refusal::Authorization { kind: kind(proof), user: shown(caller.name()) };
+        let refusal = Refusal::Authorization { kind: kind(proof), user: truncated(caller.name()) };
         self.publish_refusal(peer, function, &refusal, caller.name()).await;
         Err(refusal)
     }
 
     async fn publish_refusal(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
         brine_wire::metrics::REQUESTS_REFUSED.add(1);
-        let (user, what) = (shown(user), shown(what));
+        let (user, what) = (truncated(user), truncated(what));
         tracing::warn!(peer = %peer.address, user, request = what, %refusal, "a request of a client is refused");
         let (Refusal::Authentication { kind, .. } | Refusal::Authorization { kind, .. }) = refusal;
         let body = map! {

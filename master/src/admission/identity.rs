@@ -20,7 +20,7 @@ pub(crate) struct Identity {
     pub private_key: PrivateKey,
     /// The PEM text as sent to minions: without the trailing newline, as prepared signatures expect.
     pub public_key_pem: String,
-    voucher: KeySignature,
+    public_key_signature: KeySignature,
 }
 
 /// The signature of the master's public key.
@@ -29,7 +29,7 @@ enum KeySignature {
     /// Created for each minion with this key.
     Key(Box<PrivateKey>),
     /// A prepared signature, in Base64.
-    Made(String),
+    Prepared(String),
 }
 
 impl Identity {
@@ -46,14 +46,14 @@ impl Identity {
         }
         let private_key = PrivateKey::load_or_generate_with(&config.pki_dir, &name, config.keysize, pass)?;
         let public_key_pem = private_key.public().to_pem().trim_end().to_owned();
-        Ok(Identity { private_key, public_key_pem, voucher: voucher(config)? })
+        Ok(Identity { private_key, public_key_pem, public_key_signature: public_key_signature(config)? })
     }
 
     /// Reads the master's key without generating one.
     pub fn load(config: &MasterConfig) -> Result<Option<PrivateKey>, StartError> {
         Self::check(config)?;
         if config.master_sign_pubkey && config.master_use_pubkey_signature {
-            voucher(config)?;
+            public_key_signature(config)?;
         } else if config.master_sign_pubkey {
             let file = config.pki_dir.join(format!("{}.pem", config.master_sign_key_name));
             PrivateKey::load(file, passphrase("signing_key_pass", config.signing_key_pass.as_deref())?)?;
@@ -83,9 +83,9 @@ impl Identity {
 
     /// Returns the signature of the public key, if minions get one.
     pub fn signature(&self, algorithm: SignatureAlgorithm) -> Result<Option<String>, CryptError> {
-        Ok(match &self.voucher {
+        Ok(match &self.public_key_signature {
             KeySignature::Nothing => None,
-            KeySignature::Made(text) => Some(text.clone()),
+            KeySignature::Prepared(text) => Some(text.clone()),
             KeySignature::Key(key) => {
                 Some(BASE64_STANDARD.encode(key.sign(self.public_key_pem.as_bytes(), algorithm)?))
             }
@@ -114,7 +114,7 @@ fn passphrase<'a>(option: &'static str, given: Option<&'a str>) -> Result<Option
     }
 }
 
-fn voucher(config: &MasterConfig) -> Result<KeySignature, StartError> {
+fn public_key_signature(config: &MasterConfig) -> Result<KeySignature, StartError> {
     if !config.master_sign_pubkey {
         return Ok(KeySignature::Nothing);
     }
@@ -132,7 +132,7 @@ fn voucher(config: &MasterConfig) -> Result<KeySignature, StartError> {
     let paths: Vec<PathBuf> = names.iter().map(|name| config.pki_dir.join(name)).collect();
     for path in &paths {
         if let Some(text) = files::read_if_exists(path)? {
-            return Ok(KeySignature::Made(text.trim().to_owned()));
+            return Ok(KeySignature::Prepared(text.trim().to_owned()));
         }
     }
     let reason = format!("there is no signature in {}", paths[0].display());

@@ -1,10 +1,10 @@
 //! Admission: minions authenticate with their keys and receive session keys.
 
+mod auth_queue;
 pub(crate) mod identity;
 pub(crate) mod publish_keys;
 mod rate_limit;
 pub(crate) mod sessions;
-mod turns;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,10 +23,10 @@ use crate::events::Events;
 use crate::keys::{Decision, KeyState};
 use crate::metrics;
 use crate::storage::Storage;
+use auth_queue::AuthQueue;
 use identity::Identity;
 use rate_limit::AuthLimit;
 use sessions::{Opened, Sessions};
-use turns::Turns;
 
 /// The capacity of the executor's queue, for authentications and for requests of minions of other cluster members.
 const QUEUE: usize = 1024;
@@ -51,7 +51,7 @@ pub(crate) struct Admission {
     events: Events,
     secrets: Secrets,
     limit: AuthLimit,
-    turns: Turns,
+    auth_queue: AuthQueue,
 }
 
 impl Admission {
@@ -65,9 +65,9 @@ impl Admission {
     ) -> Self {
         let limit = AuthLimit::new(config.auth_rate_limit);
         // One thread more than processors, since one may be reading its key from disk.
-        let at_once = 1 + std::thread::available_parallelism().map_or(2, usize::from);
-        let (executor, turns) = (Executor::new("admission", at_once, QUEUE), Turns::new(at_once));
-        Admission { config, ciphers, storage, executor, events, secrets, limit, turns }
+        let concurrency = 1 + std::thread::available_parallelism().map_or(2, usize::from);
+        let (executor, auth_queue) = (Executor::new("admission", concurrency, QUEUE), AuthQueue::new(concurrency));
+        Admission { config, ciphers, storage, executor, events, secrets, limit, auth_queue }
     }
 
     /// Returns the master's own keys.
@@ -99,17 +99,17 @@ impl Admission {
     /// Answers an `_auth` request with a packed, signed reply.
     pub async fn authenticate(self: &Arc<Self>, peer: &Peer, request: AuthRequest, binding: Binding) -> Vec<u8> {
         // Only Brine's minions offer ciphers, and they support deferral.
-        let understands = !request.ciphers.is_empty();
+        let supports_deferral = !request.ciphers.is_empty();
         if let Err(after) = self.limit.admit(&peer.address).await {
-            if understands {
+            if supports_deferral {
                 return deferred(&request, after);
             }
             metrics::AUTHENTICATIONS_REFUSED.add(1);
             tracing::warn!(peer = %peer.address, minion = ?request.id.as_str(), "authentication refused: the address exceeds auth_rate_limit");
             return clear(map! {"ret" => false}.into());
         }
-        let turn = match self.turns.take(understands).await {
-            Ok(turn) => turn,
+        let permit = match self.auth_queue.acquire(supports_deferral).await {
+            Ok(permit) => permit,
             Err(after) => return deferred(&request, after),
         };
         let Ok(public_key) = PublicKey::from_pem(&request.public_key) else {
@@ -137,7 +137,7 @@ impl Admission {
                 (Decision::Reject, clear(map! {"ret" => false}.into()))
             }
         };
-        drop(turn);
+        drop(permit);
         if decision == Decision::Accept {
             // The minion's requests use other connections.
             peer.remember_address();

@@ -13,7 +13,7 @@ const BURST: u32 = 10;
 /// The maximum delay of a request.
 const MAX_DELAY: Duration = Duration::from_secs(5);
 /// The maximum number of addresses. Beyond it, addresses below their rate are forgotten.
-const ADDRESSES: usize = 65_536;
+const MAX_ADDRESSES: usize = 65_536;
 
 /// The rate limits of all addresses.
 pub(crate) struct AuthLimit {
@@ -47,10 +47,10 @@ impl AuthLimit {
         // Local sockets have no address; only local root may open them.
         let Ok(address) = address.parse::<SocketAddr>() else { return Ok(Duration::ZERO) };
         let mut paid = self.paid.lock();
-        if paid.len() >= ADDRESSES {
+        if paid.len() >= MAX_ADDRESSES {
             paid.retain(|_, paid| *paid > now);
         }
-        let is_known = paid.len() < ADDRESSES || paid.contains_key(&address.ip());
+        let is_known = paid.len() < MAX_ADDRESSES || paid.contains_key(&address.ip());
         let until = (*paid.get(&address.ip()).unwrap_or(&now)).max(now) + cost;
         let wait = until.duration_since(now).saturating_sub(cost * self.per_second * BURST);
         if wait > MAX_DELAY || !is_known {
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_address_has_a_burst_then_a_rate_then_nothing() {
+    async fn an_address_has_a_burst_then_delays_then_refusals() {
         let limit = AuthLimit::new(10);
         let now = Instant::now();
         let waits: Vec<_> = (0..200).map(|_| limit.delay("10.0.0.1:5", now)).collect();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_limit_lets_all_pass() {
+    async fn without_a_limit_all_requests_are_admitted() {
         let limit = AuthLimit::new(0);
         assert_eq!(limit.delay("10.0.0.1:5", Instant::now()), Ok(Duration::ZERO));
     }

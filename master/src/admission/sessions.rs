@@ -29,16 +29,16 @@ pub enum SessionError {
     #[error(transparent)]
     Wire(#[from] WireError),
     /// The request names another minion than that of the session.
-    #[error("it claims to be from '{0}'")]
+    #[error("the message names another sender: '{0}'")]
     ForeignId(String),
     /// The serial number of the request was used before.
-    #[error("it is a replay")]
+    #[error("the message is a replay")]
     Replay,
     /// The request is older than `request_server_ttl`.
-    #[error("it is too old")]
+    #[error("the message is too old")]
     TooOld,
     /// The token of the request does not prove possession of the minion's key.
-    #[error("its token does not prove the minion's key")]
+    #[error("the token does not prove the minion's key")]
     BadToken,
 }
 
@@ -54,7 +54,7 @@ pub struct Opened {
 
 /// The maximum number of proven sessions of a minion, and separately of unproven ones: its daemon and every `salt-call`
 /// authenticate separately. A process whose session has been dropped authenticates again.
-const PER_MINION: usize = 8;
+const MAX_PER_MINION: usize = 8;
 
 struct MinionSession {
     /// The number of the session.
@@ -80,7 +80,7 @@ fn prove(sessions: &mut Vec<MinionSession>, index: usize) {
 /// Drops the least recently used session of a kind, proven or not, if there are more than the limit.
 fn drop_excess(sessions: &mut Vec<MinionSession>, proven: bool) {
     let is_kind = |known: &&MinionSession| known.proven == proven;
-    if sessions.iter().filter(is_kind).count() > PER_MINION
+    if sessions.iter().filter(is_kind).count() > MAX_PER_MINION
         && let Some(last) = sessions.iter().rposition(|known| known.proven == proven)
     {
         sessions.remove(last);
@@ -417,18 +417,18 @@ mod tests {
         let salts = sessions.begin(&web1, Arc::clone(&key), Cipher::AesCbcHmac);
         assert!(works(&daemon) && works(&call) && works(&salts) && works(&daemon));
         // Unproven sessions, which anyone with the public key can begin, evict none in use.
-        for _ in 0..3 * PER_MINION {
+        for _ in 0..3 * MAX_PER_MINION {
             sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
         }
         assert!(works(&daemon) && works(&call));
         // Beyond the limit, unused proven sessions are evicted.
-        for _ in 0..3 * PER_MINION {
+        for _ in 0..3 * MAX_PER_MINION {
             let another = sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm);
             assert!(works(&another) && works(&daemon));
         }
         assert!(!works(&call));
         let count = |proven| sessions.minions.lock()[&web1].iter().filter(|known| known.proven == proven).count();
-        assert_eq!((count(true), count(false)), (PER_MINION, PER_MINION - 1));
+        assert_eq!((count(true), count(false)), (MAX_PER_MINION, MAX_PER_MINION - 1));
         // Two processes that begin at the same time do not evict each other, however many have ended before.
         let (one, two) = [(); 2].map(|()| sessions.begin(&web1, Arc::clone(&key), Cipher::Aes256Gcm)).into();
         assert!(works(&one) && works(&two) && works(&daemon));

@@ -45,7 +45,7 @@ impl Table for Keys {
         let fields = value.map(msgpack::unpack_map).transpose().map_err(|error| error.to_string())?.unwrap_or_default();
         let text = |name: &str| fields.get(name).and_then(Value::as_str);
         let store = |state, pem: &str| self.0.set(&id, state, pem).map_err(|error| error.to_string());
-        let state = text("state").and_then(KeyState::of_folder);
+        let state = text("state").and_then(KeyState::of_directory);
         let kept = [state.zip(text("key")), text("denied").map(|pem| (KeyState::Denied, pem))];
         for (state, pem) in kept.iter().flatten() {
             store(*state, pem)?;
@@ -78,7 +78,7 @@ fn id(key: &[u8]) -> Result<MinionId, String> {
 
 fn strictness(value: Option<&[u8]>) -> u8 {
     let fields = value.and_then(|value| msgpack::unpack_map(value).ok()).unwrap_or_default();
-    match fields.get("state").and_then(Value::as_str).and_then(KeyState::of_folder) {
+    match fields.get("state").and_then(Value::as_str).and_then(KeyState::of_directory) {
         Some(KeyState::Rejected) => 3,
         None => 2,
         Some(KeyState::Pending | KeyState::Denied) => 1,
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn keys_have_the_state_that_the_cluster_says() {
+    async fn keys_take_the_state_of_the_cluster() {
         let directory = tempfile::tempdir().unwrap();
         let thread = MayBlock::own_thread(Handle::current());
         let keys = Keys(Arc::new(KeyStore::open(directory.path()).unwrap()));

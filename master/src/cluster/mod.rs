@@ -28,7 +28,7 @@ pub(crate) type OptionalGate = Option<Arc<dyn Gate>>;
 /// The values that the members of a cluster share; a master without a cluster has none.
 pub(crate) type OptionalShared = Option<Arc<Shared>>;
 
-pub(crate) use ownership::{Held, Owned, Ownership};
+pub(crate) use ownership::{Owned, Ownership, StoreOutcome};
 pub(crate) use successor::follow_members;
 
 /// Whether this master does the work that only one member of a cluster does. Always true without a cluster.

@@ -13,9 +13,9 @@ use brine_value::{Map, Value, map, msgpack};
 use super::{Members, Shared, SharedError};
 
 /// The maximum size of a state that is embedded in the value, in bytes: less than the maximum of a value.
-const WITHIN: usize = 880 << 10;
+const MAX_EMBEDDED: usize = 880 << 10;
 /// The maximum size of a state, in bytes: it is written whole each time.
-const STATE: usize = 32 << 20;
+const MAX_STATE: usize = 32 << 20;
 
 /// The ownership of a unit of work.
 pub(crate) struct Ownership {
@@ -41,9 +41,9 @@ pub(crate) struct Owned {
 
 /// The outcome of storing a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum StoreOutcome {
     /// The state is stored.
-    Own,
+    Stored,
     /// Another process owns the work now.
     Elsewhere,
     /// The state is too large, and not stored.
@@ -85,7 +85,7 @@ impl Owned {
         let Some(stored) = shared.get(key).await? else { return Ok(None) };
         let found = unpack(&stored.value, stored.revision);
         if found.is_none() {
-            tracing::error!(key, "work of the cluster has an unknown form: is another master newer?");
+            tracing::error!(key, "work of the cluster has an unknown format: is another master newer?");
         }
         Ok(found)
     }
@@ -105,10 +105,10 @@ impl Ownership {
     /// Stores new work in the cluster. Returns `None` if the cluster does not answer or the state is too large: the
     /// work then ends with this master.
     pub async fn begin(shared: &Arc<Shared>, key: &str, process: &str, state: &Map) -> Option<Self> {
-        match Self::take(shared, key, process, state, 0).await {
+        match Self::take_over(shared, key, process, state, 0).await {
             Ok(ownership) => ownership,
             Err(error) => {
-                tracing::warn!(key, %error, "work has no successor: it ends with this master");
+                tracing::warn!(key, %error, "storing work in the cluster failed: it ends with this master");
                 None
             }
         }
@@ -118,7 +118,7 @@ impl Ownership {
     ///
     /// # Errors
     /// The cluster does not answer, or the state is too large.
-    pub async fn take(
+    pub async fn take_over(
         shared: &Arc<Shared>,
         key: &str,
         process: &str,
@@ -136,13 +136,13 @@ impl Ownership {
 
     /// Stores a state, on condition that nobody else has changed the value.
     async fn store(&mut self, state: &Map) -> Result<(), SharedError> {
-        let within = pack(self.shared.member(), &self.process, state.clone());
-        self.revision = if within.len() <= WITHIN {
-            self.shared.put(&self.key, &within, self.revision).await?
+        let embedded = pack(self.shared.member(), &self.process, state.clone());
+        self.revision = if embedded.len() <= MAX_EMBEDDED {
+            self.shared.put(&self.key, &embedded, self.revision).await?
         } else {
             let whole = msgpack::pack_map(state);
-            if whole.len() > STATE {
-                return Err(SharedError::TooLarge { size: whole.len(), limit: STATE });
+            if whole.len() > MAX_STATE {
+                return Err(SharedError::TooLarge { size: whole.len(), limit: MAX_STATE });
             }
             let is_second = !self.is_second;
             let name = format!("{} {}", self.process, u8::from(is_second));
@@ -157,25 +157,25 @@ impl Ownership {
     }
 
     /// Stores a state. Waits while the cluster does not answer, because without it the owner is unknown.
-    pub async fn hold(&mut self, state: &Map) -> Held {
+    pub async fn store_state(&mut self, state: &Map) -> StoreOutcome {
         let (mut backoff, mut was_away) = (Backoff::default(), false);
         loop {
             let error = match self.store(state).await {
-                Ok(()) => return Held::Own,
-                Err(SharedError::TooLarge { .. }) => return Held::TooLarge,
+                Ok(()) => return StoreOutcome::Stored,
+                Err(SharedError::TooLarge { .. }) => return StoreOutcome::TooLarge,
                 // An earlier attempt may have succeeded although its response was lost.
                 Err(SharedError::Changed) => match self.current().await {
                     Ok(Some(revision)) => {
                         self.revision = revision;
                         continue;
                     }
-                    Ok(None) => return Held::Elsewhere,
+                    Ok(None) => return StoreOutcome::Elsewhere,
                     Err(error) => error,
                 },
                 Err(error) => error,
             };
             if !was_away {
-                tracing::warn!(key = self.key, %error, "work waits for the cluster");
+                tracing::warn!(key = self.key, %error, "storing work in the cluster failed: retrying");
             }
             was_away = true;
             backoff.wait().await;
@@ -207,7 +207,7 @@ impl Ownership {
         if self.has_large
             && let Err(error) = self.shared.remove_large(&self.key).await
         {
-            tracing::debug!(key = self.key, %error, "a large state stays on the servers until it is old");
+            tracing::debug!(key = self.key, %error, "removing a large state from the servers failed: it expires");
         }
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_is_read_back_and_garbage_is_none() {
+    fn work_round_trips_and_invalid_data_is_rejected() {
         let state = map! {"a" => 1};
         let packed = pack("m1", "p", state.clone());
         let owned = || Owned { member: "m1".into(), process: "p".into(), revision: 7, state: None };

@@ -20,8 +20,8 @@ use crate::runner_calls::{REACTION, RunnerCalls};
 const PREFIX: &str = "calls.";
 /// The maximum number of listed calls of a member, and the size in bytes from which the arguments of a call are left
 /// out.
-const CALLS: usize = 256;
-const ARGUMENTS: usize = 2 << 10;
+const MAX_CALLS: usize = 256;
+const MAX_ARGUMENTS: usize = 2 << 10;
 
 /// Polls the members of the cluster until `shutdown`, and takes over the work of dead ones.
 pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>, shutdown: CancellationToken) {
@@ -39,7 +39,7 @@ pub(crate) async fn follow_members(calls: Arc<RunnerCalls>, shared: Arc<Shared>,
             Ok(()) => was_away = false,
             Err(error) => {
                 if !std::mem::replace(&mut was_away, true) {
-                    tracing::warn!(%error, "the work of other masters cannot be followed: retrying");
+                    tracing::warn!(%error, "reading the work of other masters failed: retrying");
                 }
             }
         }
@@ -71,7 +71,7 @@ impl Successor {
             self.calls.services.jobs.resume_own_batches(&self.shared).await?;
             self.is_resumed = true;
         }
-        let running = pack(self.calls.running_on_their_own(CALLS));
+        let running = pack(self.calls.running_on_their_own(MAX_CALLS));
         if self.written.as_ref() != Some(&running) {
             self.shared.replace(&own_key(self.shared.member()), &running).await?;
             self.written = Some(running);
@@ -112,7 +112,7 @@ impl Successor {
             let Some(checkpoint) = adopted else { continue };
             tracing::info!(%jid, from, "orchestration taken over");
             if !self.calls.resume(jid.clone(), &call, checkpoint) {
-                tracing::error!(%jid, "an orchestration of the cluster has an unknown form: is another master newer?");
+                tracing::error!(%jid, "an orchestration of the cluster has an unknown format: is another master newer?");
             }
         }
         Ok(())
@@ -123,7 +123,7 @@ impl Successor {
         let Some(stored) = self.shared.get(key).await? else { return Ok(()) };
         let calls = unpack(&stored.value);
         if calls.is_none() {
-            tracing::error!(key, "the calls of another master have an unknown form: is it newer?");
+            tracing::error!(key, "the calls of another master have an unknown format: is it newer?");
         }
         for call in calls.unwrap_or_default() {
             if self.has_successor(&call).await? {
@@ -190,7 +190,7 @@ fn own_key(member: &str) -> String {
 
 fn pack(calls: Vec<Map>) -> Vec<u8> {
     let short = |mut call: Map| {
-        if call.get("fun_args").is_some_and(|args| msgpack::pack(args).len() > ARGUMENTS) {
+        if call.get("fun_args").is_some_and(|args| msgpack::pack(args).len() > MAX_ARGUMENTS) {
             call.shift_remove("fun_args");
         }
         Value::Map(call)
@@ -201,7 +201,7 @@ fn pack(calls: Vec<Map>) -> Vec<u8> {
 fn unpack(packed: &[u8]) -> Option<Vec<Map>> {
     let Ok(Value::List(calls)) = msgpack::unpack(packed) else { return None };
     let map = |call| if let Value::Map(call) = call { Some(call) } else { None };
-    calls.into_iter().take(CALLS).map(map).collect()
+    calls.into_iter().take(MAX_CALLS).map(map).collect()
 }
 
 /// Returns the tag and body of the event that reports an interrupted call as failed; `None` if `call` is malformed.
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_interrupted_call_is_a_failure() {
+    fn an_interrupted_call_is_reported_as_failed() {
         let call = map! {
             "fun" => "runner.state.orchestrate", "jid" => "20261120235852025555", "user" => "root", "fun_args" => list!["orch.x"],
             "_from" => "evil",
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_reports_nothing_and_large_arguments_are_left_out() {
+    fn invalid_data_reports_nothing_and_large_arguments_are_omitted() {
         for junk in [&b""[..], b"junk", &msgpack::pack(&list![1])] {
             assert_eq!(unpack(junk), None);
         }
@@ -254,7 +254,7 @@ mod tests {
         {
             assert_eq!(failure(call), None);
         }
-        let large = map! {"fun" => "runner.x.y", "fun_args" => "x".repeat(ARGUMENTS)};
+        let large = map! {"fun" => "runner.x.y", "fun_args" => "x".repeat(MAX_ARGUMENTS)};
         assert_eq!(unpack(&pack(vec![large])), Some(vec![map! {"fun" => "runner.x.y"}]));
     }
 }

@@ -88,11 +88,11 @@ impl Mines {
 }
 
 impl Facts {
-    /// Returns the data in the mines of the targeted minions that `asker` may read. Pillar values in targets match
+    /// Returns the data in the mines of the targeted minions that `requester` may read. Pillar values in targets match
     /// exactly.
-    pub fn mine_get(&self, storage: &Storage, asker: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
+    pub fn mine_get(&self, storage: &Storage, requester: &MinionId, query: &MineQuery) -> Result<Map, CallError> {
         let mut found = Map::new();
-        let functions = self.mine_functions(asker, &query.functions);
+        let functions = self.mine_functions(requester, &query.functions);
         if functions.is_empty() {
             return Ok(found);
         }
@@ -104,7 +104,7 @@ impl Facts {
             let mut mine = storage.mines.get(&id).map_err(CallError::execution)?;
             for function in &functions {
                 let Some(entry) = mine.shift_remove(function.as_str()) else { continue };
-                let Some(value) = self.mine_value(storage, asker, entry) else { continue };
+                let Some(value) = self.mine_value(storage, requester, entry) else { continue };
                 if !query.by_function {
                     found.insert(id.as_str().into(), value);
                 } else if let Value::Map(of_function) = found.entry(function.as_str().into()).or_insert_with(Value::map)
@@ -117,9 +117,9 @@ impl Facts {
     }
 
     /// Returns those functions that the option `mine_get` permits to a minion; all of them if it is not set.
-    fn mine_functions<'a>(&self, asker: &MinionId, functions: &'a [String]) -> Vec<&'a String> {
+    fn mine_functions<'a>(&self, requester: &MinionId, functions: &'a [String]) -> Vec<&'a String> {
         let Some(rules) = &self.config.mine_get else { return functions.iter().collect() };
-        let allowed = id_rules::rules_for(rules, asker);
+        let allowed = id_rules::rules_for(rules, requester);
         let allowed: Vec<Pcre> = allowed.iter().filter_map(|rule| Pcre::parse(rule.as_str()?).ok()).collect();
         functions.iter().filter(|function| allowed.iter().any(|rule| rule.is_match(function))).collect()
     }
@@ -129,8 +129,8 @@ impl Facts {
         Ok(self.target(kind, tgt, ":")?.with_exact_pillar())
     }
 
-    /// Returns the data of a mine entry without its restriction; `None` if `asker` may not read it.
-    fn mine_value(&self, storage: &Storage, asker: &MinionId, entry: Value) -> Option<Value> {
+    /// Returns the data of a mine entry without its restriction; `None` if `requester` may not read it.
+    fn mine_value(&self, storage: &Storage, requester: &MinionId, entry: Value) -> Option<Value> {
         let Value::Map(fields) = &entry else { return Some(entry) };
         if !fields.contains_key(ACL) {
             return Some(entry);
@@ -138,8 +138,8 @@ impl Facts {
         if let Some(allowed) = fields.get("allow_tgt").filter(|allowed| !allowed.is_nil()) {
             let kind = fields.get("allow_tgt_type").and_then(Value::as_str).unwrap_or("glob");
             let target = self.mine_target(allowed.clone(), kind).ok()?;
-            if !target.matches(&storage.minion_data.facts(asker.as_str())) {
-                tracing::debug!(minion = %asker, "mine data not returned: its allow_tgt excludes the minion");
+            if !target.matches(&storage.minion_data.facts(requester.as_str())) {
+                tracing::debug!(minion = %requester, "mine data not returned: its allow_tgt excludes the minion");
                 return None;
             }
         }

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_present_as_an_address_has_subscribers() {
+    fn an_address_has_at_most_as_many_present_minions_as_subscribers() {
         let presence = Presence::default();
         let [web1, web2, db1] = ["web1", "web2", "db1"].map(|id| id.parse::<MinionId>().unwrap());
         let (first, second, third) = (connect("10.0.0.1:1"), connect("10.0.0.1:2"), connect("[::ffff:10.0.0.2]:3"));

@@ -6,7 +6,7 @@ use indexmap::IndexMap;
 use parking_lot::Mutex;
 
 /// The maximum number of jobs; the returns of older ones do not name their cause.
-const JOBS: usize = 16_384;
+const MAX_JOBS: usize = 16_384;
 /// The fields of the cause in returns and events.
 const FIELDS: &[&str] = &["_cause", brine_reactor::DEPTH, "_sls"];
 
@@ -20,9 +20,9 @@ impl Causality {
         let fields = fields.iter().filter(|(name, _)| name.as_str().is_some_and(|name| FIELDS.contains(&name)));
         let fields: Map = fields.map(|(name, value)| (name.clone(), value.clone())).collect();
         let mut jobs = self.0.lock();
-        if jobs.len() >= JOBS {
+        if jobs.len() >= MAX_JOBS {
             // Removes the older half at once, because each removal moves all following entries.
-            jobs.drain(..JOBS / 2);
+            jobs.drain(..MAX_JOBS / 2);
         }
         jobs.insert(jid.clone(), fields);
     }

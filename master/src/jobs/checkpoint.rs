@@ -14,7 +14,7 @@ use brine_wire::PublishRequest;
 use tokio::sync::Mutex;
 
 use super::Jobs;
-use crate::cluster::{Held, Owned, Ownership, Shared, SharedError};
+use crate::cluster::{Owned, Ownership, Shared, SharedError, StoreOutcome};
 
 /// The prefix of the keys of orchestrations in the cluster.
 pub(crate) const PREFIX: &str = "orchestration.";
@@ -82,7 +82,7 @@ impl Checkpoint {
         let shared = jobs.cluster.get()?;
         let key = key(jid);
         let found = Owned::read(shared, &key).await.unwrap_or_else(|error| {
-            tracing::warn!(%jid, %error, "the progress of an orchestration cannot be read");
+            tracing::warn!(%jid, %error, "reading the progress of an orchestration failed");
             None
         });
         let state = map! {CALL => call, RESULTS => map! {}, JOBS => map! {}};
@@ -106,7 +106,7 @@ impl Checkpoint {
         state: Map,
         revision: u64,
     ) -> Result<Option<Self>, SharedError> {
-        let taken = Ownership::take(shared, key, process, &state, revision).await?;
+        let taken = Ownership::take_over(shared, key, process, &state, revision).await?;
         Ok(taken.map(|ownership| Self::new(Some((ownership, state.clone())), &state)))
     }
 
@@ -117,7 +117,7 @@ impl Checkpoint {
 
     /// Takes the jid of an earlier job for this request: one that an earlier process was about to publish for a state
     /// that has not ended.
-    pub fn take_earlier_job(&self, request: &PublishRequest) -> Option<Jid> {
+    pub fn take_interrupted_job(&self, request: &PublishRequest) -> Option<Jid> {
         let mut interrupted = self.interrupted.lock();
         let name = name_of(request);
         let at = interrupted.iter().position(|(other, _)| *other == name)?;
@@ -130,7 +130,7 @@ impl Checkpoint {
     }
 
     /// Stores the result of a state. Returns `false` if another member has taken over the orchestration.
-    pub async fn keep(&self, tag: &str, result: &Map) -> bool {
+    pub async fn store_result(&self, tag: &str, result: &Map) -> bool {
         let ended = std::mem::take(&mut *self.ended.lock());
         let ended = ended.iter().map(|jid| (jid.into(), "".into()));
         self.store(|part| {
@@ -142,7 +142,7 @@ impl Checkpoint {
 
     /// Stores the jid of a job before it is published. Returns `false` if another member has taken over the
     /// orchestration.
-    pub async fn keep_job(&self, request: &PublishRequest, jid: &Jid) -> bool {
+    pub async fn store_job(&self, request: &PublishRequest, jid: &Jid) -> bool {
         self.store(|part| part(JOBS, (jid.into(), name_of(request).into()))).await
     }
 
@@ -161,13 +161,13 @@ impl Checkpoint {
                 part.insert(name, value);
             }
         });
-        match ownership.hold(state).await {
-            Held::Own => return true,
-            Held::Elsewhere => self.is_elsewhere.store(true, Ordering::Release),
-            Held::TooLarge => {
+        match ownership.store_state(state).await {
+            StoreOutcome::Stored => return true,
+            StoreOutcome::Elsewhere => self.is_elsewhere.store(true, Ordering::Release),
+            StoreOutcome::TooLarge => {
                 tracing::warn!("the results of an orchestration are too large for the cluster: it has no successor");
                 let marker = map! {CALL => map! {}, TOO_LARGE => true};
-                if ownership.hold(&marker).await == Held::Own {
+                if ownership.store_state(&marker).await == StoreOutcome::Stored {
                     *state = marker;
                     return true;
                 }
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_job_is_taken_once_and_that_of_an_ended_state_never() {
+    fn an_interrupted_job_is_resumed_at_most_once() {
         let request = PublishRequest::new("web*", "test.ping", "root");
         let jids: Vec<Jid> = ["20261126100000000001", "20261126100000000002", "20261126100000000003"]
             .map(|jid| jid.parse().unwrap())
@@ -233,7 +233,7 @@ mod tests {
         let state = map! {CALL => map! {}, RESULTS => map! {"tag" => map! {"result" => true}}, JOBS => jobs};
         let checkpoint = Checkpoint::new(None, &state);
         assert_eq!(checkpoint.earlier("tag"), Some(map! {"result" => true}));
-        let take = || checkpoint.take_earlier_job(&request);
+        let take = || checkpoint.take_interrupted_job(&request);
         assert_eq!([take(), take(), take()], [Some(jids[1].clone()), Some(jids[2].clone()), None]);
         assert_eq!(checkpoint.earlier_jobs, jids, "the minions of all of them are awaited");
     }

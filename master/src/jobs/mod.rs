@@ -89,8 +89,8 @@ impl From<ResolveError> for PublishError {
 }
 
 /// The maximum wait for minions to reconnect after a restart, and the polling interval.
-const RECONNECT: Duration = Duration::from_secs(30);
-const POLL: Duration = Duration::from_millis(50);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Publishes jobs and tracks their returns.
 pub(crate) struct Jobs {
@@ -253,7 +253,7 @@ impl Jobs {
         if names_groups(request) {
             // Minions cannot resolve nodegroups, so they receive ids. Ids below syndics are unknown here, so with
             // syndics the target contains the definitions of the groups instead.
-            let words = published.syndics.as_ref().and_then(|_| self.words_of_groups(request));
+            let words = published.syndics.as_ref().and_then(|_| self.target_of_groups(request));
             let (tgt, kind) = words.map_or((published.minions.clone(), "list"), |words| (words, "compound"));
             load.insert("tgt".into(), tgt.into());
             load.insert("tgt_type".into(), kind.into());
@@ -267,7 +267,7 @@ impl Jobs {
     }
 
     /// Returns the words of a compound target, with nodegroups replaced by their definitions.
-    fn words_of_groups(&self, request: &PublishRequest) -> Option<Vec<String>> {
+    fn target_of_groups(&self, request: &PublishRequest) -> Option<Vec<String>> {
         let tgt = request.tgt.to_string();
         let group = format!("N@{tgt}");
         let words: Vec<&str> = match (&request.tgt, request.tgt_type.as_str()) {
@@ -279,7 +279,11 @@ impl Jobs {
     }
 
     /// Publishes a job and collects its returns until the timeout. Silent minions are not polled.
-    pub async fn ask(&self, request: PublishRequest, timeout: Duration) -> Result<JobReturns, PublishError> {
+    pub async fn publish_and_wait(
+        &self,
+        request: PublishRequest,
+        timeout: Duration,
+    ) -> Result<JobReturns, PublishError> {
         let mut returns = self.subscribe(Vec::new()).map_err(PublishError::Failed)?;
         let user = request.user.clone();
         let published = self.publish(request).await?;
@@ -308,15 +312,15 @@ impl Jobs {
     }
 
     /// Waits until these minions have connected, as after a restart, because jobs that are published earlier do not
-    /// reach them; then waits until the job cache has stored earlier returns. Gives up after [`RECONNECT`].
+    /// reach them; then waits until the job cache has stored earlier returns. Gives up after [`RECONNECT_TIMEOUT`].
     async fn wait_for_minions(&self, expected: &BTreeSet<String>) {
-        let deadline = Instant::now() + RECONNECT;
+        let deadline = Instant::now() + RECONNECT_TIMEOUT;
         while Instant::now() < deadline {
             let present: BTreeSet<String> = self.facts.present().iter().map(ToString::to_string).collect();
             if expected.is_subset(&present) {
                 break;
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         self.events.job_cache_caught_up(Duration::from_secs(5)).await;
     }

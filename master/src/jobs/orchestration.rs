@@ -21,7 +21,7 @@ use crate::events::Events;
 use crate::runner_calls::{Caller, Kind, RunnerCalls};
 
 /// The error of a state in an orchestration that another member of the cluster has taken over.
-pub(crate) const ELSEWHERE: &str = "another master of the cluster goes on with this orchestration";
+pub(crate) const ELSEWHERE: &str = "another master of the cluster has taken over this orchestration";
 
 /// The services of the master for one orchestration.
 pub(crate) struct Orchestrator {
@@ -46,7 +46,7 @@ impl MasterAccess for Orchestrator {
             else {
                 return self.jobs.run_to_end(ask).await;
             };
-            let earlier = checkpoint.take_earlier_job(&ask.request);
+            let earlier = checkpoint.take_interrupted_job(&ask.request);
             let published = match &earlier {
                 Some(jid) => self.jobs.published_minions(jid).await,
                 None => None,
@@ -55,7 +55,7 @@ impl MasterAccess for Orchestrator {
             let answers = if let Some(minions) = published {
                 self.jobs.attach(ask, jid.clone(), minions).await
             } else {
-                if !checkpoint.keep_job(&ask.request, &jid).await {
+                if !checkpoint.store_job(&ask.request, &jid).await {
                     return Err(ELSEWHERE.to_owned());
                 }
                 ask.request.jid = Some(jid.clone());
@@ -93,7 +93,7 @@ impl MasterAccess for Orchestrator {
     }
 
     fn store_result(&self, tag: &str, result: &Map) -> bool {
-        self.checkpoint.as_ref().is_none_or(|checkpoint| self.caller.thread.wait(checkpoint.keep(tag, result)))
+        self.checkpoint.as_ref().is_none_or(|checkpoint| self.caller.thread.wait(checkpoint.store_result(tag, result)))
     }
 
     fn publish_progress(&self, what: &str, mut body: Map) {
@@ -132,7 +132,7 @@ impl Jobs {
         // Minions that do not answer a ping are left out.
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
-        let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
+        let present = self.publish_and_wait(ping, timeout).await.map_err(|error| error.to_string())?;
         let mut ids: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         if let Some(subset) = subset {
             ids.shuffle(&mut rand::rng());

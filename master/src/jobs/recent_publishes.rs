@@ -23,21 +23,21 @@ use crate::storage::Storage;
 /// The maximum total size of the loads, in bytes.
 const MAX_BYTES: usize = 16 << 20;
 /// The size of a publish in addition to its load, in bytes: its entry and its parsed target.
-const ENTRY: usize = 512;
+const ENTRY_SIZE: usize = 512;
 /// The maximum size of the loads in one response, in bytes.
 const MAX_ANSWER: usize = 4 << 20;
 /// Stale jobs are retained for this multiple of the window, so that they can be reported as missed.
 const REPORTED_FOR: u32 = 10;
 /// The tolerance for reordering: parallel publishes may be recorded in another order than they are sent. Jobs within
 /// this time before the last job of a minion count as missed.
-const REORDERED: Duration = Duration::from_secs(5);
+const REORDERING_TOLERANCE: Duration = Duration::from_secs(5);
 /// The same tolerance in a cluster: members receive each other's jobs only after the delay of the servers, which is
 /// longer if a server has just failed.
-const REORDERED_BY_MEMBERS: Duration = Duration::from_secs(60);
+const CLUSTER_REORDERING_TOLERANCE: Duration = Duration::from_secs(60);
 /// The number of events read from the journal at once.
 const PAGE: usize = 1024;
 /// The maximum time that reading the journal delays the start.
-const READ_TIME: Duration = Duration::from_secs(3);
+const READ_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The loads of recent publishes, oldest first.
 pub(crate) struct RecentPublishes {
@@ -62,7 +62,7 @@ struct Publish {
 
 impl Publish {
     fn size(&self) -> usize {
-        self.load.len() + ENTRY
+        self.load.len() + ENTRY_SIZE
     }
 
     /// Whether a minion may match the job's target.
@@ -141,7 +141,7 @@ impl RecentPublishes {
                 load.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
                 self.record_at(&jid, &load, started.checked_sub(age).unwrap_or(started));
             }
-            if started.elapsed() > READ_TIME {
+            if started.elapsed() > READ_TIMEOUT {
                 return tracing::warn!(
                     "reading recent publishes from the journal took too long: minions may miss jobs"
                 );
@@ -152,7 +152,7 @@ impl RecentPublishes {
     /// Returns the jobs that a minion may have missed: all of them if it reports neither its last job nor the time that
     /// it was disconnected.
     fn after(&self, from: &CatchUp) -> Missed {
-        let reordered = if self.is_member { REORDERED_BY_MEMBERS } else { REORDERED };
+        let reordered = if self.is_member { CLUSTER_REORDERING_TOLERANCE } else { REORDERING_TOLERANCE };
         let away = from.away.map(|seconds| Duration::from_secs(seconds).saturating_add(reordered));
         let is_of_absence = |publish: &Publish| away.is_some_and(|away| publish.when.elapsed() <= away);
         let mut missed = Missed::default();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minion_of_a_dead_member_gets_what_that_one_lacked() {
+    fn a_minion_of_a_dead_member_gets_the_jobs_that_member_missed() {
         let publishes = RecentPublishes::new(Duration::from_secs(300), true);
         let now = Instant::now();
         for (n, age) in [(1, 400), (2, 200), (3, 40), (4, 20)] {

@@ -21,7 +21,7 @@ use crate::events::Events;
 
 /// The minimum time between two rotations of the keys. All minions authenticate again after each rotation; a program
 /// that deletes a thousand keys one by one must not cause a thousand of them.
-const BETWEEN_ROTATIONS: Duration = Duration::from_secs(10);
+const MIN_ROTATION_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Schedules rotations of the publish keys.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Rotations {
 
     /// Whether a requested rotation takes place now.
     fn take_due(&mut self, now: Instant) -> bool {
-        let is_soon = self.last.is_some_and(|last| now.saturating_duration_since(last) < BETWEEN_ROTATIONS);
+        let is_soon = self.last.is_some_and(|last| now.saturating_duration_since(last) < MIN_ROTATION_INTERVAL);
         if is_soon || !std::mem::take(&mut self.is_due) {
             return false;
         }
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rotations_that_follow_each_other_become_one() {
+    fn successive_rotations_are_combined() {
         let mut rotations = Rotations::default();
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);

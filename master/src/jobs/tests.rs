@@ -11,7 +11,7 @@ fn ping(tgt: &str) -> PublishRequest {
 }
 
 #[tokio::test]
-async fn a_job_is_known_on_the_bus_before_it_is_published() {
+async fn the_event_of_a_job_precedes_its_publish() {
     let fixture = Fixture::new(&["web1", "db1"], |_| {});
     let (jobs, mut events) = (fixture.jobs(), fixture.subscribe());
     let published = jobs.publish(ping("web*")).await.unwrap();
@@ -30,10 +30,10 @@ async fn a_job_is_known_on_the_bus_before_it_is_published() {
 }
 
 #[tokio::test]
-async fn an_asked_minion_that_does_not_return_in_time_is_missing() {
+async fn a_minion_that_does_not_return_in_time_is_missing() {
     let fixture = Fixture::new(&["web1", "web2"], |_| {});
     let answering = answer(&fixture, |id, _| (id == "web1").then_some(0));
-    let answers = fixture.jobs().ask(ping("*"), Duration::from_millis(300)).await.unwrap();
+    let answers = fixture.jobs().publish_and_wait(ping("*"), Duration::from_millis(300)).await.unwrap();
     assert_eq!(answers.missing, ["web2"]);
     assert_eq!(answers.returned.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["web1"]);
     answering.abort();
@@ -80,7 +80,7 @@ fn answer(
 }
 
 #[test]
-fn the_new_event_has_salts_fields_and_the_rest_apart() {
+fn the_new_event_has_salts_fields_and_the_others_in_load() {
     let request = PublishRequest { kwargs: map! {"metadata" => "x", "_cause" => 5}, ..ping("*") };
     let jid = Jid::new();
     let load = load(&request, &jid);

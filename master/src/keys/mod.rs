@@ -53,7 +53,7 @@ impl KeyState {
     }
 
     /// Returns the state that a directory below `pki_dir` stands for.
-    pub fn of_folder(directory: &str) -> Option<Self> {
+    pub fn of_directory(directory: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.directory() == directory)
     }
 
@@ -104,7 +104,7 @@ pub enum Act {
 
 impl Act {
     /// Returns the value of `act` in `salt/key` events.
-    pub fn event_word(self) -> &'static str {
+    pub fn event_act(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
             Act::Reject => "rejected",
@@ -113,7 +113,7 @@ impl Act {
     }
 
     /// Returns the state of a key after the action; `None` if it is deleted.
-    pub fn leads_to(self) -> Option<KeyState> {
+    pub fn new_state(self) -> Option<KeyState> {
         match self {
             Act::Accept => Some(KeyState::Accepted),
             Act::Reject => Some(KeyState::Rejected),
@@ -122,7 +122,7 @@ impl Act {
     }
 
     /// Returns the name of the action in the past tense, for operators.
-    pub fn past(self) -> &'static str {
+    pub fn past_tense(self) -> &'static str {
         match self {
             Act::Accept => "accepted",
             Act::Reject => "rejected",
@@ -203,7 +203,7 @@ impl KeyStore {
 
     /// Returns the number of accepted minions.
     pub fn count_accepted(&self) -> Result<usize, FileError> {
-        Ok(self.read_folder(KeyState::Accepted)?.len())
+        Ok(self.read_directory(KeyState::Accepted)?.len())
     }
 
     /// Locks the decisions about an id.
@@ -222,7 +222,7 @@ impl KeyStore {
         let known = counted.get(&state).filter(|known| known.when.elapsed() < COUNT_LIFETIME);
         let (keys, when) = match known {
             Some(known) => (known.keys, known.when),
-            None => (self.read_folder(state)?.len(), Instant::now()),
+            None => (self.read_directory(state)?.len(), Instant::now()),
         };
         let has_room = keys < most;
         counted.insert(state, Counted { keys: keys + usize::from(has_room), when });
@@ -230,12 +230,12 @@ impl KeyStore {
     }
 
     fn sorted(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
-        let mut ids = self.read_folder(state)?;
+        let mut ids = self.read_directory(state)?;
         ids.sort_by_cached_key(|id| (id.as_str().to_lowercase(), id.clone()));
         Ok(ids)
     }
 
-    fn read_folder(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
+    fn read_directory(&self, state: KeyState) -> Result<Vec<MinionId>, FileError> {
         let directory = self.pki_dir.join(state.directory());
         let read = || {
             let mut ids = Vec::new();
@@ -350,7 +350,7 @@ impl KeyStore {
     fn apply_one(&self, act: Act, key: &Key) -> Result<(), KeyError> {
         let gone = || KeyError::Gone { id: key.id.clone(), state: key.state };
         let from = self.path(key.state, &key.id);
-        let Some(to) = act.leads_to() else { return if remove(&from)? { Ok(()) } else { Err(gone()) } };
+        let Some(to) = act.new_state() else { return if remove(&from)? { Ok(()) } else { Err(gone()) } };
         let pem = self.get(key.state, &key.id)?.ok_or_else(gone)?;
         PublicKey::from_pem(&pem).map_err(|source| KeyError::NotAKey { id: key.id.clone(), source })?;
         self.move_key(&key.id, key.state, to)

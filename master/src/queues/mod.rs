@@ -217,16 +217,16 @@ mod tests {
 
     use super::*;
 
-    fn queues(folder: &tempfile::TempDir) -> Queues {
+    fn queues(directory: &tempfile::TempDir) -> Queues {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (store, _) = Store::open(&folder.path().join("store"), 1 << 20).unwrap();
+        let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
         Queues::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
     }
 
     #[test]
     fn items_leave_a_queue_in_their_order_and_survive_a_restart() {
-        let folder = tempfile::tempdir().unwrap();
-        let queues_of = || queues(&folder);
+        let directory = tempfile::tempdir().unwrap();
+        let queues_of = || queues(&directory);
         let first = queues_of();
         let call = Value::from(map! {"fun" => "test.arg"});
         assert_eq!(first.insert("q", vec!["b".into(), "a".into(), call.clone()]).unwrap(), Vec::<Value>::new());
@@ -249,8 +249,8 @@ mod tests {
 
     #[test]
     fn names_and_sizes_are_bounded() {
-        let folder = tempfile::tempdir().unwrap();
-        let queues = queues(&folder);
+        let directory = tempfile::tempdir().unwrap();
+        let queues = queues(&directory);
         let long = "x".repeat(MAX_NAME + 1);
         for name in ["", "a\0b", &long] {
             assert!(matches!(queues.insert(name, vec!["a".into()]), Err(QueueError::Name)), "{name}");

@@ -22,7 +22,7 @@ const OPTIONS: &[&str] = &["reactor", "reactor_rate_limit", "reactor_cooldown", 
 type Stamps = BTreeMap<PathBuf, (i64, i64, u64, u64)>;
 
 /// The result of a poll.
-enum Found {
+enum Change {
     Unchanged,
     /// The files are invalid.
     Invalid(String),
@@ -56,10 +56,10 @@ impl Watched {
         }
     }
 
-    fn poll(&mut self) -> Found {
+    fn poll(&mut self) -> Change {
         let now = stamps(&self.directory, self.known.as_ref().unwrap_or(&self.started));
         if now == self.stamps {
-            return Found::Unchanged;
+            return Change::Unchanged;
         }
         self.stamps = now;
         let found = read(&self.directory).and_then(|opts| {
@@ -69,13 +69,13 @@ impl Watched {
         match found {
             // Options from elsewhere stay while these files do not set them.
             Ok((opts, _)) if self.known.as_ref() == Some(&opts) && !is_path(&opts::reactor(&opts)) => {
-                Found::Rules(opts::reactor_rules(&opts))
+                Change::Rules(opts::reactor_rules(&opts))
             }
             Ok((opts, entries)) => {
                 self.known = Some(opts.clone());
-                Found::Options { opts, entries }
+                Change::Options { opts, entries }
             }
-            Err(error) => Found::Invalid(error),
+            Err(error) => Change::Invalid(error),
         }
     }
 }
@@ -107,9 +107,9 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdo
             () = shutdown.cancelled() => return,
         };
         match found {
-            Found::Unchanged => {}
-            Found::Rules(files) => reload_rules(&services, &reactor, files).await,
-            Found::Options { opts, entries } => {
+            Change::Unchanged => {}
+            Change::Rules(files) => reload_rules(&services, &reactor, files).await,
+            Change::Options { opts, entries } => {
                 tracing::info!(entries = entries.all().len(), "reactor configuration reloaded");
                 reload_rules(&services, &reactor, opts::reactor_rules(&opts)).await;
                 reactor.configure(entries);
@@ -120,7 +120,7 @@ pub(crate) async fn watch(services: Arc<Services>, reactor: Arc<Reactor>, shutdo
                     .fire("salt/reactor/configured", &map! {"reactors" => Value::from(&*reactor.entries())})
                     .await;
             }
-            Found::Invalid(error) => {
+            Change::Invalid(error) => {
                 tracing::error!("reloading the reactor configuration failed: {error}; the previous one stays");
                 services.events.fire("salt/reactor/error", &map! {"message" => error}).await;
             }
@@ -184,14 +184,14 @@ mod tests {
         write("reactor:\n  - 'one': [/one.sls]\n");
         let started = read(directory.path()).unwrap();
         let watched = |started: &Map| Watched::new(directory.path().to_owned(), started.clone());
-        assert!(matches!(watched(&started).poll(), Found::Unchanged));
+        assert!(matches!(watched(&started).poll(), Change::Unchanged));
         write("reactor:\n  - 'one': [/one.sls]\n  - 'two': [/two.sls]\n");
         let mut late = watched(&started);
         let found = late.poll();
-        assert!(matches!(&found, Found::Options { entries, .. } if entries.all().len() == 2));
-        assert!(matches!(late.poll(), Found::Unchanged));
+        assert!(matches!(&found, Change::Options { entries, .. } if entries.all().len() == 2));
+        assert!(matches!(late.poll(), Change::Unchanged));
         // Options from elsewhere stay in effect.
         write("id: m\n");
-        assert!(matches!(watched(&started).poll(), Found::Unchanged));
+        assert!(matches!(watched(&started).poll(), Change::Unchanged));
     }
 }

@@ -44,7 +44,7 @@ pub fn wheel(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
 #[function]
 pub fn execution(context: &RunnerContext, #[rest] args: Vec<Value>) -> CallResult {
     let request = PublishRequest { arg: args, ..PublishRequest::new("*", "sys.doc", &context.caller.user) };
-    let answers = context.ask(request, None)?.into_values();
+    let answers = context.publish_and_wait(request, None)?.into_values();
     let documented = answers.filter_map(|answer| match answer {
         Value::Map(functions) => Some(functions),
         _ => None,

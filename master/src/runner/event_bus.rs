@@ -25,8 +25,8 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event_bus", [since
 #[function]
 pub fn since(context: &RunnerContext, since: Value, #[default(100)] limit: u32) -> CallResult {
     let limit = limit.clamp(1, 10_000) as usize;
-    let bytes = REPLY_BYTES.min(context.master.config.max_message_size / 2);
-    let events = events_since(&context.caller.thread, &context.master.bus, place(&since)?, limit, bytes)
+    let bytes = MAX_REPLY_BYTES.min(context.master.config.max_message_size / 2);
+    let events = events_since(&context.caller.thread, &context.master.bus, position(&since)?, limit, bytes)
         .map_err(CallError::execution)?;
     let listed = events.iter().map(|event| map! {"seq" => event.seq(), "tag" => event.tag(), "data" => event.data()});
     Ok(listed.collect())
@@ -54,15 +54,15 @@ pub fn replay(
     let bus = &context.master.bus;
     let last = match last {
         None => TimeOrSeq::Seq(bus.last_seq()),
-        Some(last) => place(&last)?,
+        Some(last) => position(&last)?,
     };
     let glob = Glob::new(&tag).map_err(CallError::execution)?;
     let endpoint = Endpoint::Ipc(socket.trim_start_matches("ipc://").into());
-    let connect = tokio::time::timeout(CONNECT_TIME, Push::connect(&endpoint));
+    let connect = tokio::time::timeout(CONNECT_TIMEOUT, Push::connect(&endpoint));
     let connected =
         context.wait(connect).map_err(|_| CallError::execution(format!("{socket}: connecting timed out")))?;
     let mut push = connected.map_err(CallError::execution)?;
-    let (mut from, mut count, mut seqs) = (place(&first)?, 0u64, (0, 0));
+    let (mut from, mut count, mut seqs) = (position(&first)?, 0u64, (0, 0));
     'pages: loop {
         let events = bus.read(&context.caller.thread, from, PAGE).map_err(CallError::execution)?;
         let Some(end) = events.last().map(Event::seq) else { break };
@@ -89,21 +89,21 @@ pub fn replay(
 }
 
 /// The maximum total size of returned events in bytes, so that the reply stays below `max_message_size`.
-const REPLY_BYTES: usize = 16 << 20;
+const MAX_REPLY_BYTES: usize = 16 << 20;
 
 /// Reads events from a position on: up to `limit`, as many as fit into `bytes` but at least one.
 fn events_since(
     thread: &MayBlock,
     bus: &Bus,
-    mut place: TimeOrSeq,
+    mut position: TimeOrSeq,
     limit: usize,
     bytes: usize,
 ) -> Result<Vec<Event>, StoreError> {
     let (mut found, mut room) = (Vec::new(), bytes);
     while found.len() < limit {
-        let page = bus.read(thread, place, limit - found.len())?;
+        let page = bus.read(thread, position, limit - found.len())?;
         let Some(last) = page.last() else { break };
-        place = TimeOrSeq::Seq(last.seq() + 1);
+        position = TimeOrSeq::Seq(last.seq() + 1);
         for event in page {
             let size = event.frame().len();
             if size > room && !found.is_empty() {
@@ -117,11 +117,11 @@ fn events_since(
 }
 
 /// The timeout of connecting to a replay's subscriber.
-const CONNECT_TIME: std::time::Duration = std::time::Duration::from_secs(5);
+const CONNECT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 /// The number of events that are read at once.
 const PAGE: usize = 1024;
 
-fn place(since: &Value) -> Result<TimeOrSeq, CallError> {
+fn position(since: &Value) -> Result<TimeOrSeq, CallError> {
     if let Some(seq) = u64::from_value(since) {
         return Ok(TimeOrSeq::Seq(seq));
     }
@@ -166,9 +166,9 @@ mod tests {
 
     #[test]
     fn positions_are_sequence_numbers_or_times() {
-        assert_eq!(place(&5.into()), Ok(TimeOrSeq::Seq(5)));
-        assert_eq!(place(&"7".into()), Ok(TimeOrSeq::Seq(7)));
-        assert_eq!(place(&"1970-01-01T00:00:01Z".into()), Ok(TimeOrSeq::Time(1_000_000)));
-        assert!(place(&"yesterday".into()).unwrap_err().to_string().contains("'yesterday' is neither"));
+        assert_eq!(position(&5.into()), Ok(TimeOrSeq::Seq(5)));
+        assert_eq!(position(&"7".into()), Ok(TimeOrSeq::Seq(7)));
+        assert_eq!(position(&"1970-01-01T00:00:01Z".into()), Ok(TimeOrSeq::Time(1_000_000)));
+        assert!(position(&"yesterday".into()).unwrap_err().to_string().contains("'yesterday' is neither"));
     }
 }

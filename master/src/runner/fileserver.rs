@@ -4,7 +4,7 @@ use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
-use crate::own_files;
+use crate::custom_files;
 
 /// Runner functions of `fileserver`.
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
@@ -34,7 +34,7 @@ pub fn envs(context: &RunnerContext, #[default] backend: Value, #[default(false)
     Ok(context.storage().files.envs().into())
 }
 
-/// Fetch the repositories of gitfs, and the files of backends of people's own.
+/// Fetch the repositories of gitfs, and the files of custom file server backends.
 ///
 /// CLI Example:
 ///
@@ -45,7 +45,7 @@ pub fn update(context: &RunnerContext, #[default] backend: Value, #[keywords] _k
         context.storage().files.update();
     }
     for mirror in context.storage().files.mirrors().filter(|mirror| names(&backend, &[mirror.name()])) {
-        own_files::update(&context.calls.custom, mirror).map_err(CallError::Execution)?;
+        custom_files::update(&context.calls.custom, mirror).map_err(CallError::Execution)?;
     }
     Ok(true.into())
 }

@@ -34,9 +34,9 @@ pub fn get(
     };
     let by_function = functions.len() > 1 || fun.as_list().is_some();
     if let Some(id) = id {
-        let asker = id.parse().map_err(CallError::execution)?;
+        let requester = id.parse().map_err(CallError::execution)?;
         let query = MineQuery { tgt, tgt_type, functions, by_function };
-        return Ok(context.master.facts.mine_get(context.storage(), &asker, &query)?.into());
+        return Ok(context.master.facts.mine_get(context.storage(), &requester, &query)?.into());
     }
     let mut found = Map::new();
     for id in context.minions(tgt, tgt_type)? {
@@ -71,5 +71,5 @@ pub fn update(
 ) -> CallResult {
     let mut request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "mine.update", &context.caller.user) };
     request.arg = vec![clear.into(), mine_functions];
-    context.ask(request, None).map(Value::Map)
+    context.publish_and_wait(request, None).map(Value::Map)
 }

@@ -111,11 +111,11 @@ impl RunnerContext {
 
     /// Publishes a job, waits for its returns and returns the results by minion; the result of a failed minion is its
     /// error message.
-    pub(crate) fn ask(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
+    pub(crate) fn publish_and_wait(&self, request: PublishRequest, timeout: Option<f64>) -> Result<Map, CallError> {
         let timeout = timeout.map_or(Duration::from_secs(self.master.config.timeout), |seconds| {
             brine_runtime::seconds::within(0.0..=86_400.0, seconds)
         });
-        let answers = self.wait(self.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
+        let answers = self.wait(self.master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;
         let results = answers
             .returned
             .into_iter()

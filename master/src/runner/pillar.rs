@@ -69,7 +69,7 @@ pub fn clear_pillar_cache(
     if !context.master.config.pillar_cache {
         return Ok(false.into());
     }
-    meant(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
+    matching_minions(context, &minion)?.iter().for_each(|id| context.master.pillars.cache.remove(id));
     Ok(true.into())
 }
 
@@ -91,13 +91,13 @@ pub fn show_pillar_cache(
     }
     let lifetime = std::time::Duration::from_secs(master.config.pillar_cache_ttl);
     let kept = |id: &MinionId| master.pillars.cache.get(id, pillarenv.as_deref(), lifetime);
-    let found = meant(context, &minion)?;
+    let found = matching_minions(context, &minion)?;
     let pillars = found.iter().filter_map(|id| Some((Value::from(id), Value::from(kept(id)?))));
     Ok(Value::Map(pillars.collect()))
 }
 
 /// Returns the minions that match a glob.
-fn meant(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError> {
+fn matching_minions(context: &RunnerContext, glob: &str) -> Result<Vec<MinionId>, CallError> {
     let request = PublishRequest { tgt: glob.into(), ..PublishRequest::new("*", "test.ping", &context.caller.user) };
     let ids = context.wait(context.master.facts.targets(&request)).map_err(CallError::execution)?;
     Ok(ids.minions.iter().filter_map(|id| id.parse().ok()).collect())

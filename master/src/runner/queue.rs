@@ -39,7 +39,7 @@ pub struct ItemsArgs {
 ///     salt-run queue.insert myqueue "['item1', 'item2', 'item3']"
 #[function]
 pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
-    known(&given.backend)?;
+    check_backend(&given.backend)?;
     let items = list_of(given.items);
     let duplicates = match shared(context) {
         Some(queues) => context.wait(queues.insert(&given.queue, items)),
@@ -61,7 +61,7 @@ pub fn insert(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 ///     salt-run queue.delete myqueue myitem
 #[function]
 pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
-    known(&given.backend)?;
+    check_backend(&given.backend)?;
     let items = list_of(given.items);
     let deleted = match shared(context) {
         Some(queues) => context.wait(queues.delete(&given.queue, &items)),
@@ -78,7 +78,7 @@ pub fn delete(context: &RunnerContext, #[args] given: ItemsArgs) -> CallResult {
 ///     salt-run queue.list_queues
 #[function]
 pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend: String) -> CallResult {
-    known(&backend)?;
+    check_backend(&backend)?;
     let names = match shared(context) {
         Some(queues) => context.wait(queues.names()),
         None => context.storage().queues.names(),
@@ -93,7 +93,7 @@ pub fn list_queues(context: &RunnerContext, #[default("sqlite".into())] backend:
 ///     salt-run queue.list_length myqueue
 #[function]
 pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
-    known(&backend)?;
+    check_backend(&backend)?;
     let length = match shared(context) {
         Some(queues) => context.wait(queues.len(&queue)),
         None => context.storage().queues.len(&queue),
@@ -108,7 +108,7 @@ pub fn list_length(context: &RunnerContext, queue: String, #[default("sqlite".in
 ///     salt-run queue.list_items myqueue
 #[function]
 pub fn list_items(context: &RunnerContext, queue: String, #[default("sqlite".into())] backend: String) -> CallResult {
-    known(&backend)?;
+    check_backend(&backend)?;
     let items = match shared(context) {
         Some(queues) => context.wait(queues.items(&queue)),
         None => context.storage().queues.head(&queue, usize::MAX).map(|head| head.items.clone()),
@@ -160,7 +160,8 @@ pub fn process_queue(context: &RunnerContext, #[args] from: HeadArgs) -> CallRes
     process(context, &from.queue, &from.quantity, &from.backend).map(|(data, _)| data.into())
 }
 
-/// Append a call of a runner function to a queue. Whoever may insert into this queue may have any runner function called.
+/// Append a call of a runner function to a queue. Permission to insert into this queue is permission to call any runner
+/// function.
 ///
 /// fun: the function. args: its arguments, as a list or separated by commas. kwargs: its keyword arguments. queue: the
 /// name of the queue; by default that of the option `runner_queue`. backend: as for `insert`.
@@ -240,7 +241,7 @@ fn take(
     backend: &str,
     before: impl AsyncFnOnce(&[Value]) -> Result<(), QueueError>,
 ) -> Result<Vec<Value>, CallError> {
-    known(backend)?;
+    check_backend(backend)?;
     let limit = match quantity.as_str() {
         Some("all") => Some(usize::MAX),
         _ => usize::from_value(quantity),
@@ -263,7 +264,7 @@ fn shared(context: &RunnerContext) -> Option<SharedQueues<'_>> {
     context.master.cluster.as_deref().map(SharedQueues)
 }
 
-fn known(backend: &str) -> Result<(), CallError> {
+fn check_backend(backend: &str) -> Result<(), CallError> {
     if BACKENDS.contains(&backend) {
         return Ok(());
     }

@@ -44,7 +44,7 @@ pub fn add(
     let reactor = reactor(context)?;
     let added = reactor.add(&event, &reactors).map_err(CallError::execution)?;
     let comment = if added { "Reactor added." } else { "Reactor already exists." };
-    Ok(managed(context, &reactor, "add-complete", added, comment))
+    Ok(result_of(context, &reactor, "add-complete", added, comment))
 }
 
 /// Remove the entry of a tag, until the next restart or configuration change.
@@ -63,7 +63,7 @@ pub fn delete(
     let reactor = reactor(context)?;
     let deleted = reactor.delete(&event).map_err(CallError::execution)?;
     let comment = if deleted { "Reactor deleted." } else { "Reactor does not exists." };
-    Ok(managed(context, &reactor, "delete-complete", deleted, comment))
+    Ok(result_of(context, &reactor, "delete-complete", deleted, comment))
 }
 
 /// Return whether the reactor is the leader. A reactor that is not the leader ignores events.
@@ -253,7 +253,7 @@ fn publish_result(context: &RunnerContext, what: &str, body: &Map) {
 }
 
 /// Returns the result of a change to the entries.
-fn managed(context: &RunnerContext, reactor: &Reactor, what: &str, status: bool, comment: &str) -> Value {
+fn result_of(context: &RunnerContext, reactor: &Reactor, what: &str, status: bool, comment: &str) -> Value {
     let result = map! {"status" => status, "comment" => comment};
     let body = map! {"reactors" => Value::from(&*reactor.entries()), "result" => result.clone()};
     publish_result(context, what, &body);

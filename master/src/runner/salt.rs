@@ -59,7 +59,7 @@ pub fn execute(
     if !jid.is_empty() {
         request.jid = Some(jid.parse().map_err(CallError::execution)?);
     }
-    context.ask(request, timeout).map(Value::Map)
+    context.publish_and_wait(request, timeout).map(Value::Map)
 }
 
 /// Returns the arguments of a job in their wire format.

@@ -124,7 +124,7 @@ sync_functions! {
     sync_wrapper "wrapper";
 }
 
-/// Copy people's own modules of all types from the file server to the master.
+/// Copy the custom modules of all types from the file server to the master.
 /// Return the new and changed modules by type.
 ///
 /// saltenv: the environments, as a list or separated by commas (base). extmod_whitelist, extmod_blacklist: mappings of

@@ -14,7 +14,7 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("ssh", [cmd]);
 ///
 /// arg: the positional arguments.
 /// kwarg: the keyword arguments.
-/// timeout: the seconds that connecting may take; the option ssh_timeout if it is left out.
+/// timeout: the timeout of connecting, in seconds (the option ssh_timeout).
 /// raw_shell: run fun as a command of the hosts' shell (False).
 ///
 /// CLI Example:

@@ -132,7 +132,7 @@ pub fn orchestrate_single(
     _ = queue;
     let given = [("test".into(), test), ("name".into(), name.into())].into_iter().chain(kwargs);
     let done = run(context, "state.single", vec![fun.into()], given, pillar, None)?;
-    Ok(shown(context, done))
+    Ok(publish_result(context, done))
 }
 
 /// Run the given high data on the master.
@@ -151,7 +151,7 @@ pub fn orchestrate_high(
 ) -> CallResult {
     _ = queue;
     let done = run(context, "state.high", vec![data], [("test", test)], pillar, None)?;
-    Ok(shown(context, done))
+    Ok(publish_result(context, done))
 }
 
 /// The arguments of `state.orchestrate_show_sls`.
@@ -222,7 +222,7 @@ pub fn graph(
     timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"saltenv" => saltenv, "test" => test, "pillar" => pillar, "pillarenv" => pillarenv};
-    drawn(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
+    draw_graph(context, "state.graph", vec![mods], given, (tgt, tgt_type), timeout)
 }
 
 /// Return the requisites of the highstate as a graph in DOT: of the master's host, or of minions by their ids.
@@ -243,11 +243,11 @@ pub fn graph_highstate(
     timeout: Option<f64>,
 ) -> CallResult {
     let given = map! {"pillar" => pillar, "pillarenv" => pillarenv};
-    drawn(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
+    draw_graph(context, "state.graph_highstate", Vec::new(), given, (tgt, tgt_type), timeout)
 }
 
 /// Draws a graph on the master's host, or on minions.
-fn drawn(
+fn draw_graph(
     context: &RunnerContext,
     function: &str,
     positional: Vec<Value>,
@@ -266,7 +266,7 @@ fn drawn(
     let given = given.into_iter().filter(|(_, value)| !value.is_nil()).collect();
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", function, &context.caller.user) };
     let request = PublishRequest { arg: with_keywords(positional, given), ..request };
-    Ok(context.ask(request, timeout)?.into())
+    Ok(context.publish_and_wait(request, timeout)?.into())
 }
 
 /// Pause an orchestration before a state, or before its next one, for a number of seconds or until it is resumed.
@@ -373,7 +373,7 @@ fn run(
 }
 
 /// Publishes the results as a progress event, and returns them.
-fn shown(context: &RunnerContext, done: Orchestrated) -> Value {
+fn publish_result(context: &RunnerContext, done: Orchestrated) -> Value {
     let data = map! {context.master.id.as_str() => done.value};
     let body = map! {"data" => data.clone(), "outputter" => "highstate"};
     context.progress_event(&body);

@@ -14,7 +14,7 @@ use super::salt::with_keywords;
 pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash, diff]);
 
 /// The timeout of one comparison.
-const DIFF_TIME: Duration = Duration::from_secs(2);
+const DIFF_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A call of an execution function on minions.
 #[derive(Args)]
@@ -40,7 +40,7 @@ pub struct SurveyArgs {
 ///     salt-run survey.hash '*' file.get_hash /etc/resolv.conf survey_sort=up
 #[function]
 pub fn hash(context: &RunnerContext, #[args] survey: SurveyArgs) -> CallResult {
-    Ok(surveyed(context, survey)?.into())
+    Ok(run_survey(context, survey)?.into())
 }
 
 /// Call an execution function on minions, and group the minions by their results as `hash` does. Each group but the first
@@ -53,10 +53,10 @@ pub fn hash(context: &RunnerContext, #[args] survey: SurveyArgs) -> CallResult {
 ///     salt-run survey.diff survey_sort=up '*' cp.get_file_str file:///etc/hosts
 #[function]
 pub fn diff(context: &RunnerContext, #[args] survey: SurveyArgs) -> CallResult {
-    Ok(with_diffs(surveyed(context, survey)?).into())
+    Ok(with_diffs(run_survey(context, survey)?).into())
 }
 
-fn surveyed(context: &RunnerContext, survey: SurveyArgs) -> Result<Vec<Value>, CallError> {
+fn run_survey(context: &RunnerContext, survey: SurveyArgs) -> Result<Vec<Value>, CallError> {
     let SurveyArgs { tgt, fun, args, mut kwargs } = survey;
     kwargs.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
     let smallest_first = kwargs.shift_remove("survey_sort").is_some_and(|sort| sort == "up".into());
@@ -67,7 +67,7 @@ fn surveyed(context: &RunnerContext, survey: SurveyArgs) -> Result<Vec<Value>, C
     let mut request =
         PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("*", &fun, &context.caller.user) };
     request.arg = with_keywords(args, kwargs);
-    Ok(pools(context.ask(request, None)?, smallest_first))
+    Ok(pools(context.publish_and_wait(request, None)?, smallest_first))
 }
 
 /// Adds the difference from the first group's result to every other group.
@@ -82,7 +82,7 @@ fn with_diffs(mut pools: Vec<Value>) -> Vec<Value> {
         let (id, result) = parts(pool);
         let mut diff = similar::TextDiff::configure();
         // A comparison that would take longer becomes coarser.
-        let diff = diff.timeout(DIFF_TIME).diff_lines(&first, &result);
+        let diff = diff.timeout(DIFF_TIMEOUT).diff_lines(&first, &result);
         let text = diff.unified_diff().context_radius(0).header(&first_id, &id).to_string();
         if let Value::Map(pool) = pool {
             pool.insert("diff".into(), text.into());

@@ -28,16 +28,16 @@ pub enum Kind {
 impl Kind {
     /// Returns the name of the registry.
     pub fn name(self) -> &'static str {
-        self.words().1
+        self.labels().1
     }
 
     /// Returns the prefix of the tags of a call's events.
     pub(crate) fn tag(self, jid: &Jid) -> String {
-        format!("salt/{}/{jid}", self.words().0)
+        format!("salt/{}/{jid}", self.labels().0)
     }
 
     /// Returns the name of the registry in tags, and in function names.
-    pub(super) fn words(self) -> (&'static str, &'static str) {
+    pub(super) fn labels(self) -> (&'static str, &'static str) {
         match self {
             Kind::Runner => ("run", "runner"),
             Kind::Wheel => ("wheel", "wheel"),
@@ -65,7 +65,7 @@ pub(super) struct NewCall {
 
 impl NewCall {
     pub fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
-        let (_, prefix) = kind.words();
+        let (_, prefix) = kind.labels();
         let tag = kind.tag(&jid);
         let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
         let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();

@@ -42,17 +42,17 @@ use call::{NewCall, ORCHESTRATIONS};
 use running::Running;
 
 /// Functions that return events of the bus, and whose results are left out of their events.
-const ABOUT_EVENTS: &[&str] = &["event_bus.since", "event_bus.replay"];
+const EVENT_FUNCTIONS: &[&str] = &["event_bus.since", "event_bus.replay"];
 
 /// Functions that local tools call for each page of the journal. Their calls publish no events: otherwise each page
 /// would append two events to the journal that is being read.
-const PAGED: &[&str] = &["event_bus.since"];
+const PAGE_FUNCTIONS: &[&str] = &["event_bus.since"];
 
 /// Internal functions of the tools, which are not listed as jobs.
-const NO_JOBS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
+const UNLISTED_FUNCTIONS: &[&str] = &["doc.nearest", "doc.runner", "doc.wheel", "manage.targets"];
 
 /// The prefix of functions that return data of the job cache. Their large results are not stored in it again.
-const ABOUT_JOBS: &str = "jobs.";
+const JOB_FUNCTIONS: &str = "jobs.";
 
 /// The retcode that Salt uses for an unknown runner function.
 const UNKNOWN_RUNNER: i64 = 254;
@@ -240,7 +240,7 @@ impl RunnerCalls {
         jid: Option<Jid>,
     ) -> Started {
         let call = NewCall::new(kind, function, args, user, jid.unwrap_or_default());
-        if kind == Kind::Runner && PAGED.contains(&function) {
+        if kind == Kind::Runner && PAGE_FUNCTIONS.contains(&function) {
             return self.start_call(call, false);
         }
         let call = self.publish_new(call, &Map::new()).await;
@@ -311,17 +311,17 @@ impl RunnerCalls {
     async fn publish_return(&self, call: &NewCall, body: &Map) {
         let tag = &format!("{}/ret", call.tag);
         let mut body = Cow::Borrowed(body);
-        if ABOUT_EVENTS.contains(&call.function.as_str())
+        if EVENT_FUNCTIONS.contains(&call.function.as_str())
             && let Some(Value::List(events)) = body.get("return")
         {
             let text = format!("{} events", events.len());
             body.to_mut().insert("return".into(), text.into());
         }
-        if NO_JOBS.contains(&call.function.as_str()) {
+        if UNLISTED_FUNCTIONS.contains(&call.function.as_str()) {
             body.to_mut().insert(NOT_CACHED.into(), true.into());
         }
         let is_cached = match call.kind {
-            Kind::Runner => self.services.config.runner_returns && !call.function.starts_with(ABOUT_JOBS),
+            Kind::Runner => self.services.config.runner_returns && !call.function.starts_with(JOB_FUNCTIONS),
             Kind::Wheel => true,
         };
         let body = self.returns.event_of_call(tag, &call.jid, body, is_cached).await;
@@ -342,7 +342,7 @@ impl RunnerCalls {
         let caller = Caller { jid: jid.clone(), user: user.to_owned(), cause: Map::new(), thread: thread.clone() };
         self.call_function(Kind::Runner, function, args, caller).map_err(|error| {
             tracing::warn!(function, %error, "runner or wheel call failed");
-            failure_text(Kind::Runner.words().1, function, &error)
+            failure_text(Kind::Runner.labels().1, function, &error)
         })
     }
 
@@ -369,7 +369,7 @@ impl RunnerCalls {
         }
         let value = result.unwrap_or_else(|error| {
             tracing::warn!(function, %error, "runner or wheel call failed");
-            let text = failure_text(kind.words().1, function, &error);
+            let text = failure_text(kind.labels().1, function, &error);
             let is_misuse = matches!(error, CallError::Arguments { .. } | CallError::Invocation { .. });
             let doc =
                 self.runners.get(function).filter(|_| *kind == Kind::Runner && call.cause.is_empty() && is_misuse);

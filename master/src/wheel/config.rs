@@ -15,7 +15,7 @@ use super::WheelContext;
 pub static FUNCTIONS: &[Function<WheelContext>] = registry!("config", [values, apply, update_config]);
 
 /// The text that replaces a secret.
-const HIDDEN: &str = "<hidden>";
+const MASK: &str = "<hidden>";
 
 /// Return all options of the master. Passwords, secrets, tokens and API keys are shown as `<hidden>`, and URLs without
 /// a name and password.
@@ -109,16 +109,16 @@ pub(crate) fn visible(options: Map) -> Map {
     options
         .into_iter()
         .map(|(name, value)| {
-            let shown = if name.as_str().is_some_and(is_secret) { hidden(value) } else { shown(value) };
-            (name, shown)
+            let value = if name.as_str().is_some_and(is_secret) { masked(value) } else { without_secrets(value) };
+            (name, value)
         })
         .collect()
 }
 
-fn shown(value: Value) -> Value {
+fn without_secrets(value: Value) -> Value {
     match value {
         Value::Map(map) => visible(map).into(),
-        Value::List(all) => all.into_iter().map(shown).collect(),
+        Value::List(all) => all.into_iter().map(without_secrets).collect(),
         Value::Str(text) => without_login(&text).map_or(Value::Str(text), Value::from),
         other => other,
     }
@@ -134,13 +134,13 @@ fn is_secret(name: &str) -> bool {
 }
 
 /// Replaces secret values. Booleans and unset values are kept.
-fn hidden(value: Value) -> Value {
+fn masked(value: Value) -> Value {
     match value {
-        Value::Map(map) => map.into_iter().map(|(name, value)| (name, hidden(value))).collect::<Map>().into(),
-        Value::List(all) => all.into_iter().map(hidden).collect(),
+        Value::Map(map) => map.into_iter().map(|(name, value)| (name, masked(value))).collect::<Map>().into(),
+        Value::List(all) => all.into_iter().map(masked).collect(),
         Value::Nil | Value::Bool(_) => value,
         Value::Str(text) if text.is_empty() => Value::Str(text),
-        _ => HIDDEN.into(),
+        _ => MASK.into(),
     }
 }
 
@@ -149,7 +149,7 @@ fn without_login(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let authority = rest.split('/').next()?;
     let (login, _) = authority.rsplit_once('@')?;
-    login.contains(':').then(|| format!("{scheme}://{HIDDEN}{}", &rest[login.len()..]))
+    login.contains(':').then(|| format!("{scheme}://{MASK}{}", &rest[login.len()..]))
 }
 
 #[cfg(test)]
@@ -182,7 +182,7 @@ mod tests {
         let remotes = found.get("gitfs_remotes").unwrap().as_list().unwrap();
         assert_eq!(
             remotes[..2],
-            [format!("https://{HIDDEN}@host/repository").into(), "ssh://git@host/repository".into()]
+            [format!("https://{MASK}@host/repository").into(), "ssh://git@host/repository".into()]
         );
     }
 

@@ -56,13 +56,13 @@ pub fn list_all(context: &WheelContext) -> CallResult {
 /// Return the keys whose ids match, by state.
 #[function]
 pub fn glob_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
-    found(context, &r#match)
+    list_matching(context, &r#match)
 }
 
 /// Return the keys whose ids match, by state. Deprecated name of `glob_match`.
 #[function]
 pub fn name_match(context: &WheelContext, r#match: Vec<String>) -> CallResult {
-    found(context, &r#match)
+    list_matching(context, &r#match)
 }
 
 /// Accept pending keys whose ids match; optionally also rejected and denied ones. Return the matching keys by state
@@ -76,7 +76,7 @@ pub fn accept(
 ) -> CallResult {
     let states = including(&[(include_rejected, KeyState::Rejected), (include_denied, KeyState::Denied)]);
     change(context, Act::Accept, &select(context, &r#match, &states)?)?;
-    found(context, &r#match)
+    list_matching(context, &r#match)
 }
 
 /// Accept the given keys, by state: `{minions_pre: [web1, web2]}`.
@@ -101,7 +101,7 @@ pub fn reject(
 ) -> CallResult {
     let states = including(&[(include_accepted, KeyState::Accepted), (include_denied, KeyState::Denied)]);
     change(context, Act::Reject, &select(context, &r#match, &states)?)?;
-    found(context, &r#match)
+    list_matching(context, &r#match)
 }
 
 /// Reject the given keys, by state: `{minions_pre: [web1, web2]}`.
@@ -120,7 +120,7 @@ pub fn reject_dict(
 #[function]
 pub fn delete(context: &WheelContext, r#match: Vec<String>) -> CallResult {
     change(context, Act::Delete, &select(context, &r#match, &KeyState::ALL)?)?;
-    found(context, &r#match)
+    list_matching(context, &r#match)
 }
 
 /// Delete the given keys, by state: `{minions: [web1], minions_denied: [web2]}`.
@@ -211,9 +211,9 @@ pub fn apply(context: &WheelContext, act: Act, keys: &[Key]) -> Vec<(Key, Result
     for (key, _) in results.iter().filter(|(_, result)| result.is_ok()) {
         changed = true;
         let by = context.host.actor();
-        tracing::info!(minion = %key.id, by, from = key.state.word(), "key {}", act.event_word());
-        let mut body = map! {"result" => true, "act" => act.event_word(), "id" => &key.id};
-        if let Some(Ok(Some(pem))) = act.leads_to().map(|state| context.keys.get(state, &key.id)) {
+        tracing::info!(minion = %key.id, by, from = key.state.word(), "key {}", act.event_act());
+        let mut body = map! {"result" => true, "act" => act.event_act(), "id" => &key.id};
+        if let Some(Ok(Some(pem))) = act.new_state().map(|state| context.keys.get(state, &key.id)) {
             body.insert("pub".into(), pem.trim_end().into());
         }
         context.host.fire("salt/key", &body);
@@ -245,8 +245,8 @@ fn change(context: &WheelContext, act: Act, keys: &[Key]) -> Result<(), CallErro
 
 fn change_named(context: &WheelContext, act: Act, named: &Map, states: &[KeyState]) -> Result<Value, CallError> {
     let mut keys = Vec::new();
-    for (folder, ids) in named {
-        let Some(state) = folder.as_str().and_then(KeyState::of_folder) else { continue };
+    for (directory, ids) in named {
+        let Some(state) = directory.as_str().and_then(KeyState::of_directory) else { continue };
         for id in ids.as_list().unwrap_or_default() {
             keys.push(Key { id: id.to_string().parse().map_err(CallError::execution)?, state });
         }
@@ -268,7 +268,7 @@ fn select(context: &WheelContext, patterns: &[String], states: &[KeyState]) -> R
     context.keys.select(&patterns.join(","), states).map_err(CallError::execution)
 }
 
-fn found(context: &WheelContext, patterns: &[String]) -> Result<Value, CallError> {
+fn list_matching(context: &WheelContext, patterns: &[String]) -> Result<Value, CallError> {
     Ok(grouped(&select(context, patterns, &KeyState::ALL)?).into())
 }
 

@@ -240,13 +240,13 @@ mod tests {
     use super::*;
 
     struct Fixture {
-        folder: tempfile::TempDir,
+        directory: tempfile::TempDir,
         roots: Roots,
     }
 
     fn fixture() -> Fixture {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         for directory in ["root/sub", "other", "outside"] {
             fs::create_dir_all(path(directory)).unwrap();
         }
@@ -258,12 +258,12 @@ mod tests {
         symlink(path("outside/secret"), path("root/link")).unwrap();
         symlink(path("outside/new"), path("root/broken")).unwrap();
         let roots = [("base".to_owned(), vec![path("root"), path("other")])].into_iter().collect();
-        Fixture { folder, roots }
+        Fixture { directory, roots }
     }
 
     impl Fixture {
         fn path(&self, name: &str) -> PathBuf {
-            self.folder.path().join(name)
+            self.directory.path().join(name)
         }
 
         fn shown(&self, name: &str) -> String {

@@ -165,7 +165,7 @@ impl<'run> Session<'run> {
 
     fn report(&mut self, act: Act, key: &Key, result: Result<(), KeyError>) {
         match result {
-            Ok(()) => print_plain(format_args!("Key for minion {} {}.", key.id, act.past())),
+            Ok(()) => print_plain(format_args!("Key for minion {} {}.", key.id, act.past_tense())),
             Err(KeyError::NotAKey { id, .. }) => {
                 print_plain_error(format_args!("Unable to accept invalid key for {id}."));
             }
@@ -202,7 +202,7 @@ fn no_match(pattern: &str, states: &[KeyState]) {
 
 /// Shows the keys that are going to be changed, by state.
 fn announce(shower: &mut ResultPrinter, act: Act, keys: Map) -> anyhow::Result<()> {
-    print_plain(format_args!("The following keys are going to be {}:", act.past()));
+    print_plain(format_args!("The following keys are going to be {}:", act.past_tense()));
     shower.show(&Value::Map(keys), "key")
 }
 

@@ -59,7 +59,7 @@ impl Remote {
         let states = arguments.actions.states(act);
         let found = self.ask("key.glob_match", map! {"match" => pattern})?;
         let is_meant = |directory: &Value| {
-            let state = directory.as_str().and_then(KeyState::of_folder);
+            let state = directory.as_str().and_then(KeyState::of_directory);
             state.is_some_and(|state| act == Act::Delete || states.contains(&state))
         };
         let found: Map = found
@@ -99,14 +99,14 @@ impl Remote {
         let now = self.ask(fun, keyword)?;
         let ids = |directory: &str| now.get(directory).and_then(Value::as_list).unwrap_or_default();
         for id in found.values().filter_map(Value::as_list).flatten() {
-            let is_done = match act.leads_to() {
+            let is_done = match act.new_state() {
                 Some(state) => ids(state.directory()).contains(id),
                 None => KeyState::ALL.iter().all(|state| !ids(state.directory()).contains(id)),
             };
             if is_done {
-                print_plain(format_args!("Key for minion {id} {}.", act.past()));
+                print_plain(format_args!("Key for minion {id} {}.", act.past_tense()));
             } else {
-                tracing::error!(minion = %id, "the key was not {}: the log of the master has the cause", act.past());
+                tracing::error!(minion = %id, "the key was not {}: the log of the master has the cause", act.past_tense());
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use brine_value::Map;
 use super::{Backend, BackendError, Proven, htpasswd};
 
 /// The maximum size of the file, in bytes.
-const LONGEST: u64 = 16 << 20;
+const MAX_FILE: u64 = 16 << 20;
 
 pub(super) struct PasswordFile {
     path: PathBuf,
@@ -75,8 +75,8 @@ impl PasswordFile {
     fn read(&self) -> Result<String, BackendError> {
         let read = || {
             let length = std::fs::metadata(&self.path)?.len();
-            if length > LONGEST {
-                return Err(std::io::Error::other(format!("it exceeds {LONGEST} bytes")));
+            if length > MAX_FILE {
+                return Err(std::io::Error::other(format!("it exceeds {MAX_FILE} bytes")));
             }
             std::fs::read_to_string(&self.path)
         };

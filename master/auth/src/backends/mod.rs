@@ -1,10 +1,10 @@
 //! The authentication backends: one module each, opened by [`open`].
 
 mod auto;
+mod custom;
 mod file;
 mod htpasswd;
 mod ldap;
-mod own;
 mod pam;
 mod rest;
 mod sharedsecret;
@@ -19,7 +19,7 @@ use brine_value::{Map, Value};
 pub(crate) const NAMES: &[&str] = &["auto", "file", "ldap", "pam", "rest", "sharedsecret"];
 
 /// Custom authentication modules (`_auth`), which run in Python.
-pub trait OwnModules: Send + Sync {
+pub trait CustomAuthModules: Send + Sync {
     /// Whether a file of this name exists. Runs no code.
     fn has_file(&self, module: &str) -> bool;
 
@@ -123,13 +123,13 @@ pub(crate) fn open(
     name: &str,
     users: &Map,
     options: &Map,
-    modules: Option<&Arc<dyn OwnModules>>,
+    modules: Option<&Arc<dyn CustomAuthModules>>,
 ) -> Result<Option<Box<dyn Backend>>, BackendError> {
-    let is_own = |own: &&Arc<dyn OwnModules>| {
-        if NAMES.contains(&name) { own.has_file(name) } else { own.may_have(name) }
+    let is_own = |custom: &&Arc<dyn CustomAuthModules>| {
+        if NAMES.contains(&name) { custom.has_file(name) } else { custom.may_have(name) }
     };
-    if let Some(own) = modules.filter(is_own) {
-        return Ok(Some(Box::new(own::Own::new(name, Arc::clone(own)))));
+    if let Some(custom) = modules.filter(is_own) {
+        return Ok(Some(Box::new(custom::Custom::new(name, Arc::clone(custom)))));
     }
     Ok(Some(match name {
         "auto" => Box::new(auto::Auto),

@@ -29,9 +29,9 @@ const DEADLINE: Duration = Duration::from_secs(30);
 /// The maximum size of a response, in bytes: enough for a user with 10,000 groups.
 const MAX_ANSWER: u64 = 1 << 20;
 /// The time for which an account check is cached when tokens are used.
-const CHECKED_FOR: Duration = Duration::from_secs(60);
+const CHECK_LIFETIME: Duration = Duration::from_secs(60);
 /// The maximum number of cached account checks.
-const REMEMBERED: usize = 10_000;
+const MAX_CHECKS: usize = 10_000;
 /// The search path of modules; nothing else of the master's environment is passed on.
 const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -77,7 +77,7 @@ impl Pam {
         Pam { helper, service, deadline, checked: Mutex::default() }
     }
 
-    fn ask(&self, mode: Mode, user: &str, password: &str) -> Result<Option<Vec<String>>, BackendError> {
+    fn request(&self, mode: Mode, user: &str, password: &str) -> Result<Option<Vec<String>>, BackendError> {
         if [user, password].iter().any(|text| text.contains('\0')) {
             return Ok(None);
         }
@@ -106,10 +106,10 @@ impl Pam {
 
     fn remember(&self, user: &str) {
         let mut checked = self.checked.lock();
-        if checked.len() >= REMEMBERED {
-            checked.retain(|_, at| at.elapsed() < CHECKED_FOR);
+        if checked.len() >= MAX_CHECKS {
+            checked.retain(|_, at| at.elapsed() < CHECK_LIFETIME);
         }
-        if checked.len() < REMEMBERED {
+        if checked.len() < MAX_CHECKS {
             checked.insert(user.to_owned(), Instant::now());
         }
     }
@@ -120,16 +120,16 @@ impl Backend for Pam {
         if password.is_empty() {
             return Ok(None);
         }
-        let groups = self.ask(Mode::Login, user, password)?;
+        let groups = self.request(Mode::Login, user, password)?;
         Ok(groups.map(|groups| Proven { groups, entries: None }))
     }
 
     fn must_check_account(&self, user: &str) -> bool {
-        self.checked.lock().get(user).is_none_or(|at| at.elapsed() >= CHECKED_FOR)
+        self.checked.lock().get(user).is_none_or(|at| at.elapsed() >= CHECK_LIFETIME)
     }
 
     fn is_account_valid(&self, user: &str) -> Result<bool, BackendError> {
-        Ok(self.ask(Mode::Account, user, "")?.is_some())
+        Ok(self.request(Mode::Account, user, "")?.is_some())
     }
 }
 

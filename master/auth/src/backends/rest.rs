@@ -51,7 +51,7 @@ impl Rest {
         Ok(config.build().into())
     }
 
-    fn ask(&self, user: &str, password: &str) -> Result<Option<Vec<Value>>, String> {
+    fn request(&self, user: &str, password: &str) -> Result<Option<Vec<Value>>, String> {
         let fields = [("username", user), ("password", password)];
         let mut answer = self.agent()?.post(&self.url).send_form(fields).map_err(|error| error.to_string())?;
         if answer.status() != 200 {
@@ -71,7 +71,7 @@ impl Rest {
     }
 
     /// Returns the URL without credentials and query.
-    fn shown(&self) -> String {
+    fn url_without_login(&self) -> String {
         let (scheme, rest) = self.url.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -82,8 +82,8 @@ impl Rest {
 
 impl Backend for Rest {
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
-        let failed = |reason| BackendError::Server { server: self.shown(), reason };
-        let entries = self.ask(user, password).map_err(failed)?;
+        let failed = |reason| BackendError::Server { server: self.url_without_login(), reason };
+        let entries = self.request(user, password).map_err(failed)?;
         Ok(entries.map(|entries| Proven { groups: Vec::new(), entries: Some(entries) }))
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_service_authenticates_and_has_entries() {
+    fn the_service_authenticates_and_returns_entries() {
         let form = "username=fred&password=p%26w";
         for (answer, entries) in [
             (

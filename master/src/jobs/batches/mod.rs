@@ -23,7 +23,7 @@ use tokio::time::Instant;
 
 use super::Jobs;
 use super::run::{Progress, Run};
-use crate::cluster::{Held, Ownership};
+use crate::cluster::{Ownership, StoreOutcome};
 pub(crate) use observed::observe;
 use state::Stage;
 pub(crate) use state::State;
@@ -125,7 +125,7 @@ impl Jobs {
         let ping =
             PublishRequest { fun: brine_auth::PING.into(), arg: Vec::new(), ret: String::new(), ..request.clone() };
         let timeout = Duration::from_secs(wanted.timeout.max(1));
-        let present = self.ask(ping, timeout).await.map_err(|error| error.to_string())?;
+        let present = self.publish_and_wait(ping, timeout).await.map_err(|error| error.to_string())?;
         let mut minions: Vec<String> = present.returned.into_iter().map(|(id, _)| id).collect();
         minions.sort();
         if minions.is_empty() {
@@ -231,7 +231,7 @@ impl BatchRun {
         }
         // Events are published only while this member still owns the batch.
         self.state.record(&self.run.driver);
-        if !self.hold().await {
+        if !self.store_state().await {
             return self.hand_over();
         }
         self.state.ended = true;
@@ -244,12 +244,12 @@ impl BatchRun {
     }
 
     /// Stores the state in the cluster. Returns `false` if another member has taken over the batch.
-    async fn hold(&mut self) -> bool {
+    async fn store_state(&mut self) -> bool {
         let Some(ownership) = &mut self.ownership else { return true };
-        match ownership.hold(&self.state.to_map()).await {
-            Held::Own => true,
-            Held::Elsewhere => false,
-            Held::TooLarge => {
+        match ownership.store_state(&self.state.to_map()).await {
+            StoreOutcome::Stored => true,
+            StoreOutcome::Elsewhere => false,
+            StoreOutcome::TooLarge => {
                 tracing::error!(jid = %self.state.jid, "a batch is too large for the cluster: a successor would repeat parts of it");
                 true
             }
@@ -285,7 +285,7 @@ impl BatchRun {
         // job. The store logs failed writes.
         self.state.record(&self.run.driver);
         self.state.active.extend(minions.iter().cloned());
-        if !self.hold().await {
+        if !self.store_state().await {
             return false;
         }
         drop(self.jobs.batches.store(&self.state).durable().await);

@@ -22,7 +22,7 @@ fn state_of(key: &str, owned: &Owned) -> Option<State> {
     let state = owned.state.as_ref().and_then(State::from_map);
     let state = state.filter(|state| key.strip_prefix(PREFIX) == Some(state.jid.as_str()));
     if state.is_none() && owned.state.is_some() {
-        tracing::error!(key, "a batch of the cluster has an unknown form: is another master newer?");
+        tracing::error!(key, "a batch of the cluster has an unknown format: is another master newer?");
     }
     state
 }
@@ -68,15 +68,11 @@ impl Jobs {
                 continue;
             }
             if owned.state.is_none() && shared.remove(owned.revision).await? {
-                tracing::error!(
-                    jid,
-                    from = owned.member,
-                    "the servers have lost a large batch: nobody goes on with it"
-                );
+                tracing::error!(jid, from = owned.member, "the servers have lost a large batch: it is not resumed");
             }
             let Some(mut state) = state_of(&key, &owned) else { continue };
             state.is_shared = true;
-            let taken = Ownership::take(shared, &key, &self.process, &state.to_map(), owned.revision).await?;
+            let taken = Ownership::take_over(shared, &key, &self.process, &state.to_map(), owned.revision).await?;
             let Some(ownership) = taken else { continue };
             tracing::info!(jid, from = owned.member, "batch taken over");
             drop(self.batches.store(&state));
@@ -92,7 +88,7 @@ impl Jobs {
         let Some(shared) = self.cluster.get() else { return Vec::new() };
         let mut states = Vec::new();
         let keys = shared.keys(PREFIX).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the batches of other masters are not known");
+            tracing::warn!(%error, "listing the batches of other masters failed");
             Vec::new()
         });
         for key in keys {
@@ -109,7 +105,7 @@ impl Jobs {
 impl BatchRun {
     /// Stops without publishing the end: another member has taken over the batch.
     pub(super) fn hand_over(&self) {
-        tracing::warn!(jid = %self.state.jid, "another master of the cluster goes on with a batch");
+        tracing::warn!(jid = %self.state.jid, "another master of the cluster has taken over a batch");
         self.jobs.batches.forget(self.state.jid.as_str());
     }
 }
@@ -124,7 +120,7 @@ mod tests {
     use crate::jobs::batches::BatchRequest;
 
     #[test]
-    fn a_batch_is_read_back_and_garbage_is_not_one() {
+    fn a_batch_round_trips_and_invalid_data_is_rejected() {
         let request = PublishRequest::new("*", "test.ping", "root");
         let wanted = BatchRequest { request, size: "1".into(), failhard: false, wait: 0.0, timeout: 5 };
         let state = State::new(&Jid::new(), wanted, vec!["a".into(), "b".into()], 1);

@@ -35,9 +35,9 @@ pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
 
 /// Return the results of a job by minion.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache). returned: whether minions that
-/// returned are listed (True). missing: whether minions that did not return are listed (False). display_progress:
-/// publish progress events (False).
+/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
+/// precedence. returned: whether minions that returned are listed (True). missing: whether minions that did not return
+/// are listed (False). display_progress: publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -73,8 +73,8 @@ pub fn lookup_jid(
 
 /// Return a job: the function, its target, the minions and their returns.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache). display_progress: publish progress
-/// events (False).
+/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
+/// precedence. display_progress: publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -95,7 +95,8 @@ pub fn list_job(
 
 /// Return a job below its job id.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache).
+/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
+/// precedence.
 ///
 /// CLI Example:
 ///
@@ -107,12 +108,11 @@ pub fn print_job(context: &RunnerContext, jid: String, ext_source: Option<String
 
 /// Return all stored jobs, oldest first.
 ///
-/// ext_source: the returner to read from (the master's job cache). outputter: the outputter of the result.
-/// search_metadata: a mapping, of which one pair must be in the job's metadata. search_function, search_target: a glob,
-/// a
-/// list of globs, or several with commas between them. start_time, end_time: the time of the oldest and of the newest
-/// job,
-/// such as `2026-11-20 23:58:52`. display_progress: publish progress events (False).
+/// ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
+/// outputter: the outputter of the result. search_metadata: a mapping, of which one pair must be in the job's metadata.
+/// search_function, search_target: a glob, a list of globs, or several with commas between them. start_time, end_time:
+/// the time of the oldest and of the newest job, such as `2026-11-20 23:58:52`. display_progress: publish progress
+/// events (False).
 ///
 /// CLI Example:
 ///
@@ -140,8 +140,8 @@ pub fn list_jobs(
 /// Return the newest stored jobs, oldest first.
 ///
 /// count: how many. filter_find_job: whether `saltutil.find_job` is left out (True). ext_source: the returner to read
-/// from
-/// (the master's job cache). outputter: the outputter of the result. display_progress: publish progress events (False).
+/// from (the master's job cache); a configured ext_job_cache takes precedence. outputter: the outputter of the result.
+/// display_progress: publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -167,8 +167,9 @@ pub fn list_jobs_filter(
 
 /// Return the newest job that matches, as `print_job`; False if none does.
 ///
-/// ext_source: the returner to read from (the master's job cache). metadata: a mapping, of which one pair must be in the
-/// job's metadata. function, target: globs. display_progress: publish progress events (False).
+/// ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
+/// metadata: a mapping, of which one pair must be in the job's metadata. function, target: globs. display_progress:
+/// publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -197,7 +198,8 @@ pub fn last_run(
 
 /// Return which minions returned success for a job.
 ///
-/// jid: the job id. ext_source: the returner to read from (the master's job cache).
+/// jid: the job id. ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes
+/// precedence.
 ///
 /// CLI Example:
 ///
@@ -233,7 +235,7 @@ pub fn active(context: &RunnerContext, #[default(false)] display_progress: bool)
     let master = &context.master;
     let request = PublishRequest::new("*", "saltutil.running", &context.caller.user);
     let gather = Duration::from_secs(master.config.gather_job_timeout);
-    let running = context.wait(master.jobs.ask(request, gather)).map_err(CallError::execution)?;
+    let running = context.wait(master.jobs.publish_and_wait(request, gather)).map_err(CallError::execution)?;
     // As in Salt, the first event follows the responses.
     publish_progress(context, display_progress, || {
         let ids: Vec<Value> = running.returned.iter().map(|(id, _)| id.as_str().into()).collect();

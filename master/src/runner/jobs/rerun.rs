@@ -13,7 +13,8 @@ use crate::runner::RunnerContext;
 /// that failed or did not return. Return the new job id and the minions. Only the job's own user and administrators may.
 ///
 /// jid: the job id. failed: only minions that returned a failure (False). missing: only minions that did not return
-/// (False); both together select either.
+/// (False); both together select either. ext_source: the returner to read from (the master's job cache); a configured
+/// ext_job_cache takes precedence.
 ///
 /// CLI Example:
 ///

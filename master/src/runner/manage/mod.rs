@@ -112,7 +112,7 @@ pub fn targets(
 pub fn versions(context: &RunnerContext) -> CallResult {
     let timeout = Duration::from_secs(context.master.config.timeout);
     let request = PublishRequest::new("*", "test.version", &context.caller.user);
-    let answers = context.wait(context.master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
+    let answers = context.wait(context.master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;
     let returned = answers.returned.into_iter().map(|(id, fields)| {
         let failed = fields.get("retcode").is_some_and(Value::is_truthy);
         let version = fields.get("return").and_then(Value::as_str).filter(|_| !failed).map(str::to_owned);
@@ -132,7 +132,7 @@ pub fn key_regen(context: &RunnerContext) -> CallResult {
     let request = PublishRequest::new("*", "saltutil.regen_keys", &context.caller.user);
     // Minions without the function, such as Brine's, return an error. They need the new key of the master to be set
     // manually.
-    context.ask(request, None)?;
+    context.publish_and_wait(request, None)?;
     let wheel = context.calls.wheel_context(context.caller.clone());
     delete(&wheel, |_| true)?;
     for name in ["master.pem", "master.pub"] {
@@ -229,7 +229,7 @@ fn ping(context: &RunnerContext, asked: PingArgs) -> Result<(Vec<String>, Vec<St
         brine_runtime::seconds::within(0.0..=86_400.0, seconds)
     });
     let request = PublishRequest { tgt, tgt_type, ..PublishRequest::new("*", "test.ping", &context.caller.user) };
-    let answers = context.wait(master.jobs.ask(request, timeout)).map_err(CallError::execution)?;
+    let answers = context.wait(master.jobs.publish_and_wait(request, timeout)).map_err(CallError::execution)?;
     let mut up: Vec<_> = answers.returned.into_iter().map(|(id, _)| id).collect();
     up.sort();
     Ok((up, answers.missing))

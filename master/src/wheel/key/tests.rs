@@ -30,14 +30,14 @@ impl WheelHost for Recorder {
 }
 
 struct Fixture {
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
     context: WheelContext,
     host: Arc<Recorder>,
 }
 
 /// Creates a fixture with web1 and web2 pending, db1 accepted, db2 rejected, and a denied key of web1.
 fn fixture() -> Fixture {
-    let (folder, store) = store();
+    let (directory, store) = store();
     for (id, state) in [
         ("web1", KeyState::Pending),
         ("web2", KeyState::Pending),
@@ -49,7 +49,7 @@ fn fixture() -> Fixture {
     }
     let host = Arc::new(Recorder::default());
     let context = WheelContext { keys: Arc::new(store), host: host.clone(), attended: true };
-    Fixture { _folder: folder, context, host }
+    Fixture { _directory: directory, context, host }
 }
 
 impl Fixture {

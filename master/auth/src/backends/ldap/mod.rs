@@ -53,7 +53,7 @@ impl Ldap {
         let runtime = runtime.map_err(|error| failed(error.to_string()))?;
         let limited = runtime.block_on(async { tokio::time::timeout(self.deadline, conversation).await });
         let answered = limited.map_err(|_| failed(format!("no answer within {:?}", self.deadline)))?;
-        answered.map_err(|error| failed(shown(&error)))
+        answered.map_err(|error| failed(description(&error)))
     }
 
     fn tls(&self) -> Result<Arc<ClientConfig>, LdapError> {
@@ -276,7 +276,7 @@ fn first_value(name: &str) -> String {
 }
 
 /// Formats an error for messages, without DNs and filters.
-fn shown(error: &LdapError) -> String {
+fn description(error: &LdapError) -> String {
     match error {
         LdapError::LdapResult { result } => format!("it answered with result {}: {}", result.rc, result.text),
         other => other.to_string(),
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_down_or_silent_is_an_error_in_time() {
+    fn an_unreachable_or_silent_server_is_an_error_before_the_deadline() {
         let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = silent.local_addr().unwrap().port();
         for (uri, reason) in [

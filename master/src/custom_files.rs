@@ -21,19 +21,19 @@ use crate::custom::CustomModules;
 use crate::runner_calls::RunnerCalls;
 
 /// The maximum number of environments of a backend, and of files in an environment.
-const MOST: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 /// The maximum size of a file, in bytes.
-const MOST_BYTES: u64 = 4 << 30;
+const MAX_FILE_SIZE: u64 = 4 << 30;
 /// The temporary file for a copy in progress, in the directory of the backend. It is not a valid name of an
 /// environment.
-const PART: &str = ".part";
+const PARTIAL_COPY: &str = ".part";
 /// The timeout of a call to a backend.
-const LONGEST: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// The default polling interval in seconds. `NAME_update_interval` overrides it, as in Salt.
 const INTERVAL: u64 = 60;
 
 /// Updates the copies of a backend every `NAME_update_interval` seconds, until `shutdown`.
-pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shutdown: CancellationToken) {
+pub(crate) async fn run(calls: Arc<RunnerCalls>, mirror: Mirror, shutdown: CancellationToken) {
     let option = format!("{}_update_interval", mirror.name());
     let interval = calls.services.config.opts.get(option.as_str()).and_then(Value::as_i64);
     let interval = interval.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(INTERVAL).max(1);
@@ -53,7 +53,7 @@ pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shu
                     tracing::info!(
                         backend = mirror.name(),
                         changed,
-                        "files of an own file server backend have changed"
+                        "files of a custom file server backend have changed"
                     );
                 }
                 String::new()
@@ -63,7 +63,11 @@ pub(crate) async fn keep_up_to_date(calls: Arc<RunnerCalls>, mirror: Mirror, shu
         };
         // The same error is not logged again at each poll.
         if error != failed && !error.is_empty() {
-            tracing::error!(backend = mirror.name(), error, "updating the files of an own file server backend failed");
+            tracing::error!(
+                backend = mirror.name(),
+                error,
+                "updating the files of a custom file server backend failed"
+            );
         }
         failed = error;
     }
@@ -105,7 +109,7 @@ pub(crate) fn update(custom: &CustomModules, mirror: &Mirror) -> Result<usize, S
             is_safe
         };
         let listed: BTreeSet<String> = listed.into_iter().filter(is_safe).collect();
-        changed += remove_others(&root, "", &listed).map_err(|error| failed("removing a copy", &error))?;
+        changed += remove_unlisted(&root, "", &listed).map_err(|error| failed("removing a copy", &error))?;
         for path in &listed {
             match backend.copy(mirror, &root, path, saltenv) {
                 Ok(is_changed) => changed += usize::from(is_changed),
@@ -124,7 +128,7 @@ struct Backend<'a> {
 
 impl Backend<'_> {
     fn optional(&self, function: &str, args: Args) -> Result<Option<Value>, String> {
-        let called = self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args, LONGEST);
+        let called = self.custom.call_other("fileserver", &format!("{}.{function}", self.name), args, CALL_TIMEOUT);
         called.transpose().map_err(CallError::message)
     }
 
@@ -146,7 +150,7 @@ impl Backend<'_> {
             return Ok(false);
         }
         let failed = |error: std::io::Error| error.to_string();
-        let part = mirror.directory().join(PART);
+        let part = mirror.directory().join(PARTIAL_COPY);
         let mut file = File::create(&part).map_err(failed)?;
         let mut loc = 0u64;
         loop {
@@ -162,8 +166,8 @@ impl Backend<'_> {
                 break;
             }
             loc += data.len() as u64;
-            if loc > MOST_BYTES {
-                return Err(format!("it has more than {MOST_BYTES} bytes"));
+            if loc > MAX_FILE_SIZE {
+                return Err(format!("it has more than {MAX_FILE_SIZE} bytes"));
             }
             file.write_all(data).map_err(failed)?;
         }
@@ -189,12 +193,12 @@ fn is_same(hash: Option<&Value>, copy: &Path) -> bool {
 
 fn list(value: &Value) -> Vec<String> {
     let mut names: Vec<String> = Vec::from_value(value).unwrap_or_default();
-    names.truncate(MOST);
+    names.truncate(MAX_FILES);
     names
 }
 
 /// Removes files of a directory that are not listed, and then empty directories. Returns the number of removed files.
-fn remove_others(directory: &Path, relative: &str, listed: &BTreeSet<String>) -> std::io::Result<usize> {
+fn remove_unlisted(directory: &Path, relative: &str, listed: &BTreeSet<String>) -> std::io::Result<usize> {
     let mut removed = 0;
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -206,7 +210,7 @@ fn remove_others(directory: &Path, relative: &str, listed: &BTreeSet<String>) ->
             format!("{relative}/{}", name.to_string_lossy())
         };
         if entry.file_type()?.is_dir() {
-            removed += remove_others(&path, &below, listed)?;
+            removed += remove_unlisted(&path, &below, listed)?;
             // Fails if the directory still contains files.
             _ = fs::remove_dir(&path);
         } else if !listed.contains(&below) {
@@ -232,7 +236,7 @@ mod tests {
             fs::write(path, "x").unwrap();
         }
         let listed = ["a", "sub/c"].map(str::to_owned).into();
-        assert_eq!(remove_others(directory.path(), "", &listed).unwrap(), 2);
+        assert_eq!(remove_unlisted(directory.path(), "", &listed).unwrap(), 2);
         let left = |path: &str| directory.path().join(path).exists();
         assert_eq!(["a", "sub/b", "sub/c", "old"].map(left), [true, false, true, false]);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_auth::OwnModules;
+use brine_auth::CustomAuthModules;
 use brine_config::MasterConfig;
 use brine_function::{Args, CallError};
 use brine_jinja::CustomCall;
@@ -15,12 +15,12 @@ use crate::host_functions::HostFunctions;
 pub(crate) const KIND: &str = "auth";
 
 /// The custom authentication modules of a master.
-pub(super) struct OwnAuth {
+pub(super) struct CustomAuth {
     pub config: Arc<MasterConfig>,
     pub host: Arc<dyn HostFunctions>,
 }
 
-impl OwnModules for OwnAuth {
+impl CustomAuthModules for CustomAuth {
     fn has_file(&self, module: &str) -> bool {
         custom::has_file(&self.config, KIND, module)
     }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use brine_auth::OwnTokens;
+use brine_auth::CustomTokens;
 use brine_config::MasterConfig;
 use brine_function::{Args, CallError};
 use brine_value::{FromValue, Map, Value, map};
@@ -21,9 +21,9 @@ const LEFT_TO_TOKENS: &str = "rediscluster";
 /// The bank of tokens.
 const BANK: &str = "tokens";
 /// The timeout of a call to a token store. Each request with a token waits for one.
-const TOKENS: Duration = Duration::from_secs(10);
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// The timeout of a call to a cache driver.
-const CACHE: Duration = Duration::from_secs(60);
+const CACHE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A module of `_tokens` or `_cache`.
 struct Module {
@@ -80,7 +80,7 @@ fn reason(error: CallError) -> String {
 /// A module of `_tokens`.
 struct Tokens(Module);
 
-impl OwnTokens for Tokens {
+impl CustomTokens for Tokens {
     fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
         let opts = Value::from(Map::clone(self.0.custom.opts()));
         self.0.call(function, Args::positional([opts].into_iter().chain(args))).map_err(reason)
@@ -137,7 +137,7 @@ impl CachedTokens {
     }
 }
 
-impl OwnTokens for CachedTokens {
+impl CustomTokens for CachedTokens {
     fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
         let first = args.into_iter().next().unwrap_or_default();
         match (function, first) {
@@ -151,14 +151,14 @@ impl OwnTokens for CachedTokens {
 }
 
 /// Returns the token store that `eauth_tokens.cache_driver` or `eauth_tokens` names; `None` for the master's own.
-pub(crate) fn tokens(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<dyn OwnTokens>> {
+pub(crate) fn tokens(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<dyn CustomTokens>> {
     let option = |name: &str| config.opts.get(name).filter(|value| value.is_truthy()).map(Value::to_string);
     if let Some(name) = option(TOKENS_DRIVER).filter(|name| name != LEFT_TO_TOKENS) {
         let cluster = option("eauth_tokens.cluster_id");
-        let driver = CacheDriver::named(config, custom, (TOKENS_DRIVER, &name), TOKENS, cluster)?;
+        let driver = CacheDriver::named(config, custom, (TOKENS_DRIVER, &name), TOKEN_TIMEOUT, cluster)?;
         return Some(Arc::new(CachedTokens { driver, takes_expires: OnceLock::new() }));
     }
-    let module = Module::open(config, custom, ("eauth_tokens", "tokens", &config.eauth_tokens), TOKENS)?;
+    let module = Module::open(config, custom, ("eauth_tokens", "tokens", &config.eauth_tokens), TOKEN_TIMEOUT)?;
     Some(Arc::new(Tokens(module)))
 }
 
@@ -174,7 +174,7 @@ pub(crate) struct CacheDriver {
 impl CacheDriver {
     /// Opens the driver that the option `cache` names; `None` for the master's store.
     pub fn open(config: &MasterConfig, custom: &Arc<CustomModules>) -> Option<Arc<Self>> {
-        Self::named(config, custom, ("cache", &config.cache), CACHE, None).map(Arc::new)
+        Self::named(config, custom, ("cache", &config.cache), CACHE_TIMEOUT, None).map(Arc::new)
     }
 
     /// Opens the driver that an option names, for the data of a cluster if `cluster` names one.

@@ -10,12 +10,12 @@ use crate::eauth::Identity;
 use crate::tokens::{NewToken, Token};
 
 /// The maximum number of listed tokens.
-const MOST: usize = 10_000;
+const MAX_LISTED: usize = 10_000;
 /// The maximum length of a token in bytes.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 
 /// A custom token store, implemented by a module of `_tokens`.
-pub trait OwnTokens: Send + Sync {
+pub trait CustomTokens: Send + Sync {
     /// Calls `mk_token`, `get_token`, `list_tokens` or `rm_token` with the options of the master, followed by `args`.
     ///
     /// # Errors
@@ -26,54 +26,54 @@ pub trait OwnTokens: Send + Sync {
 /// Returns whether a token may be passed to a store: many build a path or a key from it.
 fn is_valid(secret: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~+=".contains(&byte);
-    (1..=LONGEST).contains(&secret.len()) && !secret.starts_with('.') && secret.bytes().all(is_plain)
+    (1..=MAX_LENGTH).contains(&secret.len()) && !secret.starts_with('.') && secret.bytes().all(is_plain)
 }
 
 pub(crate) fn create(
-    own: &dyn OwnTokens,
+    custom: &dyn CustomTokens,
     identity: Identity,
     valid: Duration,
     now: Timestamp,
 ) -> Result<NewToken, String> {
     let expire = now.checked_add(valid).unwrap_or(Timestamp::MAX);
     let token = Token { identity, start: now, expire, has_files: false };
-    let made = own.call("mk_token", vec![to_map(&token).into()])?;
+    let made = custom.call("mk_token", vec![to_map(&token).into()])?;
     let secret = match made.get("token").and_then(Value::as_str) {
         Some(secret) => secret.to_owned(),
         None => return Err("mk_token returned no token".to_owned()),
     };
     if !is_valid(&secret) {
         return Err(format!(
-            "mk_token returned an invalid token: expected 1 to {LONGEST} letters, digits and '-_.~+='"
+            "mk_token returned an invalid token: expected 1 to {MAX_LENGTH} letters, digits and '-_.~+='"
         ));
     }
     Ok(NewToken { secret, token })
 }
 
 /// Returns a token if it is valid. An expired token is removed.
-pub(crate) fn get(own: &dyn OwnTokens, secret: &str, now: Timestamp) -> Result<Option<Token>, String> {
+pub(crate) fn get(custom: &dyn CustomTokens, secret: &str, now: Timestamp) -> Result<Option<Token>, String> {
     if !is_valid(secret) {
         return Ok(None);
     }
-    let found = own.call("get_token", vec![secret.into()]).map_err(|reason| hidden(&reason, secret))?;
+    let found = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
     let Some(token) = found.as_map().and_then(from_map) else { return Ok(None) };
     if now < token.expire {
         return Ok(Some(token));
     }
-    revoke(own, secret)?;
+    revoke(custom, secret)?;
     Ok(None)
 }
 
-pub(crate) fn revoke(own: &dyn OwnTokens, secret: &str) -> Result<(), String> {
-    own.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|reason| hidden(&reason, secret))
+pub(crate) fn revoke(custom: &dyn CustomTokens, secret: &str) -> Result<(), String> {
+    custom.call("rm_token", vec![secret.into()]).map(|_| ()).map_err(|reason| redacted(&reason, secret))
 }
 
 /// Returns all valid tokens with their secrets. Expired tokens are removed.
-pub(crate) fn list(own: &dyn OwnTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
-    let listed = own.call("list_tokens", Vec::new())?;
+pub(crate) fn list(custom: &dyn CustomTokens, now: Timestamp) -> Result<Vec<(String, Token)>, String> {
+    let listed = custom.call("list_tokens", Vec::new())?;
     let mut found = Vec::new();
-    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MOST) {
-        if let Some(token) = get(own, secret, now)? {
+    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MAX_LISTED) {
+        if let Some(token) = get(custom, secret, now)? {
             found.push((secret.to_owned(), token));
         }
     }
@@ -81,17 +81,17 @@ pub(crate) fn list(own: &dyn OwnTokens, now: Timestamp) -> Result<Vec<(String, T
 }
 
 /// Removes expired tokens. Returns their number.
-pub(crate) fn remove_expired(own: &dyn OwnTokens, now: Timestamp) -> Result<usize, String> {
-    let listed = own.call("list_tokens", Vec::new())?;
+pub(crate) fn remove_expired(custom: &dyn CustomTokens, now: Timestamp) -> Result<usize, String> {
+    let listed = custom.call("list_tokens", Vec::new())?;
     let mut removed = 0;
-    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MOST) {
+    for secret in listed.as_list().unwrap_or_default().iter().filter_map(Value::as_str).take(MAX_LISTED) {
         // Data without an expiry time is kept: it may belong to another program.
         if !is_valid(secret) {
             continue;
         }
-        let found = own.call("get_token", vec![secret.into()]).map_err(|reason| hidden(&reason, secret))?;
+        let found = custom.call("get_token", vec![secret.into()]).map_err(|reason| redacted(&reason, secret))?;
         if found.as_map().and_then(from_map).is_some_and(|token| token.expire <= now) {
-            revoke(own, secret)?;
+            revoke(custom, secret)?;
             removed += 1;
         }
     }
@@ -104,7 +104,7 @@ pub(crate) fn digest(secret: &str) -> String {
 }
 
 /// Removes a token from an error message, which is logged.
-fn hidden(reason: &str, secret: &str) -> String {
+fn redacted(reason: &str, secret: &str) -> String {
     reason.replace(secret, "<token>")
 }
 
@@ -170,7 +170,7 @@ mod tests {
         calls: Mutex<Vec<String>>,
     }
 
-    impl OwnTokens for Fake {
+    impl CustomTokens for Fake {
         fn call(&self, function: &'static str, args: Vec<Value>) -> Result<Value, String> {
             let first = args.first().map(ToString::to_string).unwrap_or_default();
             self.calls.lock().unwrap().push(function.to_owned());
@@ -199,9 +199,9 @@ mod tests {
     }
 
     #[test]
-    fn the_data_of_a_token_is_that_of_salt() {
-        let own = Fake::default();
-        let made = create(&own, fred(), Duration::from_secs(10), at(1_000)).unwrap();
+    fn token_data_has_salts_format() {
+        let custom = Fake::default();
+        let made = create(&custom, fred(), Duration::from_secs(10), at(1_000)).unwrap();
         assert_eq!(made.secret, "t1");
         let data = map! {
             "start" => 1_000.0,
@@ -211,42 +211,42 @@ mod tests {
             "auth_list" => list!["test.*"],
             "groups" => list!["ops"],
         };
-        assert_eq!(own.tokens.lock().unwrap()["t1"], data.into());
-        assert_eq!(get(&own, "t1", at(1_009)).unwrap(), Some(made.token));
+        assert_eq!(custom.tokens.lock().unwrap()["t1"], data.into());
+        assert_eq!(get(&custom, "t1", at(1_009)).unwrap(), Some(made.token));
     }
 
     #[test]
     fn expired_tokens_are_removed_and_others_are_kept() {
-        let own = Fake::default();
+        let custom = Fake::default();
         for seconds in [10, 20, 30] {
-            create(&own, fred(), Duration::from_secs(seconds), at(1_000)).unwrap();
+            create(&custom, fred(), Duration::from_secs(seconds), at(1_000)).unwrap();
         }
-        assert_eq!(get(&own, "t1", at(1_010)).unwrap(), None);
-        assert_eq!(own.tokens.lock().unwrap().len(), 2);
-        own.tokens.lock().unwrap().insert("other".into(), map! {"name" => "of another program"}.into());
-        assert_eq!(remove_expired(&own, at(1_020)).unwrap(), 1);
-        let listed = list(&own, at(1_021)).unwrap();
+        assert_eq!(get(&custom, "t1", at(1_010)).unwrap(), None);
+        assert_eq!(custom.tokens.lock().unwrap().len(), 2);
+        custom.tokens.lock().unwrap().insert("other".into(), map! {"name" => "of another program"}.into());
+        assert_eq!(remove_expired(&custom, at(1_020)).unwrap(), 1);
+        let listed = list(&custom, at(1_021)).unwrap();
         assert_eq!(listed.iter().map(|(secret, _)| secret.as_str()).collect::<Vec<_>>(), ["t3"]);
-        assert!(own.tokens.lock().unwrap().contains_key("other"));
+        assert!(custom.tokens.lock().unwrap().contains_key("other"));
     }
 
     #[test]
     fn tokens_that_could_be_paths_never_reach_the_store() {
-        let own = Fake::default();
-        for secret in ["", "../t1", "/etc/passwd", ".t1", "a\0b", "a b", "t1\n", &"a".repeat(LONGEST + 1)] {
-            assert_eq!(get(&own, secret, at(0)).unwrap(), None, "{secret:?}");
+        let custom = Fake::default();
+        for secret in ["", "../t1", "/etc/passwd", ".t1", "a\0b", "a b", "t1\n", &"a".repeat(MAX_LENGTH + 1)] {
+            assert_eq!(get(&custom, secret, at(0)).unwrap(), None, "{secret:?}");
         }
-        assert!(own.calls.lock().unwrap().is_empty());
+        assert!(custom.calls.lock().unwrap().is_empty());
         for made in [Value::map(), Value::Nil, map! {"token" => 7}.into(), map! {"token" => "../x"}.into()] {
-            let own = Fake { made: Some(made.clone()), ..Fake::default() };
-            let error = create(&own, fred(), Duration::from_secs(10), at(0)).unwrap_err();
+            let custom = Fake { made: Some(made.clone()), ..Fake::default() };
+            let error = create(&custom, fred(), Duration::from_secs(10), at(0)).unwrap_err();
             assert!(error.starts_with("mk_token returned"), "{made}: {error}");
         }
     }
 
     #[test]
     fn data_that_is_not_a_token_authenticates_nobody() {
-        let own = Fake::default();
+        let custom = Fake::default();
         for (secret, data) in [
             ("a", Value::Nil),
             ("b", "fred".into()),
@@ -255,12 +255,12 @@ mod tests {
             ("e", map! {"name" => "fred", "eauth" => "file", "expire" => f64::NAN}.into()),
             ("f", map! {"name" => 1, "eauth" => "file", "expire" => 4_000_000_000_i64}.into()),
         ] {
-            own.tokens.lock().unwrap().insert(secret.to_owned(), data);
-            assert_eq!(get(&own, secret, at(1_000)).unwrap(), None, "{secret}");
+            custom.tokens.lock().unwrap().insert(secret.to_owned(), data);
+            assert_eq!(get(&custom, secret, at(1_000)).unwrap(), None, "{secret}");
         }
         let far = map! {"name" => "fred", "eauth" => "file", "expire" => f64::INFINITY};
-        own.tokens.lock().unwrap().insert("g".into(), far.into());
-        assert_eq!(get(&own, "g", at(1_000)).unwrap().unwrap().expire, Timestamp::MAX);
+        custom.tokens.lock().unwrap().insert("g".into(), far.into());
+        assert_eq!(get(&custom, "g", at(1_000)).unwrap().unwrap().expire, Timestamp::MAX);
     }
 
     #[test]

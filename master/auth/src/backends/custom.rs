@@ -5,19 +5,19 @@ use std::sync::Arc;
 
 use brine_value::{Value, map};
 
-use super::{Backend, BackendError, OwnModules, Proven};
+use super::{Backend, BackendError, CustomAuthModules, Proven};
 
 /// The maximum number of groups or entries of a user; more are an error.
-const MOST: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 
-pub(super) struct Own {
+pub(super) struct Custom {
     name: String,
-    modules: Arc<dyn OwnModules>,
+    modules: Arc<dyn CustomAuthModules>,
 }
 
-impl Own {
-    pub fn new(name: &str, modules: Arc<dyn OwnModules>) -> Self {
-        Own { name: name.to_owned(), modules }
+impl Custom {
+    pub fn new(name: &str, modules: Arc<dyn CustomAuthModules>) -> Self {
+        Custom { name: name.to_owned(), modules }
     }
 
     fn failed(&self, reason: impl Into<String>) -> BackendError {
@@ -34,9 +34,9 @@ impl Own {
     fn list(&self, function: &str, user: &str, password: &str) -> Result<Option<Vec<Value>>, BackendError> {
         match self.call(function, user, password)? {
             None | Some(Value::Nil | Value::Bool(false)) => Ok(None),
-            Some(Value::List(all)) if all.len() <= MOST => Ok(Some(all)),
+            Some(Value::List(all)) if all.len() <= MAX_ENTRIES => Ok(Some(all)),
             Some(Value::List(all)) => {
-                Err(self.failed(format!("'{function}' returned {} values, the limit is {MOST}", all.len())))
+                Err(self.failed(format!("'{function}' returned {} values, the limit is {MAX_ENTRIES}", all.len())))
             }
             Some(other) => {
                 Err(self.failed(format!("'{function}' is invalid: expected a list, got {}", other.type_name())))
@@ -45,7 +45,7 @@ impl Own {
     }
 }
 
-impl Backend for Own {
+impl Backend for Custom {
     fn authenticate(&self, user: &str, password: &str) -> Result<Option<Proven>, BackendError> {
         let answer = self.call("auth", user, password)?;
         let answer = answer.ok_or_else(|| self.failed("the module has no function 'auth'"))?;
