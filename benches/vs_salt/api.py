@@ -15,7 +15,7 @@ import subprocess
 import time
 
 import results
-from clients import Connection, following, rate, sluggish
+from clients import Connection, rate, slow_peers, subscribed
 from fleet import processor
 from reacting import arguments, tools
 from system import System, free_port
@@ -23,13 +23,13 @@ from system import System, free_port
 # The number of requests by kind, which takes each API a few seconds.
 REQUESTS = {"salt": 60, "brine": 2_000}
 # The number of subscribers by kind. Salt needs a thread for each stream, and has 100 (`thread_pool`).
-FOLLOWERS = {"salt": 50, "brine": 10_000}
-TLS_FOLLOWERS = 1_000
+SUBSCRIBERS = {"salt": 50, "brine": 10_000}
+TLS_SUBSCRIBERS = 1_000
 EVENTS = 20
 CALLS = 100_000
 PARALLEL = 8
 SECONDS = 10
-SLUGGISH = 5_000
+SLOW_PEERS = 5_000
 # The seconds after which an allocator has returned the memory of a burst.
 SETTLED = 5
 
@@ -138,14 +138,14 @@ def streams(api, count, events):
     """Measures subscribers of /events: the memory of each in bytes, and the time until the last one has an event."""
     time.sleep(SETTLED)
     before = api.memory()
-    with following(api.port, api.session, count, api.tls) as followers:
+    with subscribed(api.port, api.session, count, api.tls) as subscribers:
         time.sleep(SETTLED)
         silent = api.memory()
         connection, took = api.connect(), []
         for number in range(events):
             began = time.monotonic()
             connection.post(f"/hook/bench/{number}", {"data": "x" * 100})
-            took.append(followers.last(f"bench/{number}") - began)
+            took.append(subscribers.last(f"bench/{number}") - began)
         time.sleep(SETTLED)
         after = api.memory()
     return {
@@ -170,7 +170,7 @@ def calls(api, count):
     return found
 
 
-def beside(api, count, followers, slow):
+def beside(api, count, subscribers, slow):
     """Measures requests beside silent subscribers and peers that send the heads of their requests byte by byte."""
     token = api.connect().post("/token", LOGIN)[0]["token"]
     connection = api.connect()
@@ -178,8 +178,8 @@ def beside(api, count, followers, slow):
     def run():
         return times(count, lambda: ping(api, connection, "/run", {"token": token}))
 
-    found = {"quiet": run(), "before": api.memory(), "followers": followers, "sluggish": slow}
-    with following(api.port, api.session, followers), sluggish(api.port, slow) as peers:
+    found = {"quiet": run(), "before": api.memory(), "followers": subscribers, "sluggish": slow}
+    with subscribed(api.port, api.session, subscribers), slow_peers(api.port, slow) as peers:
         found |= {"beside": run(), "with": api.memory()}
         found["closed"] = peers.closed(40)
     return found
@@ -192,15 +192,15 @@ def measure(kind, tool, quick):
         time.sleep(SETTLED)
         found["idle"] = api.memory()
         found |= requests(api, REQUESTS[kind] // few)
-        found["streams"] = streams(api, FOLLOWERS[kind] // few, EVENTS // few)
+        found["streams"] = streams(api, SUBSCRIBERS[kind] // few, EVENTS // few)
         if brine:
             found["calls"] = calls(api, CALLS // few)
-            found["beside"] = beside(api, REQUESTS[kind] // few, FOLLOWERS[kind] // few, SLUGGISH // few)
+            found["beside"] = beside(api, REQUESTS[kind] // few, SUBSCRIBERS[kind] // few, SLOW_PEERS // few)
     if brine:
         with Api(kind, tool, tls=True) as api:
             time.sleep(SETTLED)
             memory = api.memory()
-            found["tls"] = streams(api, TLS_FOLLOWERS // few, EVENTS // few) | {"idle": memory}
+            found["tls"] = streams(api, TLS_SUBSCRIBERS // few, EVENTS // few) | {"idle": memory}
     print(json.dumps({kind: found}), flush=True)
     return found
 
@@ -217,7 +217,7 @@ def main():
         if options.only in (None, kind):
             found[kind] = measure(kind, tool, options.quick)
     if not options.only:
-        results.keep("api", found, options.quick)
+        results.store("api", found, options.quick)
 
 
 if __name__ == "__main__":

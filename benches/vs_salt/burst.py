@@ -9,9 +9,9 @@ import results
 from reacting import CALL, arguments, load, reacting, tools
 
 # The bytes for each event above which events count as held in memory: an event has 170 bytes packed.
-BOUND = 85
+MAX_BYTES = 85
 # Fewer events than this are held in memory by design: 32,768 in the ring of the bus, and reactor_worker_hwm (10,000).
-TELLING = 45_000
+MIN_EVENTS = 45_000
 SLS = "wait:\n  runner.test.sleep:\n    - s_time: 0.1\n" + CALL
 
 
@@ -19,22 +19,22 @@ def burst(tool, client, events, threads):
     """Returns the results of a burst, and the master's memory in KiB each second."""
     sizes = []
 
-    def look(at, size):
+    def sample(at, size):
         sizes.append(size)
         if len(sizes) % 10 == 1:
             print(f"{events:,} events: {at:6.0f} s {size:10,.0f} KiB", flush=True)
 
     with reacting("brine", tool, 1, sls=SLS, options={"reactor_worker_threads": threads}) as system:
-        found = load(system, client, events, each=look)
+        found = load(system, client, events, each=sample)
     names = ("expected", "seen", "again", "firing", "seconds", "rate")
     return {name: found[name] for name in names} | {"sizes": sizes}
 
 
 def verdict(small, large, more):
     """Describes whether waiting events are held in memory."""
-    if small["expected"] < TELLING:
-        return "too small a burst to tell"
-    return "what waits is HELD in memory" if more > BOUND else "what waits is not held in memory"
+    if small["expected"] < MIN_EVENTS:
+        return "the burst is too small for a verdict"
+    return "waiting events are HELD in memory" if more > MAX_BYTES else "waiting events are not held in memory"
 
 
 def main():
@@ -62,7 +62,7 @@ def main():
         f"{large['seconds']:.0f} s; while {waiting:,} more are waiting, {more:,.0f} bytes more for each: "
         f"{found['verdict']}"
     )
-    results.keep("burst", found, options.quick)
+    results.store("burst", found, options.quick)
 
 
 if __name__ == "__main__":

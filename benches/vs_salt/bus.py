@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-FIRE_BRINE = """
+PUBLISH_BRINE = """
 import sys, zmq, msgpack
 sock, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
 context = zmq.Context(); push = context.socket(zmq.PUSH); push.connect(f"ipc://{sock}/master_event_pull.ipc")
@@ -12,7 +12,7 @@ for _ in range(count):
     push.send(frame)
 push.close(); context.term()
 """
-FOLLOW_BRINE = """
+SUBSCRIBE_BRINE = """
 import sys, time, zmq
 sock, count, prefix, suffix = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode(), sys.argv[4].encode()
 sub = zmq.Context().socket(zmq.SUB); sub.setsockopt(zmq.RCVHWM, 0)
@@ -26,7 +26,7 @@ while seen < count:
     first = first or time.time(); seen += 1
 print(seen / max(time.time() - first, 1e-9), flush=True)
 """
-FIRE_SALT = """
+PUBLISH_SALT = """
 import sys, salt.config, salt.utils.event
 etc, count, tag = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 opts = salt.config.master_config(etc + "/master")
@@ -34,7 +34,7 @@ with salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=False) as 
     for _ in range(count):
         bus.fire_event({"data": "x" * 100}, tag)
 """
-FOLLOW_SALT = """
+SUBSCRIBE_SALT = """
 import sys, time, salt.config, salt.utils.event
 etc, count, prefix, suffix = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 opts = salt.config.master_config(etc + "/master")
@@ -58,19 +58,19 @@ def _python(script, *words):
     return [sys.executable, "-W", "ignore", "-c", script, *map(str, words)]
 
 
-def follow(system, count, prefix, suffix=""):
+def subscribe(system, count, prefix, suffix=""):
     """Starts a process that waits for `count` events and then prints their rate per second. It ends with the system."""
     brine = system.kind == "brine"
-    script, place = (FOLLOW_BRINE, f"{system.root}/run") if brine else (FOLLOW_SALT, f"{system.root}/etc")
-    command = _python(script, place, count, prefix, suffix)
+    script, directory = (SUBSCRIBE_BRINE, f"{system.root}/run") if brine else (SUBSCRIBE_SALT, f"{system.root}/etc")
+    command = _python(script, directory, count, prefix, suffix)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
     system.running.append(process)
     assert process.stdout.readline() == "ready\n"
     return process
 
 
-def fire(system, count, tag):
+def publish(system, count, tag):
     """Publishes `count` events as fast as possible."""
     brine = system.kind == "brine"
-    script, place = (FIRE_BRINE, f"{system.root}/run") if brine else (FIRE_SALT, f"{system.root}/etc")
-    subprocess.run(_python(script, place, count, tag), check=True)
+    script, directory = (PUBLISH_BRINE, f"{system.root}/run") if brine else (PUBLISH_SALT, f"{system.root}/etc")
+    subprocess.run(_python(script, directory, count, tag), check=True)

@@ -126,17 +126,17 @@ def held(target, *words):
         one.process.join()
 
 
-def following(port, session, count, tls=False):
+def subscribed(port, session, count, tls=False):
     """Subscribes to /events on this number of connections."""
-    return held(follow, port, session, count, tls)
+    return held(subscribe, port, session, count, tls)
 
 
-def sluggish(port, count):
+def slow_peers(port, count):
     """Sends a byte of a request's head every second on this number of connections."""
     return held(trickle, port, count)
 
 
-def follow(pipe, port, session, count, tls):
+def subscribe(pipe, port, session, count, tls):
     selector, context = selectors.DefaultSelector(), tls_context() if tls else None
     head = f"GET /events HTTP/1.1\r\nHost: bench\r\nX-Auth-Token: {session}\r\n\r\n".encode()
     for _ in range(count):

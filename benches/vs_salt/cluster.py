@@ -80,13 +80,13 @@ def leads(system):
     return metrics(system).get("brine_cluster_leader") == 1
 
 
-def follow(system, tag):
+def subscribe(system, tag):
     """Starts a process that prints the events with a tag."""
     words = system.command("salt-run", "state.event", tag, "count=-1")
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def until(listener, number):
+def wait_for_event(listener, number):
     """Waits for the event with this number."""
     for line in listener.stdout:
         if f'"number": {number}' in line:
@@ -98,28 +98,28 @@ def failover(members):
     """Returns the seconds from the kill of the leader to the reaction to an event of another member."""
     first = next(one for one in members if leads(one))
     other = next(one for one in members if one is not first)
-    listener = follow(other, "bench/reacted")
+    listener = subscribe(other, "bench/reacted")
     time.sleep(1)
     run(other, "event.send", "bench/react", "{number: 1}")
-    until(listener, 1)
+    wait_for_event(listener, 1)
     os.kill(first.running[0].pid, signal.SIGKILL)
     killed = time.time()
     run(other, "event.send", "bench/react", "{number: 2}")
-    took = until(listener, 2) - killed
+    took = wait_for_event(listener, 2) - killed
     listener.kill()
     return took
 
 
 def propagation(here, there):
     """Returns the seconds from the publication of an event on one bus to its arrival on another one, sorted."""
-    listener, took = follow(there, "bench/far"), []
+    listener, took = subscribe(there, "bench/far"), []
     time.sleep(1)
-    own = follow(here, "bench/far")
+    own = subscribe(here, "bench/far")
     time.sleep(1)
     for number in range(EVENTS):
         run(here, "event.send", "bench/far", f"{{number: {number}}}")
-        began = until(own, number)
-        took.append(until(listener, number) - began)
+        began = wait_for_event(own, number)
+        took.append(wait_for_event(listener, number) - began)
     listener.kill()
     own.kill()
     return sorted(max(one, 0) for one in took)
@@ -197,7 +197,7 @@ def main():
     print("each member killed under a job: {lost} returns lost, {doubled} in two events, the last after {slowest:.1f} s".format(
         **found["killed"]))
     found["profile"] = options.brine.split("/")[-2]
-    results.keep("cluster", found, options.quick)
+    results.store("cluster", found, options.quick)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def main():
         found = {str(size): copy(system, minion, size, options.chunk) for size in sizes}
     finally:
         system.stop()
-    results.keep("cp", {"sizes": found, "chunk": options.chunk}, options.quick)
+    results.store("cp", {"sizes": found, "chunk": options.chunk}, options.quick)
 
 
 if __name__ == "__main__":

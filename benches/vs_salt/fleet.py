@@ -19,7 +19,7 @@ PINGS = 3
 # The time after which a master has returned the memory of a burst.
 SETTLED = 15  # seconds
 # The timeout for minions to answer a restarted master.
-LONGEST = 300  # seconds
+RESTART_TIMEOUT = 300  # seconds
 
 
 def swarm(system, brine, minions, prefix):
@@ -48,13 +48,13 @@ def ping(system, minions):
 def processor(root):
     """Returns the processor time of a process and its descendants, in seconds."""
     children, used = {}, {}
-    for folder in pathlib.Path("/proc").glob("[0-9]*"):
+    for entry in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rsplit(")", 1)[1].split()
+            fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
-        children.setdefault(int(fields[1]), []).append(int(folder.name))
-        used[int(folder.name)] = int(fields[11]) + int(fields[12])
+        children.setdefault(int(fields[1]), []).append(int(entry.name))
+        used[int(entry.name)] = int(fields[11]) + int(fields[12])
     family, total = [root], 0
     while family:
         one = family.pop()
@@ -86,7 +86,7 @@ def restart(system, minions):
     system.running.insert(0, master)
     while connected(system.publish) < minions:
         time.sleep(0.25)
-        if time.time() - began > LONGEST:
+        if time.time() - began > RESTART_TIMEOUT:
             raise SystemExit(f"not all of {minions} are connected after the restart\n{system.logs()}")
     reconnect = time.time() - began
     words = system.command("salt", "*", "test.ping", "--static", "--out=json", "-t", "2")
@@ -99,7 +99,7 @@ def restart(system, minions):
         took = time.time() - began
         if answered == minions:
             return {"reconnect": reconnect, "restart": took, "restart_processor": processor(master.pid)}
-        if took > LONGEST:
+        if took > RESTART_TIMEOUT:
             raise SystemExit(f"{answered} of {minions} answered after the restart\n{system.logs()}")
 
 
@@ -139,7 +139,7 @@ def main():
             one = found[kind][str(minions)] = measure(kind, tool, options.brine, minions)
             form = "{kind}, {minions:,} minions: in after {join:.2f} s, ping {ping:.3f} s, master {memory:.1f} MB"
             print(form.format(kind=kind, minions=minions, **one), flush=True)
-    results.keep("fleet", found, options.quick)
+    results.store("fleet", found, options.quick)
 
 
 if __name__ == "__main__":

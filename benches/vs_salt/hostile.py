@@ -74,10 +74,10 @@ def pings(system):
     times = []
     for _ in range(PINGS):
         began = time.monotonic()
-        said = subprocess.run(system.command("salt", "m1", "test.ping", "--out=txt"), capture_output=True, text=True)
+        done = subprocess.run(system.command("salt", "m1", "test.ping", "--out=txt"), capture_output=True, text=True)
         times.append((time.monotonic() - began) * 1000)
-        if said.stdout.strip() != "m1: True":
-            raise SystemExit(f"no answer: {said.stdout}{said.stderr}\n{system.logs()}")
+        if done.stdout.strip() != "m1: True":
+            raise SystemExit(f"no answer: {done.stdout}{done.stderr}\n{system.logs()}")
     return {"median": statistics.median(times), "most": max(times)}
 
 
@@ -186,7 +186,7 @@ def main():
     brine = tools(options)["brine"]
     found = {"idle": idle(brine), "messages": messages(brine), "templates": templates(brine)}
     found["connections"] = IDLE
-    results.keep("hostile", found, options.quick)
+    results.store("hostile", found, options.quick)
 
 
 if __name__ == "__main__":

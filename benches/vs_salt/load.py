@@ -20,7 +20,7 @@ def bus_of(etc, listen):
     return salt.utils.event.get_master_event(opts, opts["sock_dir"], listen=listen)
 
 
-def fire(options, stamps, began, ended):
+def publish(options, stamps, began, ended):
     """Publishes all events. The latency counts from the time when an event is due, or without a rate is published."""
     padding = "x" * 100
     with bus_of(options.etc, listen=False) as bus:
@@ -41,23 +41,23 @@ def fire(options, stamps, began, ended):
         ended.value = time.monotonic()
 
 
-def follow(bus, options, stamps):
+def subscribe(bus, options, stamps):
     """Returns the latency of each reaction, the number of duplicates, and the time of the last reaction."""
-    took, again, last, heard = [], 0, 0, time.monotonic()
-    while len(took) < options.count and time.monotonic() - heard < options.patience:
+    took, duplicates, last, last_received = [], 0, 0, time.monotonic()
+    while len(took) < options.count and time.monotonic() - last_received < options.patience:
         event = bus.get_event(wait=1, tag="salt/run/", full=True)
         if event is None:
             continue
-        heard = time.monotonic()
+        last_received = time.monotonic()
         if not event["tag"].endswith("/ret"):
             continue
         number = event["data"]["fun_args"][0]["id"]
         if stamps[number]:
-            took.append(heard - stamps[number])
-            stamps[number], last = 0, heard
+            took.append(last_received - stamps[number])
+            stamps[number], last = 0, last_received
         else:
-            again += 1
-    return took, again, last
+            duplicates += 1
+    return took, duplicates, last
 
 
 def main():
@@ -73,21 +73,21 @@ def main():
 
     stamps = multiprocessing.Array("d", options.count, lock=False)
     began, ended = (multiprocessing.Value("d", 0, lock=False) for _ in range(2))
-    firing = multiprocessing.Process(target=fire, args=(options, stamps, began, ended))
+    publisher = multiprocessing.Process(target=publish, args=(options, stamps, began, ended))
     with bus_of(options.etc, listen=True) as bus:
         bus.connect_pub()
         # There is no signal that the bus has accepted the subscription.
         time.sleep(1)
-        firing.start()
-        took, again, last = follow(bus, options, stamps)
-        firing.join()
+        publisher.start()
+        took, duplicates, last = subscribe(bus, options, stamps)
+        publisher.join()
     took.sort()
 
     def at(share):
         return took[int(len(took) * share)] * 1000 if took else None
 
     print(json.dumps({
-        "fired": options.count, "expected": options.count, "seen": len(took), "again": again,
+        "fired": options.count, "expected": options.count, "seen": len(took), "again": duplicates,
         "seconds": last - began.value, "firing": ended.value - began.value,
         "median": at(0.5), "p99": at(0.99), "max": took[-1] * 1000 if took else None,
     }))

@@ -52,19 +52,19 @@ const BATCH: usize = 64 << 10;
 /// The time of each event in nanoseconds since `began`; 0 before it is published and after its reaction was received.
 struct Stamps {
     began: Instant,
-    fired: Vec<AtomicU64>,
+    published: Vec<AtomicU64>,
 }
 
 impl Stamps {
     fn set(&self, id: usize, at: Instant) {
         let since = at.saturating_duration_since(self.began).as_nanos() as u64;
-        self.fired[id].store(since.max(1), Ordering::Release);
+        self.published[id].store(since.max(1), Ordering::Release);
     }
 
     /// Returns the time since the event was published; `None` if it was not, or its reaction was received before.
     fn take(&self, id: usize) -> Option<Duration> {
-        let fired = self.fired.get(id)?.swap(0, Ordering::AcqRel);
-        (fired > 0).then(|| self.began.elapsed().saturating_sub(Duration::from_nanos(fired)))
+        let published = self.published.get(id)?.swap(0, Ordering::AcqRel);
+        (published > 0).then(|| self.began.elapsed().saturating_sub(Duration::from_nanos(published)))
     }
 }
 
@@ -127,19 +127,19 @@ async fn main() -> anyhow::Result<()> {
     load.tags = load.tags.clamp(1, load.count.max(1));
     let expected = if load.last_only { load.tags } else { load.count };
     let names = SocketNames::master();
-    let follow = names.publish_endpoint(&load.sock);
-    let mut follower = Subscriber::connect(&follow, &[b"salt/run/"], Limits::default()).await?;
-    let fired = std::iter::repeat_with(AtomicU64::default).take(load.count).collect();
-    let stamps = Arc::new(Stamps { began: Instant::now(), fired });
-    let firing = thread::spawn({
+    let endpoint = names.publish_endpoint(&load.sock);
+    let mut subscriber = Subscriber::connect(&endpoint, &[b"salt/run/"], Limits::default()).await?;
+    let published = std::iter::repeat_with(AtomicU64::default).take(load.count).collect();
+    let stamps = Arc::new(Stamps { began: Instant::now(), published });
+    let publisher = thread::spawn({
         let (load, stamps) = (load.clone(), Arc::clone(&stamps));
-        move || fire(&load, &stamps)
+        move || publish(&load, &stamps)
     });
 
     let (mut took, mut again, mut last) = (Vec::with_capacity(expected), 0, stamps.began);
     while took.len() < expected {
         let patience = Duration::from_secs_f64(load.patience);
-        let Ok(frames) = tokio::time::timeout(patience, follower.recv()).await else { break };
+        let Ok(frames) = tokio::time::timeout(patience, subscriber.recv()).await else { break };
         let Some(id) = frames?.first().and_then(|frame| number_of(frame)) else { continue };
         match stamps.take(id) {
             Some(time) => took.push(time),
@@ -147,16 +147,16 @@ async fn main() -> anyhow::Result<()> {
         }
         last = Instant::now();
     }
-    let firing = if took.len() < expected && !firing.is_finished() {
-        anyhow::bail!("the bus takes no more events: {} of {expected} reactions were seen", took.len());
+    let duration = if took.len() < expected && !publisher.is_finished() {
+        anyhow::bail!("the bus accepts no more events: {} of {expected} reactions were seen", took.len());
     } else {
-        firing.join().map_err(|_| anyhow::anyhow!("the firing thread panicked"))??
+        publisher.join().map_err(|_| anyhow::anyhow!("the publishing thread panicked"))??
     };
     took.sort_unstable();
     let at = |share: f64| took.get((took.len() as f64 * share) as usize).map(|time| time.as_secs_f64() * 1000.0);
     let result = serde_json::json!({
         "fired": load.count, "expected": expected, "seen": took.len(), "again": again,
-        "seconds": (last - stamps.began).as_secs_f64(), "firing": firing.as_secs_f64(),
+        "seconds": (last - stamps.began).as_secs_f64(), "firing": duration.as_secs_f64(),
         "median": at(0.5), "p99": at(0.99), "max": took.last().map(|time| time.as_secs_f64() * 1000.0),
     });
     println!("{result}");
@@ -164,7 +164,7 @@ async fn main() -> anyhow::Result<()> {
 }
 
 /// Publishes all events and returns the duration.
-fn fire(load: &Load, stamps: &Stamps) -> anyhow::Result<Duration> {
+fn publish(load: &Load, stamps: &Stamps) -> anyhow::Result<Duration> {
     // Reduces the timer slack, so that sleeps of a few microseconds do not take sixty.
     nix::sys::prctl::set_timerslack(1)?;
     let mut templates = Templates::new(load)?;

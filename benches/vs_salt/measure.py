@@ -9,7 +9,7 @@ import sys
 import time
 
 import results
-from bus import fire, follow
+from bus import publish, subscribe
 from reacting import arguments, tools
 from system import System, pss
 
@@ -31,11 +31,11 @@ def measure(kind, tool, quick):
         found["ready"] = system.start_master()
         time.sleep(5)
         found["master"] = pss(system.running[0])
-        follower = follow(system, 1, "salt/job/", "/ret/m1")
+        subscriber = subscribe(system, 1, "salt/job/", "/ret/m1")
         began = time.time()
         minion = system.start("salt-minion", minion=True)
         try:
-            follower.wait(60)
+            subscriber.wait(60)
         except subprocess.TimeoutExpired:
             sys.exit(f"{kind}: the new minion's highstate has not returned within a minute\n{system.logs()}")
         found["join"] = time.time() - began
@@ -45,13 +45,13 @@ def measure(kind, tool, quick):
         found["call"] = timed(system.command("salt-call", "--local", "test.ping", minion=True), runs)
         found["key"] = timed(system.command("salt-key", "-L"), runs)
         count = (200_000 if quick else 1_000_000) if brine else (5_000 if quick else 20_000)
-        follower = follow(system, count, "bench/x")
-        fire(system, count, "bench/x")
-        found["bus"] = float(follower.stdout.readline())
+        subscriber = subscribe(system, count, "bench/x")
+        publish(system, count, "bench/x")
+        found["bus"] = float(subscriber.stdout.readline())
         count = (20_000 if quick else 50_000) if brine else (300 if quick else 1_000)
-        follower = follow(system, count, "salt/run/", "/ret")
-        fire(system, count, "bench/go")
-        found["reactions"] = float(follower.stdout.readline())
+        subscriber = subscribe(system, count, "salt/run/", "/ret")
+        publish(system, count, "bench/go")
+        found["reactions"] = float(subscriber.stdout.readline())
     finally:
         system.stop()
     return found
@@ -59,7 +59,7 @@ def measure(kind, tool, quick):
 
 def main():
     options = arguments(__doc__).parse_args()
-    results.keep("masters", {
+    results.store("masters", {
         kind: measure(kind, tool, options.quick) for kind, tool in tools(options).items()
     }, options.quick)
 

@@ -73,7 +73,7 @@ def measure(kind, tool, options):
 def main():
     options = arguments(__doc__).parse_args()
     found = {kind: measure(kind, tool, options) for kind, tool in tools(options).items()}
-    results.keep("python", found | {"calls": CALLS, "function": PACKAGE}, options.quick)
+    results.store("python", found | {"calls": CALLS, "function": PACKAGE}, options.quick)
 
 
 if __name__ == "__main__":

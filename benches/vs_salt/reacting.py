@@ -42,15 +42,15 @@ def load(system, client, count, each=None, every=1.0, **words):
     for word, value in words.items():
         command += [f"--{word.replace('_', '-')}"] + ([] if value is True else [str(value)])
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    began, looks = time.monotonic(), 0
+    began, samples = time.monotonic(), 0
     try:
         while True:
             if each:
                 each(time.monotonic() - began, pss(system.running[0]) * 1024)
-            looks += 1
+            samples += 1
             try:
-                wait = max(0, began + looks * every - time.monotonic()) if each else None
-                said, _ = process.communicate(timeout=wait)
+                wait = max(0, began + samples * every - time.monotonic()) if each else None
+                output, _ = process.communicate(timeout=wait)
                 break
             except subprocess.TimeoutExpired:
                 continue
@@ -61,7 +61,7 @@ def load(system, client, count, each=None, every=1.0, **words):
         process.wait()
     if process.returncode:
         sys.exit(f"the load client ended with {process.returncode}: {' '.join(command)}\n{system.logs()}")
-    found = json.loads(said)
+    found = json.loads(output)
     if found["seen"] < found["expected"] or found["again"]:
         print(f"! {system.kind}: {found['seen']} of {found['expected']} reactions seen, {found['again']} once more")
     return found | {"rate": found["seen"] / max(found["seconds"], 1e-9)}
@@ -79,7 +79,7 @@ def full_load(system, client, quick, **words):
 def arguments(description):
     """Returns a parser with the options of all measurements."""
     parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--salt", help="Salt's folder of programs")
+    parser.add_argument("--salt", help="the directory of Salt's programs")
     parser.add_argument("--brine", default="target/dist/brine")
     parser.add_argument("--client", default="target/dist/examples/load", help="the load client")
     parser.add_argument("--quick", action="store_true", help="shorter runs, docs/benchmarks.md stays as it is")

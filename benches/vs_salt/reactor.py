@@ -50,7 +50,7 @@ def main():
             for name in "half", "whole":
                 form = "  {asked:,.0f} asked, {kept:,.0f} fired a second: median {median:.3f} ms, 99th {p99:.3f}"
                 print(form.format(**one[name]), flush=True)
-    results.keep("reactor", found | {"alone": alone}, options.quick)
+    results.store("reactor", found | {"alone": alone}, options.quick)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 
 import doc
 
-FOLDER = "target/bench"
+DIRECTORY = "target/bench"
 try:
     # The Salt release in the Python environment of this script.
     RELEASE = importlib.metadata.version("salt")
@@ -28,13 +28,13 @@ MASTERS = [
 ]
 
 
-def keep(name, found, quick):
+def store(name, found, quick):
     """Stores the results of a measurement and rewrites its section. Quick runs have files of their own."""
-    os.makedirs(FOLDER, exist_ok=True)
-    with open(f"{FOLDER}/{name}{'-quick' if quick else ''}.json", "w") as out:
+    os.makedirs(DIRECTORY, exist_ok=True)
+    with open(f"{DIRECTORY}/{name}{'-quick' if quick else ''}.json", "w") as out:
         json.dump(found, out, indent=2)
     heading, part = PARTS[name]
-    path = f"{FOLDER}/benchmarks-quick.md" if quick else doc.PATH
+    path = f"{DIRECTORY}/benchmarks-quick.md" if quick else doc.PATH
     doc.write_section(heading, part(json.loads(json.dumps(found))), [heading for heading, _ in PARTS.values()], path)
     print(f"written to {os.path.relpath(path)}, section {heading}")
 
@@ -298,7 +298,7 @@ def api_part(found):
     beside = brine["beside"]
     for key, which in ("median", "median"), ("p99", "99th percentile"):
         row(f"POST `/run` alone, {which}, ms", None, beside["quiet"][key], None)
-        with_peers = f"beside {beside['followers']:,} silent subscribers and {beside['sluggish']:,} sluggish peers"
+        with_peers = f"beside {beside['followers']:,} silent subscribers and {beside['sluggish']:,} slow peers"
         row(f"... {with_peers}, {which}, ms", None, beside["beside"][key], None)
     row("... anonymous memory, MB", None, beside["with"] / mib, None)
     return f"""\
@@ -311,7 +311,7 @@ the buffers of the kernel.
 {doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}
 
 Salt has a thread for each stream, 100 at most (`thread_pool`). Events are published by a webhook; their time is that \
-until a process with all subscribers has read the event from its last socket. Sluggish peers send a byte of a head \
+until a process with all subscribers has read the event from its last socket. Slow peers send a byte of a head \
 each second: {beside["closed"]:,} of {beside["sluggish"]:,} were closed within 40 seconds (`head_timeout`, 30). \
 Subscribers, API, master, minion and the measuring client share the {os.cpu_count()} processors. For each job the \
 master waits for its disk five times and the minion three times (`strace`), the API never; Salt does not wait."""
@@ -341,11 +341,11 @@ def cluster_part(found):
     rows = [
         ["`salt '*' test.ping`, one master, s", f"{found['single']:.3f}", ""],
         ["the same, three members, s", f"{found['cluster']:.3f}", "2 times the above"],
-        ["an event to the bus of another member, median and most, s", f"{found['far']:.4f}, {found['far_most']:.4f}", ""],
+        ["an event to the bus of another member, median and maximum, s", f"{found['far']:.4f}, {found['far_most']:.4f}", ""],
         ["reactions after the leader is killed, `lease` 2, s", f"{found['failover']:.2f}", ""],
         ["three jobs, a member killed and started again under each: returns lost", f"{found['killed']['lost']:,}", "0"],
         ["the same: returns in two events", f"{found['killed']['doubled']:,}", ""],
-        ["the same: until all returns of a job are known elsewhere, most, s", f"{found['killed']['slowest']:.1f}", ""],
+        ["the same: until all returns of a job are known on the other members, maximum, s", f"{found['killed']['slowest']:.1f}", ""],
     ]
     debug = ", so all times are those of a debug build" if found["profile"] == "debug" else ""
     return f"""\
@@ -355,7 +355,7 @@ asked of one member. The program was built with the profile `{found['profile']}`
 
 {doc.table(["measure", "Brine", "target"], rows)}
 
-A return is in two events if a member took it and was killed before it answered: the minion sends it again, and the job caches \
+A return is in two events if a member accepted it and was killed before it replied: the minion sends it again, and the job caches \
 keep the first one.
 """
 
@@ -371,7 +371,7 @@ def python_part(found):
         return (one["own"] - one["built_in"]) * 1000
 
     rows = [
-        ["`salt-call --local` of an own function, s", salt["first"], brine["first"], ""],
+        ["`salt-call --local` of a custom function, s", salt["first"], brine["first"], ""],
         ["... more than of `test.ping`: Python's start, the load of the modules, and the call, s", first(salt), first(brine), "0.2 s"],
         ["a later call, more than of a built-in function, ms", later(salt), later(brine), "0.5 ms"],
         [f"`salt-call --local {found['function']}`, which only the package `salt` has, s", salt["package"], brine["package"], "faster"],
@@ -409,7 +409,7 @@ def cp_part(found):
         memory = [f"{one[who] / MB:.1f}" for who in ("master", "minion", "tool")]
         rows.append([f"{int(size):,}", number(one["seconds"]), number(int(size) / one["seconds"]), *memory])
     return f"""\
-Measured by `benches/vs_salt/run cp`: `salt-cp --chunked` of random bytes to one minion, in pieces of \
+Measured by `benches/vs_salt/run cp`: `salt-cp --chunked` of random bytes to one minion, in chunks of \
 {found["chunk"]:,} bytes (`salt_cp_chunk_size`). Memory is the peak since the start.
 
 {doc.table(["MB", "s", "MB/s", "master, MB", "minion, MB", "`salt-cp`, MB"], rows)}"""
@@ -427,7 +427,7 @@ PARTS = {
     "hostile": ("Hostile peers and templates", hostile_part),
     "api": ("REST API", api_part),
     "cluster": ("Clusters", cluster_part),
-    "python": ("Own modules in Python", python_part),
+    "python": ("Custom modules in Python", python_part),
     "ssh": ("salt-ssh", ssh_part),
     "cp": ("salt-cp", cp_part),
     "in-process": ("In process", in_process_part),

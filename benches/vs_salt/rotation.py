@@ -144,7 +144,7 @@ def main():
     usual = (60, 20) if options.quick else (MINIONS, DELETED)
     minions, deleted = options.minions or usual[0], options.deleted or usual[1]
     found = measure(tools(options)["brine"], options.brine, minions, deleted)
-    results.keep("rotation", {"minions": minions, "deleted": deleted, **found}, options.quick)
+    results.store("rotation", {"minions": minions, "deleted": deleted, **found}, options.quick)
 
 
 if __name__ == "__main__":

@@ -39,23 +39,23 @@ def program(programs, *words, **how):
     return subprocess.run(["ansible-rulebook", *words], env=environment, check=True, stdin=subprocess.DEVNULL, **how)
 
 
-def seconds(folder, programs, events):
+def seconds(directory, programs, events):
     """Returns the duration of ansible-rulebook for this number of events, including its start, in seconds."""
     for name, text in ("bench.yml", RULEBOOK.format(events=events)), ("inventory.yml", INVENTORY):
-        with open(f"{folder}/{name}", "w") as out:
+        with open(f"{directory}/{name}", "w") as out:
             out.write(text)
     began = time.monotonic()
-    program(programs, *COMMAND[1:], cwd=folder)
+    program(programs, *COMMAND[1:], cwd=directory)
     return time.monotonic() - began
 
 
 def rulebook(programs, events, runs):
     """Returns the events per second of ansible-rulebook."""
-    with tempfile.TemporaryDirectory(prefix="vs-", dir="/tmp") as folder:
-        seconds(folder, programs, 1)
-        start = statistics.median(seconds(folder, programs, 1) for _ in range(runs))
+    with tempfile.TemporaryDirectory(prefix="vs-", dir="/tmp") as directory:
+        seconds(directory, programs, 1)
+        start = statistics.median(seconds(directory, programs, 1) for _ in range(runs))
         print(f"ansible-rulebook: {start:.1f} s with one event", flush=True)
-        return events / (statistics.median(seconds(folder, programs, events) for _ in range(runs)) - start)
+        return events / (statistics.median(seconds(directory, programs, events) for _ in range(runs)) - start)
 
 
 def brine(tool, client, events, runs):
@@ -68,7 +68,7 @@ def brine(tool, client, events, runs):
 
 def main():
     parser = arguments(__doc__)
-    parser.add_argument("--rulebook", required=True, help="ansible-rulebook's folder of programs")
+    parser.add_argument("--rulebook", required=True, help="the directory of ansible-rulebook's programs")
     parser.add_argument("--events", type=int, default=20_000)
     options = parser.parse_args()
     runs = 1 if options.quick else 5
@@ -88,7 +88,7 @@ def main():
     }
     for name in "rulebook", "brine", "brine_long":
         print(f"{name}: {found[name]:,.0f} events/s")
-    results.keep("rulebook", found, options.quick)
+    results.store("rulebook", found, options.quick)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from reacting import arguments, full_load, load, reacting, tools
 # Less growth than this is noise: the smallest allocation that a reaction could leak has 16 bytes.
 NOISE = 1  # byte a reaction
 # Before that, caches fill and threads allocate their memory.
-TELLING = 5  # minutes
+MIN_MINUTES = 5  # minutes
 
 
 def slope(samples):
@@ -27,8 +27,8 @@ def slope(samples):
 
 def verdict(minutes, least):
     """Describes whether memory grows, given the least number of bytes that it grows for each reaction."""
-    if minutes < TELLING:
-        return "too short to tell"
+    if minutes < MIN_MINUTES:
+        return "the run is too short for a verdict"
     return "memory GROWS" if least > NOISE else "memory does not grow"
 
 
@@ -44,7 +44,7 @@ def by_minute(samples):
 def main():
     parser = arguments(__doc__)
     parser.add_argument("--minutes", type=float, help="10, or 1 for a quick run")
-    parser.add_argument("--every", type=float, default=5, help="seconds between two looks")
+    parser.add_argument("--every", type=float, default=5, help="seconds between two samples")
     parser.add_argument("--entries", type=int, default=100)
     options = parser.parse_args()
     options.minutes = options.minutes or (1 if options.quick else 10)
@@ -55,21 +55,21 @@ def main():
     print(f"half of the full load is {half:,.0f} reactions/s", flush=True)
     samples = []
 
-    def look(at, size):
+    def sample(at, size):
         samples.append((at, size))
         print(f"{at:6.0f} s {size:10,.0f} KiB", flush=True)
 
     count = int(half * options.minutes * 60)
     with reacting("brine", brine, options.entries) as system:
-        said = load(system, options.client, count, each=look, every=options.every, rate=half)
+        loaded = load(system, options.client, count, each=sample, every=options.every, rate=half)
         disk = os.stat(f"{system.root}/cache/brine.redb").st_blocks * 512
     # Caches fill first, so only the second half counts.
     late, error = (1024 / (60 * half) * each for each in slope(samples[len(samples) // 2 :]))
-    found = {name: said[name] for name in ("expected", "seen", "again", "median", "p99")} | {
+    found = {name: loaded[name] for name in ("expected", "seen", "again", "median", "p99")} | {
         "minutes": options.minutes,
         "entries": options.entries,
         "rate": half,
-        "kept": said["fired"] / said["firing"],
+        "kept": loaded["fired"] / loaded["firing"],
         "by_minute": by_minute(samples[1:]),
         "before": samples[0][1],
         "disk": disk,
@@ -81,7 +81,7 @@ def main():
         f"at {half:,.0f} reactions/s for {options.minutes:g} minutes, in the second half {late:+.2f} bytes a reaction "
         f"(give or take {error:.2f}): {found['verdict']}"
     )
-    results.keep("soak", found, options.quick)
+    results.store("soak", found, options.quick)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,7 @@ def main():
     size = os.path.getsize(program if os.path.exists(program) else options.brine)
     runs = 1 if options.quick else options.runs
     found = {kind: measure(kind, tool, hosts, runs, programs) for kind, tool in tools(options).items()}
-    results.keep("ssh", found | {"hosts": hosts, "program": size}, options.quick)
+    results.store("ssh", found | {"hosts": hosts, "program": size}, options.quick)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ role{n}-run:
 """
 
 
-def lay_out(root, kind, files, tree):
+def write_tree(root, kind, files, tree):
     """Writes the configuration and the state files, and returns their directory."""
     home, srv = root / kind, root / kind / "srv"
     (srv / "files").mkdir(parents=True)
@@ -103,12 +103,12 @@ def run(command, out):
 def measure(kind, tool, root, quick):
     """Returns the durations in seconds and the peak memory in KiB by operation."""
     files, tree, runs = (20, 10, 1) if quick else (FILES, TREE, 5)
-    home = lay_out(root, kind, files, tree)
-    out = home / "said.json"
+    home = write_tree(root, kind, files, tree)
+    out = home / "output.json"
     call = [*tool("salt-call"), "-c", str(home / "etc"), "--local", "--retcode-passthrough"]
     found = {}
 
-    def several(name, words, check, before=lambda: None):
+    def measure_runs(name, words, check, before=lambda: None):
         samples = []
         for _ in range(runs + 1):
             before()
@@ -119,23 +119,23 @@ def measure(kind, tool, root, quick):
         found[name] = {"seconds": statistics.median(times), "memory": max(sizes)}
         print(f"{kind}: {name} {found[name]['seconds']:.3f} s, {found[name]['memory'] / 1024:.1f} MB", flush=True)
 
-    def anew():
-        for folder in ("out", "cache"):
-            shutil.rmtree(home / folder, ignore_errors=True)
+    def clean():
+        for directory in ("out", "cache"):
+            shutil.rmtree(home / directory, ignore_errors=True)
 
     def applied(with_changes):
         def check(states):
             right = [s for s in states.values() if s["result"] is True and bool(s["changes"]) == with_changes]
-            assert len(right) == files, f"{kind}: {len(right)} of {files} states are as they should be"
+            assert len(right) == files, f"{kind}: {len(right)} of {files} states have the expected result"
 
         return check
 
     def compiled(low):
         assert len(low) == 4 * tree, f"{kind}: {len(low)} low chunks"
 
-    several("first", ["state.apply", "managed"], applied(True), anew)
-    several("again", ["state.apply", "managed"], applied(False))
-    several("low", ["state.show_lowstate"], compiled)
+    measure_runs("first", ["state.apply", "managed"], applied(True), clean)
+    measure_runs("again", ["state.apply", "managed"], applied(False))
+    measure_runs("low", ["state.show_lowstate"], compiled)
     return found
 
 
@@ -146,7 +146,7 @@ def main():
         found = {kind: measure(kind, tool, root, options.quick) for kind, tool in tools(options).items()}
     finally:
         shutil.rmtree(root)
-    results.keep("states", found | {"files": FILES, "tree": TREE}, options.quick)
+    results.store("states", found | {"files": FILES, "tree": TREE}, options.quick)
 
 
 if __name__ == "__main__":
