@@ -17,11 +17,11 @@ use brine_fuzz::{TARGETS, Target, silence_the_yaml_parser, target};
 
 const USAGE: &str = "usage: brine-fuzz [--seconds N] [--seed N] [TARGET ...]\n       brine-fuzz --input FILE TARGET";
 /// The timeout of one input.
-const LONGEST: Duration = Duration::from_secs(10);
+const INPUT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The address space of a target's process, in KiB.
-const MEMORY: &str = "4000000";
+const MEMORY_LIMIT: &str = "4000000";
 /// The maximum number of inputs that are mutated further.
-const POOL: usize = 4096;
+const MAX_POOL: usize = 4096;
 
 /// The options of the command line.
 struct Options {
@@ -40,14 +40,14 @@ impl Options {
         let mut options = Options { seconds: 20, seed: now.as_secs(), input: None, current: None, targets: Vec::new() };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            let number = |text: String| text.parse().map_err(|_| format!("{text} is not a number"));
+            let number = |text: String| text.parse().map_err(|_| format!("'{text}' is invalid: expected a number"));
             match word.as_str() {
                 "--seconds" => options.seconds = number(value()?)?,
                 "--seed" => options.seed = number(value()?)?,
                 "--input" => options.input = Some(value()?.into()),
                 "--current" => options.current = Some(value()?.into()),
                 name if target(name).is_some() => options.targets.push(word),
-                other => return Err(format!("{other} is no target: choose from {}", names().join(", "))),
+                other => return Err(format!("unknown target '{other}': expected one of {}", names().join(", "))),
             }
         }
         if options.targets.is_empty() {
@@ -123,7 +123,7 @@ fn run_all(options: &Options) -> std::io::Result<ExitCode> {
                     fs::create_dir_all(&artifacts)?;
                     let kept = artifacts.join(format!("{}-{}", options.seed, child.id()));
                     fs::copy(&current, &kept)?;
-                    eprintln!("{name}: {status} on {}: try it again with", kept.display());
+                    eprintln!("{name}: {status} on {}: reproduce it with", kept.display());
                     eprintln!("  cargo run -p brine-fuzz -- --input {} {name}", kept.display());
                 }
             }
@@ -137,7 +137,7 @@ fn run_all(options: &Options) -> std::io::Result<ExitCode> {
 
 fn start(name: &str, current: &Path, options: &Options) -> std::io::Result<Child> {
     Command::new("sh")
-        .args(["-c", "ulimit -v \"$0\"; exec \"$@\"", MEMORY])
+        .args(["-c", "ulimit -v \"$0\"; exec \"$@\"", MEMORY_LIMIT])
         .arg(std::env::current_exe()?)
         .args(["--seconds", &options.seconds.to_string(), "--seed", &options.seed.to_string(), name, "--current"])
         .arg(current)
@@ -168,7 +168,7 @@ fn run(name: &str, options: &Options, current: &Path) -> std::io::Result<ExitCod
         let at = random.below(pool.len());
         let mut input = pool.get(at).cloned().unwrap_or_default();
         mutate(&mut input, pool.get(other).map_or(&[][..], Vec::as_slice), &mut random);
-        if seen.insert(attempts.attempt(&input)?) && pool.len() < POOL {
+        if seen.insert(attempts.attempt(&input)?) && pool.len() < MAX_POOL {
             pool.push(input);
         }
     }
@@ -195,8 +195,8 @@ impl Attempts {
                 let now = watched.load(Ordering::Relaxed);
                 if now != last.0 {
                     last = (now, Instant::now());
-                } else if last.1.elapsed() > LONGEST {
-                    eprintln!("an input takes more than {LONGEST:?}");
+                } else if last.1.elapsed() > INPUT_TIMEOUT {
+                    eprintln!("an input exceeds the timeout of {INPUT_TIMEOUT:?}");
                     std::process::abort();
                 }
             }

@@ -1,11 +1,11 @@
 //! Mutates inputs, reproducibly by a seed.
 
 /// The maximum length of an input.
-const LONGEST: usize = 1 << 16;
+const MAX_LENGTH: usize = 1 << 16;
 /// The maximum number of mutations of one input.
-const MOST: u64 = 8;
+const MAX_MUTATIONS: u64 = 8;
 /// Bytes with a special meaning for decoders and parsers.
-const PIECES: &[&[u8]] = &[
+const TOKENS: &[&[u8]] = &[
     b"\x00",
     b"\xff",
     b"\x7f",
@@ -91,13 +91,13 @@ impl Random {
 
 /// Mutates an input in place, with pieces of another one.
 pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
-    for _ in 0..=random.next_number() % MOST {
+    for _ in 0..=random.next_number() % MAX_MUTATIONS {
         let at = random.below(input.len() + 1);
         let end = (at + 1 + random.below(16)).min(input.len());
         match random.below(9) {
             0 if at < input.len() => input[at] ^= 1 << random.below(8),
             1 if at < input.len() => input[at] = random.below(256) as u8,
-            2 => _ = input.splice(at..at, PIECES[random.below(PIECES.len())].iter().copied()),
+            2 => _ = input.splice(at..at, TOKENS[random.below(TOKENS.len())].iter().copied()),
             3 if at < end => _ = input.drain(at..end),
             4 if at < end => {
                 let piece = input[at..end].repeat(1 + random.below(64));
@@ -117,7 +117,7 @@ pub fn mutate(input: &mut Vec<u8>, other: &[u8], random: &mut Random) {
             _ => {}
         }
     }
-    input.truncate(LONGEST);
+    input.truncate(MAX_LENGTH);
 }
 
 #[cfg(test)]
@@ -125,12 +125,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_inputs_and_none_is_too_long() {
+    fn mutations_are_reproducible_and_bounded() {
         let run = |seed| {
             let (mut random, mut input) = (Random::new(seed), b"seed".to_vec());
             for _ in 0..1000 {
                 mutate(&mut input, b"other", &mut random);
-                assert!(input.len() <= LONGEST);
+                assert!(input.len() <= MAX_LENGTH);
             }
             (input, random.next_number())
         };

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::fingerprint;
 
 /// The timeout of a connection after its peer has closed it.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// A greeting.
 const GREETING: &[u8] = b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
@@ -45,8 +45,8 @@ static ENDS: LazyLock<Ends> = LazyLock::new(|| {
     let (router, publisher) = (Endpoint::Ipc(path("router")), path("publisher"));
     let publisher_endpoint = Endpoint::Ipc(publisher.clone());
     let (listener, publisher) = runtime.block_on(async {
-        let listener = Listener::bind(&router).await.expect("the temporary directory takes a socket");
-        (listener, UnixListener::bind(publisher).expect("the temporary directory takes a socket"))
+        let listener = Listener::bind(&router).await.expect("binding a socket in the temporary directory");
+        (listener, UnixListener::bind(publisher).expect("binding a socket in the temporary directory"))
     });
     runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(), Bounds::default(), CancellationToken::new()));
     Ends { runtime, router, publisher, publisher_endpoint }
@@ -68,17 +68,17 @@ pub fn run(bytes: &[u8]) -> u64 {
                 as_requester(ends, mode & 1 == 1, bytes).await
             }
         };
-        tokio::time::timeout(PATIENCE, attack).await
+        tokio::time::timeout(TIMEOUT, attack).await
     });
-    assert!(ended.is_ok(), "a connection that was closed is still open");
+    assert!(ended.is_ok(), "the connection stays open after its peer has closed it");
     ended.unwrap_or_default()
 }
 
 /// Sends bytes to a subscriber.
-async fn as_publisher(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
+async fn as_publisher(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
     let sends = async {
-        let (mut peer, _) = ends.publisher.accept().await.expect("the connection is there");
-        if is_shaken {
+        let (mut peer, _) = ends.publisher.accept().await.expect("the subscriber connects");
+        if after_handshake {
             _ = peer.write_all(&[GREETING, PUBLISHER_READY].concat()).await;
         }
         // The subscriber may have closed the connection.
@@ -94,14 +94,14 @@ async fn as_publisher(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
         #[expect(unreachable_code, reason = "names the type of the error")]
         Ok::<(), TransportError>(())
     };
-    fingerprint(u8::from(is_shaken), tokio::join!(sends, reads).1)
+    fingerprint(u8::from(after_handshake), tokio::join!(sends, reads).1)
 }
 
 /// Sends bytes to a request server.
-async fn as_requester(ends: &Ends, is_shaken: bool, bytes: &[u8]) -> u64 {
+async fn as_requester(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
     let Endpoint::Ipc(path) = &ends.router else { return 0 };
     let mut peer = UnixStream::connect(path).await.expect("the request server listens");
-    if is_shaken {
+    if after_handshake {
         _ = peer.write_all(&[GREETING, REQUESTER_READY].concat()).await;
     }
     _ = peer.write_all(bytes).await;
