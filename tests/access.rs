@@ -177,7 +177,7 @@ async fn batches_of_users_reach_every_part() {
         let (username, password) = (user.to_owned(), password.to_owned());
         request.proof = Some(Proof::Password { eauth: "file".to_owned(), username, password });
         let client = RequestClient::new(system.request_endpoint(), Limits::default());
-        let answer = client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
+        let answer = client.request(Envelope::clear(request.to_map()), support::TIMEOUT).await.unwrap();
         let answer = brine_value::msgpack::unpack(&answer).unwrap().to_string();
         assert_eq!(answer.contains("AuthorizationError"), !permitted, "{user}: {answer}");
     }
@@ -248,7 +248,7 @@ async fn a_hanging_directory_delays_no_other_backend() {
             let username = format!("user{}-{number}", client.0);
             let proof = Proof::Password { eauth: "ldap".to_owned(), username, password: "hunter2".to_owned() };
             let request = Envelope::clear(TokenRequest { proof, expire: None }.to_map());
-            tokio::spawn(async move { client.1.request(request, support::LONG).await });
+            tokio::spawn(async move { client.1.request(request, support::TIMEOUT).await });
         }
     }
     let outcomes = |outcome: &str| {
@@ -262,7 +262,7 @@ async fn a_hanging_directory_delays_no_other_backend() {
     let output = by_password(&system, "salt-run", "fred", "one", &["jobs.active", "--out=json"]);
     assert_eq!(stdout(&output).trim(), "{}", "{}", stderr(&output));
     assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
-    support::until("the directory is given up", || outcomes("failed") > 0).await;
+    support::until("the request to the directory has timed out", || outcomes("failed") > 0).await;
     assert!(!system.master_log().contains("hunter2"));
 }
 

@@ -9,7 +9,7 @@ use brine_digest::{Digest, hex};
 use brine_value::{Value, json, list, map};
 use futures::{SinkExt as _, StreamExt as _};
 use support::api::{Api, fire, serve, sorted};
-use support::{LONG, until};
+use support::{TIMEOUT, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
@@ -286,7 +286,7 @@ impl Lines {
     }
 
     async fn next(&mut self) -> Option<String> {
-        tokio::time::timeout(LONG, self.lines.next_line()).await.unwrap().unwrap()
+        tokio::time::timeout(TIMEOUT, self.lines.next_line()).await.unwrap().unwrap()
     }
 
     /// Returns the next line with this beginning.
@@ -393,7 +393,7 @@ async fn web_sockets_wait_for_the_client() {
         }
         fire(&api, "my/event");
         loop {
-            let message = tokio::time::timeout(LONG, socket.next()).await.unwrap().unwrap().unwrap();
+            let message = tokio::time::timeout(TIMEOUT, socket.next()).await.unwrap().unwrap().unwrap();
             let Message::Text(text) = message else { continue };
             let event = json::from_json(text.strip_prefix(prefix).unwrap().trim()).unwrap();
             if event.get("tag") == Some(&"my/event".into()) {
@@ -409,7 +409,7 @@ async fn web_sockets_wait_for_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn webhooks_are_events() {
+async fn webhooks_publish_events() {
     let options = "  disable_ssl: True\n  webhook_secrets:\n    'signed/*': s3cret\n";
     let api = start(options, &[]).await;
     let token = api.login("ann", "two");
@@ -466,7 +466,7 @@ async fn hostile_requests_do_not_affect_others() {
         let mut stream = TcpStream::connect(address).await.unwrap();
         stream.write_all(garbage.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
-        _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
+        _ = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap();
     }
     // An endless head is refused.
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -478,7 +478,7 @@ async fn hostile_requests_do_not_affect_others() {
         }
     }
     let mut answer = Vec::new();
-    _ = tokio::time::timeout(LONG, stream.read_to_end(&mut answer)).await.unwrap();
+    _ = tokio::time::timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap();
     assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 431"), "{}", String::from_utf8_lossy(&answer));
     // Connections over the limit are closed at once; earlier ones continue.
     let mut idle = Vec::new();
@@ -489,7 +489,7 @@ async fn hostile_requests_do_not_affect_others() {
     for stream in &mut idle {
         stream.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.ok();
         let mut byte = [0];
-        let read = tokio::time::timeout(LONG, stream.read(&mut byte)).await.unwrap();
+        let read = tokio::time::timeout(TIMEOUT, stream.read(&mut byte)).await.unwrap();
         closed += usize::from(!matches!(read, Ok(1)));
     }
     assert!((10..30).contains(&closed), "{closed}");

@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use brine_value::{Value, list, map};
-use support::LONG;
+use support::TIMEOUT;
 use support::api::{Api, fire};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -50,7 +50,7 @@ async fn read_until(peer: &mut TcpStream, text: &str) -> String {
         }
         String::from_utf8_lossy(&read).into_owned()
     };
-    tokio::time::timeout(LONG, reading).await.unwrap()
+    tokio::time::timeout(TIMEOUT, reading).await.unwrap()
 }
 
 /// Returns the limit of open files of this process, which the API inherits.
@@ -113,7 +113,7 @@ async fn slow_peers_are_closed_and_others_are_served() {
                 std::future::pending::<()>().await;
             };
             tokio::select! {
-                _ = tokio::time::timeout(LONG, receiver.read_to_end(&mut answer)) => {}
+                _ = tokio::time::timeout(TIMEOUT, receiver.read_to_end(&mut answer)) => {}
                 () = trickle => {}
             }
             assert!(kind != 1 || answer.is_empty() || answer.starts_with(b"HTTP/1.1 408"), "{answer:?}");
@@ -121,8 +121,8 @@ async fn slow_peers_are_closed_and_others_are_served() {
         });
     }
     assert_eq!(ping(&api, &token), map! {"m1" => true}.into());
-    // Each ends because the server closes it: `LONG` is far above both timeouts.
-    let ended = tokio::time::timeout(LONG / 2, peers.join_all()).await.unwrap();
+    // Each ends because the server closes it: `TIMEOUT` is far above both timeouts.
+    let ended = tokio::time::timeout(TIMEOUT / 2, peers.join_all()).await.unwrap();
     assert_eq!(ended.len(), SLOW_PEERS);
     assert_eq!(ping(&api, &token), map! {"m1" => true}.into());
 }

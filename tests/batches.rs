@@ -15,7 +15,7 @@ async fn system() -> System {
 }
 
 /// Starts a batch whose job waits for a file. Returns its job id.
-async fn hand_over(system: &System, more: &[&str]) -> String {
+async fn start_batch(system: &System, more: &[&str]) -> String {
     let command = format!("until [ -e {} ]; do sleep 0.02; done", system.path("go").display());
     let words: Vec<&str> = [&["web*", "cmd.run", &command, "--async"], more].concat();
     let report = stdout(&system.tool_async("salt", &words).await);
@@ -31,7 +31,7 @@ async fn status(system: &System, jid: &str) -> Value {
 async fn a_batch_continues_after_a_restart_of_the_master() {
     let mut system = system().await;
     let mut events = system.events("salt/job/").await;
-    let jid = hand_over(&system, &["-b", "2"]).await;
+    let jid = start_batch(&system, &["-b", "2"]).await;
     events.until(&format!("salt/job/{jid}/publish")).await;
     let report = status(&system, &jid).await;
     for (name, is) in [("total", 3), ("active", 2), ("pending", 1), ("completed", 0), ("batch_size", 2)] {
@@ -51,7 +51,7 @@ async fn a_batch_continues_after_a_restart_of_the_master() {
 async fn a_batch_is_stopped() {
     let system = system().await;
     let mut events = system.events("salt/batch/").await;
-    let jid = hand_over(&system, &["-b", "1"]).await;
+    let jid = start_batch(&system, &["-b", "1"]).await;
     events.until(&format!("salt/batch/{jid}/progress")).await;
     let stop = async |jid: &str| stdout(&system.tool_async("salt-run", &["batch.stop", jid]).await).trim().to_owned();
     assert_eq!(stop(&jid).await, "True");

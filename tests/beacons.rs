@@ -9,7 +9,7 @@ use std::io::Write;
 use brine_bus::SocketNames;
 use brine_value::Value;
 use brine_zmtp::{Limits, Subscriber};
-use support::{LONG, System, text};
+use support::{System, TIMEOUT, text};
 
 const BEACONS: &str = "beacons:
   log:
@@ -51,7 +51,7 @@ async fn the_reactor_reacts_to_events_of_a_beacon() {
             break;
         }
     }
-    let frames = tokio::time::timeout(LONG, own.recv()).await.unwrap().unwrap();
+    let frames = tokio::time::timeout(TIMEOUT, own.recv()).await.unwrap().unwrap();
     let event = brine_event::Event::from_frame(frames[0].clone()).unwrap().data();
     let first = event.get("beacons").and_then(Value::as_list).unwrap()[0].clone();
     assert_eq!(first.get("tag"), Some(&"salt/beacon/web1/log/trouble".into()));
@@ -67,7 +67,7 @@ async fn the_reactor_reacts_to_events_of_a_beacon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn beacons_and_jobs_are_changed_while_the_minion_runs_and_kept() {
+async fn beacons_and_jobs_are_changed_at_runtime_and_persisted() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let mut events = system.events("salt/").await;
@@ -114,7 +114,7 @@ async fn beacons_and_jobs_can_start_before_the_master() {
     let mut own = Subscriber::connect(&own, &[b"__"], Limits::default()).await.unwrap();
     let (mut looked, mut ran) = (false, false);
     while !looked || !ran {
-        let frames = tokio::time::timeout(LONG, own.recv()).await.expect("no event comes").unwrap();
+        let frames = tokio::time::timeout(TIMEOUT, own.recv()).await.expect("timed out waiting for an event").unwrap();
         let event = brine_event::Event::from_frame(frames[0].clone()).unwrap();
         looked |= event.tag() == "__beacons_return";
         ran |= event.tag() == "__schedule_return" && event.data().get("return") == Some(&true.into());
@@ -156,7 +156,7 @@ async fn functions_and_directories_are_monitored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn states_configure_beacons_for_what_they_manage() {
+async fn states_with_beacon_true_configure_beacons() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let path = system.path("conf").display().to_string();

@@ -33,7 +33,7 @@ async fn publish_as(system: &System, ran: &System, word: &str, jid: Jid) -> Jid 
     request.key = Some(system.root_key());
     request.arg = vec![format!("echo {word} >> {}", ran.path("ran").display()).into()];
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    let answer = client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
+    let answer = client.request(Envelope::clear(request.to_map()), support::TIMEOUT).await.unwrap();
     let answer = msgpack::unpack(&answer).unwrap().to_string();
     assert!(answer.contains(jid.as_str()), "{word}: {answer}");
     jid
@@ -51,7 +51,7 @@ fn ran(system: &System) -> Vec<String> {
 async fn until_ran(system: &System, words: &[&str]) {
     let started = Instant::now();
     while ran(system) != words {
-        assert!(started.elapsed() < support::LONG, "expected {words:?}, got {:?}", ran(system));
+        assert!(started.elapsed() < support::TIMEOUT, "expected {words:?}, got {:?}", ran(system));
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
@@ -111,13 +111,13 @@ async fn a_minion_below_a_syndic_runs_missed_jobs_once() {
     assert_eq!(ran(&lower), words);
 }
 
-/// Two independent masters with one key pair, and a proxy in front of each.
-struct Two {
+/// TwoMasters independent masters with one key pair, and a proxy in front of each.
+struct TwoMasters {
     systems: Vec<System>,
     proxies: Vec<Proxy>,
 }
 
-impl Two {
+impl TwoMasters {
     /// Starts the masters, and the minion m1 in the first directory.
     async fn start(extra: &str) -> Self {
         let first = System::start(WINDOW).await;
@@ -131,7 +131,7 @@ impl Two {
         for system in [&first, &second] {
             proxies.push(Proxy::start(system.ret_port).await);
         }
-        let mut two = Two { systems: vec![first, second], proxies };
+        let mut two = TwoMasters { systems: vec![first, second], proxies };
         let ports =
             two.proxies.iter().map(|proxy| format!("'127.0.0.1:{}'", proxy.port)).collect::<Vec<_>>().join(", ");
         // Publishes do not pass through the proxies: the minion notices a cut by its checks (`master_alive_interval`).
@@ -186,8 +186,8 @@ impl Two {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failover_delivers_what_the_minion_missed_once() {
-    let mut two = Two::start("master_type: failover\n").await;
+async fn failover_delivers_missed_jobs_once() {
+    let mut two = TwoMasters::start("master_type: failover\n").await;
     two.until_serves(0).await;
     let shared = two.publish(0, "a1").await;
     two.until_ran(&["a1"]).await;
@@ -225,8 +225,8 @@ async fn a_failover_delivers_what_the_minion_missed_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_of_several_that_comes_back_delivers_what_the_minion_missed_once() {
-    let mut two = Two::start("").await;
+async fn returning_master_of_several_delivers_missed_jobs_once() {
+    let mut two = TwoMasters::start("").await;
     two.until_serves(0).await;
     two.until_serves(1).await;
     two.publish(0, "a1").await;
@@ -255,7 +255,7 @@ async fn a_master_of_several_that_comes_back_delivers_what_the_minion_missed_onc
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_minion_gets_no_jobs_of_others_and_keeps_nobody_waiting() {
+async fn hostile_minion_receives_no_jobs_of_others_and_blocks_no_requests() {
     let mut system = System::start("").await;
     system.start_minion("m1").await;
     let rogue = system.channel("rogue", "aes-256-gcm");

@@ -139,7 +139,7 @@ async fn every_member_reaches_all_minions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_event_has_its_reactions_once_whoever_leads() {
+async fn each_event_has_its_reactions_once_across_leaders() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     for number in 0..9 {
@@ -197,17 +197,19 @@ async fn members_serve_their_minions_without_the_server_and_catch_up() {
     let all: Vec<&System> = members.iter().collect();
     let by = until_recorded(&all, 0..2).await;
     assert_eq!(by, ["m1", "m2"], "nothing is repeated");
-    until("the return of that time is known", || {
+    until("the return during the outage is known", || {
         run_json(&members[1], &["jobs.lookup_jid", &jid]).get("web1") == Some(&"alone".into())
     })
     .await;
-    until("the key of that time is known", || stdout(&members[1].tool("salt-key", &["-l", "acc"])).contains("web3"))
-        .await;
+    until("the key accepted during the outage is known", || {
+        stdout(&members[1].tool("salt-key", &["-l", "acc"])).contains("web3")
+    })
+    .await;
     until("every minion is reached again", || pinged(&members[1], &["*"]) == ["web1", "web2", "web3"]).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_joins_later_knows_what_was() {
+async fn new_member_receives_earlier_events() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1"], "").await;
     members[0].start_minion("web1").await;
@@ -245,10 +247,10 @@ async fn a_master_with_another_secret_or_key_does_not_join() {
         assert!(!output.status.success());
         stderr(&output)
     };
-    let stranger = member(&[nats.port], "m2", &SECRET.replace('0', "x"), "");
-    let error = refused(&stranger);
+    let outsider = member(&[nats.port], "m2", &SECRET.replace('0', "x"), "");
+    let error = refused(&outsider);
     assert!(error.contains("the masters of a cluster need the same secret"), "{error}");
-    assert!(!stranger.path("pki/master.pem").exists());
+    assert!(!outsider.path("pki/master.pem").exists());
     let other = member(&[nats.port], "m3", SECRET, "");
     std::fs::create_dir_all(other.path("pki")).unwrap();
     std::fs::write(other.path("pki/master.pem"), "another").unwrap();
@@ -340,7 +342,7 @@ async fn events_of_any_size_reach_the_other_members() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_of_three_may_die() {
+async fn cluster_survives_the_loss_of_one_server_of_three() {
     let mut servers = three_servers().await;
     let ports: Vec<u16> = servers.iter().map(|server| server.port).collect();
     let mut members = cluster(&ports, &["m1", "m2"], "").await;

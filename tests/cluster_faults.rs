@@ -28,7 +28,7 @@ const LATE: f64 = 10.0;
 /// Three members, each with its own proxies to the servers, and minions that fail over between them.
 struct Cluster {
     members: Vec<System>,
-    ways: Vec<Vec<Proxy>>,
+    proxies: Vec<Vec<Proxy>>,
     minions: System,
     _servers: Vec<Nats>,
 }
@@ -36,7 +36,7 @@ struct Cluster {
 impl Cluster {
     async fn start() -> Self {
         let servers = three_servers().await;
-        let (mut members, mut ways) = (Vec::new(), Vec::new());
+        let (mut members, mut proxies) = (Vec::new(), Vec::new());
         for name in ["m1", "m2", "m3"] {
             let mut own = Vec::new();
             for server in &servers {
@@ -46,7 +46,7 @@ impl Cluster {
             let mut system = member(&ports, name, SECRET, "auto_accept: True\npublish_catch_up: 300\n");
             system.start_master().await;
             members.push(system);
-            ways.push(own);
+            proxies.push(own);
         }
         let mut minions = System::new("");
         let masters: Vec<String> = members.iter().map(|member| format!("127.0.0.1:{}", member.ret_port)).collect();
@@ -64,7 +64,7 @@ impl Cluster {
             std::fs::write(&file, format!("{}\n{extra}", kept.join("\n"))).unwrap();
             minions.spawn_minion(id);
         }
-        let cluster = Cluster { members, ways, minions, _servers: servers };
+        let cluster = Cluster { members, proxies, minions, _servers: servers };
         for member in &cluster.members {
             until("every minion is present", || present(member) == MINIONS.len()).await;
         }
@@ -195,14 +195,14 @@ async fn each_member_is_killed_in_turn_under_load() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_that_is_cut_off_serves_its_minions_and_catches_up() {
+async fn isolated_member_serves_its_minions_and_catches_up() {
     let cluster = Cluster::start().await;
     let mut jids = cluster.load(&[0, 1, 2], 20);
-    for proxy in &cluster.ways[0] {
+    for proxy in &cluster.proxies[0] {
         proxy.cut();
     }
     jids.extend(cluster.load(&[0, 1, 2], 40));
-    for proxy in &cluster.ways[0] {
+    for proxy in &cluster.proxies[0] {
         proxy.restore();
     }
     let figures = cluster.check(&jids).await;

@@ -72,7 +72,7 @@ fn journal(system: &System, pattern: &str) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_goes_on_when_its_member_is_killed() {
+async fn leader_takes_over_the_batch_of_a_killed_member() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     let ids = ["a1", "a2", "a3", "b1", "b2", "b3"];
@@ -111,7 +111,7 @@ async fn a_batch_goes_on_when_its_member_is_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_is_stopped_on_another_member_ends() {
+async fn batch_can_be_stopped_on_another_member() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
     for id in ["a1", "a2", "a3"] {
@@ -120,9 +120,12 @@ async fn a_batch_that_is_stopped_on_another_member_ends() {
     until("the minions are known", || sorted(&run(&members[0], &["manage.present"])).len() == 3).await;
     let started = run(&members[0], &["batch.start", "*", "test.sleep", "arg=[3]", "batch=1"]);
     let jid = started.get("jid").unwrap().to_string();
-    until("it is known elsewhere", || run(&members[1], &["batch.status", &jid]).get("total") == Some(&3.into())).await;
+    until("the batch is known on the other member", || {
+        run(&members[1], &["batch.status", &jid]).get("total") == Some(&3.into())
+    })
+    .await;
     assert_eq!(run(&members[1], &["batch.stop", &jid]), true.into());
-    until("it was halted", || journal(&members[1], &format!("salt/batch/{jid}/halted")).len() == 1).await;
+    until("the batch is halted", || journal(&members[1], &format!("salt/batch/{jid}/halted")).len() == 1).await;
     until("no batch is active", || run(&members[1], &["batch.list_active"]).as_list().unwrap().is_empty()).await;
 }
 
@@ -135,14 +138,14 @@ fn start(member: &System, words: &[&str]) -> String {
 
 /// Waits until every member's journal has the end of a call. The member that began the call was killed, and is started
 /// here. Returns the data of the end's only event on each member.
-async fn ends(members: &mut [System], jid: &str) -> Vec<Value> {
+async fn until_ended(members: &mut [System], jid: &str) -> Vec<Value> {
     let tag = format!("salt/run/{jid}/ret");
     for member in &members[1..] {
-        until("its end is known", || !journal(member, &tag).is_empty()).await;
+        until("the end of the call is known", || !journal(member, &tag).is_empty()).await;
     }
     // The member neither starts nor reports the call again.
     members[0].start_master().await;
-    until("its end is known there, too", || !journal(&members[0], &tag).is_empty()).await;
+    until("the end of the call is known on the restarted member", || !journal(&members[0], &tag).is_empty()).await;
     let end = |member: &System| {
         let mut ends = journal(member, &tag);
         assert_eq!(ends.len(), 1, "{ends:?}");
@@ -152,18 +155,18 @@ async fn ends(members: &mut [System], jid: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_orchestration_goes_on_on_another_member() {
+async fn orchestration_resumes_on_another_member() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     members[1].start_minion("web1").await;
     let lines = members[0].path("lines");
-    let (go_on, text) = (members[0].path("go_on"), lines.display().to_string());
+    let (proceed, text) = (members[0].path("proceed"), lines.display().to_string());
     let step = |name: &str, command: &str, needs: &str| {
         format!(
             "{name}:\n  salt.function:\n    - name: cmd.run\n    - tgt: web1\n    - arg: ['{command}echo {name} >> {text}']\n{needs}"
         )
     };
-    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done; ", go_on.display());
+    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done; ", proceed.display());
     let sls = [
         step("first", "", ""),
         step("second", &wait, "    - require: [{salt: first}]\n"),
@@ -180,9 +183,9 @@ async fn an_orchestration_goes_on_on_another_member() {
     until("the second state runs", || lines.exists() && log() >= 2).await;
     members[0].kill_master();
     let taken = |member: &System| member.master_log().matches("orchestration taken over").count();
-    until("another member goes on", || members[1..].iter().map(taken).sum::<usize>() == 1).await;
-    std::fs::write(&go_on, "").unwrap();
-    for end in ends(&mut members, &jid).await {
+    until("another member takes over the orchestration", || members[1..].iter().map(taken).sum::<usize>() == 1).await;
+    std::fs::write(&proceed, "").unwrap();
+    for end in until_ended(&mut members, &jid).await {
         assert_eq!(end.get("success"), Some(&true.into()), "{end:?}");
         let states = end.get("return").unwrap().to_string();
         assert_eq!(states.matches("'result': True").count(), 4, "{states}");
@@ -191,11 +194,11 @@ async fn an_orchestration_goes_on_on_another_member() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_orchestration_with_large_results_goes_on_too() {
+async fn orchestration_with_large_results_resumes() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2"], "").await;
     members[1].start_minion("web1").await;
-    let (lines, go_on) = (members[0].path("lines"), members[0].path("go_on"));
+    let (lines, proceed) = (members[0].path("lines"), members[0].path("proceed"));
     let step = |name: &str, command: &str| {
         format!(
             "{name}:\n  salt.function:\n    - name: cmd.run\n    - tgt: web1\n    - arg: ['{command}; echo {name} >> {}']\n",
@@ -203,7 +206,7 @@ async fn an_orchestration_with_large_results_goes_on_too() {
         )
     };
     let large = "head -c 600000 /dev/zero | tr \"\\0\" x";
-    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done", go_on.display());
+    let wait = format!("while [ ! -e {} ]; do sleep 0.1; done", proceed.display());
     let sls = [step("first", large), step("second", large), step("third", &wait), step("fourth", large)].concat();
     for member in &members {
         member.write("srv/salt/steps.sls", &sls);
@@ -213,9 +216,12 @@ async fn an_orchestration_with_large_results_goes_on_too() {
     let log = || members[1].minion_log("web1").matches("job received").count();
     until("the third state runs", || lines.exists() && log() >= 3).await;
     members[0].kill_master();
-    until("the other member goes on", || members[1].master_log().contains("orchestration taken over")).await;
-    std::fs::write(&go_on, "").unwrap();
-    for end in ends(&mut members, &jid).await {
+    until("the other member takes over the orchestration", || {
+        members[1].master_log().contains("orchestration taken over")
+    })
+    .await;
+    std::fs::write(&proceed, "").unwrap();
+    for end in until_ended(&mut members, &jid).await {
         assert_eq!(end.get("success"), Some(&true.into()), "{end:?}");
     }
     assert_eq!(std::fs::read_to_string(&lines).unwrap(), "first\nsecond\nthird\nfourth\n", "each state has run once");
@@ -231,7 +237,7 @@ async fn an_interrupted_call_fails_once_on_all_members() {
     // The call is recorded in the cluster when the record is larger than an empty one.
     let client = async_nats::connect(format!("127.0.0.1:{}", nats.port)).await.unwrap();
     let work = async_nats::jetstream::new(client).get_key_value("brine_brine_work").await.unwrap();
-    tokio::time::timeout(support::LONG, async {
+    tokio::time::timeout(support::TIMEOUT, async {
         let mut records = work.watch_with_history("calls.m1").await.unwrap();
         while let Some(record) = futures::StreamExt::next(&mut records).await {
             if record.unwrap().value.len() > 100 {
@@ -242,7 +248,7 @@ async fn an_interrupted_call_fails_once_on_all_members() {
     .await
     .unwrap();
     members[0].kill_master();
-    for end in ends(&mut members, &jid).await {
+    for end in until_ended(&mut members, &jid).await {
         assert_eq!(end.get("success"), Some(&false.into()));
         let text = end.get("return").unwrap().to_string();
         assert!(text.starts_with("The call was interrupted, because its master has ended."), "{text}");
@@ -252,7 +258,7 @@ async fn an_interrupted_call_fails_once_on_all_members() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scheduled_job_runs_on_one_member_and_goes_on_elsewhere() {
+async fn scheduled_job_runs_on_one_member_and_fails_over() {
     let nats = Nats::start().await;
     let schedule = "schedule:\n  often:\n    function: event.send\n    args: [scheduled/run]\n    seconds: 2\n";
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], schedule).await;
@@ -266,12 +272,12 @@ async fn a_scheduled_job_runs_on_one_member_and_goes_on_elsewhere() {
         };
         events.map(|(_, data)| (by(&data), time(&data))).collect()
     };
-    until("it has run some times", || runs(&members[0]).len() >= 4).await;
+    until("the job has run four times", || runs(&members[0]).len() >= 4).await;
     let first = leader(&members).await;
     members[first].kill_master();
     let other = (first + 1) % 3;
     let before = runs(&members[other]).len();
-    until("it runs on another member", || runs(&members[other]).len() >= before + 4).await;
+    until("the job runs on another member", || runs(&members[other]).len() >= before + 4).await;
     let all = runs(&members[other]);
     let members: BTreeMap<&String, usize> = all.iter().fold(BTreeMap::new(), |mut counts, (by, _)| {
         *counts.entry(by).or_default() += 1;
@@ -284,7 +290,7 @@ async fn a_scheduled_job_runs_on_one_member_and_goes_on_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
+async fn queues_are_shared_and_each_item_is_processed_once() {
     let mut nats = Nats::start().await;
     let members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     let numbers: Vec<String> = (0..30).map(|number| number.to_string()).collect();
@@ -319,14 +325,14 @@ async fn queues_are_the_same_everywhere_and_each_item_is_taken_once() {
     let refused = stdout(&members[1].tool("salt-run", &["queue.pop", "tasks"]));
     assert!(refused.contains("the cluster is unavailable: NATS:"), "{refused}");
     nats.restart().await;
-    until("it is there again", || {
+    until("the queue is available again", || {
         stdout(&members[2].tool("salt-run", &["queue.pop", "tasks", "--out=json"])).contains("\"last\"")
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn presence_is_about_the_minions_of_all_members() {
+async fn presence_covers_the_minions_of_all_members() {
     let nats = Nats::start().await;
     let presence = "presence_events: True\nloop_interval: 1\n";
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], presence).await;
@@ -353,12 +359,15 @@ async fn presence_is_about_the_minions_of_all_members() {
     // The minions of a killed member are no longer present.
     members[2].kill_master();
     for member in &members[..2] {
-        until("its minion is not present", || sorted(&run(member, &["manage.present"])) == ["web1", "web2"]).await;
+        until("the minion of the killed member is not present", || {
+            sorted(&run(member, &["manage.present"])) == ["web1", "web2"]
+        })
+        .await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_above_the_size_of_an_event_are_whole_on_all_members() {
+async fn oversized_returns_are_complete_on_all_members() {
     let nats = Nats::start().await;
     let mut members = cluster(&[nats.port], &["m1", "m2", "m3"], "").await;
     members[0].start_minion("web1").await;
@@ -369,7 +378,7 @@ async fn returns_above_the_size_of_an_event_are_whole_on_all_members() {
     let started = stdout(&members[2].tool("salt", &["--async", "web1", "cmd.run", &format!("cat {path}")]));
     let jid = started.lines().find_map(|line| line.split("job ID: ").nth(1)).unwrap().to_owned();
     for member in &members {
-        until("the return is whole", || {
+        until("the return is complete", || {
             let returned = run(member, &["jobs.lookup_jid", &jid]);
             returned.get("web1").is_some_and(|text| text.to_string().len() == 3_199_999)
         })
@@ -378,7 +387,7 @@ async fn returns_above_the_size_of_an_event_are_whole_on_all_members() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_over_time_go_on_with_a_new_leader() {
+async fn new_leader_resumes_rules_over_time() {
     let nats = Nats::start().await;
     let names = ["m1", "m2", "m3"];
     let mut members = Vec::new();
@@ -405,7 +414,7 @@ async fn rules_over_time_go_on_with_a_new_leader() {
     for at in [first, (first + 1) % 3] {
         send(&members[at]);
         // The state of the rules, with this event, was sent to the other members.
-        let state = tokio::time::timeout(support::LONG, futures::StreamExt::next(&mut states)).await.unwrap();
+        let state = tokio::time::timeout(support::TIMEOUT, futures::StreamExt::next(&mut states)).await.unwrap();
         assert!(!state.unwrap().unwrap().value.is_empty());
     }
     members[first].kill_master();
@@ -418,7 +427,7 @@ async fn rules_over_time_go_on_with_a_new_leader() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_on_the_servers_stops_nothing() {
+async fn malformed_data_on_the_servers_is_ignored() {
     let nats = Nats::start().await;
     let schedule = "schedule:\n  often:\n    function: event.send\n    args: [scheduled/run]\n    seconds: 1\n";
     let members = cluster(&[nats.port], &["m1", "m2"], schedule).await;
@@ -442,7 +451,7 @@ async fn garbage_on_the_servers_stops_nothing() {
     let before = journal(&members[0], "scheduled/run").len();
     until("the job runs again", || journal(&members[0], "scheduled/run").len() > before + 1).await;
     assert_eq!(run(&members[0], &["batch.list_active"]).as_list().unwrap().len(), 0);
-    until("what is refused is counted", || {
+    until("the refused values are counted", || {
         members.iter().map(|member| member.counter("brine_cluster_values_refused_total")).sum::<i64>() >= 4
     })
     .await;

@@ -16,7 +16,7 @@ use brine_value::{list, map, msgpack};
 use brine_wire::Envelope;
 use brine_zmtp::{Limits, RequestClient};
 use raw::Raw;
-use support::{BRINE, LONG, System, stderr, stdout, until, within_limit};
+use support::{BRINE, System, TIMEOUT, stderr, stdout, until, within_limit};
 
 /// Characters that control terminals or reorder text.
 const HOSTILE: &str =
@@ -116,7 +116,7 @@ async fn peers_forge_no_log_lines() {
         map! {"enc" => "clear", "load" => map! {"cmd" => "publish", "tgt" => "*", "fun" => forged.as_str(), "jid" => forged.as_str(), "user" => forged.as_str()}, "version" => 3},
     ];
     for request in requests {
-        client.request(msgpack::pack_map(&request), LONG).await.unwrap();
+        client.request(msgpack::pack_map(&request), TIMEOUT).await.unwrap();
     }
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     rogue.ask(map! {"cmd" => "_minion_event", "tag" => format!("salt/auth{forged}"), "data" => map! {}}).await;
@@ -124,7 +124,7 @@ async fn peers_forge_no_log_lines() {
     rogue
         .ask(map! {"cmd" => "_serve_file", "path" => format!("../{forged}"), "saltenv" => forged.as_str(), "loc" => 0})
         .await;
-    until("the last one is logged", || system.master_log().contains("outside of the file roots")).await;
+    until("the last request is logged", || system.master_log().contains("outside of the file roots")).await;
     let log = system.master_log();
     assert!(log.contains("FORGED"), "the log has a part of it: {log}");
     for line in log.lines() {
@@ -149,7 +149,7 @@ async fn peers_control_no_terminal() {
     let pem = PrivateKey::generate(2048).unwrap().public().to_pem() + HOSTILE;
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     let load = map! {"cmd" => "_auth", "id" => pending.as_str(), "pub" => pem, "nonce" => "n"};
-    client.request(Envelope::clear(load), LONG).await.unwrap();
+    client.request(Envelope::clear(load), TIMEOUT).await.unwrap();
     for line in [
         &["-L"][..],
         &["-P"],

@@ -7,7 +7,7 @@ mod support;
 
 use std::process::{Child, Command, Stdio};
 
-use browser::{Browser, LOGIN, PASSWORD, click, enter, go, log_in, sees};
+use browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
 use support::{BRINE, System, free_port, stdout, until};
 
 const CONFIG: &str = "auto_accept: False
@@ -83,8 +83,8 @@ async fn each_view_works_in_a_browser() {
     let browser = Browser::start(1280);
     browser.open(&url);
     log_in(&browser, "wrong");
-    sees(&browser, "Log-in failed.");
-    browser.shoot("login");
+    wait_for_text(&browser, "Log-in failed.");
+    browser.screenshot("login");
     // The wrong password is the only error so far.
     let errors = browser.errors();
     assert!(errors.iter().all(|error| error.contains("401")), "{errors:?}");
@@ -95,127 +95,127 @@ async fn each_view_works_in_a_browser() {
     // Events: live, filtered, paused, and replayed.
     browser.until("document.body.innerText.includes('live')");
     publish(&system, "test/first", "{n: 1, id: web1}").await;
-    sees(&browser, "test/first");
+    wait_for_text(&browser, "test/first");
     click(&browser, "button", "Pause");
     publish(&system, "test/second", "{n: 2}").await;
     assert_eq!(browser.run("return document.body.innerText.includes('test/second');"), false);
     click(&browser, "button", "Resume");
-    sees(&browser, "test/second");
+    wait_for_text(&browser, "test/second");
     enter(&browser, "Contains", "web1");
     browser.until("!document.body.innerText.includes('test/second') && document.body.innerText.includes('test/first')");
     enter(&browser, "Contains", "");
     enter(&browser, "Tag", "test/*");
     enter(&browser, "Replay from", "1");
     click(&browser, "button", "Replay");
-    sees(&browser, "live, tags test/* only");
+    wait_for_text(&browser, "live, tags test/* only");
     browser.until("document.querySelectorAll('.rows .row:not([hidden])').length === 2");
     click(&browser, ".rows .row", "test/first");
     browser.until("document.querySelector('.details .key')?.innerText");
-    browser.shoot("events");
+    browser.screenshot("events");
 
     // Minions and grains.
-    go(&browser, "minions");
-    sees(&browser, "2 of 2 minions, 2 connected");
+    show_view(&browser, "minions");
+    wait_for_text(&browser, "2 of 2 minions, 2 connected");
     click(&browser, ".rows .row", "m1");
-    sees(&browser, "kernelrelease");
-    browser.shoot("minions");
+    wait_for_text(&browser, "kernelrelease");
+    browser.screenshot("minions");
     enter(&browser, "Target", "m2");
-    sees(&browser, "1 of 2 minions");
+    wait_for_text(&browser, "1 of 2 minions");
 
     // Keys: a pending one is accepted after checking its fingerprint.
     std::fs::copy(system.path("m1/pki/minion.pub"), system.path("pki/minions_pre/new1")).unwrap();
-    go(&browser, "keys");
-    sees(&browser, "3 of 3 keys, 1 pending, 0 selected");
+    show_view(&browser, "keys");
+    wait_for_text(&browser, "3 of 3 keys, 1 pending, 0 selected");
     click(&browser, ".rows .row", "new1");
-    sees(&browser, "1 selected");
+    wait_for_text(&browser, "1 selected");
     click(&browser, "button", "Accept");
     browser.until("/^([0-9a-f]{2}:){31}[0-9a-f]{2}$/.test(document.querySelector('dialog code')?.innerText)");
-    browser.shoot("keys");
+    browser.screenshot("keys");
     click(&browser, "dialog button", "Cancel");
     browser.until("!document.querySelector('dialog')");
     assert!(system.path("pki/minions_pre/new1").exists());
     click(&browser, "button", "Accept");
     click(&browser, "dialog button", "Accept 1 key");
-    sees(&browser, "1 key accepted.");
-    sees(&browser, "3 of 3 keys, 0 pending");
+    wait_for_text(&browser, "1 key accepted.");
+    wait_for_text(&browser, "3 of 3 keys, 0 pending");
     assert!(system.path("pki/minions/new1").exists());
     // The list is drawn one frame after the numbers.
     browser.until("[...document.querySelectorAll('.rows .row')].some((row) => /new1\\s+accepted/.test(row.innerText))");
     click(&browser, ".rows .row", "new1");
-    sees(&browser, "1 selected");
+    wait_for_text(&browser, "1 selected");
     click(&browser, "button", "Delete");
     click(&browser, "dialog button", "Delete 1 key");
-    sees(&browser, "2 of 2 keys");
+    wait_for_text(&browser, "2 of 2 keys");
     assert!(system.path("pki/minions/m1").exists() && !system.path("pki/minions/new1").exists());
 
     // Run: the preview, the progress and the results.
-    go(&browser, "run");
-    sees(&browser, "2 minions match.");
+    show_view(&browser, "run");
+    wait_for_text(&browser, "2 minions match.");
     enter(&browser, "Target", "m1");
-    sees(&browser, "1 minion matches.");
+    wait_for_text(&browser, "1 minion matches.");
     enter(&browser, "Function", "state.apply");
     enter(&browser, "Arguments", "motd");
     click(&browser, "form button", "Run");
-    sees(&browser, "1 done, 0 failed, 0 waiting of 1 minion");
+    wait_for_text(&browser, "1 done, 0 failed, 0 waiting of 1 minion");
     click(&browser, ".rows .row", "m1");
     browser.until("document.querySelector('.added')?.innerText.includes('+three')");
     browser.until("document.querySelector('.removed')?.innerText.includes('-two')");
-    browser.shoot("run");
+    browser.screenshot("run");
     enter(&browser, "Target", "*");
-    sees(&browser, "2 minions match.");
+    wait_for_text(&browser, "2 minions match.");
     enter(&browser, "Arguments", "broken");
     click(&browser, "form button", "Run");
-    sees(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
+    wait_for_text(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
 
     // Jobs: filters, one job, and running it again.
-    go(&browser, "jobs");
-    sees(&browser, "state.apply broken");
+    show_view(&browser, "jobs");
+    wait_for_text(&browser, "state.apply broken");
     enter(&browser, "Function", "test.*");
     click(&browser, "form button", "Search");
     browser.until("!document.body.innerText.includes('state.apply broken')");
     enter(&browser, "Function", "state.*");
     click(&browser, "form button", "Search");
-    browser.shoot("jobs");
+    browser.screenshot("jobs");
     click(&browser, ".rows .row", "state.apply broken");
-    sees(&browser, "0 done, 2 failed, 0 missing of 2 minions");
+    wait_for_text(&browser, "0 done, 2 failed, 0 missing of 2 minions");
     click(&browser, ".rows .row", "m2");
-    sees(&browser, "it_fails");
-    browser.shoot("job");
+    wait_for_text(&browser, "it_fails");
+    browser.screenshot("job");
     click(&browser, "button", "Run again on failed (2)");
     click(&browser, "dialog button", "Run on 2 minions");
-    sees(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
+    wait_for_text(&browser, "0 done, 2 failed, 0 waiting of 2 minions");
 
     // Causes: from the event to the returns.
     let mut returns = system.events("salt/job/").await;
     let seq = publish(&system, "go/1", "{id: web1}").await;
     returns.until("salt/job/*/ret/*").await;
     returns.until("salt/job/*/ret/*").await;
-    go(&browser, &format!("causality/{seq}"));
+    show_view(&browser, &format!("causality/{seq}"));
     for kind in ["event.asked", "entry", "reaction.done", "return.done"] {
         browser.until(&format!("document.querySelector('.graph .node.{kind}')"));
     }
     assert_eq!(browser.run("return document.querySelectorAll('.graph .node.return').length;"), 2);
-    browser.shoot("causes");
+    browser.screenshot("causes");
 
     // Reactor: entries, dead letters, and dry runs.
     let mut errors_of_reactor = system.events("salt/reactor/error").await;
     let bad = publish(&system, "bad/1", "{}").await;
     errors_of_reactor.next().await;
-    go(&browser, &format!("reactor?seq={seq}"));
-    sees(&browser, "go/*");
-    sees(&browser, "Dead letters (1)");
-    sees(&browser, "'no.such' is not available");
+    show_view(&browser, &format!("reactor?seq={seq}"));
+    wait_for_text(&browser, "go/*");
+    wait_for_text(&browser, "Dead letters (1)");
+    wait_for_text(&browser, "'no.such' is not available");
     enter(&browser, "SLS file", &system.path("go.sls").display().to_string());
     browser.run("document.querySelector('section form').requestSubmit();");
-    sees(&browser, "Event go/1: 1 reaction");
-    sees(&browser, "local.test.ping: [{tgt: '*'}]");
-    browser.shoot("reactor");
+    wait_for_text(&browser, "Event go/1: 1 reaction");
+    wait_for_text(&browser, "local.test.ping: [{tgt: '*'}]");
+    browser.screenshot("reactor");
     enter(&browser, "SLS file", "/etc/shadow");
     browser.run("document.querySelector('section form').requestSubmit();");
-    sees(&browser, "sls is invalid: expected a salt:// path");
+    wait_for_text(&browser, "sls is invalid: expected a salt:// path");
     enter(&browser, "Event number", &bad);
     click(&browser, "button", "All entries for this event");
-    sees(&browser, "Event bad/1: 0 reactions");
+    wait_for_text(&browser, "Event bad/1: 0 reactions");
 
     // Keyboard, theme, a narrow window, and the logout.
     browser.run("document.activeElement.blur();");
@@ -231,9 +231,9 @@ async fn each_view_works_in_a_browser() {
     assert!(wide.iter().all(|error| error.contains("status of 4") || error.contains("status of 5")), "{wide:?}");
     browser.resize(400, 800);
     for view in ["bus", "minions", "keys", "run", "jobs", "causality", "reactor"] {
-        go(&browser, view);
+        show_view(&browser, view);
         browser.until("document.documentElement.scrollWidth <= innerWidth");
-        browser.shoot(&format!("narrow_{view}"));
+        browser.screenshot(&format!("narrow_{view}"));
     }
     click(&browser, "button", "Log out");
     browser.until("document.querySelector('form.login')");
@@ -259,12 +259,12 @@ async fn hostile_data_is_harmless_and_bounded() {
         ("evil/large", format!("{{id: large, text: '{}'}}", "x".repeat(100_000))),
     ] {
         publish(&system, tag, &data).await;
-        sees(&browser, tag);
+        wait_for_text(&browser, tag);
         click(&browser, ".rows .row", tag);
         browser.until(&format!("document.querySelector('.details h2')?.innerText === '{tag}'"));
     }
     click(&browser, "button", "Read it from the journal");
-    sees(&browser, "Show more of");
+    wait_for_text(&browser, "Show more of");
     // Direction marks and control characters are shown as symbols.
     assert_eq!(browser.run("return /[\\u0000-\\u0008\\u001b\\u202e]/.test(document.body.innerText);"), false);
 
@@ -276,7 +276,7 @@ async fn hostile_data_is_harmless_and_bounded() {
             stdout(&system.tool("salt-run", &["jobs.exit_success", &jid])).contains("True")
         })
         .await;
-        go(&browser, &format!("jobs/{jid}"));
+        show_view(&browser, &format!("jobs/{jid}"));
         browser.until("document.querySelector('.details pre')");
         let shown = browser.run("return document.querySelector('.details pre').innerText.length;");
         assert!(shown.as_u64().unwrap() <= 20_000, "{shown}");

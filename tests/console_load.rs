@@ -12,7 +12,7 @@ use brine_bus::SocketNames;
 use brine_event::Event;
 use brine_value::map;
 use brine_zmtp::Push;
-use browser::{Browser, LOGIN, PASSWORD, click, enter, go, log_in, sees};
+use browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
 use support::BRINE;
 use support::api::Api;
 
@@ -22,7 +22,7 @@ api_logfile: ''
 const MINIONS: usize = 1_000;
 const EVENTS: usize = 100_000;
 /// The elements of a page with long lists: only rows in view exist.
-const MOST_ELEMENTS: u64 = 3_000;
+const MAX_ELEMENTS: u64 = 3_000;
 
 /// Simulated minions, killed on drop.
 struct Swarm(Child);
@@ -53,7 +53,7 @@ impl Drop for Swarm {
 /// Asserts that the page is small, however long its lists are.
 fn is_small(browser: &Browser) {
     let elements = browser.run("return document.querySelectorAll('*').length;").as_u64().unwrap();
-    assert!(elements < MOST_ELEMENTS, "{elements} elements");
+    assert!(elements < MAX_ELEMENTS, "{elements} elements");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -64,43 +64,43 @@ async fn a_thousand_minions_and_a_hundred_thousand_events_are_shown() {
     browser.open(&format!("{}/console", api.url));
     log_in(&browser, PASSWORD);
 
-    go(&browser, "minions");
-    sees(&browser, "1,000 of 1,000 minions, 1,000 connected");
+    show_view(&browser, "minions");
+    wait_for_text(&browser, "1,000 of 1,000 minions, 1,000 connected");
     is_small(&browser);
-    browser.shoot("minions-1000");
+    browser.screenshot("minions-1000");
 
     // All return to one job.
-    go(&browser, "run");
-    sees(&browser, "1,000 minions match.");
+    show_view(&browser, "run");
+    wait_for_text(&browser, "1,000 minions match.");
     click(&browser, "form button", "Run");
-    sees(&browser, "1,000 done, 0 failed, 0 waiting of 1,000 minions");
+    wait_for_text(&browser, "1,000 done, 0 failed, 0 waiting of 1,000 minions");
     is_small(&browser);
-    browser.shoot("run-1000");
+    browser.screenshot("run-1000");
 
     // The live view keeps up with the publisher.
-    go(&browser, "bus");
-    sees(&browser, "live");
+    show_view(&browser, "bus");
+    wait_for_text(&browser, "live");
     click(&browser, "button", "Clear");
     let mut push = Push::connect(&SocketNames::master().pull_endpoint(&api.system.path("run"))).await.unwrap();
     for number in 0..EVENTS {
         let event = Event::from_map(&format!("load/{number}"), &map! {"id" => "web1", "number" => number}).unwrap();
         push.send(event.frame()).await.unwrap();
     }
-    sees(&browser, "load/99999");
+    wait_for_text(&browser, "load/99999");
     let shown = browser.run("return document.querySelector('.view.bus').innerText.match(/([\\d,]+) events/)[1];");
     let shown: usize = shown.as_str().unwrap().replace(',', "").parse().unwrap();
     assert!(shown > 0 && shown <= EVENTS, "{shown} events");
     is_small(&browser);
-    browser.shoot("bus-100000");
+    browser.screenshot("bus-100000");
     enter(&browser, "Tag", "load/4242?");
-    sees(&browser, "load/42420");
+    wait_for_text(&browser, "load/42420");
     // Replay reads the journal, which contains all events.
     enter(&browser, "Replay from", "30m");
     enter(&browser, "Tag", "load/777*");
     click(&browser, "button", "Replay");
-    sees(&browser, "load/77799");
+    wait_for_text(&browser, "load/77799");
     browser.until("document.querySelector('.view.bus').innerText.includes('111 events')");
-    go(&browser, "jobs");
-    sees(&browser, "test.ping");
+    show_view(&browser, "jobs");
+    wait_for_text(&browser, "test.ping");
     assert_eq!(browser.errors(), Vec::<String>::new());
 }

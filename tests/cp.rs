@@ -119,7 +119,7 @@ async fn functions_of_cp_get_files_from_a_master() {
 }
 
 /// Returns the number of jobs that have sent pieces of files. Their loads are stored without the pieces.
-fn pieces_sent(system: &System) -> usize {
+fn chunks_sent(system: &System) -> usize {
     let output = system.tool("salt-run", &["jobs.list_jobs", "search_function=cp.recv_chunked", "--out=json"]);
     let jobs = brine_value::json::from_json(&stdout(&output)).unwrap();
     let jobs = jobs.as_map().unwrap();
@@ -170,13 +170,13 @@ async fn salt_cp_copies_small_files_large_ones_and_directories() {
         if name != "none" {
             std::fs::write(&to, present).unwrap();
         }
-        let before = pieces_sent(&system);
+        let before = chunks_sent(&system);
         assert_eq!(
             copied(&["-C", "--resume", "web1", &big, &to]),
             (map! {"web1" => map! {to.as_str() => true}}.into(), Some(0))
         );
         assert_eq!(std::fs::read(&to).unwrap(), bytes, "{name}");
-        assert_eq!(pieces_sent(&system) - before, pieces, "{name}");
+        assert_eq!(chunks_sent(&system) - before, pieces, "{name}");
     }
     for (words, status, expected) in [
         (&["web1", "--resume", &text, "/tmp/x"][..], 64, "--resume needs --chunked"),

@@ -248,7 +248,7 @@ fn custom_states_run_and_their_results_are_checked() {
 }
 
 #[test]
-fn a_highstate_syncs_first_and_removes_what_is_gone() {
+fn highstate_syncs_modules_first_and_removes_deleted_ones() {
     let minion = Minion::new(&[("top.sls", "base:\n  '*': [s]\n"), ("s.sls", "a:\n  own.present: []\n")]);
     minion.write("_states/own.py", STATE);
     minion.write("_modules/own.py", MODULE);
@@ -263,7 +263,7 @@ fn a_highstate_syncs_first_and_removes_what_is_gone() {
 }
 
 #[test]
-fn a_missing_interpreter_is_named_and_the_rest_works() {
+fn missing_interpreter_is_reported_and_builtin_functions_work() {
     let minion = full();
     let config = minion.0.path().join("minion");
     let text = std::fs::read_to_string(&config).unwrap() + "python_host: /nonexistent/python\n";

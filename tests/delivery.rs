@@ -28,12 +28,12 @@ async fn publish(system: &System, jid: &Jid, fun: &str, arg: Vec<Value>) {
     request.key = Some(system.root_key());
     request.arg = arg;
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    let answer = client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
+    let answer = client.request(Envelope::clear(request.to_map()), support::TIMEOUT).await.unwrap();
     assert!(msgpack::unpack(&answer).unwrap().to_string().contains(jid.as_str()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_return_survives_the_master_and_the_minion() {
+async fn return_survives_restarts_of_master_and_minion() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let jid = Jid::new();
@@ -98,7 +98,7 @@ async fn a_job_published_again_after_a_restart_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_ends_in_time_whatever_its_jobs_do() {
+async fn minion_stops_in_time_despite_hanging_jobs() {
     // Endless loops, interrupted sleeps, processes that ignore signals, and waits on the master.
     let endless = "#!jinja\n{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}";
     let jobs: Vec<(&str, Vec<Value>)> = vec![

@@ -15,7 +15,7 @@ use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClien
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use support::{LONG, System, stdout};
+use support::{System, TIMEOUT, stdout};
 use tokio_util::sync::CancellationToken;
 
 type Change = fn(&mut Map);
@@ -32,46 +32,46 @@ struct Changes {
 const NOTHING: Changes = Changes { request: |_| {}, reply: |_| {}, replay: false };
 
 /// A man in the middle between minions and the master.
-struct Between {
+struct ManInTheMiddle {
     master: RequestClient,
     changes: Mutex<Changes>,
     last: Mutex<Option<Bytes>>,
 }
 
-impl Between {
+impl ManInTheMiddle {
     async fn start(system: &System) -> (Arc<Self>, u16) {
         let port = support::free_port();
         let listener = Listener::bind(&Endpoint::Tcp("127.0.0.1".into(), port)).await.unwrap();
         let master = RequestClient::new(system.request_endpoint(), Limits::default());
-        let between = Arc::new(Between { master, changes: Mutex::new(NOTHING), last: Mutex::default() });
+        let middle = Arc::new(ManInTheMiddle { master, changes: Mutex::new(NOTHING), last: Mutex::default() });
         tokio::spawn(Router::serve(
             listener,
-            Arc::clone(&between),
+            Arc::clone(&middle),
             4,
             Limits::default(),
             Bounds::default(),
             CancellationToken::new(),
         ));
-        (between, port)
+        (middle, port)
     }
 
-    fn is_to(&self, changes: Changes) {
+    fn set_changes(&self, changes: Changes) {
         *self.changes.lock() = changes;
     }
 }
 
-impl Handler for Between {
+impl Handler for ManInTheMiddle {
     async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         let mut envelope = msgpack::unpack_map(&request).unwrap();
         if envelope.get("enc") != Some(&"clear".into()) {
-            return self.master.request(request, LONG).await.ok();
+            return self.master.request(request, TIMEOUT).await.ok();
         }
         let changes = *self.changes.lock();
         if changes.replay {
             return self.last.lock().clone();
         }
         (changes.request)(&mut envelope);
-        let reply = self.master.request(msgpack::pack_map(&envelope), LONG).await.ok()?;
+        let reply = self.master.request(msgpack::pack_map(&envelope), TIMEOUT).await.ok()?;
         let Ok(mut map) = msgpack::unpack_map(&reply) else { return Some(reply) };
         (changes.reply)(&mut map);
         let reply = Bytes::from(msgpack::pack_map(&map));
@@ -94,12 +94,12 @@ fn signed(reply: &mut Map, change: impl Fn(&mut Map)) {
 /// Each attack, and the minion's errors: with a known master key, and at the first contact.
 const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
     (
-        "the offer is taken away",
+        "the offered ciphers are removed",
         Changes { request: |envelope| _ = load(envelope).shift_remove("ciphers"), ..NOTHING },
         [ALTERED, ALTERED],
     ),
     (
-        "the offer is weaker",
+        "the offered ciphers are weaker",
         Changes {
             request: |envelope| _ = load(envelope).insert("ciphers".into(), list!["aes-192-cbc-hmac"]),
             ..NOTHING
@@ -107,7 +107,7 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
         [ALTERED, ALTERED],
     ),
     (
-        "the offer comes in another order",
+        "the offered ciphers are reordered",
         Changes {
             request: |envelope| {
                 _ = load(envelope).insert("ciphers".into(), list!["aes-192-cbc-hmac", "aes-256-gcm"]);
@@ -117,12 +117,12 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
         [ALTERED, ALTERED],
     ),
     (
-        "another way to seal is asked for",
+        "another encryption algorithm is requested",
         Changes { request: |envelope| _ = load(envelope).insert("enc_algo".into(), "OAEP-SHA224".into()), ..NOTHING },
         [ALTERED, ALTERED],
     ),
     (
-        "another way to sign is asked for",
+        "another signature algorithm is requested",
         Changes {
             request: |envelope| _ = load(envelope).insert("sig_algo".into(), "PKCS1v15-SHA224".into()),
             ..NOTHING
@@ -130,28 +130,28 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
         [ALTERED, ALTERED],
     ),
     (
-        "an algorithm that nobody knows is asked for",
+        "an unknown algorithm is requested",
         Changes { request: |envelope| _ = load(envelope).insert("sig_algo".into(), "NONE".into()), ..NOTHING },
         [REFUSED, REFUSED],
     ),
     (
-        "an older protocol is spoken",
+        "an older protocol version is claimed",
         Changes { request: |envelope| _ = envelope.insert("version".into(), 2.into()), ..NOTHING },
         [REFUSED, REFUSED],
     ),
     (
-        "the token is taken away",
+        "the token is removed",
         Changes { request: |envelope| _ = load(envelope).shift_remove("token"), ..NOTHING },
         // An empty string means no error at the first contact.
         [ALTERED, ""],
     ),
     (
-        "the cipher is taken out of the reply",
+        "the cipher is removed from the reply",
         Changes { reply: |reply| signed(reply, |inner| _ = inner.shift_remove("cipher")), ..NOTHING },
         [SIGNATURE, SIGNATURE],
     ),
     (
-        "the cipher in the reply is another one",
+        "the cipher in the reply is replaced",
         Changes {
             reply: |reply| signed(reply, |inner| _ = inner.insert("cipher".into(), "aes-192-cbc-hmac".into())),
             ..NOTHING
@@ -159,7 +159,7 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
         [SIGNATURE, SIGNATURE],
     ),
     (
-        "the reply looks as if a Salt master had sent it",
+        "the reply imitates that of a Salt master",
         Changes {
             reply: |reply| {
                 signed(reply, |inner| inner.retain(|name, _| !matches!(name.as_str(), Some("cipher" | "request"))));
@@ -186,11 +186,11 @@ const ATTACKS: &[(&str, Changes, [&str; 2])] = &[
         [UNSIGNED, REFUSED],
     ),
     (
-        "a rejection that nobody signed",
+        "the reply is an unsigned rejection",
         Changes { reply: |reply| *reply = map! {"enc" => "clear", "load" => map! {"ret" => false}}, ..NOTHING },
         [UNSIGNED, "has rejected this minion's key"],
     ),
-    ("an old reply is given again", Changes { replay: true, ..NOTHING }, [NONCE, NONCE]),
+    ("an old reply is replayed", Changes { replay: true, ..NOTHING }, [NONCE, NONCE]),
 ];
 
 const ALTERED: &str = "the request was modified in transit";
@@ -212,24 +212,24 @@ fn channel(system: &System, name: &str, port: u16, ciphers: &[&str]) -> Arc<Chan
 #[tokio::test(flavor = "multi_thread")]
 async fn a_man_in_the_middle_cannot_downgrade_a_session() {
     let system = System::start("").await;
-    let (between, port) = Between::start(&system).await;
+    let (middle, port) = ManInTheMiddle::start(&system).await;
     let both = MinionConfig::default().ciphers;
     let both: Vec<&str> = both.iter().map(String::as_str).collect();
     let known = channel(&system, "known", port, &both);
     known.authenticate().await.unwrap();
-    for (at, (attack, changes, said)) in ATTACKS.iter().enumerate() {
-        let stranger = channel(&system, &format!("new{at}"), port, &both);
-        for (minion, said) in [&known, &stranger].into_iter().zip(said) {
-            between.is_to(*changes);
-            match (minion.authenticate().await, *said) {
+    for (at, (attack, changes, expected)) in ATTACKS.iter().enumerate() {
+        let fresh = channel(&system, &format!("new{at}"), port, &both);
+        for (minion, expected) in [&known, &fresh].into_iter().zip(expected) {
+            middle.set_changes(*changes);
+            match (minion.authenticate().await, *expected) {
                 (Ok(()), "") => assert_eq!(minion.cipher(), Some(Cipher::Aes256Gcm), "{attack}"),
-                (Ok(()), _) => panic!("{attack}: nothing is noticed, the cipher is {:?}", minion.cipher()),
-                (Err(error), said) => {
-                    assert!(!said.is_empty() && error.to_string().contains(said), "{attack}: {error}");
+                (Ok(()), _) => panic!("{attack}: the attack is not detected, the cipher is {:?}", minion.cipher()),
+                (Err(error), expected) => {
+                    assert!(!expected.is_empty() && error.to_string().contains(expected), "{attack}: {error}");
                 }
             }
             // Without an attack they agree on the strongest cipher.
-            between.is_to(NOTHING);
+            middle.set_changes(NOTHING);
             minion.authenticate().await.unwrap();
             assert_eq!(minion.cipher(), Some(Cipher::Aes256Gcm), "{attack}");
         }
@@ -239,17 +239,17 @@ async fn a_man_in_the_middle_cannot_downgrade_a_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_minion_reports_changed_replies_and_retries() {
     let mut system = System::start("").await;
-    let (between, port) = Between::start(&system).await;
+    let (middle, port) = ManInTheMiddle::start(&system).await;
     let ports = format!("master_port: {port}\npublish_port: {}\n", system.publish_port);
     let file = system.configure_minion("web1", &ports).join("minion");
     let text = std::fs::read_to_string(&file).unwrap();
     std::fs::write(&file, text.replace(&format!("master_port: {}\n", system.ret_port), "")).unwrap();
-    between.is_to(ATTACKS[0].1);
+    middle.set_changes(ATTACKS[0].1);
     let mut events = system.events("salt/minion/").await;
     system.spawn_minion("web1");
-    support::until("the minion logs it", || system.minion_log("web1").contains(ALTERED)).await;
+    support::until("the minion logs the modification", || system.minion_log("web1").contains(ALTERED)).await;
     assert!(!system.minion_log("web1").contains("the minion is ready"));
-    between.is_to(NOTHING);
+    middle.set_changes(NOTHING);
     events.until("salt/minion/web1/start").await;
     assert!(system.master_log().contains("cipher=aes-256-gcm"), "{}", system.master_log());
 }
@@ -268,7 +268,7 @@ async fn peers_without_a_common_cipher_get_an_error() {
             assert!(minion.cipher().is_none());
             assert_eq!(system.counter("brine_authentications_refused_total"), before + 1);
         }
-        support::until("it is logged", || system.master_log().contains("offers no cipher")).await;
+        support::until("the refusal is logged", || system.master_log().contains("offers no cipher")).await;
     }
 }
 
@@ -308,7 +308,7 @@ async fn a_salt_master_gets_its_own_cipher_if_that_is_allowed() {
     let system = System::new("");
     let key = PrivateKey::generate(2048).unwrap();
     let both = ["aes-256-gcm", "aes-192-cbc-hmac"];
-    for (at, (claims, allowed, said)) in [
+    for (at, (claims, allowed, expected)) in [
         (None, &both[..], ""),
         (None, &both[..1], "allows none of the ciphers that the option 'ciphers' allows here (aes-256-gcm)"),
         (Some(Cipher::Aes256Gcm), &both[..], "the message has no field 'request'"),
@@ -331,8 +331,8 @@ async fn a_salt_master_gets_its_own_cipher_if_that_is_allowed() {
         // At the first contact, and with a known key.
         for _ in 0..2 {
             match minion.authenticate().await {
-                Ok(()) => assert_eq!((minion.cipher(), said), (Some(Cipher::AesCbcHmac), "")),
-                Err(error) => assert!(!said.is_empty() && error.to_string().contains(said), "{error}"),
+                Ok(()) => assert_eq!((minion.cipher(), expected), (Some(Cipher::AesCbcHmac), "")),
+                Err(error) => assert!(!expected.is_empty() && error.to_string().contains(expected), "{error}"),
             }
         }
     }
@@ -366,7 +366,10 @@ async fn a_publish_is_sent_once_for_each_cipher_in_use() {
     let both = map! {"new" => true, "old" => true};
     for _ in 0..3 {
         let Value::Map(answers) = system.salt_json(&["*", "test.ping"]) else { panic!("no answers") };
-        assert!(both.iter().all(|(id, said)| answers.get(id) == Some(said)) && answers.len() == 2, "{answers:?}");
+        assert!(
+            both.iter().all(|(id, expected)| answers.get(id) == Some(expected)) && answers.len() == 2,
+            "{answers:?}"
+        );
     }
     let mut counted = [0, 0];
     for (subscriber, count) in [&mut plain, &mut named].into_iter().zip(&mut counted) {

@@ -36,7 +36,7 @@ fn runs(pid: i64) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_of_the_master_hears_and_publishes_events_and_is_started_again() {
+async fn master_engine_receives_and_publishes_events_and_is_restarted() {
     let mut system = System::start("engines:\n- own\n- second: {engine_module: own, name: other, port: 5}\n").await;
     let mut events = system.events("engine/").await;
     until("the engine is not there before the sync", || system.master_log().contains("'own.start' is not available"))
@@ -78,7 +78,7 @@ async fn an_engine_of_the_master_hears_and_publishes_events_and_is_started_again
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_engine_of_a_minion_uses_its_bus_and_its_functions() {
+async fn minion_engine_uses_the_minions_bus_and_functions() {
     let mut system = System::start("").await;
     system.write("srv/salt/_engines/own.py", ENGINE);
     system.configure_minion("m1", "engines: [own]\n");

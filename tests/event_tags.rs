@@ -12,12 +12,12 @@ use brine_function::Args;
 use brine_value::{Map, Value, json, map};
 use brine_wire::{AuthRequest, Call, ClientCommand, Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, Events, LONG, System};
+use support::{BRINE, Events, System, TIMEOUT};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 /// The kind of a step.
-enum Do {
+enum Step {
     /// Runs a tool with the master's configuration.
     Tool(&'static str, &'static [&'static str]),
     /// Runs `salt-call` for the minion web1.
@@ -27,9 +27,9 @@ enum Do {
     /// Publishes `test.ping` to web1 with these options.
     Publish(fn() -> Map),
     /// An unauthenticated peer publishes with a job id.
-    Stranger,
+    Unauthenticated,
     /// A minion authenticates: with this id, the first or another key, and these grains.
-    Show(&'static str, usize, fn() -> Map),
+    Authenticate(&'static str, usize, fn() -> Map),
     /// Starts the minion web1.
     Start,
     /// No action: the events are published without one.
@@ -39,25 +39,28 @@ enum Do {
     /// Starts a batch that the master runs, and stops it.
     StopBatch,
     /// Starts a master with `max_minions: 1`, and its minion authenticates.
-    Room,
+    StartLimited,
     /// A second minion authenticates with it.
-    Full,
+    ExceedLimit,
 }
-use Do::{Call as Minion, Full, Publish, Room, Show, Start, StopBatch, Stranger, Tool, Wait, Wheel, Write};
+use Step::{
+    Authenticate, Call as Minion, ExceedLimit, Publish, Start, StartLimited, StopBatch, Tool, Unauthenticated, Wait,
+    Wheel, Write,
+};
 
-const STEPS: &[(&str, Do)] = &[
+const STEPS: &[(&str, Step)] = &[
     ("a new key is shown", Start),
     ("a key is accepted and the minion starts", Tool("salt-key", &["-y", "-a", "web1"])),
     ("modules are synchronised", Tool("salt", &["web1", "saltutil.sync_all"])),
-    ("another key is shown for a known id", Show("web1", 1, Map::new)),
-    ("a key is shown with grains to sign it by", Show("web2", 0, || map! {"kernel" => "Linux"})),
+    ("another key is shown for a known id", Authenticate("web1", 1, Map::new)),
+    ("a key is shown with grains to sign it by", Authenticate("web2", 0, || map! {"kernel" => "Linux"})),
     ("a wheel function fails", Wheel("key.gen_accept", || map! {"id_" => "no/id"})),
     ("a job has metadata", Publish(|| map! {"metadata" => map! {"who" => "me"}})),
     ("a job asks for its start", Publish(|| map! {"start_event" => true})),
     ("a job names a minion that is not known", Tool("salt", &["-L", "web1,db9", "test.ping", "-t", "1"])),
     ("a job has several functions", Tool("salt", &["web1", "test.ping,test.echo", ",", "hi"])),
     ("a job has a function that fails", Tool("salt", &["web1", "test.exception", "no"])),
-    ("a job is published by a stranger", Stranger),
+    ("a job is published by a stranger", Unauthenticated),
     ("states are applied", Tool("salt", &["web1", "state.apply", "good"])),
     ("a state fails", Tool("salt", &["web1", "state.sls", "bad"])),
     ("a state says fire_event: True", Tool("salt", &["web1", "state.apply", "fire_true"])),
@@ -111,19 +114,19 @@ const STEPS: &[(&str, Do)] = &[
     ("a file of the file server changes", Write),
     // Keys last: a job that is published while a minion fetches new publish keys is lost.
     ("a key is rejected", Tool("salt-key", &["-y", "-r", "web2"])),
-    ("a rejected key is shown", Show("web2", 0, Map::new)),
+    ("a rejected key is shown", Authenticate("web2", 0, Map::new)),
     ("a rejected key is deleted", Tool("salt-key", &["-y", "-d", "web2"])),
     (
         "a denied key is deleted",
         Wheel("key.delete_dict", || map! {"match" => map! {"minions_denied" => brine_value::list!["web1"]}}),
     ),
-    ("a master with room for one minion starts", Room),
-    ("there are as many minions as may be", Full),
+    ("a master with room for one minion starts", StartLimited),
+    ("there are as many minions as may be", ExceedLimit),
 ];
 
 /// Recorded events that are not reproduced: the label, the tag (a glob), and the reason. The line has to be removed
 /// once the event exists.
-const NOT_HERE: &[(&str, &str, &str)] = &[
+const NOT_REPRODUCED: &[(&str, &str, &str)] = &[
     ("*", "resource/refresh/<id>", "a minion of Python registers its resources; one of Brine has none"),
     ("a job gives its result in parts", "*", "needs execution modules in Python"),
     ("the reactor is *", "salt/run/<jid>/*", "Salt puts a key of the master's on the bus there"),
@@ -155,7 +158,7 @@ fn recording() -> Vec<Recorded> {
 
 fn reason(entry: &Recorded) -> Option<&'static str> {
     let is = |pattern: &str, text: &str| brine_text::glob::fnmatch(pattern, text);
-    NOT_HERE.iter().find(|(when, tag, _)| is(when, &entry.when) && is(tag, &entry.tag)).map(|(.., why)| *why)
+    NOT_REPRODUCED.iter().find(|(when, tag, _)| is(when, &entry.when) && is(tag, &entry.tag)).map(|(.., why)| *why)
 }
 
 /// Returns a tag in the form of the recording.
@@ -170,7 +173,7 @@ fn plain(tag: &str) -> String {
 }
 
 /// Returns the type errors of a value compared with the recorded one.
-fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
+fn type_errors(at: &str, expected: &Value, found: &Value) -> Vec<String> {
     let is = match (expected, found) {
         (Value::Map(expected), Value::Map(found)) => return differences(at, expected, found),
         (Value::Str(word), found) => match (word.as_str(), found) {
@@ -188,7 +191,7 @@ fn wrong(at: &str, expected: &Value, found: &Value) -> Vec<String> {
         },
         _ => false,
     };
-    if is { Vec::new() } else { vec![format!("{at}: {expected} is expected, it is {found}")] }
+    if is { Vec::new() } else { vec![format!("{at}: expected {expected}, got {found}")] }
 }
 
 /// Returns the differences of fields. Brine's own fields begin with `_`; the master's name is that of the host.
@@ -199,12 +202,12 @@ fn differences(at: &str, expected: &Map, found: &Map) -> Vec<String> {
     for (name, kind) in expected {
         let place = format!("{at}.{name}");
         match found.get(name) {
-            Some(value) => all.extend(wrong(&place, kind, value)),
+            Some(value) => all.extend(type_errors(&place, kind, value)),
             None => all.push(format!("{place} is missing")),
         }
     }
     let more = found.keys().filter(|name| !expected.contains_key(*name));
-    all.extend(more.filter(|name| !name.to_string().starts_with('_')).map(|name| format!("{at}.{name} is more")));
+    all.extend(more.filter(|name| !name.to_string().starts_with('_')).map(|name| format!("{at}.{name} is unexpected")));
     all
 }
 
@@ -264,10 +267,10 @@ struct World {
 impl World {
     async fn ask(&self, system: &System, load: Map) {
         let client = RequestClient::new(system.request_endpoint(), Limits::default());
-        client.request(Envelope::clear(load), LONG).await.unwrap();
+        client.request(Envelope::clear(load), TIMEOUT).await.unwrap();
     }
 
-    async fn show(&self, system: &System, id: &str, key: usize, grains: Map) {
+    async fn authenticate(&self, system: &System, id: &str, key: usize, grains: Map) {
         let request = AuthRequest {
             id: id.parse().unwrap(),
             public_key: self.keys[key].clone(),
@@ -288,7 +291,7 @@ impl World {
         self.ask(&self.system, request.to_map()).await;
     }
 
-    async fn act(&mut self, step: &Do) {
+    async fn act(&mut self, step: &Step) {
         match step {
             Tool(tool, words) => _ = self.system.tool_async(tool, words).await,
             Minion(words) => {
@@ -313,8 +316,8 @@ impl World {
                 self.ask(&self.system, ClientCommand::call_map("wheel", &call)).await;
             }
             Publish(kwargs) => self.publish(kwargs(), Some(self.system.root_key()), None).await,
-            Stranger => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
-            Show(id, key, grains) => self.show(&self.system, id, *key, grains()).await,
+            Unauthenticated => self.publish(Map::new(), Some("wrong".into()), Some("20261121000000000000")).await,
+            Authenticate(id, key, grains) => self.authenticate(&self.system, id, *key, grains()).await,
             Start => {
                 self.system.configure_minion("web1", MINION);
                 self.system.spawn_minion("web1");
@@ -327,13 +330,13 @@ impl World {
             }
             Wait => {}
             Write => _ = self.system.write("srv/salt/new.txt", "new\n"),
-            Room => {
-                let other = System::start(ROOM).await;
+            StartLimited => {
+                let other = System::start(LIMITED).await;
                 self.seen.follow(other.events("").await, &mut self.followers);
-                self.show(&other, "db1", 0, Map::new()).await;
+                self.authenticate(&other, "db1", 0, Map::new()).await;
                 self.other = Some(other);
             }
-            Full => self.show(self.other.as_ref().unwrap(), "db2", 1, Map::new()).await,
+            ExceedLimit => self.authenticate(self.other.as_ref().unwrap(), "db2", 1, Map::new()).await,
         }
     }
 }
@@ -349,7 +352,7 @@ reactor:
   - 'try/reactor/local': [ROOT/reactor/local.sls]
 ";
 
-const ROOM: &str = "max_minions: 1
+const LIMITED: &str = "max_minions: 1
 master_stats: True
 master_stats_event_iter: 0
 schedule:
@@ -405,10 +408,10 @@ async fn every_event_of_salt_has_its_tag_and_fields() {
     let untried = |entry: &&Recorded| reason(entry).is_none() && !STEPS.iter().any(|(when, _)| *when == entry.when);
     failures
         .extend(recording.iter().filter(untried).map(|entry| format!("{}: {} is not tried", entry.when, entry.tag)));
-    for (when, tag, why) in NOT_HERE {
+    for (when, tag, why) in NOT_REPRODUCED {
         let is = |entry: &Recorded| reason(entry) == Some(*why);
         if !recording.iter().any(is) {
-            failures.push(format!("{when}: {tag} was not recorded: take its line out"));
+            failures.push(format!("{when}: {tag} was not recorded: remove its line"));
         }
     }
     // All other published events are Salt's, except for Brine's own name space.
@@ -418,7 +421,7 @@ async fn every_event_of_salt_has_its_tag_and_fields() {
     {
         let stamp = data.get("_stamp").map(ToString::to_string).unwrap_or_default();
         if !stamp.ends_with("+00:00") || stamp.len() != "2026-11-21T01:02:03.000004+00:00".len() {
-            failures.push(format!("{tag}: '{stamp}' is no stamp of Salt's"));
+            failures.push(format!("{tag}: '{stamp}' is not a time stamp in Salt's format"));
         }
         let kinds: Vec<_> = recording.iter().filter(|entry| entry.tag == *tag).collect();
         if !kinds.is_empty() && kinds.iter().all(|entry| reason(entry).is_some()) {

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{BRINE, LONG, System, stderr, stdout, until};
+use support::{BRINE, System, TIMEOUT, stderr, stdout, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn follow_prints_one_readable_line_for_each_event() {
@@ -78,7 +78,7 @@ async fn a_subscriber_ends_silently_when_its_reader_closes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_programs_of_the_documentation_miss_no_event() {
+async fn documented_programs_miss_no_event() {
     let doc = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reactor.md")).unwrap();
     let block = |language: &str| {
         let (_, rest) = doc.split_once(&format!("```{language}\n")).unwrap();
@@ -175,7 +175,7 @@ fn ended(child: &mut Child) -> std::process::ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        if start.elapsed() > LONG {
+        if start.elapsed() > TIMEOUT {
             child.kill().unwrap();
             panic!("the process does not end");
         }

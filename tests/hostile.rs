@@ -6,12 +6,12 @@ mod support;
 use brine_value::{Value, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{LONG, System, crypto, stdout};
+use support::{System, TIMEOUT, crypto, stdout};
 use tokio::io::AsyncWriteExt;
 
 async fn ask(system: &System, request: Vec<u8>) -> Value {
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap()
+    msgpack::unpack(&client.request(request, TIMEOUT).await.unwrap()).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +47,7 @@ async fn malformed_requests_are_refused_and_the_master_keeps_serving() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_masters_key_nothing_is_published_or_called() {
+async fn publishes_and_calls_require_the_root_key() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let before = system.counter("brine_requests_refused_total");
@@ -93,7 +93,7 @@ async fn oversized_and_broken_frames_end_only_their_connection() {
         }
     }
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    assert!(client.request(vec![0; 200_000], LONG).await.is_err());
+    assert!(client.request(vec![0; 200_000], TIMEOUT).await.is_err());
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
     assert!(system.counter("brine_connections_refused_total") >= 1);
 }

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use brine_value::{Map, Value, list, map};
-use fleet::{BRINE_ID, FLEET_TIME, Fleet, started};
+use fleet::{BRINE_ID, FLEET_TIMEOUT, Fleet, started};
 use salt::{TREE, outcome};
 use support::{System, stderr, stdout, text};
 
@@ -70,7 +70,7 @@ async fn jobs_and_states() {
     assert_eq!(answered, fleet.ids(), "{said}{}", stderr(&batches));
 }
 
-const OWN: &[(&str, &str)] = &[
+const CUSTOM_MODULES: &[(&str, &str)] = &[
     ("srv/pillar/top.sls", "base: {'*': [data]}\n"),
     ("srv/pillar/data.sls", "greeting: hello\n"),
     ("srv/salt/some/file.txt", "some text\n"),
@@ -109,21 +109,21 @@ nodegroups: {old: 'salt3006*'}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn modules_of_the_master_and_pillar_reach_minions() {
-    let fleet = Fleet::start("", "", OWN).await;
+    let fleet = Fleet::start("", "", CUSTOM_MODULES).await;
     fleet.python(&["saltutil.sync_all"]).await;
-    fleet.python_says(&["own.hi", "you"], "hi you").await;
-    fleet.python_says(&["grains.get", "own_grain"], "yes").await;
+    fleet.assert_python_returns(&["own.hi", "you"], "hi you").await;
+    fleet.assert_python_returns(&["grains.get", "own_grain"], "yes").await;
     for returned in fleet.python(&["state.apply", "own"]).await {
         assert_eq!(outcome(&returned, "it"), (true.into(), true));
         assert!(returned.to_string().contains("hi it"), "{returned}");
     }
     // Synchronised grains are known to the master, too.
     assert_eq!(fleet.salt(&["-G", "own_grain:yes", "test.ping"]).await.len(), 3);
-    fleet.python_says(&["own.pillar", "greeting"], "hello").await;
+    fleet.assert_python_returns(&["own.pillar", "greeting"], "hello").await;
     fleet.system.write("srv/pillar/data.sls", "greeting: welcome\n");
-    fleet.python_says(&["own.pillar", "greeting"], "hello").await;
-    fleet.python_says(&["saltutil.refresh_pillar", "wait=True"], true).await;
-    fleet.python_says(&["own.pillar", "greeting"], "welcome").await;
+    fleet.assert_python_returns(&["own.pillar", "greeting"], "hello").await;
+    fleet.assert_python_returns(&["saltutil.refresh_pillar", "wait=True"], true).await;
+    fleet.assert_python_returns(&["own.pillar", "greeting"], "welcome").await;
     // A `salt-call` beside the daemon has its own session, and neither ends the other's.
     for minion in &fleet.python {
         let output = minion.call(&["own.pillar", "greeting"]).await;
@@ -134,9 +134,12 @@ async fn modules_of_the_master_and_pillar_reach_minions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn mine_peers_events_and_files() {
-    let fleet =
-        Fleet::start(PEERS, "mine_functions: {test.ping: [], kernel: [{mine_function: grains.get}, kernel]}\n", OWN)
-            .await;
+    let fleet = Fleet::start(
+        PEERS,
+        "mine_functions: {test.ping: [], kernel: [{mine_function: grains.get}, kernel]}\n",
+        CUSTOM_MODULES,
+    )
+    .await;
     let python: Vec<String> = fleet.python_ids().into_iter().collect();
     let each = |ids: &[String], value: &dyn Fn(&str) -> Value| -> Map {
         ids.iter().map(|id| (id.as_str().into(), value(id))).collect()
@@ -144,16 +147,23 @@ async fn mine_peers_events_and_files() {
     let fields = |words: &[&str]| -> Vec<String> { words.iter().map(ToString::to_string).collect() };
 
     // The mine.
-    fleet.python_says(&["mine.update"], true).await;
-    fleet.python_says(&["mine.get", "*", "test.ping"], each(&python, &|_| true.into())).await;
-    fleet.python_says(&["mine.get", "kernel:Linux", "kernel", "grain"], each(&python, &|_| "Linux".into())).await;
-    fleet.python_says(&["mine.send", "test.echo", "word"], true).await;
+    fleet.assert_python_returns(&["mine.update"], true).await;
+    fleet.assert_python_returns(&["mine.get", "*", "test.ping"], each(&python, &|_| true.into())).await;
+    fleet
+        .assert_python_returns(&["mine.get", "kernel:Linux", "kernel", "grain"], each(&python, &|_| "Linux".into()))
+        .await;
+    fleet.assert_python_returns(&["mine.send", "test.echo", "word"], true).await;
     let both = map! {"test.echo" => each(&python, &|_| "word".into()), "test.ping" => each(&python, &|_| true.into())};
-    fleet.python_says(&["mine.get", "*", "[test.echo, test.ping]"], both).await;
-    fleet.python_says(&["mine.get", "greeting:hel*", "test.echo", "pillar"], map! {}).await;
-    fleet.python_says(&["mine.get", "greeting:hello", "test.echo", "pillar"], each(&python, &|_| "word".into())).await;
+    fleet.assert_python_returns(&["mine.get", "*", "[test.echo, test.ping]"], both).await;
+    fleet.assert_python_returns(&["mine.get", "greeting:hel*", "test.echo", "pillar"], map! {}).await;
+    fleet
+        .assert_python_returns(
+            &["mine.get", "greeting:hello", "test.echo", "pillar"],
+            each(&python, &|_| "word".into()),
+        )
+        .await;
     fleet.salt(&[&python[0], "mine.delete", "test.echo"]).await;
-    fleet.python_says(&["mine.get", "*", "test.echo"], each(&python[1..], &|_| "word".into())).await;
+    fleet.assert_python_returns(&["mine.get", "*", "test.echo"], each(&python[1..], &|_| "word".into())).await;
     fleet.salt(&[&python[1], "mine.send", "test.echo", "mine", &format!("allow_tgt={}", python[1])]).await;
     let answers = fleet.salt(&["salt*", "mine.get", &python[1], "test.echo"]).await;
     for id in &python {
@@ -165,17 +175,17 @@ async fn mine_peers_events_and_files() {
         assert_eq!(answers.get(id.as_str()), Some(&known.into()), "{id}");
     }
     fleet.salt(&[&python[2], "mine.flush"]).await;
-    fleet.python_says(&["mine.get", &python[2], "test.ping"], map! {}).await;
+    fleet.assert_python_returns(&["mine.get", &python[2], "test.ping"], map! {}).await;
 
     // Brine's minion has mine data as the others do, and queries the mine in the same way.
     let brine = async |words: &[&str]| fleet.salt(&[&[BRINE_ID], words].concat()).await.swap_remove(BRINE_ID).unwrap();
     assert_eq!(brine(&["mine.send", "system", "mine_function=grains.get", "kernel"]).await, true.into());
     assert_eq!(brine(&["mine.update", "mine_functions={test.echo: [x]}"]).await, true.into());
-    fleet.python_says(&["mine.get", "*", "system"], map! {BRINE_ID => "Linux"}).await;
-    fleet.python_says(&["mine.get", BRINE_ID, "test.echo"], map! {BRINE_ID => "x"}).await;
+    fleet.assert_python_returns(&["mine.get", "*", "system"], map! {BRINE_ID => "Linux"}).await;
+    fleet.assert_python_returns(&["mine.get", BRINE_ID, "test.echo"], map! {BRINE_ID => "x"}).await;
     assert_eq!(brine(&["mine.get", "salt*", "test.ping"]).await, each(&python[..2], &|_| true.into()).into());
     assert_eq!(brine(&["mine.flush"]).await, true.into());
-    fleet.python_says(&["mine.get", "*", "system"], map! {}).await;
+    fleet.assert_python_returns(&["mine.get", "*", "system"], map! {}).await;
     let all: Vec<String> = fleet.ids().into_iter().collect();
     let foo = Value::from(each(&all, &|_| "foo".into()));
     assert_eq!(brine(&["publish.publish", "*", "test.echo", "foo", "timeout=40"]).await, foo);
@@ -184,32 +194,42 @@ async fn mine_peers_events_and_files() {
 
     // Peers: permitted jobs run on all targeted minions.
     let all: Vec<String> = fleet.ids().into_iter().collect();
-    fleet.python_says(&["publish.publish", "*", "test.echo", "foo", "timeout=40"], each(&all, &|_| "foo".into())).await;
-    let whole = |_: &str| Value::from(map! {"ret" => "foo"});
-    fleet.python_says(&["publish.full_data", "*", "test.echo", "foo", "timeout=40"], each(&all, &whole)).await;
     fleet
-        .python_says(
+        .assert_python_returns(
+            &["publish.publish", "*", "test.echo", "foo", "timeout=40"],
+            each(&all, &|_| "foo".into()),
+        )
+        .await;
+    let whole = |_: &str| Value::from(map! {"ret" => "foo"});
+    fleet
+        .assert_python_returns(&["publish.full_data", "*", "test.echo", "foo", "timeout=40"], each(&all, &whole))
+        .await;
+    fleet
+        .assert_python_returns(
             &["publish.publish", "old", "test.echo", "foo", "nodegroup", "timeout=40"],
             each(&python[..1], &|_| "foo".into()),
         )
         .await;
     fleet
-        .python_says(&["publish.publish", BRINE_ID, "grains.get", "kernel", "timeout=40"], map! {BRINE_ID => "Linux"})
+        .assert_python_returns(
+            &["publish.publish", BRINE_ID, "grains.get", "kernel", "timeout=40"],
+            map! {BRINE_ID => "Linux"},
+        )
         .await;
     for refused in [["*", "grains.get", "kernel"], ["*", "cmd.run", "id"], ["*", "publish.publish", "x"]] {
-        fleet.python_says(&[&["publish.publish"], &refused[..]].concat(), map! {}).await;
+        fleet.assert_python_returns(&[&["publish.publish"], &refused[..]].concat(), map! {}).await;
     }
     fleet
-        .python_says(
+        .assert_python_returns(
             &["publish.runner", "test.arg", "[1, a=b]"],
             map! {"args" => list![1], "kwargs" => map! {"a" => "b"}},
         )
         .await;
-    fleet.python_says(&["publish.runner", "jobs.list_jobs"], map! {}).await;
+    fleet.assert_python_returns(&["publish.runner", "jobs.list_jobs"], map! {}).await;
 
     // Events are published on the bus.
     let mut events = fleet.system.events("my/tag").await;
-    fleet.python_says(&["event.send", "my/tag", "{a: 1}"], true).await;
+    fleet.assert_python_returns(&["event.send", "my/tag", "{a: 1}"], true).await;
     for _ in &python {
         let (_, body) = events.next().await;
         assert!(python.contains(&text(&body, "id")), "{body:?}");
@@ -218,14 +238,14 @@ async fn mine_peers_events_and_files() {
 
     // Files, in both directions.
     let to = fleet.root() + "/copied";
-    fleet.python_says(&["cp.get_file", "salt://some/file.txt", &to], to.as_str()).await;
+    fleet.assert_python_returns(&["cp.get_file", "salt://some/file.txt", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "some text\n");
-    fleet.python_says(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
+    fleet.assert_python_returns(&["cp.get_file", "salt://some/empty", &to], to.as_str()).await;
     assert_eq!(std::fs::read_to_string(&to).unwrap(), "");
-    fleet.python_says(&["cp.get_file", "salt://none", &to], "").await;
+    fleet.assert_python_returns(&["cp.get_file", "salt://none", &to], "").await;
     let large = "a line of a large file\n".repeat(60_000);
     let path = fleet.system.write("large", &large).display().to_string();
-    fleet.python_says(&["cp.push", &path], true).await;
+    fleet.assert_python_returns(&["cp.push", &path], true).await;
     for id in &python {
         let kept = fleet.system.path(&format!("cache/minions/{id}/files{path}"));
         assert!(std::fs::read_to_string(kept).unwrap() == large, "{id}");
@@ -262,7 +282,7 @@ async fn mine_peers_events_and_files() {
     ] {
         let words = fields(&words.split_whitespace().collect::<Vec<_>>());
         let words: Vec<&str> = ["own.ask"].into_iter().chain(words.iter().map(String::as_str)).collect();
-        fleet.python_says(&words, wanted).await;
+        fleet.assert_python_returns(&words, wanted).await;
     }
     for opts in fleet.python(&["own.ask", "_master_opts"]).await {
         assert_eq!(opts.get("file_roots"), Some(&map! {"base" => list![]}.into()), "{opts}");
@@ -343,7 +363,7 @@ async fn beacons_schedules_and_reactions() {
     missing.insert((BRINE_ID.to_owned(), "highstate"));
     let begun = Instant::now();
     while !missing.is_empty() {
-        assert!(begun.elapsed() < FLEET_TIME, "this does not come: {missing:?}");
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for {missing:?}");
         let (tag, data) = events.next().await;
         if let Some(id) = returned("state.highstate", &tag, &data) {
             let conf = outcome(data.get("return").unwrap(), "conf");
@@ -370,13 +390,13 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     let found = |answers: &[Value]| answers.iter().filter(|job| job.get("jid") == Some(&jid.as_str().into())).count();
     let begun = Instant::now();
     while found(&fleet.python(&["saltutil.find_job", &jid]).await) < 3 {
-        assert!(begun.elapsed() < FLEET_TIME, "the job is not found");
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "the job is not found");
     }
     for answer in fleet.python(&["saltutil.kill_job", &jid]).await {
         assert!(answer.to_string().starts_with("Signal 9 sent to job"), "{answer}");
     }
     while found(&fleet.python(&["saltutil.find_job", &jid]).await) > 0 {
-        assert!(begun.elapsed() < FLEET_TIME, "the job does not end");
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "the job does not end");
     }
 
     // Running minions fetch new keys.
@@ -402,7 +422,7 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     // The first returns arrive before anything can subscribe to the new master's events.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
-        assert!(begun.elapsed() < FLEET_TIME, "nothing comes of {missing:?}");
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for {missing:?}");
         let kept = stdout(&fleet.system.tool_async("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]).await);
         missing.retain(|id| !kept.contains(&format!("\"{id}\": \"done\"")));
         // Salt's minions may drop a return themselves; it cannot arrive.
@@ -412,9 +432,9 @@ async fn minions_survive_restarts_and_key_rotations_of_the_master() {
     // Publishes of the new master reach the minions as soon as they have reconnected.
     let (mut missing, begun) = (all.clone(), Instant::now());
     while !missing.is_empty() {
-        assert!(begun.elapsed() < FLEET_TIME, "these do not come back: {missing:?}");
+        assert!(begun.elapsed() < FLEET_TIMEOUT, "timed out waiting for the reconnection of {missing:?}");
         let answers = fleet
-            .salt_or_nothing(&["-L", &missing.iter().cloned().collect::<Vec<_>>().join(","), "test.ping", "-t", "2"])
+            .try_salt(&["-L", &missing.iter().cloned().collect::<Vec<_>>().join(","), "test.ping", "-t", "2"])
             .await;
         missing.retain(|id| !answers.contains_key(id.as_str()));
     }

@@ -146,9 +146,9 @@ async fn returns_also_go_to_a_returner() {
     let returner = brine_returners::open("sqlite3", &options).unwrap();
     let kept =
         || returner.get_fun("test.echo").unwrap().get("web1").and_then(|one| one.get("return")) == Some(&"kept".into());
-    support::until("the returner has it", kept).await;
+    support::until("the returner has the return", kept).await;
     let events = || std::fs::read_to_string(system.path("events.json")).unwrap_or_default();
-    support::until("the event returner has it", || events().contains("/ret/web1")).await;
+    support::until("the event returner has the return", || events().contains("/ret/web1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -11,7 +11,7 @@ use serde_json::Value;
 /// The dependencies of each crate.
 type Edges = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the name of a crate in the drawing: its package's without `brine-`; the root package is `src`.
+/// Returns the name of a crate in the diagram: its package's without `brine-`; the root package is `src`.
 fn short(package: &str) -> String {
     package.strip_prefix("brine-").unwrap_or("src").to_owned()
 }
@@ -39,8 +39,8 @@ fn edges(packages: &[Value]) -> Edges {
     packages.iter().map(|package| (short(&text(&package["name"])), used(package))).collect()
 }
 
-/// Reads the drawing: the crates from top to bottom, each with its dependencies.
-fn drawing() -> Vec<(String, BTreeSet<String>)> {
+/// Reads the diagram: the crates from top to bottom, each with its dependencies.
+fn diagram() -> Vec<(String, BTreeSet<String>)> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("ARCHITECTURE.md")).unwrap();
     let block = text.split("```crates\n").nth(1).expect("ARCHITECTURE.md has a block of crates");
     let mut drawn: Vec<(String, BTreeSet<String>)> = Vec::new();
@@ -56,8 +56,8 @@ fn drawing() -> Vec<(String, BTreeSet<String>)> {
 }
 
 #[test]
-fn the_drawing_has_exactly_the_edges_between_the_crates() {
-    let (drawn, real) = (drawing(), edges(&metadata()));
+fn diagram_has_exactly_the_dependencies_between_the_crates() {
+    let (drawn, real) = (diagram(), edges(&metadata()));
     let drawn_edges: Edges = drawn.iter().cloned().collect();
     assert_eq!(drawn_edges.len(), drawn.len(), "a crate is drawn twice");
     let flat = |edges: &Edges| -> BTreeSet<String> {
@@ -76,7 +76,7 @@ fn the_drawing_has_exactly_the_edges_between_the_crates() {
 
 #[test]
 fn crates_use_only_crates_below_them() {
-    let drawn = drawing();
+    let drawn = diagram();
     for (at, (name, used)) in drawn.iter().enumerate() {
         let below: BTreeSet<_> = drawn[at + 1..].iter().map(|(name, _)| name).collect();
         let above: Vec<_> = used.iter().filter(|one| !below.contains(one)).collect();

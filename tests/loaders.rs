@@ -50,7 +50,7 @@ import re
 import threading
 
 CALLED = "@CALLED@".split()
-PATIENCE = 20
+TIMEOUT = 20
 
 
 def _stem(function):
@@ -91,7 +91,7 @@ def _probe(functions):
         for key, words in (("called", ["x"] * needed), ("without", [])):
             thread = threading.Thread(target=_call, args=(function, words, about, key), daemon=True)
             thread.start()
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
     return json.dumps(found)
 
 
@@ -132,7 +132,7 @@ fn comment(result: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn modules_of_other_people_do_the_same_by_both_loaders() {
+async fn third_party_modules_behave_the_same_with_both_loaders() {
     let venv = salt::environment_with("saltext-loaders", "3008.5", &PACKAGES);
     let mut system = System::new("auto_accept: True\n");
     let libraries = fs::read_dir(venv.join("lib")).unwrap().flatten().next().unwrap().path();

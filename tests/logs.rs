@@ -8,7 +8,7 @@ use std::process::Command;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{BRINE, LONG, System, stderr, stdout, until};
+use support::{BRINE, System, TIMEOUT, stderr, stdout, until};
 
 /// A daemon in the background, killed on drop.
 struct Background(Pid);
@@ -43,7 +43,7 @@ async fn daemon_logs_to_its_default_file_and_follows_rotation() {
     std::fs::rename(&log, log.with_extension("1")).unwrap();
     kill(daemon.0, Signal::SIGHUP).unwrap();
     until("the new file", || read(&log).contains("SIGHUP ignored")).await;
-    assert_eq!(system.tool("salt-run", &["test.arg"]).status.code(), Some(0), "the daemon goes on");
+    assert_eq!(system.tool("salt-run", &["test.arg"]).status.code(), Some(0), "the daemon continues");
     drop(daemon);
     until("the daemon ends", || !system.path("master.pid").exists()).await;
     assert!(read(&log).contains("the master stops"), "{}", read(&log));
@@ -237,5 +237,5 @@ fn swarm_reports_a_master_that_refuses_connections() {
     let report = lines.find(|line| line.contains("Connection refused"));
     swarm.kill().unwrap();
     swarm.wait().unwrap();
-    assert!(report.is_some_and(|line| line.contains(&port)) && begun.elapsed() < LONG);
+    assert!(report.is_some_and(|line| line.contains(&port)) && begun.elapsed() < TIMEOUT);
 }

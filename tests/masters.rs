@@ -68,7 +68,7 @@ fn answers(system: &System) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_death_leads_to_the_next_master_and_around() {
+async fn minion_fails_over_through_all_masters_in_turn() {
     let mut all = masters(3).await;
     let mut events = events(&all).await;
     start(&mut all, "", "");
@@ -96,7 +96,7 @@ async fn each_death_leads_to_the_next_master_and_around() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn names_that_do_not_resolve_and_masters_that_are_down_at_the_start_are_passed_over() {
+async fn unresolvable_and_unreachable_masters_are_skipped_at_startup() {
     let mut all = masters(2).await;
     all[0].kill_master();
     let mut second = all[1].events("salt/minion/").await;
@@ -106,7 +106,7 @@ async fn names_that_do_not_resolve_and_masters_that_are_down_at_the_start_are_pa
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_that_hangs_is_left_and_the_first_is_preferred_again() {
+async fn minion_leaves_a_hanging_master_and_fails_back_to_the_first() {
     let mut all = masters(2).await;
     let mut events = events(&all).await;
     start(&mut all, "", "master_alive_interval: 1\nmaster_failback: True\nmaster_failback_interval: 1\n");
@@ -236,7 +236,7 @@ async fn two_of_three_masters_are_replaced_in_every_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_that_has_rejected_the_minion_is_passed_over() {
+async fn master_that_rejected_the_minion_is_skipped() {
     let mut all = masters(2).await;
     let mut events = events(&all).await;
     start(&mut all, "", "");
@@ -247,7 +247,7 @@ async fn a_master_that_has_rejected_the_minion_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_masters_at_once_give_jobs_and_get_events_and_mine_data() {
+async fn all_masters_publish_jobs_and_receive_events_and_mine_data() {
     let mut all = masters(3).await;
     for (number, system) in all.iter().enumerate() {
         system.write("srv/pillar/top.sls", "base: {'*': [own]}\n");
@@ -289,7 +289,7 @@ async fn all_masters_at_once_give_jobs_and_get_events_and_mine_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn masters_that_hang_die_or_reject_the_minion_leave_the_others_alone() {
+async fn failing_masters_do_not_affect_the_others() {
     let mut all = masters(3).await;
     let mut events = events(&all).await;
     start_with(&mut all, "", "master_alive_interval: 1\nstartup_states: sls\nsls_list: [none]\n");
@@ -322,7 +322,7 @@ async fn masters_that_hang_die_or_reject_the_minion_leave_the_others_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_function_of_the_host_returns_the_masters() {
+async fn master_type_func_takes_the_masters_from_a_function() {
     let mut all = masters(2).await;
     let mut events = events(&all).await;
     let ports = all.iter().map(|system| format!("127.0.0.1:{}", system.ret_port)).collect::<Vec<_>>();

@@ -43,7 +43,7 @@ rights of the app:
 "##;
 
 #[test]
-fn states_create_what_is_missing_once() {
+fn states_create_missing_objects_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::MariaDb, directory.path());
     let minion = minion_of(&server);
@@ -101,7 +101,7 @@ fn states_create_what_is_missing_once() {
 }
 
 #[test]
-fn states_remove_what_exists() {
+fn states_remove_existing_objects() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::MariaDb, directory.path());
     let minion = minion_of(&server);
@@ -180,7 +180,7 @@ fn queries_return_every_character_and_null() {
 }
 
 #[test]
-fn names_are_names_whatever_they_contain() {
+fn special_characters_in_names_are_quoted() {
     let directory = tempfile::tempdir().unwrap();
     // Neither mode changes the quoting of names.
     let options = vec!["--sql-mode=ANSI_QUOTES,NO_BACKSLASH_ESCAPES".to_owned()];
@@ -215,7 +215,7 @@ fn names_are_names_whatever_they_contain() {
 }
 
 #[test]
-fn functions_answer_and_refuse() {
+fn functions_return_data_and_report_errors() {
     let directory = tempfile::tempdir().unwrap();
     let options = vec!["--log-bin=binlog".to_owned()];
     let server = DatabaseServer::start_with(Kind::MariaDb, directory.path(), options);

@@ -91,7 +91,7 @@ fn any_run() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_value_is_too_odd_to_show_and_none_controls_the_terminal(value in prop_oneof![any_value(), any_run()]) {
+    fn every_value_is_displayed_without_control_characters(value in prop_oneof![any_value(), any_run()]) {
         for name in ["nested", "highstate", "json", "yaml", "raw", "pprint", "txt", "key", "no_return"] {
             for mode in ["full", "terse"] {
                 let mode = format!("state_output=\"{mode}\"");

@@ -12,7 +12,7 @@ use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Value, map, msgpack};
 use futures::FutureExt;
 use raw::{Ask, Raw};
-use support::{LONG, System};
+use support::{System, TIMEOUT};
 use zmtp::{Peer, REMOTE};
 
 async fn requests(system: &System, source: &str) -> Peer {
@@ -52,7 +52,7 @@ async fn large_messages_of_unauthenticated_peers_are_answered_and_dropped() {
 }
 
 /// Sends each request over a new connection, like Salt's minions.
-fn by_single_connections(system: &System) -> Ask {
+fn connection_per_request(system: &System) -> Ask {
     let port = system.ret_port;
     Box::new(move |request| {
         async move {
@@ -68,7 +68,7 @@ fn by_single_connections(system: &System) -> Ask {
 async fn a_large_return_is_accepted_once_its_minion_has_authenticated_again() {
     let mut system = System::start("max_event_size: 20000000\n").await;
     let key = PrivateKey::generate(2048).unwrap();
-    let mut minion = Raw::join_by(by_single_connections(&system), "web1", key, Cipher::AesCbcHmac).await;
+    let mut minion = Raw::join_by(connection_per_request(&system), "web1", key, Cipher::AesCbcHmac).await;
     let load = |n: usize| {
         map! {
             "cmd" => "_return", "jid" => format!("2026112023585202555{n}"), "fun" => "test.arg", "fun_args" => Value::List(vec![]),
@@ -80,7 +80,7 @@ async fn a_large_return_is_accepted_once_its_minion_has_authenticated_again() {
     system.start_master().await;
     assert_eq!(minion.ask(load(2)).await, Value::from("bad load"));
     assert_eq!(system.counter("brine_messages_dropped_total"), 1);
-    let mut again = Raw::join_by(by_single_connections(&system), "web1", minion.key, Cipher::AesCbcHmac).await;
+    let mut again = Raw::join_by(connection_per_request(&system), "web1", minion.key, Cipher::AesCbcHmac).await;
     assert_eq!(again.ask(load(2)).await, Value::Bool(true));
 }
 
@@ -97,7 +97,7 @@ async fn incomplete_messages_time_out_and_idle_connections_stay() {
         halves.push(peer);
     }
     for mut peer in halves {
-        assert_eq!(tokio::time::timeout(LONG, peer.frame()).await.expect("the connection is closed"), None);
+        assert_eq!(tokio::time::timeout(TIMEOUT, peer.frame()).await.expect("the connection is closed"), None);
     }
     assert!(system.master_log().contains("the peer did not finish a message within 1s"));
     assert!(idle.answers_ping().await);
@@ -136,7 +136,7 @@ async fn heartbeats_are_answered_on_every_socket() {
     ];
     for peer in peers {
         let mut peer = peer.unwrap();
-        let pinged = tokio::time::timeout(LONG, peer.answers_ping()).await;
-        assert!(pinged.expect("an answer comes"));
+        let pinged = tokio::time::timeout(TIMEOUT, peer.answers_ping()).await;
+        assert!(pinged.expect("the master replies"));
     }
 }

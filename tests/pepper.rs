@@ -180,7 +180,7 @@ async fn fail_if_incomplete_waits_for_every_minion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_certificate_that_signs_itself_is_usable() {
+async fn self_signed_certificate_is_usable() {
     let api = start("").await;
     let mut words = login(&api);
     words.extend(["m1", "test.ping"].map(str::to_owned));

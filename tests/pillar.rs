@@ -7,7 +7,7 @@ use brine_value::{list, map};
 use support::{System, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_gets_its_own_whole_pillar_or_none() {
+async fn minion_receives_only_its_own_complete_pillar() {
     let mut system = System::start("ext_pillar:\n  - cmd_yaml: 'echo \"{external: %s}\"'\npillar_cache: True\n").await;
     system.write("srv/pillar/top.sls", "base: {'*': [all], web1: [web], db1: [db]}\n");
     let all = "id: {{ opts.id }} {{ grains.id }} {{ salt['grains.get']('id') }}\nrole: {{ salt['grains.filter_by']({'web': 'w', 'db': 'd'}, grain='role') }}\n\
@@ -54,7 +54,7 @@ async fn a_minion_gets_its_own_whole_pillar_or_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_asks_for_sources_that_the_master_allows() {
+async fn minions_request_only_pillar_sources_that_the_master_allows() {
     let options = "nodegroups: {web: 'web*', db: 'db*'}\non_demand_ext_pillar: [nodegroups, cmd_yaml]\n";
     let mut system = System::start(options).await;
     system.write("srv/pillar/top.sls", "base: {'*': [all]}\n");

@@ -61,7 +61,7 @@ plpgsql:
 "#;
 
 #[test]
-fn states_make_what_is_missing_once() {
+fn states_create_missing_objects_once() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
     let minion = minion_of(&server);
@@ -115,7 +115,7 @@ fn states_make_what_is_missing_once() {
 }
 
 #[test]
-fn states_remove_what_is_there() {
+fn states_remove_existing_objects() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
     let minion = minion_of(&server);
@@ -149,7 +149,7 @@ fn states_remove_what_is_there() {
 }
 
 #[test]
-fn functions_answer_and_refuse() {
+fn functions_return_data_and_report_errors() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
     let minion = minion_of(&server);
@@ -209,7 +209,7 @@ fn functions_answer_and_refuse() {
 }
 
 #[test]
-fn data_directories_are_made_by_the_owner_of_the_server() {
+fn data_directories_are_created_by_the_user_of_the_server() {
     let directory = tempfile::tempdir().unwrap();
     let server = DatabaseServer::start(Kind::Postgres, directory.path());
     let minion = minion_of(&server);

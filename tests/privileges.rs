@@ -114,7 +114,7 @@ async fn a_daemon_in_the_background_drops_privileges() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn failures_to_change_the_user_are_one_sentence() {
+async fn failures_to_change_the_user_are_reported_in_one_sentence() {
     let Some(_) = user() else { return };
     let system = System::new("user: no-such-user\n");
     for tool in ["salt-master", "salt-run", "salt-key"] {

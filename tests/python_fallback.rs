@@ -25,7 +25,7 @@ fn call(directory: &Path, words: &[&str]) -> Result<Value, String> {
 }
 
 #[test]
-fn functions_of_salt_are_called_that_brine_lacks() {
+fn missing_functions_are_called_in_salt() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     let venv = salt::environment("3008.5");

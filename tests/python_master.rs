@@ -113,7 +113,7 @@ fn run(system: &System, words: &[&str]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_runner_functions_are_called_like_built_in_ones() {
+async fn custom_runner_functions_are_called_like_built_in_ones() {
     let mut system = master().await;
     system.start_minion("m1").await;
     let mut events = system.events("salt/run/").await;
@@ -200,7 +200,7 @@ async fn files_of_the_reactor_and_orchestrations_may_be_python() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_wheel_functions_are_called_by_reactions() {
+async fn custom_wheel_functions_are_called_by_reactions() {
     let system = master().await;
     run(&system, &["saltutil.sync_wheel"]);
     let mut events = system.events("salt/wheel/").await;
@@ -233,7 +233,7 @@ def returner(ret):
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_returners_get_events_and_jobs_of_the_master() {
+async fn custom_returners_receive_events_and_jobs_of_the_master() {
     let mut system = System::new(
         "auto_accept: True\nshop: {name: Books}\nevent_return: [ledger]\next_job_cache: ledger\nmodule_dirs: [ROOT/mods]\n",
     );
@@ -258,7 +258,7 @@ async fn own_returners_get_events_and_jobs_of_the_master() {
     system.spawn_minion("m1");
     events.until("salt/minion/m1/start").await;
     assert_eq!(system.salt_json(&["m1", "test.echo", "kept"]).get("m1"), Some(&"kept".into()));
-    support::until("the job is kept", || {
+    support::until("the job is stored", || {
         let text = kept(path.clone());
         text.contains("load [\"test.echo\", [\"m1\"]]") && text.contains("return [\"m1\", \"test.echo\", \"kept\"]")
     })

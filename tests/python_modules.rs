@@ -136,7 +136,7 @@ async fn modules_of_the_file_server_are_synced_and_called() {
     assert_eq!(run(&["saltutil.sync_modules"]), list!["modules.web"]);
     assert_eq!(run(&["web.greet", "you"]), "changed".into());
     assert_eq!(run(&["test.ping"]), true.into());
-    assert!(system.minion_log("m1").contains("greeting you"), "what modules log is in the log");
+    assert!(system.minion_log("m1").contains("greeting you"), "the log contains the messages of modules");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -229,7 +229,7 @@ fn salt_call_runs_modules_of_its_directories() {
 }
 
 #[test]
-fn names_of_the_file_server_lead_nowhere_else() {
+fn file_server_names_cannot_traverse_directories() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path().display();
     let write = |path: &str, text: &str| write_below(directory.path(), path, text);
@@ -286,7 +286,7 @@ async fn files_in_python_are_rendered() {
 }
 
 #[test]
-fn calls_without_own_modules_start_no_python() {
+fn calls_without_custom_modules_start_no_python() {
     let directory = tempfile::tempdir().unwrap();
     let root = directory.path();
     // An interpreter that leaves a trace, then runs the real one.

@@ -97,7 +97,7 @@ fn json_file(path: &Path) -> Option<Map> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_stores_have_the_tokens_of_users() {
+async fn custom_token_stores_store_user_tokens() {
     let mut system = System::new(
         "auto_accept: True\nmodule_dirs: [ROOT/own]\neauth_tokens: shelf\nshelf: ROOT/shelf\ntoken_file: ROOT/token\n\
          external_auth:\n  file:\n    ^filename: ROOT/users\n    fred: ['test.*']\n    ann: ['test.*']\n",
@@ -159,7 +159,7 @@ async fn own_stores_have_the_tokens_of_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cache_drivers_have_the_tokens_of_users() {
+async fn cache_drivers_store_user_tokens() {
     // The second driver removes expired data by itself.
     let second = CACHE
         .replace("def store(bank, key, data, base)", "def store(bank, key, data, base, expires)")
@@ -235,7 +235,7 @@ async fn cache_drivers_have_the_tokens_of_users() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_store_without_a_module_is_named_and_the_own_one_used() {
+async fn missing_store_modules_are_logged_and_the_defaults_used() {
     let mut system = System::new(
         "auto_accept: True\neauth_tokens: shelf\ncache: shelf\ntoken_file: ROOT/token\n\
          external_auth:\n  file:\n    ^filename: ROOT/users\n    fred: ['test.*']\n",
@@ -252,7 +252,7 @@ async fn a_token_store_without_a_module_is_named_and_the_own_one_used() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn cache_drivers_have_the_banks_of_callers_and_copies_of_minion_data() {
+async fn cache_drivers_store_banks_and_copies_of_minion_data() {
     let mut system = System::new("auto_accept: True\nmodule_dirs: [ROOT/own]\ncache: shelf\n");
     system.write("own/cache/shelf.py", CACHE);
     system.write("srv/pillar/top.sls", "base:\n  '*': [app]\n");

@@ -73,7 +73,7 @@ fn call(system: &System, words: &[&str]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_modules_authenticate_users_of_external_auth() {
+async fn custom_modules_authenticate_users_of_external_auth() {
     let mut system = System::new(
         "auto_accept: True\nmodule_dirs: [ROOT/own]\nexternal_auth:\n  staff:\n    fred: ['test.ping']\n    crash: ['.*']\n    max: ['.*']\n    ops%: ['test.arg']\n",
     );
@@ -105,7 +105,7 @@ async fn own_modules_authenticate_users_of_external_auth() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_of_sdb_are_those_of_own_modules_on_minions_and_the_master() {
+async fn custom_sdb_modules_provide_values_on_minions_and_the_master() {
     let profile = "own: {driver: shelf, directory: ROOT/values}\nbad: {driver: broken}\n";
     let mut system = System::new(&format!("auto_accept: True\n{profile}"));
     let profile = profile.replace("ROOT", &system.path("").display().to_string());
@@ -133,7 +133,7 @@ async fn values_of_sdb_are_those_of_own_modules_on_minions_and_the_master() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn results_are_shown_by_own_outputters() {
+async fn custom_outputters_format_results() {
     let mut system = System::new("auto_accept: True\n");
     system.write("srv/salt/_output/angles.py", OUTPUT);
     system.start_master().await;
@@ -153,7 +153,7 @@ async fn results_are_shown_by_own_outputters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_go_through_the_executors_that_they_name() {
+async fn jobs_run_through_their_module_executors() {
     let mut system = System::new("auto_accept: True\n");
     for (path, text) in EXECUTORS {
         system.write(path, text);
@@ -194,7 +194,7 @@ async fn jobs_go_through_the_executors_that_they_name() {
 }
 
 #[test]
-fn hosts_of_salt_ssh_are_those_of_own_rosters() {
+fn custom_rosters_provide_the_hosts_of_salt_ssh() {
     let system = System::new("module_dirs: [ROOT/own]\n");
     system.write(
         "own/roster/racks.py",
@@ -222,7 +222,7 @@ def match(tgt, delimiter=":", opts=None, minion_id=None):
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_matchers_decide_about_targets_of_their_type() {
+async fn custom_matchers_match_targets_of_their_type() {
     let mut system = System::new("auto_accept: True\n");
     system.write("srv/salt/_matchers/rack_match.py", RACK_MATCHER);
     system.write("srv/salt/_matchers/grain_match.py", GRAIN_MATCHER);
@@ -265,7 +265,7 @@ async fn own_matchers_decide_about_targets_of_their_type() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn own_matchers_decide_about_targets_of_pillar_top_files() {
+async fn custom_matchers_match_targets_of_pillar_top_files() {
     let mut system = System::new("auto_accept: True\nmodule_dirs: [ROOT/own]\n");
     system.write("own/matchers/rack_match.py", RACK_MATCHER);
     system.write("srv/salt/_matchers/grain_match.py", GRAIN_MATCHER);
@@ -313,7 +313,7 @@ def deserialize(stream_or_string, sep="=", **options):
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_is_serialized_by_own_serializers() {
+async fn custom_serializers_serialize_data() {
     let mut system = System::new("auto_accept: True\n");
     system.write("srv/salt/_serializers/rows.py", ROWS);
     system.write("srv/salt/_serializers/raw.py", "def serialize(obj, **options):\n    return obj['text'].encode()\n");
@@ -391,7 +391,7 @@ def serve_file(load, fnd):
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn files_are_served_by_own_backends() {
+async fn custom_file_server_backends_serve_files() {
     let mut system = System::new(
         "auto_accept: True\nmodule_dirs: [ROOT/own]\nfileserver_backend: [roots, shelf]\nshelf_root: ROOT/shelf\n",
     );
@@ -445,14 +445,14 @@ async fn files_are_served_by_own_backends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn types_without_effect_are_named_in_the_log() {
+async fn module_types_without_effect_are_logged() {
     let mut system = System::new("auto_accept: True\nmodule_dirs: [ROOT/own]\n");
     system.write("own/thorium/mine.py", "");
     system.write("srv/salt/_log_handlers/mine.py", "");
     system.start_master().await;
     system.start_minion("m1").await;
     assert_eq!(call(&system, &["saltutil.sync_log_handlers"]), list!["log_handlers.mine"]);
-    support::until("the minion's log names them", || {
+    support::until("the minion's log names the modules", || {
         system.minion_log("m1").contains("modules in '_log_handlers' have no effect")
     })
     .await;
@@ -463,7 +463,7 @@ async fn types_without_effect_are_named_in_the_log() {
 }
 
 #[test]
-fn salt_call_takes_directories_of_own_modules() {
+fn salt_call_loads_directories_of_custom_modules() {
     let system = System::new("");
     system.configure_minion("m1", "");
     system.write("own/modules/own.py", "def where():\n    return 'mine'\n");

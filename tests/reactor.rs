@@ -12,7 +12,7 @@ use brine_value::json::to_json;
 use brine_value::{Value, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope};
 use brine_zmtp::{Limits, RequestClient};
-use support::{AUTH, LONG, START, System, stdout, text};
+use support::{AUTH, START, System, TIMEOUT, stdout, text};
 
 const REACTOR: &str =
     "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";
@@ -27,7 +27,7 @@ async fn a_new_minion_is_accepted_and_gets_its_highstate() {
     system.start_master().await;
     let mut events = system.events("").await;
     system.configure_minion("web1_youshi", "");
-    system.configure_minion("stranger", "");
+    system.configure_minion("outsider", "");
     system.spawn_minion("web1_youshi");
     let (tag, data) = events.until("salt/auth").await;
     assert_eq!((tag.as_str(), text(&data, "act"), text(&data, "result")), ("salt/auth", "pend".into(), "True".into()));
@@ -51,10 +51,10 @@ async fn a_new_minion_is_accepted_and_gets_its_highstate() {
     assert_eq!(std::fs::read_to_string(system.path("made")).unwrap(), "made\n");
 
     // An id without a matching reaction stays pending.
-    system.spawn_minion("stranger");
+    system.spawn_minion("outsider");
     loop {
         let (_, data) = events.until("salt/auth").await;
-        if text(&data, "id") == "stranger" {
+        if text(&data, "id") == "outsider" {
             assert_eq!(text(&data, "act"), "pend");
             break;
         }
@@ -62,7 +62,7 @@ async fn a_new_minion_is_accepted_and_gets_its_highstate() {
     let listed = stdout(&system.tool("salt-key", &["-L"]));
     assert_eq!(
         listed.trim_end(),
-        "Accepted Keys:\nweb1_youshi\nDenied Keys:\nUnaccepted Keys:\nstranger\nRejected Keys:"
+        "Accepted Keys:\nweb1_youshi\nDenied Keys:\nUnaccepted Keys:\noutsider\nRejected Keys:"
     );
 }
 
@@ -188,14 +188,14 @@ async fn fire(client: &RequestClient, key: &str, n: u64) -> bool {
         is_salt: false,
     };
     let request = Envelope::clear(ClientCommand::call_map("runner", &call));
-    let Ok(answer) = client.request(request, LONG).await else { return false };
+    let Ok(answer) = client.request(request, TIMEOUT).await else { return false };
     let answer = msgpack::unpack(&answer).unwrap();
     let data = answer.get("load").and_then(|load| load.get("data")).cloned().unwrap_or_default();
     data.get("return") == Some(&Value::Bool(true))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
+async fn no_acknowledged_event_is_lost_when_the_master_is_killed() {
     const EVENTS: u64 = 20_000;
     let mut system = System::new("reactor:\n  - 'load/go/*': [ROOT/go.sls]\nworker_threads: 64\n");
     system.write("go.sls", "done:\n  runner.event.send:\n    - tag: load/done\n    - data: {n: {{ data.n }}}\n");
@@ -253,7 +253,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
             is_salt: false,
         };
         let request = Envelope::clear(ClientCommand::call_map("runner", &call));
-        let answer = msgpack::unpack(&client.request(request, LONG).await.unwrap()).unwrap();
+        let answer = msgpack::unpack(&client.request(request, TIMEOUT).await.unwrap()).unwrap();
         let page = answer.get("load").unwrap().get("data").unwrap().get("return").unwrap().as_list().unwrap().to_vec();
         for event in &page {
             from = u64::try_from(event.get("seq").unwrap().as_i64().unwrap()).unwrap() + 1;
@@ -270,7 +270,7 @@ async fn killed_in_the_middle_of_20000_events_nothing_acknowledged_is_lost() {
         if done.len() > progress.0 {
             progress = (done.len(), std::time::Instant::now());
         }
-        assert!(progress.1.elapsed() < LONG, "{} fired, {} done", fired.len(), done.len());
+        assert!(progress.1.elapsed() < TIMEOUT, "{} fired, {} done", fired.len(), done.len());
     }
     assert!(fired.is_superset(&acknowledged.lock().unwrap()));
 }

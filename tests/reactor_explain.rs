@@ -5,7 +5,7 @@
 mod support;
 
 use brine_value::Value;
-use support::{LONG, System, stdout, text};
+use support::{System, TIMEOUT, stdout, text};
 
 const CONFIG: &str = "
 reactor:
@@ -64,7 +64,7 @@ async fn explained(system: &System, seq: &str, expected: &str) -> String {
         if report.contains(expected) {
             return report;
         }
-        assert!(start.elapsed() < LONG, "'{expected}' is not in:\n{report}");
+        assert!(start.elapsed() < TIMEOUT, "'{expected}' is not in:\n{report}");
     }
 }
 

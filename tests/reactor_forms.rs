@@ -88,7 +88,7 @@ async fn a_dry_run_reports_reactions_without_dispatching_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn rules_over_time_react_and_remember_across_a_crash() {
+async fn rules_over_time_react_and_keep_their_state_across_a_crash() {
     let mut system = System::new("reactor_rules: [ROOT/rules/*.sls]\n");
     system.write(
         "rules/logins.sls",

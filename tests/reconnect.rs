@@ -23,7 +23,7 @@ async fn minions_reconnect_after_the_master_was_down() {
             system.stop_master();
         }
         system.start_master().await;
-        support::until("the minion comes back", || ping(&system) == map! {"web1" => true}.into()).await;
+        support::until("the minion reconnects", || ping(&system) == map! {"web1" => true}.into()).await;
     }
     let accepted = stdout(&system.tool("salt-key", &["-l", "acc"]));
     assert_eq!(accepted.trim_end(), "Accepted Keys:\nweb1");
@@ -77,7 +77,7 @@ async fn a_deleted_key_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_master_with_another_fingerprint_is_not_trusted_at_the_first_contact() {
+async fn wrong_master_fingerprint_is_refused_on_first_use() {
     let mut system = System::start("").await;
     let fingers = stdout(&system.tool("salt-key", &["-f", "master.pub"]));
     let finger = fingers.split_whitespace().last().unwrap().to_owned();

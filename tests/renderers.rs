@@ -102,7 +102,7 @@ helper.greet('there')
 ";
 
 #[test]
-fn programs_declare_states() {
+fn pyobjects_and_pydsl_declare_states() {
     let minion = Minion::new(&[
         ("tree/objects.sls", PYOBJECTS),
         ("tree/choice.sls", CHOICE),
@@ -160,7 +160,7 @@ state('idle').cmd.wait_call(add, 1)
 ";
 
 #[test]
-fn states_call_functions_of_files_in_python() {
+fn cmd_call_calls_functions_of_python_sls_files() {
     let minion = Minion::new(&[
         ("tree/calls.sls", CALLS),
         (
@@ -213,7 +213,7 @@ state('after').cmd.call(pid)
 ";
 
 #[test]
-fn functions_of_files_are_there_until_the_run_ends() {
+fn functions_of_sls_files_exist_until_the_run_ends() {
     let minion = Minion::new(&[("tree/late.sls", LATE)]);
     let config = minion.0.path().join("minion");
     let text = std::fs::read_to_string(&config).unwrap().replace("{venv:", "{idle: 1, venv:");
@@ -226,7 +226,7 @@ fn functions_of_files_are_there_until_the_run_ends() {
 }
 
 #[test]
-fn packages_of_python_render_templates_and_data() {
+fn python_packages_render_templates_and_data() {
     let minion = Minion::new(&[
         (
             "tree/mako.sls",
@@ -298,7 +298,7 @@ fn msgpack_declares_states_and_pillar() {
 }
 
 #[test]
-fn own_renderers_are_steps_of_a_pipe() {
+fn custom_renderers_work_in_a_pipe() {
     let minion = Minion::new(&[
         (
             "tree/_renderers/lines.py",
@@ -324,7 +324,7 @@ fn own_renderers_are_steps_of_a_pipe() {
 }
 
 #[test]
-fn settings_of_stateconf_go_from_the_including_file_to_the_included_one() {
+fn stateconf_settings_pass_from_including_to_included_files() {
     let minion = Minion::new(&[
         (
             "tree/top_level.sls",

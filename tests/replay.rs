@@ -18,7 +18,7 @@ use brine_wire::private;
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use support::{LONG, System, stderr, text};
+use support::{System, TIMEOUT, stderr, text};
 use tokio::task::JoinHandle;
 
 /// Known differences from the recordings: the command, the prefix of the difference (path: recorded -> answered), and
@@ -27,27 +27,23 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "_auth",
         "request: nothing -> b",
-        "the digest of the request, by which Brine's minions see that it came unchanged",
+        "the digest of the request, by which Brine's minions detect that it was modified",
     ),
-    ("_minion_event", ": None -> True", "says that the journal has the event; Salt's minions do not look at it"),
-    ("_return", ": None -> True", "says that the journal has the return; Salt's minions hand it on and look no closer"),
+    ("_minion_event", ": None -> True", "acknowledges that the journal has the event; Salt's minions ignore it"),
+    (
+        "_return",
+        ": None -> True",
+        "acknowledges that the journal has the return; Salt's minions pass it on and ignore it",
+    ),
     (
         "_serve_file",
         "gzip: 5 -> nothing",
-        "pieces are not compressed, which their minion sees by there being no `gzip`",
+        "chunks are not compressed, which Salt's minions detect by the missing `gzip`",
     ),
-    (
-        "minion_publish",
-        ":  -> {'web1': 'foo'}",
-        "what it is to give; Salt's master fails at it, with a KeyError in its log",
-    ),
-    (
-        "pub_ret",
-        ":  -> {}",
-        "a job that is not the minion's own: Salt's master fails at the file that it does not find",
-    ),
-    ("publish", "load.tgt: web* -> ['web1']", "nodegroups reach minions as the names that they mean"),
-    ("publish", "load.tgt_type: compound -> list", "nodegroups reach minions as the names that they mean"),
+    ("minion_publish", ":  -> {'web1': 'foo'}", "the documented result; Salt's master fails with a KeyError"),
+    ("pub_ret", ":  -> {}", "a job of another publisher: Salt's master fails on the missing file"),
+    ("publish", "load.tgt: web* -> ['web1']", "nodegroups reach minions as lists of ids"),
+    ("publish", "load.tgt_type: compound -> list", "nodegroups reach minions as lists of ids"),
 ];
 
 /// One recorded minion.
@@ -66,7 +62,7 @@ struct Replay {
 }
 
 /// A request without its answer yet.
-struct Asked {
+struct PendingRequest {
     recorded: Map,
     /// The entry after which the answer arrived.
     due: usize,
@@ -112,36 +108,38 @@ impl Replay {
         let file = format!("tests/interop/recordings/{}.json", self.release);
         let recording = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
         let recording = json::from_json(&recording).unwrap();
-        let mut asked: Vec<Asked> = Vec::new();
+        let mut pending: Vec<PendingRequest> = Vec::new();
         for (at, entry) in recording.as_list().unwrap().iter().enumerate() {
             let entry = entry.as_map().unwrap();
             if let Some(words) = entry.get("do") {
-                self.give(words).await;
+                self.run_command(words).await;
             } else if let Some(publish) = entry.get("publish") {
-                self.hear(publish).await;
+                self.receive_publish(publish).await;
             } else if entry.contains_key("load") {
-                asked.push(self.ask(at, entry));
+                pending.push(self.ask(at, entry));
             }
-            while let Some(next) = asked.iter().position(|asked| asked.due <= at) {
-                self.answered(asked.remove(next)).await;
+            while let Some(next) = pending.iter().position(|request| request.due <= at) {
+                self.receive_reply(pending.remove(next)).await;
             }
         }
-        assert!(asked.is_empty());
+        assert!(pending.is_empty());
     }
 
     /// Runs a command on the master's machine.
-    async fn give(&self, words: &Value) {
-        let words: Vec<String> = words.as_list().unwrap().iter().map(|word| self.placed(&word.to_string())).collect();
+    async fn run_command(&self, words: &Value) {
+        let words: Vec<String> = words.as_list().unwrap().iter().map(|word| self.expanded(&word.to_string())).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let output = self.system.tool_async(words[0], &words[1..]).await;
         assert!(output.status.success(), "{words:?}: {}", stderr(&output));
     }
 
     /// Waits for a publish, which must match the recorded one.
-    async fn hear(&mut self, recorded: &Value) {
+    async fn receive_publish(&mut self, recorded: &Value) {
         let publishes = self.publishes.as_mut().unwrap();
-        let heard = tokio::time::timeout(LONG, publishes.recv()).await;
-        let frames = heard.unwrap_or_else(|_| panic!("{}: no publish comes: {recorded}", self.release)).unwrap();
+        let received = tokio::time::timeout(TIMEOUT, publishes.recv()).await;
+        let frames = received
+            .unwrap_or_else(|_| panic!("{}: timed out waiting for a publish: {recorded}", self.release))
+            .unwrap();
         assert_eq!(frames.len(), 1);
         let mut publish = msgpack::unpack_map(&frames[0]).unwrap();
         let sealed = publish["load"].as_bytes().unwrap().to_vec();
@@ -153,7 +151,7 @@ impl Replay {
     }
 
     /// Sends a request.
-    fn ask(&mut self, at: usize, entry: &Map) -> Asked {
+    fn ask(&mut self, at: usize, entry: &Map) -> PendingRequest {
         let nonce = token::nonce();
         let load = self.filled(&entry["load"], &nonce, &entry["load"]);
         let mut envelope = entry["envelope"].as_map().unwrap().clone();
@@ -165,18 +163,18 @@ impl Replay {
         };
         envelope.insert("load".into(), sealed);
         let (client, request) = (self.client.clone(), msgpack::pack_map(&envelope));
-        let answer = tokio::spawn(async move { client.request(request, LONG).await.expect("an answer") });
+        let answer = tokio::spawn(async move { client.request(request, TIMEOUT).await.expect("the master replies") });
         let later = entry.get("answered").and_then(Value::as_i64).unwrap_or(0);
-        Asked { recorded: entry.clone(), due: at + usize::try_from(later).unwrap(), nonce, session, answer }
+        PendingRequest { recorded: entry.clone(), due: at + usize::try_from(later).unwrap(), nonce, session, answer }
     }
 
     /// Receives the answer to a request, which must match the recorded one in encryption and content.
-    async fn answered(&mut self, asked: Asked) {
-        let Asked { recorded, nonce, session, answer, .. } = asked;
+    async fn receive_reply(&mut self, pending: PendingRequest) {
+        let PendingRequest { recorded, nonce, session, answer, .. } = pending;
         let answer = msgpack::unpack(&answer.await.unwrap()).unwrap();
         let of = |name: &str| recorded["load"].get(name).or(recorded["envelope"].get(name)).unwrap().to_string();
         let cmd = of("cmd");
-        let (said, sealed) = match answer {
+        let (reply, sealed) = match answer {
             Value::Bytes(text) => {
                 let plain = session.unwrap().open(&text, Some(&nonce), b"").unwrap();
                 (msgpack::unpack(&plain).unwrap(), "session")
@@ -184,12 +182,12 @@ impl Replay {
             Value::Map(map) if map.contains_key("sig") => {
                 let load = map["load"].as_bytes().unwrap();
                 self.master.verify(load, map["sig"].as_bytes().unwrap(), of("sig_algo").parse().unwrap()).unwrap();
-                let said = msgpack::unpack_map(load).unwrap();
-                assert_eq!(text(&said, "nonce"), nonce);
-                if said.contains_key("aes") {
-                    self.let_in(&said, of("enc_algo").parse().unwrap()).await;
+                let reply = msgpack::unpack_map(load).unwrap();
+                assert_eq!(text(&reply, "nonce"), nonce);
+                if reply.contains_key("aes") {
+                    self.store_session_keys(&reply, of("enc_algo").parse().unwrap()).await;
                 }
-                (said.into(), "signed")
+                (reply.into(), "signed")
             }
             Value::Map(map) if private::is_private(&map) => {
                 let algorithms = (of("enc_algo").parse().unwrap(), of("sig_algo").parse().unwrap());
@@ -203,21 +201,21 @@ impl Replay {
             assert_eq!(std::fs::read_to_string(kept).unwrap(), recorded["load"].get("data").unwrap().to_string());
         }
         self.compare(&cmd, "(sealed)", &recorded["sealed"], &sealed.into());
-        self.compare(&cmd, "", &recorded["reply"], &said);
+        self.compare(&cmd, "", &recorded["reply"], &reply);
     }
 
     /// Stores the session keys from the master.
-    async fn let_in(&mut self, said: &Map, algorithm: EncryptionAlgorithm) {
+    async fn store_session_keys(&mut self, reply: &Map, algorithm: EncryptionAlgorithm) {
         let key = |name: &str| {
-            let text = self.key.decrypt(said[name].as_bytes().unwrap(), algorithm).unwrap();
+            let text = self.key.decrypt(reply[name].as_bytes().unwrap(), algorithm).unwrap();
             String::from_utf8(text).unwrap()
         };
         let publish = key("aes");
         let digest = brine_digest::hex(Sha256::digest(&publish));
-        assert_eq!(self.master.recover_x931(said["sig"].as_bytes().unwrap()).unwrap(), digest.as_bytes());
+        assert_eq!(self.master.recover_x931(reply["sig"].as_bytes().unwrap()).unwrap(), digest.as_bytes());
         self.keys = Some((Session::from_key_text(&key("session")).unwrap(), Session::from_key_text(&publish).unwrap()));
         if self.publishes.is_none() {
-            assert_eq!(said["publish_port"], i64::from(self.system.publish_port).into());
+            assert_eq!(reply["publish_port"], i64::from(self.system.publish_port).into());
             let endpoint = Endpoint::Tcp("127.0.0.1".into(), self.system.publish_port);
             self.publishes = Some(Subscriber::connect(&endpoint, &[b""], Limits::default()).await.unwrap());
         }
@@ -228,12 +226,12 @@ impl Replay {
     }
 
     /// Replaces this run's directory and job ids in a recorded text. An unknown job id gets a new one.
-    fn placed(&self, recorded: &str) -> String {
-        let mut placed = recorded.replace("ROOT", &self.root()).replace("<user>", "root");
+    fn expanded(&self, recorded: &str) -> String {
+        let mut expanded = recorded.replace("ROOT", &self.root()).replace("<user>", "root");
         for (recorded, jid) in &self.jids {
-            placed = placed.replace(recorded, jid);
+            expanded = expanded.replace(recorded, jid);
         }
-        placed
+        expanded
     }
 
     /// Returns a recorded load with the values of this run.
@@ -253,7 +251,7 @@ impl Replay {
                     if let Some(new) = word.strip_prefix("<jid ") {
                         self.jids.entry(format!("<jid {new}")).or_insert_with(|| Jid::new().to_string());
                     }
-                    self.placed(word).replace("<time>", "2026-11-21T12:00:00.000000").into()
+                    self.expanded(word).replace("<time>", "2026-11-21T12:00:00.000000").into()
                 }
             },
             Value::List(all) if all.first() == Some(&"ROOT".into()) => {
@@ -263,11 +261,11 @@ impl Replay {
             }
             Value::List(all) => all.iter().map(|one| self.filled(one, nonce, load)).collect(),
             Value::Map(fields) => match fields.get("<bytes>") {
-                Some(text) => self.placed(&text.to_string()).into_bytes().into(),
+                Some(text) => self.expanded(&text.to_string()).into_bytes().into(),
                 None => Value::Map(
                     fields
                         .iter()
-                        .map(|(name, one)| (self.placed(&name.to_string()).into(), self.filled(one, nonce, load)))
+                        .map(|(name, one)| (self.expanded(&name.to_string()).into(), self.filled(one, nonce, load)))
                         .collect(),
                 ),
             },
@@ -276,20 +274,20 @@ impl Replay {
     }
 
     /// Records the differences of an answer from the recorded one.
-    fn compare(&mut self, cmd: &str, place: &str, recorded: &Value, said: &Value) {
-        let same = match (recorded, said) {
-            (Value::Map(fields), said) if fields.contains_key("<bytes>") => {
-                said.as_bytes() == Some(self.placed(&fields["<bytes>"].to_string()).as_bytes())
+    fn compare(&mut self, cmd: &str, place: &str, recorded: &Value, reply: &Value) {
+        let same = match (recorded, reply) {
+            (Value::Map(fields), reply) if fields.contains_key("<bytes>") => {
+                reply.as_bytes() == Some(self.expanded(&fields["<bytes>"].to_string()).as_bytes())
             }
             (Value::Map(fields), Value::Map(found)) => {
                 for (name, one) in fields {
                     let place = if place.is_empty() { name.to_string() } else { format!("{place}.{name}") };
-                    match found.get(self.placed(&name.to_string()).as_str()) {
+                    match found.get(self.expanded(&name.to_string()).as_str()) {
                         Some(found) => self.compare(cmd, &place, one, found),
                         None => self.differs(cmd, &place, &one.to_string(), "nothing"),
                     }
                 }
-                let known: BTreeSet<String> = fields.keys().map(|name| self.placed(&name.to_string())).collect();
+                let known: BTreeSet<String> = fields.keys().map(|name| self.expanded(&name.to_string())).collect();
                 for (name, one) in found.iter().filter(|(name, _)| !known.contains(&name.to_string())) {
                     let place = if place.is_empty() { name.to_string() } else { format!("{place}.{name}") };
                     self.differs(cmd, &place, "nothing", &one.to_string());
@@ -302,25 +300,25 @@ impl Replay {
                 }
                 return;
             }
-            (Value::Str(word), said) => self.same_text(word, said),
+            (Value::Str(word), reply) => self.same_text(word, reply),
             // Salt uses 1 and 1.0 interchangeably.
-            (recorded, said) => recorded == said,
+            (recorded, reply) => recorded == reply,
         };
         if !same {
-            self.differs(cmd, place, &recorded.to_string(), &said.to_string());
+            self.differs(cmd, place, &recorded.to_string(), &reply.to_string());
         }
     }
 
-    fn same_text(&mut self, word: &str, said: &Value) -> bool {
+    fn same_text(&mut self, word: &str, reply: &Value) -> bool {
         match word {
-            "<int>" => return said.as_i64().is_some(),
-            "<float>" => return matches!(said, Value::Float(_)),
-            "<aes>" | "<session>" | "<sig>" | "<token>" | "<binary>" => return said.as_bytes().is_some(),
-            "<nonce>" | "<pub_key>" => return said.as_str().is_some(),
+            "<int>" => return reply.as_i64().is_some(),
+            "<float>" => return matches!(reply, Value::Float(_)),
+            "<aes>" | "<session>" | "<sig>" | "<token>" | "<binary>" => return reply.as_bytes().is_some(),
+            "<nonce>" | "<pub_key>" => return reply.as_str().is_some(),
             _ => {}
         }
         // Salt sends bytes as strings.
-        let found = match said {
+        let found = match reply {
             Value::Str(text) => text.clone(),
             Value::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             _ => return false,
@@ -330,15 +328,15 @@ impl Replay {
             self.jids.insert(word.to_owned(), found);
             return is_jid;
         }
-        let wanted = self.placed(word);
+        let wanted = self.expanded(word);
         match wanted.split_once("<time>") {
             Some((before, after)) => found.starts_with(before) && found.ends_with(after),
             None => found == wanted,
         }
     }
 
-    fn differs(&mut self, cmd: &str, place: &str, recorded: &str, said: &str) {
-        self.differences.insert((cmd.to_owned(), format!("{place}: {recorded} -> {said}")));
+    fn differs(&mut self, cmd: &str, place: &str, recorded: &str, reply: &str) {
+        self.differences.insert((cmd.to_owned(), format!("{place}: {recorded} -> {reply}")));
     }
 }
 
@@ -359,5 +357,9 @@ async fn a_brine_master_answers_like_the_recorded_salt_master() {
     }
     assert!(report.is_empty(), "recorded -> answered:\n{report}");
     let all: BTreeSet<_> = EXCEPTIONS.iter().copied().collect();
-    assert_eq!(all.difference(&needed).collect::<Vec<_>>(), Vec::<&(&str, &str, &str)>::new(), "needed by nothing");
+    assert_eq!(
+        all.difference(&needed).collect::<Vec<_>>(),
+        Vec::<&(&str, &str, &str)>::new(),
+        "exceptions that no recording needs"
+    );
 }

@@ -152,7 +152,7 @@ async fn the_external_job_cache_has_jobs_and_returns_and_runners_read_from_it() 
     let looked_up = system.tool("salt-run", &["jobs.lookup_jid", &jid, "--out=json"]);
     assert_eq!(json::from_json(&support::stdout(&looked_up)).unwrap(), map! {"web1" => "text"}.into());
     let is_there = |text: String| text.contains("test.echo");
-    support::until("the minion's own returner has it", || {
+    support::until("the minion's returner has the return", || {
         std::fs::read_to_string(system.path("lines")).is_ok_and(is_there)
     })
     .await;

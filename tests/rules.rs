@@ -35,7 +35,7 @@ async fn job(events: &mut Events) -> Map {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_failed_logins_from_one_host() {
+async fn five_failed_logins_block_the_host() {
     let stubs: &[(&str, &str)] =
         &[("ip route replace blackhole", "echo"), ("sleep 600; ip route del blackhole", "true")];
     let files: &[(&str, &[_])] = &[("rules/logins.sls", &[]), ("block.sls", stubs)];
@@ -56,7 +56,7 @@ async fn five_failed_logins_from_one_host() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_minion_that_does_not_come_back() {
+async fn minion_missing_after_a_reboot_raises_an_alert() {
     let files: &[(&str, &[_])] = &[("rules/reboots.sls", &[("within: 10m", "within: 1s")]), ("not_back.sls", &[])];
     let mut system = system("", files);
     system.start_master().await;

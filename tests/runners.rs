@@ -162,7 +162,7 @@ async fn runner_functions_without_minions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_processed_queue_is_an_event() {
+async fn processing_a_queue_publishes_an_event() {
     let system = System::start("").await;
     run(&system, &["queue.insert", "reboots", "[web1, web2]"]);
     let mut events = system.events("salt/queue/").await;

@@ -213,7 +213,7 @@ async fn a_brine_master_with_filtered_publishes_and_signed_returns() {
     }
     let sign = set(&["salt0", "salt1", "salt2", "salt3", "brine-gcm", "brine-cbc", "brine-filters"]);
     let all: BTreeSet<String> = sign.iter().cloned().chain(["rogue".to_owned()]).collect();
-    tokio::time::timeout(3 * support::LONG, events.until_started(&all)).await.expect("all minions start");
+    tokio::time::timeout(3 * support::TIMEOUT, events.until_started(&all)).await.expect("all minions start");
     let salt = async |words: &[&str]| {
         let output = system.tool_async("salt", &[&["--static", "--out=json", "-t", "30"], words].concat()).await;
         let read = brine_value::json::from_json(&stdout(&output)).unwrap_or_default();

@@ -106,7 +106,7 @@ fn all_keys_are_listed_under_four_headings() {
 }
 
 #[test]
-fn one_state_is_listed_by_its_word() {
+fn keys_of_one_state_are_listed_by_its_name() {
     let master = Master::new();
     assert_snapshot!(master.key("-l acc", ""), @r"
     Accepted Keys:
@@ -170,7 +170,7 @@ fn accepting_asks_and_takes_an_empty_answer_as_yes() {
 }
 
 #[test]
-fn the_end_of_the_input_is_not_an_answer() {
+fn end_of_input_is_not_an_answer() {
     let master = Master::new();
     assert_snapshot!(master.key("-r p1", ""), @r"
     The following keys are going to be rejected:
@@ -448,7 +448,7 @@ fn a_running_master_is_notified_by_events() {
 }
 
 #[test]
-fn a_socket_that_nobody_serves_is_only_a_warning() {
+fn unserved_event_socket_is_only_a_warning() {
     let master = Master::new();
     let sockets = master.path("var/run/salt/master");
     fs::create_dir_all(&sockets).unwrap();

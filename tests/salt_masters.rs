@@ -142,7 +142,11 @@ async fn a_brine_minion_works_for(version: &str) {
         if stdout(&output).contains("true") {
             break;
         }
-        assert!(begun.elapsed() < support::LONG, "it does not come back: {}", pair.system.minion_log(BRINE_ID));
+        assert!(
+            begun.elapsed() < support::TIMEOUT,
+            "timed out waiting for the minion: {}",
+            pair.system.minion_log(BRINE_ID)
+        );
     }
 }
 

@@ -24,7 +24,7 @@ async fn until_answered(master: &PythonMaster, id: &str) {
             assert_eq!(returned.as_map().unwrap().len(), 1, "{returned}");
             return;
         }
-        assert!(begun.elapsed() < support::LONG, "{returned}{}", stderr(&output));
+        assert!(begun.elapsed() < support::TIMEOUT, "{returned}{}", stderr(&output));
     }
 }
 
@@ -56,17 +56,17 @@ async fn brine_below_salt(version: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn below_a_master_of_salt_3008() {
+async fn brine_syndic_works_below_salt_3008() {
     brine_below_salt("3008.5").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn below_a_master_of_salt_3007() {
+async fn brine_syndic_works_below_salt_3007() {
     brine_below_salt("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn below_a_master_of_salt_3006() {
+async fn brine_syndic_works_below_salt_3006() {
     brine_below_salt("3006.30").await;
 }
 
@@ -100,11 +100,11 @@ async fn salt_below_brine(version: &str) {
 
 // The syndic of Salt 3008 (3008.3, 3008.5) hangs while it reports its start, below a master of its own release as well.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_syndic_of_salt_3007_below() {
+async fn salt_3007_syndic_works_below_brine() {
     salt_below_brine("3007.17").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_syndic_of_salt_3006_below() {
+async fn salt_3006_syndic_works_below_brine() {
     salt_below_brine("3006.30").await;
 }

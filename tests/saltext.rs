@@ -58,7 +58,7 @@ impl Drop for Redis {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn packages_of_others_are_called_on_master_and_minion() {
+async fn extension_packages_are_called_on_master_and_minion() {
     let venv = salt::environment_with("saltext", "3008.5", &PACKAGES);
     let directory = tempfile::tempdir().unwrap();
     let redis = Redis::start(directory.path()).await;

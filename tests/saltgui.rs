@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::Value;
-use support::LONG;
+use support::TIMEOUT;
 use support::api::{Api, Response};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
@@ -88,7 +88,7 @@ fn filled(text: &str, kept: &HashMap<String, String>) -> String {
 }
 
 /// Returns whether a field has the value, or the type of value, that SaltGUI expects.
-fn is_as_read(found: Option<&Value>, wanted: &Value) -> bool {
+fn matches_expected(found: Option<&Value>, wanted: &Value) -> bool {
     let Some(found) = found else { return false };
     let text = found.as_str().unwrap_or_default();
     match wanted["type"].as_str() {
@@ -101,28 +101,28 @@ fn is_as_read(found: Option<&Value>, wanted: &Value) -> bool {
         Some("fingerprint") => {
             text.len() == 95 && text.split(':').all(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok())
         }
-        Some(other) => panic!("there is no kind {other}"),
+        Some(other) => panic!("unknown type '{other}'"),
     }
 }
 
 /// Returns the fields of an answer that differ from those that SaltGUI expects.
-fn mistakes(response: &Response, case: &Value, kept: &HashMap<String, String>) -> Vec<String> {
+fn mismatches(response: &Response, case: &Value, kept: &HashMap<String, String>) -> Vec<String> {
     let status = case["status"].as_u64().unwrap_or(200);
     if u64::from(response.status) != status {
-        return vec![format!("the status is {}: {}", response.status, response.body)];
+        return vec![format!("unexpected status {}: {}", response.status, response.body)];
     }
     let Some(reads) = case["reads"].as_object() else { return Vec::new() };
     let answer: Value = serde_json::from_str(&response.body).unwrap();
     let wrong = reads.iter().filter_map(|(at, wanted)| {
         let at = filled(at, kept);
         let found = answer.pointer(&at);
-        (!is_as_read(found, wanted)).then(|| format!("{at} is {found:?} instead of {wanted}"))
+        (!matches_expected(found, wanted)).then(|| format!("{at} is {found:?} instead of {wanted}"))
     });
     wrong.collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_pages_get_the_fields_that_they_read() {
+async fn pages_receive_the_fields_that_they_read() {
     let api = start().await;
     for id in ["new1", "new2"] {
         std::fs::create_dir_all(api.system.path("pki/minions_pre")).unwrap();
@@ -134,9 +134,9 @@ async fn the_pages_get_the_fields_that_they_read() {
         let begin = Instant::now();
         let (response, wrong) = loop {
             let response = send(&api, case, &session, &kept);
-            let wrong = mistakes(&response, case, &kept);
+            let wrong = mismatches(&response, case, &kept);
             // Returns of jobs come later.
-            if wrong.is_empty() || case["until"] != true || begin.elapsed() > LONG {
+            if wrong.is_empty() || case["until"] != true || begin.elapsed() > TIMEOUT {
                 break (response, wrong);
             }
         };
@@ -178,13 +178,13 @@ async fn the_event_stream_shows_jobs_live() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let first = tokio::time::timeout(LONG, lines.next_line()).await.unwrap().unwrap();
+    let first = tokio::time::timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap();
     assert_eq!(first.as_deref(), Some("retry: 400"));
     let output = api.system.tool_async("salt", &["--async", "m1", "state.apply", "one"]).await;
     let jid = support::stdout(&output).split_whitespace().last().unwrap().to_owned();
     let mut progress = 0;
     loop {
-        let line = tokio::time::timeout(LONG, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let line = tokio::time::timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         let Some(text) = line.strip_prefix("data: ") else { continue };
         let event: Value = serde_json::from_str(text).unwrap();
         let (tag, data) = (event["tag"].as_str().unwrap(), &event["data"]);

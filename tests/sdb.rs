@@ -12,22 +12,22 @@ use support::{System, free_port, stderr, stdout, until};
 struct Etcd {
     child: Child,
     port: u16,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 impl Etcd {
     async fn start() -> Option<Self> {
-        let folder = tempfile::Builder::new().prefix("brine-etcd").tempdir().unwrap();
+        let directory = tempfile::Builder::new().prefix("brine-etcd").tempdir().unwrap();
         let (port, peer) = (free_port(), free_port());
         let (client, peer) = (format!("http://127.0.0.1:{port}"), format!("http://127.0.0.1:{peer}"));
         let child = Command::new("etcd")
-            .args(["--data-dir", folder.path().to_str().unwrap(), "--listen-peer-urls", &peer])
+            .args(["--data-dir", directory.path().to_str().unwrap(), "--listen-peer-urls", &peer])
             .args(["--initial-advertise-peer-urls", &peer, "--initial-cluster", &format!("default={peer}")])
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let etcd = Etcd { child: child.ok()?, port, _folder: folder };
+        let etcd = Etcd { child: child.ok()?, port, _directory: directory };
         until("etcd accepts connections", || etcd.ctl(&["endpoint", "health"]).is_some()).await;
         Some(etcd)
     }
@@ -53,7 +53,7 @@ fn run(system: &System, words: &[&str]) -> brine_value::Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn values_are_in_an_etcd_server() {
+async fn etcd_stores_values() {
     let Some(etcd) = Etcd::start().await else {
         assert!(std::env::var_os("BRINE_CI").is_none(), "etcd is not installed");
         return;

@@ -122,7 +122,7 @@ async fn filtering_subscribers_receive_their_own_publishes() {
         for (tgt, kind) in [("a", "list"), ("[ab]", "pcre"), ("*", "glob"), ("a or b", "compound"), ("b", "list")] {
             let mut request = PublishRequest::new(tgt, "test.ping", "tester");
             (request.tgt_type, request.key) = (kind.to_owned(), Some(system.root_key()));
-            client.request(Envelope::clear(request.to_map()), support::LONG).await.unwrap();
+            client.request(Envelope::clear(request.to_map()), support::TIMEOUT).await.unwrap();
         }
         let (broadcast, [a, b]) = (Some("broadcast"), [&topics[0], &topics[1]].map(|topic| Some(topic.as_str())));
         let wanted = if filtering {
@@ -132,7 +132,7 @@ async fn filtering_subscribers_receive_their_own_publishes() {
         };
         for (subscriber, wanted) in subscribers.iter_mut().zip(wanted) {
             for topic in wanted {
-                let frames = tokio::time::timeout(support::LONG, subscriber.recv()).await.unwrap().unwrap();
+                let frames = tokio::time::timeout(support::TIMEOUT, subscriber.recv()).await.unwrap().unwrap();
                 let [before @ .., _] = &frames[..] else { panic!("no frames") };
                 assert_eq!(before.first().map(|frame| std::str::from_utf8(frame).unwrap()), topic, "{filtering}");
             }
@@ -175,7 +175,7 @@ async fn proxy(master: u16, cut: Arc<AtomicBool>) -> u16 {
 /// A request is repeated once if its connection ends before the reply, unless it starts a job or a runner. The
 /// repetition is not refused as a replay: the session continues.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_without_a_reply_is_repeated_once_unless_it_starts_something() {
+async fn unanswered_request_is_repeated_once_unless_it_starts_a_job_or_runner() {
     let system = System::start("peer_run: {'.*': ['test.*']}\n").await;
     let cut = Arc::new(AtomicBool::new(false));
     let port = proxy(system.ret_port, Arc::clone(&cut)).await;

@@ -64,7 +64,7 @@ async fn functions_run_on_the_hosts_of_a_roster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn states_have_files_and_the_pillar_of_their_own_host() {
+async fn states_use_the_files_and_pillar_of_their_host() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     system.write("etc/roster", &[sshd.entry("web1", ""), sshd.entry("web2", "")].concat());
@@ -125,7 +125,7 @@ async fn the_program_on_a_host_is_verified_and_wiped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_of_another_kind_get_the_program_for_their_machine() {
+async fn hosts_receive_the_program_for_their_architecture() {
     let system = System::new("ssh_program_dir: ROOT/programs\n");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     let path = format!(", set_path: '{}:/usr/bin:/bin'", system.path("fake").display());
@@ -211,7 +211,7 @@ async fn hosts_are_prepared_before_the_first_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_go_through_a_terminal() {
+async fn calls_work_over_a_tty() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     system.write("etc/roster", &sshd.entry("web1", ", tty: True"));
@@ -232,7 +232,7 @@ async fn calls_go_through_a_terminal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_have_mine_data_of_each_other_and_of_minions() {
+async fn hosts_read_mine_data_of_hosts_and_minions() {
     let mut system = System::start("mine_functions: {test.ping: []}\n").await;
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     let note = ", mine_functions: {note: [{mine_function: test.echo}, 'of {{ n }}']}";
@@ -364,7 +364,7 @@ out.flush()
 "#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hostile_host_gets_nothing_that_is_not_its_own() {
+async fn hostile_host_receives_only_its_own_data() {
     let system = System::new("");
     let script = system.write("hostile.py", HOSTILE).display().to_string();
     let answers = system.path("answers");

@@ -75,7 +75,7 @@ async fn hosts_answer_through_the_api_and_the_runner() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn users_call_what_they_may_call_on_all_minions() {
+async fn users_need_the_right_to_call_a_function_on_all_minions() {
     let (api, _sshd) = start(CONFIG).await;
     let echo = |text: &str| chunk("test.echo", map! {"arg" => list![text]});
     let runner = |more: brine_value::Map| {

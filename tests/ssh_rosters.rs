@@ -28,7 +28,7 @@ async fn started(settings: impl FnOnce(u16) -> String) -> (System, Sshd) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_may_be_a_node_set_of_clustershell() {
+async fn clustershell_roster_expands_node_sets() {
     let (system, _sshd) = started(|port| format!("ssh_scan_ports: [1, {port}]\nssh_scan_timeout: 5\n")).await;
     // The real `nodeset`, and a group of nodes in its configuration.
     let path = path();
@@ -61,7 +61,7 @@ async fn a_target_may_be_a_node_set_of_clustershell() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_may_be_those_of_an_inventory_of_ansible() {
+async fn ansible_roster_reads_inventories() {
     let system = System::new("");
     let sshd = Sshd::start(&system, "sshd", "", "").await;
     system
@@ -96,7 +96,7 @@ async fn hosts_may_be_those_of_an_inventory_of_ansible() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hosts_may_be_those_that_answer_on_a_port() {
+async fn scan_roster_finds_hosts_with_an_open_port() {
     let (system, sshd) = started(|_| String::new()).await;
     let user = user();
     let scan = |ports: &str, target: &str| {
@@ -111,7 +111,7 @@ async fn hosts_may_be_those_that_answer_on_a_port() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_target_may_be_a_host_that_is_in_no_roster() {
+async fn target_may_be_a_host_outside_of_the_roster() {
     let (system, _sshd) = started(|port| format!("ssh_port: {port}\n")).await;
     let user = user();
     let target = format!("{user}@127.0.0.1");

@@ -8,10 +8,10 @@ use std::process::Command;
 use support::{BRINE, System, stderr};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_of_a_masters_start_are_one_sentence() {
+async fn startup_errors_of_a_master_are_reported_in_one_sentence() {
     let system = System::new("");
     // A file instead of a directory: root cannot write there either.
-    system.write("cache", "not a folder");
+    system.write("cache", "not a directory");
     let output = system.tool("salt-master", &[]);
     let report = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{report}");
@@ -158,7 +158,7 @@ fn a_configuration_directory_that_is_named_must_exist() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_without_room_is_one_sentence() {
+async fn full_disk_is_reported_in_one_sentence() {
     let system = System::new("");
     // A limit on file sizes acts like a full disk: writes fail.
     let line = format!("trap '' XFSZ; ulimit -f 16; exec {BRINE} salt-master -c {}", system.etc());
@@ -183,7 +183,7 @@ async fn a_second_master_finds_the_ports_taken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn daemons_go_to_the_background_and_tools_miss_a_master() {
+async fn daemons_detach_and_tools_report_an_unreachable_master() {
     let system = System::new("");
     let output = system.tool("salt", &["*", "test.ping"]);
     assert_eq!(

@@ -41,7 +41,7 @@ fn names(returned: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_state_run_has_the_options_of_its_master() {
+async fn state_runs_use_the_options_of_the_master() {
     let mut system = System::start(MASTER).await;
     for (path, text) in FILES {
         system.write(path, text);

@@ -71,7 +71,7 @@ async fn a_job_reaches_the_minions_of_all_masters_below() {
     let (_other, _second) = add(&upper, "s2", &["db1"], "").await;
     let started = Instant::now();
     assert_eq!(pinged(&upper, &["*"]), ["db1", "top1", "web1", "web2"]);
-    assert!(started.elapsed() < Duration::from_secs(10), "no time is waited out: {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "no timeout elapses: {:?}", started.elapsed());
     for (words, expected) in [
         (&["web*"][..], &["web1", "web2"][..]),
         (&["-L", "web2,top1,gone"], &["top1", "web2"]),
@@ -104,7 +104,7 @@ async fn a_job_reaches_the_minions_of_all_masters_below() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn jobs_and_events_from_below_are_known_above() {
+async fn upper_master_receives_jobs_and_events_of_lower_masters() {
     let (upper, lower, _syndic) = two_tiers(&["web1"]).await;
     let mut events = upper.events("syndic/s1/").await;
     let mut returns = upper.events("salt/job/").await;
@@ -166,7 +166,7 @@ async fn events_during_an_outage_of_the_upper_master_or_the_syndic_arrive_later(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn masters_two_deep_are_one_tree() {
+async fn jobs_reach_minions_two_syndics_below() {
     let mut upper = System::start("order_masters: True\nsyndic_wait: 15\n").await;
     upper.start_minion("top1").await;
     let (middle, _first) = add(&upper, "s1", &["mid1"], "order_masters: True\nsyndic_wait: 15\n").await;
@@ -175,13 +175,13 @@ async fn masters_two_deep_are_one_tree() {
     seen.until("syndic/s1/salt/syndic/s2/start").await;
     let started = Instant::now();
     assert_eq!(pinged(&upper, &["*"]), ["deep1", "deep2", "mid1", "top1"]);
-    assert!(started.elapsed() < Duration::from_secs(10), "no time is waited out: {:?}", started.elapsed());
+    assert!(started.elapsed() < Duration::from_secs(10), "no timeout elapses: {:?}", started.elapsed());
     assert_eq!(pinged(&upper, &["deep*"]), ["deep1", "deep2"]);
     assert_eq!(pinged(&middle, &["*"]), ["deep1", "deep2", "mid1"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_masters_above_get_their_own_returns_and_all_events() {
+async fn several_upper_masters_receive_their_own_returns_and_all_events() {
     let options = "order_masters: True\nsyndic_wait: 15\n";
     let first = System::start(options).await;
     let mut second = System::new(&format!("auto_accept: True\n{options}"));

@@ -15,7 +15,7 @@ use brine_value::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use salt::{PythonEvents, environment, outcome};
-use support::{BRINE, Events, LONG, free_port, stderr, stdout, text, within_limit};
+use support::{BRINE, Events, TIMEOUT, free_port, stderr, stdout, text, within_limit};
 
 /// Returns the commands below a heading of the document.
 fn steps(heading: &str) -> String {
@@ -124,7 +124,7 @@ impl Machine {
             if there == all {
                 return;
             }
-            assert!(begun.elapsed() < LONG, "{there:?} instead of {all:?}");
+            assert!(begun.elapsed() < TIMEOUT, "{there:?} instead of {all:?}");
         }
     }
 
@@ -253,7 +253,7 @@ impl Fleet {
         if config.contains("verify_master_pubkey_sign") {
             // The public key that an operator copies to minions, for verifying their master.
             let signer = master.path("etc/salt/pki/master/master_sign.pub");
-            support::until("the master makes the key that signs", || signer.exists()).await;
+            support::until("the master creates the signing key", || signer.exists()).await;
             for minion in [&web1, &web2] {
                 let pki = minion.path("etc/salt/pki/minion");
                 std::fs::create_dir_all(&pki).unwrap();
@@ -388,7 +388,7 @@ async fn there_and_back(version: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn keys_with_a_passphrase_and_signed_ones_are_kept() {
+async fn encrypted_and_signed_master_keys_survive_the_migration() {
     let master = "key_pass: one\nmaster_sign_pubkey: True\nsigning_key_pass: another\n";
     let minion = "verify_master_pubkey_sign: True\nalways_verify_signature: True\n";
     // Older releases do not work with such keys.

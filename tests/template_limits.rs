@@ -28,7 +28,7 @@ fn render(directory: &Path, source: &str) -> (String, u64) {
 }
 
 #[test]
-fn hostile_templates_end_with_an_error_and_little_memory() {
+fn hostile_templates_fail_within_their_limits() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     std::fs::create_dir(directory.join("srv")).unwrap();

@@ -141,7 +141,7 @@ fn each_option_of_salts_tools_is_known() {
 
 /// Options of a Saltfile stand before those of the command line and above the configuration.
 #[test]
-fn a_saltfile_has_options_by_tool() {
+fn saltfile_sets_options_per_tool() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     std::fs::create_dir(path("etc")).unwrap();
@@ -343,7 +343,7 @@ async fn mistyped_names_get_the_nearest_as_suggestion() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subset_has_the_function() {
+async fn subset_selects_minions_that_have_the_function() {
     let mut system = System::start("").await;
     for id in ["web1", "web2"] {
         system.start_minion(id).await;

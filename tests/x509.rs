@@ -66,7 +66,7 @@ fn applied(system: &System, minion: &str, sls: &str, pillar: &str) -> Vec<(Strin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_authority_signs_for_another_minion_by_a_policy() {
+async fn ca_minion_signs_certificates_of_other_minions_by_policy() {
     let mut system = System::start(MASTER).await;
     let root = system.path("").display().to_string();
     system.write("srv/salt/authority.sls", AUTHORITY);

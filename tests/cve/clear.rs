@@ -6,7 +6,7 @@ use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
 
-use crate::support::{LONG, System, stdout};
+use crate::support::{System, TIMEOUT, stdout};
 use crate::{REFUSED, ask, error_of, send};
 
 /// Commands of minions, of Salt's masters, and names of methods that Salt's dispatcher exposed.
@@ -73,7 +73,7 @@ fn holds(answer: &[u8], secret: &str) -> bool {
 
 /// Every method of `ClearFuncs` could be called without authentication, and revealed the root key.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2020_11651_clear_commands_do_and_tell_nothing() {
+async fn cve_2020_11651_clear_commands_have_no_effect_and_leak_nothing() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     let root_key = system.root_key();
@@ -122,12 +122,12 @@ async fn cve_2021_25281_asynchronous_calls_need_the_key() {
 
 /// Packages of SUSE had an API without a login: Brine's defaults permit no user.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2021_25315_the_defaults_let_nobody_in() {
+async fn cve_2021_25315_defaults_permit_no_user() {
     let mut system = System::new("");
     system.start_master().await;
     let key = brine_crypt::PrivateKey::generate(2048).unwrap().public().to_pem();
-    ask(&system, map! {"cmd" => "_auth", "id" => "stranger", "pub" => key, "nonce" => "n"}).await;
-    assert!(stdout(&system.tool("salt-key", &["-l", "un"])).contains("stranger"), "it waits for an operator");
+    ask(&system, map! {"cmd" => "_auth", "id" => "outsider", "pub" => key, "nonce" => "n"}).await;
+    assert!(stdout(&system.tool("salt-key", &["-l", "un"])).contains("outsider"), "it waits for an operator");
     for (load, error) in [
         (PublishRequest::new("*", "test.ping", "root").to_map(), "AuthenticationError"),
         (map! {"cmd" => "runner", "fun" => "jobs.list_jobs"}, "UserAuthenticationError"),
@@ -174,11 +174,11 @@ async fn cve_2023_20897_bad_packets_do_not_stop_the_master() {
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
     while floods.iter().any(|flood| !flood.is_finished()) {
         let start = Instant::now();
-        client.request(valid.clone(), LONG).await.unwrap();
+        client.request(valid.clone(), TIMEOUT).await.unwrap();
         assert!(start.elapsed() < Duration::from_secs(5), "{:?} for an answer under load", start.elapsed());
     }
     let start = Instant::now();
-    client.request(valid, LONG).await.unwrap();
+    client.request(valid, TIMEOUT).await.unwrap();
     assert!(start.elapsed() < Duration::from_secs(1), "{:?} for an answer afterwards", start.elapsed());
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());
 }

@@ -115,7 +115,7 @@ async fn cve_2025_22239_pretag_is_refused() {
 
 /// Tags outside Salt's deny list can name other minions: each is only accepted from its own minion.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2025_22239_own_and_free_tags_are_fired_as_the_sender() {
+async fn cve_2025_22239_permitted_tags_are_published_with_the_senders_id() {
     let tags = [
         "my/tag",
         "minion_start",
@@ -179,7 +179,7 @@ async fn cve_2025_22236_events_become_no_jobs() {
 
 /// Names of failed states become tags of events (there is no CVE for it in Salt).
 #[tokio::test(flavor = "multi_thread")]
-async fn tags_of_a_returns_content_name_nobody_else() {
+async fn tags_from_the_content_of_a_return_name_no_other_minion() {
     let system = System::start("").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     let mut events = system.events("").await;

@@ -5,7 +5,7 @@ use brine_value::{Map, list, map, msgpack};
 use brine_wire::purpose;
 
 use crate::raw::Raw;
-use crate::support::{LONG, System, stdout};
+use crate::support::{System, TIMEOUT, stdout};
 use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal};
 
 const JID: &str = "20261120235852025555";
@@ -31,7 +31,7 @@ fn commands() -> Vec<Map> {
 
 /// Many methods did not check the minion's token: one minion could impersonate another.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2024_38822_no_command_is_taken_for_another_minion() {
+async fn cve_2024_38822_commands_in_the_name_of_another_minion_are_refused() {
     let mut system = System::start("file_recv: True\npeer: {web1: [test.ping]}\npeer_run: {web1: ['.*']}\n").await;
     system.start_minion("web1").await;
     let other = PrivateKey::generate(2048).unwrap();
@@ -78,7 +78,7 @@ async fn grains_choose_no_other_minions_pillar() {
 
 /// The load of a job belongs to the master: a forged one reveals no returns (Salt stores it in files of its own).
 #[tokio::test(flavor = "multi_thread")]
-async fn returns_are_for_whoever_published_the_job() {
+async fn returns_are_visible_only_to_the_publisher_of_the_job() {
     let system = System::start("peer: {rogue: [test.ping]}\n").await;
     let mut victim = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
@@ -139,7 +139,7 @@ async fn cve_2016_9639_a_new_key_inherits_nothing() {
     let start = std::time::Instant::now();
     // The master is notified by an event.
     while reader.ask(query()).await.to_string().contains(SECRET) {
-        assert!(start.elapsed() < LONG, "the data of the old minion stays");
+        assert!(start.elapsed() < TIMEOUT, "the data of the old minion stays");
     }
     assert!(is_refusal(&old.ask(map! {"cmd" => "_mine", "data" => map! {"test.secret" => SECRET}}).await));
     let mut new = Raw::join(&system, "web1", Cipher::Aes256Gcm).await;

@@ -48,7 +48,7 @@ async fn fleet(system: &System) -> (Daemon, Daemon, Events) {
 
 /// Private keys were world-readable.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2020_17490_keys_sockets_and_logs_are_private_whatever_the_umask() {
+async fn cve_2020_17490_keys_sockets_and_logs_are_private_under_any_umask() {
     let system = System::new("auto_accept: True\n");
     let (_master, _minion, _) = fleet(&system).await;
     assert_eq!(system.salt_json(&["web1", "test.ping"]), map! {"web1" => true}.into());

@@ -38,7 +38,7 @@ async fn token(system: &System) -> Value {
 
 /// A token is invalid from the moment it expires.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2021_3144_tokens_end() {
+async fn cve_2021_3144_tokens_expire() {
     for (expire, error) in [(3600, ""), (0, "AuthenticationError")] {
         let mut system = System::start(&format!("token_expire: {expire}\n{CONFIG}")).await;
         system.start_minion("web1").await;

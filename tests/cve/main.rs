@@ -33,7 +33,7 @@ use std::process::Output;
 use brine_value::{Map, Value, msgpack};
 use brine_wire::Envelope;
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, LONG, System, within_limit};
+use support::{BRINE, System, TIMEOUT, within_limit};
 
 /// The reply to a refused request.
 const REFUSED: &str = "bad load";
@@ -42,7 +42,7 @@ const SECRET: &str = "S3CRET-of-web1";
 /// Sends packed bytes as an unauthenticated peer. Returns the packed reply.
 async fn send(system: &System, request: Vec<u8>) -> Vec<u8> {
     let client = RequestClient::new(system.request_endpoint(), Limits::default());
-    client.request(request, LONG).await.unwrap().to_vec()
+    client.request(request, TIMEOUT).await.unwrap().to_vec()
 }
 
 /// Sends an unencrypted command as an unauthenticated peer.

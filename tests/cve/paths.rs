@@ -8,7 +8,7 @@ use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Map, Value, list, map};
 
 use crate::raw::Raw;
-use crate::support::{LONG, System, stderr, stdout};
+use crate::support::{System, TIMEOUT, stderr, stdout};
 use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal, salt_call, walk};
 
 /// Returns names that traverse directories in different ways.
@@ -108,7 +108,7 @@ async fn cve_2024_38824_pushed_files_stay_in_their_directory() {
 
 /// Banks and keys of minion data were used as paths.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2025_22238_names_of_kept_data_are_no_paths() {
+async fn cve_2025_22238_names_of_stored_data_are_no_paths() {
     let system = System::start("").await;
     let mut rogue = Raw::join(&system, "rogue", Cipher::Aes256Gcm).await;
     for name in traversals(&system) {
@@ -173,7 +173,7 @@ async fn cve_2025_22242_job_ids_open_no_files() {
     for jid in jids {
         for cmd in ["pub_ret", "_return"] {
             let load = map! {"cmd" => cmd, "jid" => jid.as_str(), "fun" => "test.ping", "return" => true};
-            let answer = tokio::time::timeout(LONG, rogue.ask(load)).await.expect("an answer comes");
+            let answer = tokio::time::timeout(TIMEOUT, rogue.ask(load)).await.expect("the master replies");
             assert!(is_refusal(&answer), "{cmd} {jid}: {answer}");
         }
     }

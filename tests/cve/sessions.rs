@@ -14,32 +14,32 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::raw::Raw;
-use crate::support::{LONG, System, stdout, until};
+use crate::support::{System, TIMEOUT, stdout, until};
 use crate::{REFUSED, SECRET, is_refusal};
 
 /// Changes a reply, given the request's envelope and the master's reply.
 type Change = Box<dyn Fn(&Map, Bytes) -> Bytes + Send + Sync>;
 
 /// A man in the middle: forwards requests to a master and changes the replies.
-struct Between {
+struct ManInTheMiddle {
     master: RequestClient,
     change: Change,
 }
 
-impl Handler for Between {
+impl Handler for ManInTheMiddle {
     async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
         let envelope = msgpack::unpack_map(&request).unwrap();
-        let reply = self.master.request(request, LONG).await.ok()?;
+        let reply = self.master.request(request, TIMEOUT).await.ok()?;
         Some((self.change)(&envelope, reply))
     }
 }
 
 /// Listens on an address for a master's minions.
-async fn between(system: &System, host: &str, port: u16, change: Change) {
+async fn man_in_the_middle(system: &System, host: &str, port: u16, change: Change) {
     let listener = Listener::bind(&Endpoint::Tcp(host.into(), port)).await.unwrap();
     let master = RequestClient::new(system.request_endpoint(), Limits::default());
-    let between = Arc::new(Between { master, change });
-    tokio::spawn(Router::serve(listener, between, 4, Limits::default(), Bounds::default(), CancellationToken::new()));
+    let handler = Arc::new(ManInTheMiddle { master, change });
+    tokio::spawn(Router::serve(listener, handler, 4, Limits::default(), Bounds::default(), CancellationToken::new()));
 }
 
 /// Creates a minion with this cipher whose master is at that port.
@@ -91,7 +91,7 @@ async fn attacked(system: &System, cipher: Cipher) -> (Arc<Channel>, Arc<Mutex<A
         }
     });
     let port = crate::support::free_port();
-    between(system, "127.0.0.1", port, change).await;
+    man_in_the_middle(system, "127.0.0.1", port, change).await;
     let channel = channel(system, cipher, port);
     channel.authenticate().await.unwrap();
     (channel, attack)
@@ -158,7 +158,7 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
         };
         forged.into()
     });
-    between(&system, "127.0.0.2", system.ret_port, forge).await;
+    man_in_the_middle(&system, "127.0.0.2", system.ret_port, forge).await;
     let publishes = tokio::net::TcpListener::bind(("127.0.0.2", system.publish_port)).await.unwrap();
     let port = system.publish_port;
     tokio::spawn(async move {
@@ -175,12 +175,12 @@ async fn cve_2022_22935_forged_authentication_replies_stop_no_minion() {
     events.until("salt/minion/web1/start").await;
     assert!(count.load(Ordering::Relaxed) > FORGED, "all forged replies were sent");
     assert_eq!(std::fs::read(system.path("web1/pki/minion_master.pub")).unwrap(), known);
-    until("the minion does jobs", || system.salt_json(&["web1", "test.ping"]) == map! {"web1" => true}.into()).await;
+    until("the minion runs jobs", || system.salt_json(&["web1", "test.ping"]) == map! {"web1" => true}.into()).await;
 }
 
 /// Jobs and replies of the file server could be replayed.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2022_22936_publishes_and_replies_are_taken_once() {
+async fn cve_2022_22936_publishes_and_replies_are_accepted_once() {
     let system = System::start("").await;
     system.write("srv/salt/one.txt", "one");
     for cipher in Cipher::ALL {
@@ -192,7 +192,7 @@ async fn cve_2022_22936_publishes_and_replies_are_taken_once() {
         let topic: &[u8] = if *cipher == Cipher::Aes256Gcm { TOPIC_GCM } else { b"" };
         let mut publishes = Subscriber::connect(&endpoint, &[topic], Limits::default()).await.unwrap();
         assert!(system.tool("salt", &["--async", &format!("web-{cipher}"), "test.ping"]).status.success());
-        let frames = tokio::time::timeout(LONG, publishes.recv()).await.unwrap().unwrap();
+        let frames = tokio::time::timeout(TIMEOUT, publishes.recv()).await.unwrap().unwrap();
         let payload = frames.last().unwrap();
         assert_eq!(channel.open_publish(payload).unwrap().fun, "test.ping".into());
         assert!(channel.open_publish(payload).is_err(), "{cipher}: a publish is taken twice");
@@ -204,7 +204,7 @@ async fn cve_2022_22936_publishes_and_replies_are_taken_once() {
 
 /// Requests could be replayed.
 #[tokio::test(flavor = "multi_thread")]
-async fn cve_2024_38823_requests_are_taken_once() {
+async fn cve_2024_38823_requests_are_accepted_once() {
     let system = System::start("request_server_ttl: 60\n").await;
     let event = || map! {"cmd" => "_minion_event", "tag" => "mine/x", "data" => map! {}};
     let mut new = Raw::join(&system, "new", Cipher::Aes256Gcm).await;

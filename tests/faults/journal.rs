@@ -9,7 +9,7 @@ use super::load::RETURNER;
 use super::world::{MINION, World};
 
 /// A page with fewer events is the last one.
-const END: usize = 50;
+const LAST_PAGE_SIZE: usize = 50;
 
 /// Numbers with the times of their events, in milliseconds since 1970.
 pub type Seen = HashMap<u64, Vec<u64>>;
@@ -34,7 +34,7 @@ impl Journal {
         let (mut found, mut last) = (0, Instant::now());
         loop {
             // Each call adds its own events to the journal, so that no page is empty.
-            let at_end = journal.read_page(world).await? < END;
+            let at_end = journal.read_page(world).await? < LAST_PAGE_SIZE;
             if journal.found() > found {
                 (found, last) = (journal.found(), Instant::now());
             }

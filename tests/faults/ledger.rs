@@ -173,7 +173,7 @@ impl fmt::Display for Ledger {
 }
 
 #[test]
-fn counts_compare_acknowledgements_with_sightings() {
+fn counts_compare_acknowledgements_with_observations() {
     let ack = |number, at| Ack { kind: Kind::LocalReaction, number, at };
     let acks = [ack(1, 0), ack(2, 0), ack(3, 0), ack(4, 50_000), ack(5, 0)];
     let seen = [(1, vec![5]), (2, vec![6, 7]), (4, vec![60_000]), (5, vec![10_101, 10_102]), (9, vec![1])];

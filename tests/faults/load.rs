@@ -43,7 +43,7 @@ impl Load {
             load.spawn(publish(channel, Arc::clone(record), tag, kind, pause));
         }
         let channel = join(world, RETURNER, "aes-256-gcm").await?;
-        load.spawn(bring_returns(channel, Arc::clone(record)));
+        load.spawn(send_returns(channel, Arc::clone(record)));
         load.spawn(push(world.pull_endpoint(), Arc::clone(record)));
         load.spawn_jobs(world, Arc::clone(record));
         Ok(load)
@@ -134,7 +134,7 @@ async fn publish(
     }
 }
 
-async fn bring_returns(channel: Arc<Channel>, record: Arc<Record>) {
+async fn send_returns(channel: Arc<Channel>, record: Arc<Record>) {
     loop {
         let number = record.number();
         let load = map! {

@@ -13,9 +13,9 @@ use super::record::{Ack, Kind, Record};
 use super::world::World;
 
 /// The timeout of jobs after the load has ended.
-const JOBS: Duration = Duration::from_secs(60);
+const JOBS_TIMEOUT: Duration = Duration::from_secs(60);
 /// The maximum time without progress of the journal while items are missing in it.
-const JOURNAL: Duration = Duration::from_secs(15);
+const JOURNAL_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub async fn run(fault: Fault, seed: u64) -> Round {
     let mut random = Random::new(seed);
@@ -72,7 +72,7 @@ async fn compare(
         let (reacted, done) = (ran(&reactions), ran(&jobs));
         let complete = of(Kind::LocalReaction).all(|ack| reacted.contains_key(&ack.number))
             && of(Kind::Job).all(|ack| done.contains_key(&ack.number));
-        if complete || start.elapsed() > JOBS {
+        if complete || start.elapsed() > JOBS_TIMEOUT {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -85,7 +85,7 @@ async fn compare(
             && of(Kind::Return).all(|ack| journal.returns.contains_key(&ack.number))
             && of(Kind::RunnerReaction).all(|ack| journal.reacted.contains_key(&ack.number))
     };
-    let journal = Journal::read(world, JOURNAL, everything).await?;
+    let journal = Journal::read(world, JOURNAL_TIMEOUT, everything).await?;
     // Times in the journal are the master's, and meaningless if its clock jumps.
     let by_master = (fault != Fault::ClockJumps).then_some(outcome.recovered);
     // A killed job does not run again: its minion reports it as interrupted.

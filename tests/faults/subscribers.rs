@@ -14,7 +14,7 @@ use super::world::World;
 const MARK: &str = "fault/mark/1";
 const FLOOD: usize = 3000;
 /// The maximum lag of the subscriber that reads at once.
-const PROMPT: Duration = Duration::from_secs(10);
+const MAX_LAG: Duration = Duration::from_secs(10);
 
 /// Floods the bus while subscribers lag. Returns the received sequence numbers of each slow reader.
 pub async fn slow(world: &World, record: &Arc<Record>) -> Result<Vec<Vec<u64>>, String> {
@@ -41,7 +41,7 @@ pub async fn slow(world: &World, record: &Arc<Record>) -> Result<Vec<Vec<u64>>, 
     }
     record.more_events(50, super::fault::RECOVERY).await?;
     push.send(Event::from_map(MARK, &map! {}).unwrap().frame()).await.map_err(failed)?;
-    let received = tokio::time::timeout(PROMPT, prompt).await;
+    let received = tokio::time::timeout(MAX_LAG, prompt).await;
     let first = received.map_err(|_| "a subscriber that reads at once is held up by slow ones".to_owned())?;
     let mut all = vec![first.map_err(|error| error.to_string())??];
     let rest = async {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 /// The timeout of a condition in a page, in milliseconds.
-const PATIENCE: u64 = 60_000;
+const TIMEOUT_MS: u64 = 60_000;
 
 /// A browser with one page, closed on drop.
 pub struct Browser {
@@ -47,7 +47,7 @@ impl Browser {
         ];
         let capabilities = json!({"capabilities": {"alwaysMatch": {
             "acceptInsecureCerts": true,
-            "timeouts": {"script": PATIENCE + 30_000, "pageLoad": PATIENCE},
+            "timeouts": {"script": TIMEOUT_MS + 30_000, "pageLoad": TIMEOUT_MS},
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL"},
         }}});
@@ -89,8 +89,8 @@ impl Browser {
     /// Waits until an expression holds in the page, and returns its value.
     pub fn until(&self, expression: &str) -> Value {
         self.run(&format!(
-            "const end = performance.now() + {PATIENCE}; for (;;) {{ const value = {expression}; if (value) return value; \
-             if (performance.now() > end) throw new Error('this does not come about'); \
+            "const end = performance.now() + {TIMEOUT_MS}; for (;;) {{ const value = {expression}; if (value) return value; \
+             if (performance.now() > end) throw new Error('timed out waiting for the condition'); \
              await new Promise((resolve) => setTimeout(resolve, 20)); }}"
         ))
     }
@@ -112,7 +112,7 @@ impl Browser {
     }
 
     /// Stores a screenshot of the page below this path without extension, if `BRINE_SHOTS` names a directory.
-    pub fn shoot(&self, name: &str) {
+    pub fn screenshot(&self, name: &str) {
         use base64::Engine as _;
         let Ok(directory) = std::env::var("BRINE_SHOTS") else { return };
         let response = self.agent.get(format!("{}/screenshot", self.session)).call().unwrap();
@@ -157,7 +157,7 @@ pub fn log_in(browser: &Browser, password: &str) {
 }
 
 /// Shows a view of the console.
-pub fn go(browser: &Browser, view: &str) {
+pub fn show_view(browser: &Browser, view: &str) {
     browser.run(&format!("location.hash = '#/{view}';"));
     browser.until(&format!("document.querySelector('.view.{}')", view.split(['/', '?']).next().unwrap()));
 }
@@ -171,7 +171,7 @@ pub fn click(browser: &Browser, selector: &str, text: &str) {
 }
 
 /// Waits for a text in the page.
-pub fn sees(browser: &Browser, text: &str) {
+pub fn wait_for_text(browser: &Browser, text: &str) {
     browser.until(&format!("document.body.innerText.includes({text:?})"));
 }
 

@@ -12,7 +12,7 @@ use super::support::{Events, System, stderr, stdout};
 pub const BRINE_ID: &str = "brine";
 
 /// The timeout for a fleet of Python processes on a busy machine.
-pub const FLEET_TIME: Duration = Duration::from_secs(120);
+pub const FLEET_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A Brine master with a Salt minion of each release, and a Brine minion.
 pub struct Fleet {
@@ -74,7 +74,7 @@ impl Fleet {
     }
 
     /// Runs `salt`, which may return nothing.
-    pub async fn salt_or_nothing(&self, words: &[&str]) -> Map {
+    pub async fn try_salt(&self, words: &[&str]) -> Map {
         let output = self.system.tool_async("salt", &[&["--static", "--out=json"], words].concat()).await;
         let said = brine_value::json::from_json(&stdout(&output));
         said.ok().and_then(|said| said.as_map().cloned()).unwrap_or_default()
@@ -89,7 +89,7 @@ impl Fleet {
     }
 
     /// Asserts that every Python minion returns this.
-    pub async fn python_says(&self, words: &[&str], wanted: impl Into<Value>) {
+    pub async fn assert_python_returns(&self, words: &[&str], wanted: impl Into<Value>) {
         let wanted = wanted.into();
         for answer in self.python(words).await {
             assert_eq!(answer, wanted, "{words:?}");
@@ -117,8 +117,8 @@ impl Events {
                 }
             }
         };
-        let in_time = tokio::time::timeout(FLEET_TIME, wait).await;
-        assert!(in_time.is_ok(), "nothing comes of {missing:?}");
+        let in_time = tokio::time::timeout(FLEET_TIMEOUT, wait).await;
+        assert!(in_time.is_ok(), "timed out waiting for events of {missing:?}");
     }
 }
 

@@ -21,7 +21,7 @@ use brine_zmtp::{Endpoint, Limits, Subscriber};
 
 pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
 /// The timeout of all waits, for busy machines; successful tests never reach it.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Returns the executor of a channel. Must be called within a runtime.
 pub fn crypto() -> Executor {
@@ -311,14 +311,14 @@ fn end(mut child: Child) {
     }
     let _ = child.kill();
     let _ = child.wait();
-    assert!(std::thread::panicking(), "a daemon did not end on SIGTERM");
+    assert!(std::thread::panicking(), "a daemon did not stop on SIGTERM");
 }
 
 /// Polls a condition that no event announces.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < LONG, "this does not come about: {what}");
+        assert!(start.elapsed() < TIMEOUT, "timed out waiting for: {what}");
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }
@@ -334,7 +334,8 @@ impl Events {
     }
 
     pub async fn next(&mut self) -> (String, Map) {
-        let frames = tokio::time::timeout(LONG, self.0.recv()).await.expect("no event comes").unwrap();
+        let frames =
+            tokio::time::timeout(TIMEOUT, self.0.recv()).await.expect("timed out waiting for an event").unwrap();
         let event = Event::from_frame(frames[0].clone()).unwrap();
         (event.tag().to_owned(), event.data())
     }

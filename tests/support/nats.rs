@@ -65,7 +65,7 @@ impl Nats {
 
     /// Waits until this server has caught up with the others; before that no other server may fail.
     pub async fn until_current(&self) {
-        until("the NATS server has everything", || {
+        until("the NATS server is current", || {
             let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.monitor)) else { return false };
             let mut answer = String::new();
             let asked = stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n");

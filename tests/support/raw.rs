@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::support::{LONG, System};
+use crate::support::{System, TIMEOUT};
 
 /// Sends a request to the master and returns its reply.
 pub type Ask = Box<dyn Fn(Vec<u8>) -> BoxFuture<'static, Bytes> + Send + Sync>;
@@ -31,7 +31,7 @@ impl Raw {
         let client = RequestClient::new(system.request_endpoint(), Limits::default());
         let ask = move |request: Vec<u8>| {
             let client = client.clone();
-            async move { client.request(request, LONG).await.unwrap() }.boxed()
+            async move { client.request(request, TIMEOUT).await.unwrap() }.boxed()
         };
         Self::join_by(Box::new(ask), id, PrivateKey::generate(2048).unwrap(), cipher).await
     }
@@ -53,7 +53,7 @@ impl Raw {
         let signed = msgpack::unpack_map(&answer).unwrap();
         let inner = msgpack::unpack_map(signed["load"].as_bytes().unwrap()).unwrap();
         let reply = AuthReply::from_map(&inner, &Binding::of(&request.to_map()).unwrap()).unwrap();
-        let AuthReply::Accepted(accepted) = reply else { panic!("{id} is not let in: {reply:?}") };
+        let AuthReply::Accepted(accepted) = reply else { panic!("{id} is not accepted: {reply:?}") };
         let opened = |sealed: &[u8]| {
             let text = String::from_utf8(key.decrypt(sealed, request.encryption).unwrap()).unwrap();
             Session::from_key_text(&text).unwrap()

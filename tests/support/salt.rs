@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 
-use crate::support::{BRINE, LONG, System, free_port, stderr, within_limit};
+use crate::support::{BRINE, System, TIMEOUT, free_port, stderr, within_limit};
 
 /// The tested release of each line.
 pub const RELEASES: &[&str] = &["3008.5", "3007.17", "3006.30"];
@@ -48,7 +48,7 @@ pub fn environment_with(name: &str, version: &str, packages: &[&str]) -> PathBuf
         assert!(output.status.success(), "Salt {version} cannot be installed: {what}: {}", stderr(&output));
     };
     let made = Command::new("python3").args(["-m", "venv", "--clear"]).arg(&directory).output();
-    step("python3 makes no virtual environment (is python3-venv there?)", made);
+    step("python3 -m venv failed (is python3-venv installed?)", made);
     let pip = |words: &[&str]| {
         let output = Command::new("timeout")
             .args(["--kill-after=5", "400"])
@@ -56,12 +56,12 @@ pub fn environment_with(name: &str, version: &str, packages: &[&str]) -> PathBuf
             .args(["install", "--quiet", "--disable-pip-version-check"])
             .args(words)
             .output();
-        step("pip gets it not from PyPI (is PyPI reachable?)", output);
+        step("pip install failed (is PyPI reachable?)", output);
     };
     let release = format!("salt=={version}");
     pip(&["--no-deps", &release]);
     let any = Command::new(directory.join("bin/python")).args(["-c", ANY_CERTIFICATES]).output();
-    step("its requirements cannot be changed", any);
+    step("changing its requirements failed", any);
     pip(&[&[release.as_str()], packages].concat());
     std::fs::write(&complete, version).unwrap();
     directory
@@ -243,8 +243,10 @@ impl PythonEvents {
     }
 
     async fn line(&mut self) -> String {
-        let line = tokio::time::timeout(LONG, self.lines.next_line()).await.expect("no event comes from Salt's master");
-        line.unwrap().expect("Salt's library follows its master")
+        let line = tokio::time::timeout(TIMEOUT, self.lines.next_line())
+            .await
+            .expect("timed out waiting for an event of Salt's master");
+        line.unwrap().expect("the subscription to Salt's master ended")
     }
 
     /// Returns tag and data of the first event whose tag matches this glob.
