@@ -57,7 +57,10 @@ fn a_second_up_in_the_same_directory_is_refused() {
     let second = within_limit(BRINE).args(["up"]).current_dir(directory.path()).output().unwrap();
     let report = String::from_utf8_lossy(&second.stderr).into_owned();
     assert!(!second.status.success() && report.contains("a system is already running in"), "{report}");
-    assert!(lines.any(|line| line.unwrap().contains("Try in another terminal")), "the system keeps running after its summary");
+    assert!(
+        lines.any(|line| line.unwrap().contains("Try in another terminal")),
+        "the system keeps running after its summary"
+    );
     let pid = nix::unistd::Pid::from_raw(first.id().cast_signed());
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGINT).unwrap();
     assert!(first.wait().unwrap().success());
