@@ -1,4 +1,4 @@
-//! Dead letters: failed reactions, kept with their event until they are retried or dropped.
+//! Dead letters: failed reactions, kept with their event until they are retried; when there are too many, the oldest are dropped.
 
 use std::collections::BTreeMap;
 

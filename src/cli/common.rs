@@ -356,7 +356,7 @@ impl CallOptions {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Output options")]
 pub struct OutputArguments {
-    /// The outputter: nested, json, yaml, raw, pprint, txt, key, highstate, quiet
+    /// The outputter: nested, json, yaml, raw, pprint, table, txt, key, highstate, quiet
     #[arg(long, visible_alias = "output", value_name = "OUTPUTTER")]
     out: Option<String>,
     /// The number of spaces that JSON and YAML are indented by; negative for one line

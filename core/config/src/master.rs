@@ -279,8 +279,8 @@ shared_options! {
     /// The password of all users of the system `sharedsecret` of `external_auth`.
     sharedsecret: Option<String> = None,
 
-    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `cache`, `dir`, `range`, `scan`, `sshconfig` or
-    /// `sshknownhosts`.
+    /// The kind of roster of `salt-ssh`: `flat`, `ansible`, `cache`, `clustershell`, `dir`, `range`, `scan`,
+    /// `sshconfig` or `sshknownhosts`.
     roster: String = "flat".into(),
     /// The roster file; by default `roster` in the directory of the configuration.
     roster_file: Option<PathBuf> = None,
@@ -360,7 +360,7 @@ shared_options! {
     /// The same in the form of Salt's other server; without effect beside `rest_cherrypy`.
     rest_tornado: Map = Map::new(),
     /// The clients that the REST API runs: `local`, `local_async`, `local_batch`, `local_subset`, `runner`,
-    /// `runner_async`, `wheel` and `wheel_async`.
+    /// `runner_async`, `ssh`, `wheel` and `wheel_async`.
     netapi_enable_clients: Vec<String> = Vec::new(),
     /// The number of seconds that the REST API waits for the result of a runner or wheel function.
     rest_timeout: u64 = 300,

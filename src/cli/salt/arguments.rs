@@ -72,7 +72,7 @@ pub(super) struct Arguments {
     /// Make minions publish an event when they start the job
     #[arg(long)]
     pub start_event: bool,
-    /// Executors that Salt's minions use
+    /// The executors of the job's function, instead of those of the minion's configuration
     #[arg(long, value_name = "LIST")]
     pub module_executors: Option<String>,
     /// Options of these executors
