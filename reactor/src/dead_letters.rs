@@ -1,4 +1,5 @@
-//! Dead letters: failed reactions, kept with their event until they are retried; when there are too many, the oldest are dropped.
+//! Dead letters: failed reactions, kept with their event until they are retried. When there are too many, the oldest are
+//! dropped.
 
 use std::collections::BTreeMap;
 
