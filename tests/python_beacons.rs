@@ -78,7 +78,7 @@ async fn beacons_and_returners_of_the_file_server_are_used_once_they_are_synced(
     .await;
     until("the failure is logged", || {
         let log = system.minion_log("m1");
-        log.contains("a return could not be stored") && log.contains("no disk")
+        log.contains("storing a return failed") && log.contains("no disk")
     })
     .await;
     let unknown = system.tool("salt", &["--return", "nowhere", "m1", "test.ping"]);

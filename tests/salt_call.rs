@@ -57,7 +57,7 @@ fn grains_are_collected_only_for_calls_that_read_them() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_brine"));
         let done = command.args(["salt-call", "--local", "-c"]).arg(directory.path()).args(words).output().unwrap();
         assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8_lossy(&done.stderr).matches("the grains file holds a str").count()
+        String::from_utf8_lossy(&done.stderr).matches("the grains file is invalid: expected a mapping, got str").count()
     };
     std::fs::create_dir(directory.path().join("pillar")).unwrap();
     std::fs::write(directory.path().join("pillar/top.sls"), "base: {}\n").unwrap();

@@ -26,7 +26,7 @@ const QUEUE_CAPACITY: usize = 1024;
 /// The number of recent jobs that are remembered for deduplication.
 const MAX_RECENT: usize = 10_000;
 /// The first interval between authentication attempts while the key is not accepted.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
+const FIRST_KEY_POLL: Duration = Duration::from_secs(1);
 /// The timeout of the request for missed jobs.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -129,7 +129,7 @@ impl UpstreamMaster {
     async fn authenticate(&self, backoff: &mut Backoff) {
         let step = Duration::from_secs(self.config.acceptance_wait_time.max(1));
         let most = Duration::from_secs(self.config.acceptance_wait_time_max).max(step);
-        let mut pause = FIRST_RETRY;
+        let mut pause = FIRST_KEY_POLL;
         loop {
             match self.channel.authenticate().await {
                 Ok(()) => return,

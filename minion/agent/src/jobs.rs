@@ -13,9 +13,9 @@ use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
 /// The number of returns that are cached (`saltutil.find_cached_job`).
-const KEPT_RETURNS: usize = 1000;
+const MAX_CACHED_RETURNS: usize = 1000;
 /// The interval at which older returns are removed.
-const TIDY: Duration = Duration::from_secs(600);
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 
 /// Runs a published job on this thread. Returns the load for the master.
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
@@ -95,14 +95,14 @@ pub fn keep_return(minion: &Minion, load: &Map) {
 }
 
 /// Removes the oldest cached returns at an interval, until `shutdown`.
-pub(crate) async fn tidy(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
+pub(crate) async fn prune_cached_returns(minion: Arc<Minion>, disk: Executor, shutdown: CancellationToken) {
     loop {
         let directory = minion.config.cachedir.join("minion_jobs");
-        if let Err(error) = disk.run(move |_| prune(&directory, KEPT_RETURNS)).await {
+        if let Err(error) = disk.run(move |_| prune(&directory, MAX_CACHED_RETURNS)).await {
             tracing::error!(%error, "removing old cached returns failed");
         }
         tokio::select! {
-            () = tokio::time::sleep(TIDY) => {}
+            () = tokio::time::sleep(CLEANUP_INTERVAL) => {}
             () = shutdown.cancelled() => return,
         }
     }

@@ -48,11 +48,11 @@ pub struct MasterFiles {
 }
 
 /// The maximum size of files cached in memory.
-const KEEP: usize = 64 << 10;
+const MAX_CACHED_SIZE: usize = 64 << 10;
 /// The maximum number of cached files.
-const KEPT: usize = 64;
+const MAX_CACHED_FILES: usize = 64;
 /// The maximum size of a file that is read into memory.
-const IN_MEMORY: usize = 1 << 30;
+const MAX_SIZE_IN_MEMORY: usize = 1 << 30;
 
 impl MasterFiles {
     /// Creates the client of this session. Its functions block.
@@ -96,15 +96,15 @@ impl MasterFiles {
             })
         };
         // Only the chunk size of a Brine master is known.
-        let whole = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
-        let mut pieces = Pieces::new(ask, whole, into);
+        let full_size = if self.server.is_brine() { BUFFER_SIZE as usize } else { 1 };
+        let mut chunks = FileChunks::new(ask, full_size, into);
         let failed = |error: io::Error| format!("fetching salt://{path} failed: {error}");
         let (hash, kind) = known;
         // A Salt master may use a hash type that is unknown here: then the file is not verified.
         let Some(kind) = Digest::named(kind) else {
-            return io::copy(&mut pieces, &mut io::sink()).map(|_| ()).map_err(failed);
+            return io::copy(&mut chunks, &mut io::sink()).map(|_| ()).map_err(failed);
         };
-        if brine_digest::hex(kind.of_reader(&mut pieces).map_err(failed)?) != *hash {
+        if brine_digest::hex(kind.of_reader(&mut chunks).map_err(failed)?) != *hash {
             return Err(format!("salt://{path} changed while it was read"));
         }
         Ok(())
@@ -112,45 +112,47 @@ impl MasterFiles {
 }
 
 /// The chunks of a file, requested one after the other.
-struct Pieces<'a, A> {
+struct FileChunks<'a, A> {
     ask: A,
     /// The minimum size of every chunk but the last.
-    whole: usize,
+    full_size: usize,
     into: &'a mut dyn Write,
-    piece: io::Cursor<Vec<u8>>,
+    chunk: io::Cursor<Vec<u8>>,
     loc: u64,
     is_last: bool,
 }
 
-impl<'a, A: FnMut(u64) -> Result<Vec<u8>, String>> Pieces<'a, A> {
-    fn new(ask: A, whole: usize, into: &'a mut dyn Write) -> Self {
-        Pieces { ask, whole, into, piece: io::Cursor::default(), loc: 0, is_last: false }
+impl<'a, A: FnMut(u64) -> Result<Vec<u8>, String>> FileChunks<'a, A> {
+    fn new(ask: A, full_size: usize, into: &'a mut dyn Write) -> Self {
+        FileChunks { ask, full_size, into, chunk: io::Cursor::default(), loc: 0, is_last: false }
     }
 }
 
-impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for Pieces<'_, A> {
+impl<A: FnMut(u64) -> Result<Vec<u8>, String>> Read for FileChunks<'_, A> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.piece.read(buffer)?;
+        let read = self.chunk.read(buffer)?;
         if read > 0 || self.is_last || buffer.is_empty() {
             return Ok(read);
         }
-        let piece = (self.ask)(self.loc).map_err(io::Error::other)?;
-        self.into.write_all(&piece)?;
-        self.loc += piece.len() as u64;
-        self.is_last = piece.len() < self.whole;
-        self.piece = io::Cursor::new(piece);
-        self.piece.read(buffer)
+        let chunk = (self.ask)(self.loc).map_err(io::Error::other)?;
+        self.into.write_all(&chunk)?;
+        self.loc += chunk.len() as u64;
+        self.is_last = chunk.len() < self.full_size;
+        self.chunk = io::Cursor::new(chunk);
+        self.chunk.read(buffer)
     }
 }
 
-/// A buffer of up to [`IN_MEMORY`] bytes.
+/// A buffer of up to [`MAX_SIZE_IN_MEMORY`] bytes.
 #[derive(Default)]
 struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > IN_MEMORY {
-            return Err(io::Error::other(format!("it is larger than {IN_MEMORY} bytes: copy it with cp.get_file")));
+        if self.0.len() + bytes.len() > MAX_SIZE_IN_MEMORY {
+            return Err(io::Error::other(format!(
+                "it is larger than {MAX_SIZE_IN_MEMORY} bytes: copy it with cp.get_file"
+            )));
         }
         self.0.extend_from_slice(bytes);
         Ok(bytes.len())
@@ -172,9 +174,9 @@ impl FileClient for MasterFiles {
         self.stream(path, saltenv, &known, &mut content)?;
         let content = content.0;
         tracing::debug!(saltenv, bytes = content.len(), "salt://{path} fetched");
-        if content.len() <= KEEP {
+        if content.len() <= MAX_CACHED_SIZE {
             let mut kept = self.kept.lock();
-            if kept.len() >= KEPT {
+            if kept.len() >= MAX_CACHED_FILES {
                 kept.clear();
             }
             kept.insert(known.0, content.clone());
@@ -232,32 +234,32 @@ mod tests {
     use super::*;
 
     /// Reads a file of ten bytes in chunks of this length. Returns the content, and the number of requests.
-    fn read(piece: usize, whole: usize) -> (Vec<u8>, usize) {
+    fn read(chunk: usize, full_size: usize) -> (Vec<u8>, usize) {
         let file = b"0123456789";
         let (mut asked, mut content) = (0, Vec::new());
         let ask = |loc: u64| {
             asked += 1;
             let rest = &file[loc as usize..];
-            Ok(rest[..rest.len().min(piece)].to_vec())
+            Ok(rest[..rest.len().min(chunk)].to_vec())
         };
         let mut hashed = Vec::new();
-        Pieces::new(ask, whole, &mut content).read_to_end(&mut hashed).unwrap();
+        FileChunks::new(ask, full_size, &mut content).read_to_end(&mut hashed).unwrap();
         assert_eq!(content, hashed);
         (content, asked)
     }
 
     #[test]
-    fn pieces_of_any_length_are_joined() {
-        for (piece, whole, requests) in [(3, 1, 5), (10, 1, 2), (5, 1, 3), (4, 4, 3), (5, 5, 3), (20, 20, 1)] {
-            assert_eq!(read(piece, whole), (b"0123456789".to_vec(), requests), "{piece} {whole}");
+    fn chunks_of_any_length_are_joined() {
+        for (chunk, full_size, requests) in [(3, 1, 5), (10, 1, 2), (5, 1, 3), (4, 4, 3), (5, 5, 3), (20, 20, 1)] {
+            assert_eq!(read(chunk, full_size), (b"0123456789".to_vec(), requests), "{chunk} {full_size}");
         }
     }
 
     #[test]
-    fn a_failed_piece_fails_the_file() {
+    fn a_failed_chunk_fails_the_file() {
         let ask = |loc: u64| if loc == 0 { Ok(vec![1]) } else { Err("no answer".to_owned()) };
         let mut content = Vec::new();
-        let error = Pieces::new(ask, 1, &mut content).read_to_end(&mut Vec::new()).unwrap_err();
+        let error = FileChunks::new(ask, 1, &mut content).read_to_end(&mut Vec::new()).unwrap_err();
         assert_eq!(error.to_string(), "no answer");
     }
 }

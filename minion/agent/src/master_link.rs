@@ -18,7 +18,7 @@ use crate::outbox::Outbox;
 pub type Others = Arc<OnceLock<Vec<Arc<Outbox>>>>;
 
 /// The commands that are sent to all masters, as in Salt: each master has its own mine.
-const FOR_ALL: &[&str] = &["_mine", "_mine_delete", "_mine_flush"];
+const FOR_ALL_MASTERS: &[&str] = &["_mine", "_mine_delete", "_mine_flush"];
 
 /// The link of a minion to one of its masters. Events and mine data are also sent to the other ones.
 pub struct MasterUpstream {
@@ -107,7 +107,7 @@ impl Upstream for MasterUpstream {
         match self.ask(load) {
             Ok(answer) => {
                 let masks = answer.is_truthy();
-                tracing::debug!(masks, "the version of the Salt master is known");
+                tracing::debug!(masks, "queried the version of the Salt master");
                 *self.masks.lock() = Some((session, masks));
                 masks
             }
@@ -123,7 +123,9 @@ impl Upstream for MasterUpstream {
             return local.ask(load);
         }
         load.insert("id".into(), (&self.id).into());
-        if let Some(command) = load.get("cmd").and_then(Value::as_str).filter(|command| FOR_ALL.contains(command)) {
+        if let Some(command) =
+            load.get("cmd").and_then(Value::as_str).filter(|command| FOR_ALL_MASTERS.contains(command))
+        {
             self.send_to_others(command, || load.clone());
         }
         self.runtime.block_on(self.channel.request(load)).map_err(|error| error.to_string())
@@ -145,7 +147,7 @@ impl MasterUpstream {
 }
 
 /// Whether a reply accepts an event: a Brine master replies `True`, a Salt master nothing.
-pub fn is_taken(answer: &Value) -> bool {
+pub fn is_accepted(answer: &Value) -> bool {
     matches!(answer, Value::Bool(true) | Value::Nil)
 }
 
@@ -154,7 +156,7 @@ pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEve
     let sent = channel.request(event.request(id.as_str()));
     let within = event.timeout.unwrap_or(Duration::MAX);
     match tokio::time::timeout(within, sent).await {
-        Ok(Ok(answer)) if is_taken(&answer) => Ok(()),
+        Ok(Ok(answer)) if is_accepted(&answer) => Ok(()),
         Ok(Ok(_)) => Err(format!("the master refuses the event {} of this minion", event.tag)),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err(format!("the master did not answer the event {} within {within:?}", event.tag)),

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_lead_around_the_ring() {
+    fn lost_masters_are_tried_in_a_ring() {
         for (count, story, expected) in [
             // The loss of the first and of the second master are handled alike.
             (2, "+-+-+", "01100"),

@@ -30,7 +30,7 @@ pub(crate) async fn run(connected: Arc<Connected>, every: Duration, shutdown: Ca
             continue;
         }
         if let Err(error) = connected.fire(&MasterEvent::new("minion_ping", "ping")).await {
-            tracing::warn!(error, "the master does not answer a ping");
+            tracing::warn!(error, "pinging the master failed");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::metrics;
 /// The maximum number of concurrent jobs if `process_count_max` sets none.
 const DEFAULT_LIMIT: usize = 256;
 /// The number of additional threads for functions that list or end jobs, and of their waiting calls.
-const CONTROL: usize = 8;
+const CONTROL_THREADS: usize = 8;
 const CONTROL_QUEUE: usize = 1000;
 
 /// The reason why a job has no result.
@@ -56,7 +56,7 @@ impl JobPool {
         let limit = usize::try_from(config.process_count_max).ok().filter(|limit| *limit > 0).unwrap_or(DEFAULT_LIMIT);
         JobPool {
             executors: Executors::new(limit),
-            control: Executor::new("control", CONTROL, CONTROL_QUEUE),
+            control: Executor::new("control", CONTROL_THREADS, CONTROL_QUEUE),
             limit,
             tasks: TaskTracker::new(),
         }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn waiting_jobs_are_refused_at_the_end() {
+    async fn waiting_jobs_are_refused_at_shutdown() {
         let pool = pool(1);
         let (release, held) = mpsc::channel::<()>();
         let (begun, begins) = tokio::sync::oneshot::channel();

@@ -22,18 +22,18 @@ use crate::pool::{JobPool, PoolError};
 /// The number of events that are handled concurrently.
 const WORKERS: usize = 4;
 /// The maximum number of waiting events.
-const WAITING: usize = 1000;
+const MAX_WAITING: usize = 1000;
 const RETRIES: u32 = 5;
 const MAX_DEPTH: u64 = 16;
 
 /// A prepared reactor, not yet started.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedReactor {
     reactor: Arc<Reactor>,
     events: Subscription,
     bus: Bus,
 }
 
-impl Prepared {
+impl PreparedReactor {
     /// Handles events until `shutdown`.
     pub async fn run(self, shutdown: CancellationToken) {
         self.reactor.run(self.bus, self.events, shutdown).await;
@@ -42,7 +42,7 @@ impl Prepared {
 
 /// Creates the minion's reactor, if its configuration has entries. Subscribes to the bus at once, so that no event is
 /// missed.
-pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result<Option<Prepared>, EntryError> {
+pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result<Option<PreparedReactor>, EntryError> {
     let minion = &leader.minion();
     let config = &minion.config;
     let entries = Entries::from_opts(&config.opts)?;
@@ -52,7 +52,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
     let of_grains = leader.clone();
     let options = Options {
         workers: WORKERS,
-        waiting: WAITING,
+        waiting: MAX_WAITING,
         detach: DETACH,
         deadline: Duration::from_secs(config.reactor_deadline.max(1)),
         retries: RETRIES,
@@ -71,7 +71,7 @@ pub(crate) fn reactor(leader: &Leader, pool: &Arc<JobPool>, bus: &Bus) -> Result
     // Both calls can only fail with a persistent store, and there is none.
     let started = Reactor::subscribe(bus).and_then(|events| {
         let dispatch = CallerDispatch { leader: leader.clone(), pool: Arc::clone(pool) };
-        Ok(Prepared { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
+        Ok(PreparedReactor { reactor: Reactor::new(entries, options, dispatch)?, events, bus: bus.clone() })
     });
     Ok(started.inspect_err(|error| tracing::error!(%error, "starting the minion's reactor failed")).ok())
 }

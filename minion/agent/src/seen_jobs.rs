@@ -14,11 +14,11 @@ use brine_ids::Jid;
 use brine_system::files;
 
 /// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
-const AT_LEAST: usize = 10_000;
+const MIN_RECORDED: usize = 10_000;
 /// The maximum length of a line, including its line break.
-const LINE: usize = 34;
+const MAX_LINE: usize = 34;
 /// The number of lines per recorded id from which the file is rewritten.
-const LINES: usize = 4;
+const LINES_PER_ID: usize = 4;
 
 /// The last ids, in the order of their receipt. All methods that write block.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl SeenJobs {
     /// Creates a set in memory with this capacity, at least 10,000.
     pub fn new(limit: usize) -> Self {
         SeenJobs {
-            limit: limit.max(AT_LEAST),
+            limit: limit.max(MIN_RECORDED),
             order: VecDeque::new(),
             known: HashSet::new(),
             waiting: HashSet::new(),
@@ -64,7 +64,7 @@ impl SeenJobs {
     fn load(&mut self, path: &Path) -> std::io::Result<File> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
         let mut text = String::new();
-        let most = (LINES * self.limit * LINE) as u64;
+        let most = (LINES_PER_ID * self.limit * MAX_LINE) as u64;
         let length = file.metadata()?.len();
         if length > most {
             file.seek(SeekFrom::Start(length - most))?;
@@ -147,7 +147,7 @@ impl SeenJobs {
         let Some((path, file)) = &mut self.file else { return Ok(()) };
         file.write_all(format!("{line}\n").as_bytes())?;
         self.lines += 1;
-        if self.lines >= LINES * self.limit {
+        if self.lines >= LINES_PER_ID * self.limit {
             let mark = |jid: &String| if self.waiting.contains(jid) { "+" } else { "" };
             let all: String = self.order.iter().flat_map(|jid| [mark(jid), jid, "\n"]).collect();
             files::write_soon(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_line_does_not_damage_the_next() {
+    fn a_truncated_line_does_not_damage_the_next() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("seen");
         std::fs::write(&path, format!("{}\n2026", jid(1))).unwrap();
@@ -225,18 +225,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("seen");
         let mut seen = SeenJobs::open(&path, 0);
-        for n in 0..3 * AT_LEAST {
+        for n in 0..3 * MIN_RECORDED {
             assert!(seen.insert(&jid(n)));
             seen.begin(&jid(n));
         }
-        assert_eq!((seen.order.len(), seen.known.len()), (AT_LEAST, AT_LEAST));
-        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= LINES * AT_LEAST);
+        assert_eq!((seen.order.len(), seen.known.len()), (MIN_RECORDED, MIN_RECORDED));
+        assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= LINES_PER_ID * MIN_RECORDED);
         let mut again = SeenJobs::open(&path, 0);
-        assert_eq!((again.insert(&jid(3 * AT_LEAST - 1)), again.insert(&jid(0))), (false, true));
+        assert_eq!((again.insert(&jid(3 * MIN_RECORDED - 1)), again.insert(&jid(0))), (false, true));
     }
 
     #[test]
-    fn a_directory_in_its_place_leaves_the_set_in_memory() {
+    fn an_unusable_file_leaves_the_ids_in_memory() {
         let directory = tempfile::tempdir().unwrap();
         let mut seen = SeenJobs::open(directory.path(), 0);
         assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(1))), (true, false));

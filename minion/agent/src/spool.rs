@@ -68,13 +68,13 @@ impl Spool {
     /// it later. Blocks.
     pub fn store(&self, minion: &Arc<Minion>, names: &str, load: Map) {
         // As in Salt, custom returners take precedence.
-        let names = split(names).filter(|name| !store_by_own(minion, name, &load));
+        let names = split(names).filter(|name| !store_with_custom(minion, name, &load));
         let (mut later, now): (Vec<&str>, Vec<&str>) = names.partition(|name| self.waits(name));
         let grains = minion.grains.get();
         later.extend(try_store_in(now, &minion.config.opts, &grains, &load));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
         for name in later {
-            tracing::warn!(returner = name, jid = label, "a return waits for its returner");
+            tracing::warn!(returner = name, jid = label, "a return is queued for its returner");
             if let Some(backend) = BACKENDS.iter().find(|backend| backend.name == name) {
                 self.queue(backend.name).push(&label, &load);
             }
@@ -114,7 +114,7 @@ impl Spool {
 
 /// Stores a return with the custom returner of this name (`_returners`). Returns false if there is none. A failure is
 /// logged and counted.
-fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
+fn store_with_custom(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
     let function = format!("{name}.returner");
     let job = Job::local(&Jid::new(), &function, &Args::default());
     let context = Context::new(Arc::clone(minion), Arc::new(job));
@@ -125,7 +125,7 @@ fn store_by_own(minion: &Arc<Minion>, name: &str, load: &Map) -> bool {
         Some(Err(error)) => {
             brine_job::metrics::RETURNS_LOST.add(1);
             let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
-            tracing::error!(returner = name, jid, %error, "a return could not be stored");
+            tracing::error!(returner = name, jid, %error, "storing a return failed");
             true
         }
     }
@@ -144,7 +144,7 @@ async fn deliver(minion: Arc<Minion>, name: &'static str, disk: Executor, load: 
             SendResult::Later
         }
         Ok(Err(error)) => {
-            tracing::error!(returner = name, %error, "a return could not be stored");
+            tracing::error!(returner = name, %error, "storing a return failed");
             SendResult::Refused
         }
         // The call panicked, which is logged, or the minion is stopping.

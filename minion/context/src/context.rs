@@ -78,7 +78,7 @@ pub struct MasterEvent {
     pub data: Value,
     /// Further fields of its body beside `data`, such as the `jid` of a state's event. They override `id`, `tag` and
     /// `cmd`, and replace Salt's `pretag`.
-    pub beside: Option<Map>,
+    pub extra_fields: Option<Map>,
     /// The timeout of sending it; `request_timeout` if `None`.
     pub timeout: Option<Duration>,
 }
@@ -92,7 +92,7 @@ impl MasterEvent {
     /// Returns the request to the master, with the sender and the body.
     pub fn request(&self, id: &str) -> Map {
         let mut load = map! {"id" => id, "tag" => &self.tag, "data" => self.data.clone(), "cmd" => "_minion_event"};
-        load.extend(self.beside.clone().unwrap_or_else(|| map! {"pretag" => Value::Nil}));
+        load.extend(self.extra_fields.clone().unwrap_or_else(|| map! {"pretag" => Value::Nil}));
         load
     }
 }
@@ -311,7 +311,7 @@ pub struct Job {
 impl Job {
     /// Returns a copy of the job with its own retcode, for parallel states.
     #[must_use]
-    pub fn beside(&self) -> Self {
+    pub fn for_parallel(&self) -> Self {
         Job {
             jid: self.jid.clone(),
             fun: self.fun.clone(),

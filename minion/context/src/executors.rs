@@ -9,11 +9,11 @@ use brine_value::Value;
 use crate::{Context, sudo};
 
 /// The executor that calls the function itself.
-const DIRECT: &str = "direct_call";
+const DIRECT_CALL: &str = "direct_call";
 /// The option of jobs and of the configuration that lists executors.
 const OPTION: &str = "module_executors";
 /// The maximum number of executors of a job.
-const MOST: usize = 32;
+const MAX_EXECUTORS: usize = 32;
 
 /// Calls the function of a job through its executors.
 pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
@@ -23,11 +23,11 @@ pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
     if let (Some(_), Some(last)) = (user, names.last_mut()) {
         sudo::NAME.clone_into(last);
     }
-    if names.iter().all(|name| name == DIRECT) || !is_callable(context, &names, fun) {
+    if names.iter().all(|name| name == DIRECT_CALL) || !is_callable(context, &names, fun) {
         return context.call(fun, args);
     }
     for name in &names {
-        let value = if name == DIRECT {
+        let value = if name == DIRECT_CALL {
             context.call(fun, args.clone())?
         } else if let (sudo::NAME, Some(user)) = (name.as_str(), user) {
             sudo::call(context, user, fun, args.clone())?
@@ -46,12 +46,14 @@ pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
 fn names(context: &Context) -> Result<Vec<String>, String> {
     let of_job = context.job.load.get(OPTION).filter(|value| value.is_truthy());
     match of_job.unwrap_or(&context.config().module_executors) {
-        Value::Nil => Ok(vec![DIRECT.to_owned()]),
+        Value::Nil => Ok(vec![DIRECT_CALL.to_owned()]),
         Value::Str(name) => Ok(vec![name.clone()]),
-        Value::List(names) if (1..=MOST).contains(&names.len()) => Ok(names.iter().map(ToString::to_string).collect()),
-        other => {
-            Err(format!("Wrong executors specification: {other}. String or non-empty list of at most {MOST} expected"))
+        Value::List(names) if (1..=MAX_EXECUTORS).contains(&names.len()) => {
+            Ok(names.iter().map(ToString::to_string).collect())
         }
+        other => Err(format!(
+            "Wrong executors specification: {other}. String or non-empty list of at most {MAX_EXECUTORS} expected"
+        )),
     }
 }
 
@@ -63,5 +65,5 @@ fn is_callable(context: &Context, names: &[String], fun: &str) -> bool {
         let answer = context.minion.custom.call_of(context, "executors", &function, Args::positional([fun.into()]));
         answer.is_some_and(|answer| answer.is_ok_and(|answer| answer.is_truthy()))
     };
-    context.minion.functions.get(fun).is_some() || names.iter().filter(|name| *name != DIRECT).any(serves)
+    context.minion.functions.get(fun).is_some() || names.iter().filter(|name| *name != DIRECT_CALL).any(serves)
 }

@@ -11,21 +11,21 @@ pub struct Grains(RwLock<State>);
 struct State {
     known: Arc<Map>,
     /// The function that collects the grains, until they are first read.
-    unread: Option<Box<dyn FnOnce() -> Map + Send + Sync>>,
+    uncollected: Option<Box<dyn FnOnce() -> Map + Send + Sync>>,
 }
 
 impl Grains {
     /// Creates grains that are collected when they are first read: most calls from the command line read none.
     ///
     /// `collect` must not read these grains: it runs under their lock.
-    pub fn unread(collect: impl FnOnce() -> Map + Send + Sync + 'static) -> Self {
-        Grains(RwLock::new(State { known: Arc::default(), unread: Some(Box::new(collect)) }))
+    pub fn uncollected(collect: impl FnOnce() -> Map + Send + Sync + 'static) -> Self {
+        Grains(RwLock::new(State { known: Arc::default(), uncollected: Some(Box::new(collect)) }))
     }
 
     /// Returns the current grains. Blocks while they are collected.
     pub fn get(&self) -> Arc<Map> {
         let state = self.0.read();
-        if state.unread.is_none() {
+        if state.uncollected.is_none() {
             return Arc::clone(&state.known);
         }
         drop(state);
@@ -51,13 +51,13 @@ impl From<Map> for Grains {
 
 impl From<Map> for State {
     fn from(grains: Map) -> Self {
-        State { known: Arc::new(grains), unread: None }
+        State { known: Arc::new(grains), uncollected: None }
     }
 }
 
 impl State {
     fn known(&mut self) -> &mut Arc<Map> {
-        if let Some(collect) = self.unread.take() {
+        if let Some(collect) = self.uncollected.take() {
             self.known = Arc::new(collect());
         }
         &mut self.known
@@ -75,7 +75,7 @@ mod tests {
     fn counted() -> (Arc<AtomicUsize>, Grains) {
         let count = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&count);
-        let grains = Grains::unread(move || {
+        let grains = Grains::uncollected(move || {
             counted.fetch_add(1, Ordering::Relaxed);
             map! {"os" => "Debian", "master" => "salt"}
         });

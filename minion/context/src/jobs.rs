@@ -102,7 +102,7 @@ impl ProcFile {
         match written {
             Ok(()) => ProcFile(Some(path)),
             Err(error) => {
-                tracing::warn!(jid = job.jid, %error, "a job has no proc file");
+                tracing::warn!(jid = job.jid, %error, "writing the proc file of a job failed");
                 ProcFile(None)
             }
         }

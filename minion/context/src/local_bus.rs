@@ -20,7 +20,7 @@ pub const QUESTION: &str = "__question";
 #[derive(Debug, thiserror::Error)]
 pub enum LocalBusError {
     /// No minion is running with this `sock_dir`.
-    #[error("the minion's event bus cannot be reached, is salt-minion running? {0}")]
+    #[error("connecting to the minion's event bus failed: {0}; check that salt-minion is running")]
     Unreachable(#[from] TransportError),
     /// The event is invalid.
     #[error(transparent)]

@@ -32,11 +32,11 @@ pub fn without_pillar(config: MinionConfig, modules: Modules) -> Result<Arc<Mini
     let mut config = config;
     config.make_local();
     let config = Arc::new(config);
-    let unread = {
+    let uncollected = {
         let config = Arc::clone(&config);
-        Grains::unread(move || grains::collect(&config, id.as_str()))
+        Grains::uncollected(move || grains::collect(&config, id.as_str()))
     };
-    let minion = with_grains(config, modules, Arc::new(unread))?;
+    let minion = with_grains(config, modules, Arc::new(uncollected))?;
     minion.add_custom_grains();
     Ok(minion)
 }

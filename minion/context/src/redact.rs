@@ -6,7 +6,7 @@ use brine_value::{Map, Value};
 /// The replacement of a value of the pillar.
 const MASK: &str = "****";
 /// The minimum length of masked values; shorter ones are part of too many words.
-const SHORTEST: usize = 4;
+const MIN_LENGTH: usize = 4;
 /// The maximum number of logged lines of a text, and of bytes.
 const MAX_LINES: usize = 500;
 const MAX_BYTES: usize = 64 << 10;
@@ -56,7 +56,7 @@ fn collect(value: &Value, into: &mut Vec<String>) {
         Value::Bool(_) | Value::Nil => {}
         scalar => {
             let text = scalar.to_string();
-            into.extend(text.lines().map(str::trim).filter(|line| line.len() >= SHORTEST).map(str::to_owned));
+            into.extend(text.lines().map(str::trim).filter(|line| line.len() >= MIN_LENGTH).map(str::to_owned));
         }
     }
 }

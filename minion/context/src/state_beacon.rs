@@ -6,7 +6,7 @@ use brine_value::{Map, Value, map};
 use crate::{StateContext, StateReturn};
 
 /// The seconds between two polls of a beacon, unless the state has `interval` in its `beacon_data`.
-const INTERVAL: i64 = 60;
+const DEFAULT_INTERVAL: i64 = 60;
 
 /// The beacon of a module of states.
 pub struct StateBeacon<'a> {
@@ -57,7 +57,7 @@ impl StateBeacon<'_> {
         }
         let mut keyword = map! {
             "name" => format!("beacon_{module}_{}", args.name),
-            "interval" => args.option("interval", INTERVAL),
+            "interval" => args.option("interval", DEFAULT_INTERVAL),
             "beacon_module" => *module,
         };
         keyword.extend(options);

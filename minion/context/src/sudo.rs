@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_arrive_as_they_are() {
+    fn arguments_are_passed_unchanged() {
         let args = Args {
             positional: vec!["a=b".into(), "5".into(), 5.into(), list!["x y", Value::Nil], "'; id".into()],
             keyword: map! {"saltenv" => "base", "__pub_jid" => "1", "pillar" => map! {"a" => true}},

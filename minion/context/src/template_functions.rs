@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn undefined_arguments_are_taken_by_functions_that_return_them() {
+    fn undefined_arguments_are_accepted_by_functions_that_return_them() {
         for (function, expected) in [
             ("grains.get", MayBeUndefined::Default(1)),
             ("grains.filter_by", MayBeUndefined::Default(3)),

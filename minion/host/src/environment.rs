@@ -33,13 +33,13 @@ impl Environment {
     /// Calls a function with these changes in effect on this thread.
     pub fn run<T>(&self, call: impl FnOnce() -> T) -> T {
         /// Restores the earlier changes on drop, also after a panic.
-        struct Before(Option<Environment>);
-        impl Drop for Before {
+        struct RestoreOnDrop(Option<Environment>);
+        impl Drop for RestoreOnDrop {
             fn drop(&mut self) {
                 JOB.set(self.0.take());
             }
         }
-        let _before = Before(JOB.replace(Some(self.clone())));
+        let _before = RestoreOnDrop(JOB.replace(Some(self.clone())));
         call()
     }
 }

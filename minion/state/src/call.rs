@@ -108,7 +108,7 @@ impl Caller<'_> {
             retry.announce(&mut result);
             return Ok(result);
         }
-        let (mut reported, mut spent) = (String::new(), 0.0);
+        let (mut reported, mut elapsed_ms) = (String::new(), 0.0);
         let started = result.get("start_time").cloned().unwrap_or_default();
         for attempt in 1..retry.attempts {
             if result.get("result") == Some(&Value::Bool(retry.until)) {
@@ -117,7 +117,7 @@ impl Caller<'_> {
             reported += &attempt_text(attempt, &result, &text(&result, "comment"));
             reported.push('\n');
             let pause = retry.pause();
-            spent += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
+            elapsed_ms += result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + pause.as_secs_f64() * 1e3;
             if cancelled_within(&self.context.job.cancel, pause) {
                 break;
             }
@@ -125,7 +125,7 @@ impl Caller<'_> {
         }
         if !reported.is_empty() {
             let comment = format!("{reported}{}", text(&result, "comment"));
-            let duration = result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + spent;
+            let duration = result.get("duration").and_then(Value::as_f64).unwrap_or(0.0) + elapsed_ms;
             result.extend(map! {"comment" => comment, "duration" => duration, "start_time" => started});
         }
         Ok(result)
@@ -142,7 +142,7 @@ impl Caller<'_> {
     fn attempt(&mut self, chunk: &Chunk) -> Result<Map, CallError> {
         let clock = Clock::start();
         log_start(chunk);
-        if let Some(comment) = unfit(self.context, chunk) {
+        if let Some(comment) = call_errors(self.context, chunk) {
             let number = self.next_number();
             return Ok(map! {
                 "result" => false,
@@ -152,7 +152,7 @@ impl Caller<'_> {
                 "__run_num__" => number,
             });
         }
-        let mut result = self.try_out(chunk, self.settings.test)?;
+        let mut result = self.call_once(chunk, self.settings.test)?;
         let number = self.next_number();
         result.extend(map! {"__sls__" => sls_of(chunk), "__run_num__" => number});
         if is_hidden(chunk) {
@@ -176,8 +176,8 @@ impl Caller<'_> {
     }
 
     /// Calls a function with its conditions, without adding the common fields of results. `test`: a dry run.
-    pub fn try_out(&self, chunk: &Chunk, test: bool) -> Result<Map, CallError> {
-        if unfit(self.context, chunk).is_some() {
+    pub fn call_once(&self, chunk: &Chunk, test: bool) -> Result<Map, CallError> {
+        if call_errors(self.context, chunk).is_some() {
             return Ok(failure(chunk, String::new()));
         }
         let name = full_name(chunk);
@@ -218,7 +218,7 @@ impl Caller<'_> {
     }
 
     /// Calls a function again, regardless of its conditions.
-    pub fn again(&self, chunk: &Chunk) -> Result<Map, CallError> {
+    pub fn call_unconditionally(&self, chunk: &Chunk) -> Result<Map, CallError> {
         let Some(function) = self.context.minion.states.get(&full_name(chunk)) else {
             return Ok(failure(chunk, String::new()));
         };
@@ -275,7 +275,7 @@ impl Caller<'_> {
 }
 
 /// Returns the errors that prevent a chunk from being called, one line each, as the comment of its result.
-pub fn unfit(context: &Context, chunk: &Chunk) -> Option<String> {
+pub fn call_errors(context: &Context, chunk: &Chunk) -> Option<String> {
     let mut wrong = Vec::new();
     let name = chunk.written_name();
     let place = if chunk.sls.is_empty() { String::new() } else { format!("in SLS '{}' ", chunk.sls) };
@@ -423,11 +423,11 @@ impl Clock {
     pub fn write(&self, result: &mut Map) {
         let micros = self.0.subsec_nanosecond() / 1000;
         let start_time = format!("{}.{micros:06}", self.0.strftime("%H:%M:%S"));
-        result.extend(map! {"start_time" => start_time, "duration" => self.spent()});
+        result.extend(map! {"start_time" => start_time, "duration" => self.elapsed_ms()});
     }
 
     /// Returns the elapsed time in milliseconds.
-    pub fn spent(&self) -> f64 {
+    pub fn elapsed_ms(&self) -> f64 {
         (self.1.elapsed().as_secs_f64() * 1e6).round() / 1e3
     }
 }

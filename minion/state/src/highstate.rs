@@ -121,7 +121,7 @@ impl StateRun {
 
     /// Creates a run with this pillar, and with the options of the master, which are requested once.
     pub fn with_pillar(context: &Context, options: Options, pillar: Arc<Map>) -> Self {
-        let mut opts = own_opts(context, &options);
+        let mut opts = run_opts(context, &options);
         let environments = if options.local_state { None } else { master_options::take(context, &mut opts) };
         let opts = Arc::new(opts);
         // Only templates see grains and pillar in `opts`: functions may return the options to users.
@@ -284,7 +284,7 @@ impl StateRun {
 }
 
 /// Returns the options of the minion, overridden by those of the run.
-fn own_opts(context: &Context, options: &Options) -> Map {
+fn run_opts(context: &Context, options: &Options) -> Map {
     let mut opts = template_opts(context.config());
     opts.insert("test".into(), options.test.unwrap_or(context.config().test).into());
     let saltenv = options.saltenv.as_ref().or(context.config().saltenv.as_ref());

@@ -32,7 +32,7 @@ mod source;
 mod sub_states;
 mod top;
 
-pub use call::unfit;
+pub use call::call_errors;
 pub use highstate::{NoPillar, Options, StateRun, errors};
 pub use queue::{Queue, only_run};
 pub use run::{Settings, run};

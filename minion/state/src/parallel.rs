@@ -16,9 +16,9 @@ use super::call::{Caller, Clock, Retry, attempt_text, text};
 type Outcome = Result<Map, CallError>;
 
 /// The fields of every state. As in Salt, they exist while the state runs, and so they come first.
-const FIRST: [&str; 4] = ["name", "result", "changes", "comment"];
+const FIRST_FIELDS: [&str; 4] = ["name", "result", "changes", "comment"];
 /// The following fields, in the order in which they are added.
-const NEXT: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
+const NEXT_FIELDS: [&str; 5] = ["__sls__", "__run_num__", "start_time", "duration", "__id__"];
 
 /// The parallel states of a run.
 pub(super) struct ParallelStates<'scope, 'a> {
@@ -26,12 +26,12 @@ pub(super) struct ParallelStates<'scope, 'a> {
     /// The running states by the index of their chunk, oldest first.
     running: IndexMap<usize, (&'a Chunk, ScopedJoinHandle<'scope, Outcome>)>,
     /// The maximum number of running states; 0 for no limit.
-    most: usize,
+    limit: usize,
 }
 
 impl<'scope, 'a> ParallelStates<'scope, 'a> {
-    pub fn new(scope: &'scope Scope<'scope, 'a>, most: usize) -> Self {
-        ParallelStates { scope, running: IndexMap::new(), most }
+    pub fn new(scope: &'scope Scope<'scope, 'a>, limit: usize) -> Self {
+        ParallelStates { scope, running: IndexMap::new(), limit }
     }
 
     pub fn has(&self, index: usize) -> bool {
@@ -39,7 +39,7 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
     }
 
     pub fn is_full(&self) -> bool {
-        self.most > 0 && self.running.len() >= self.most
+        self.limit > 0 && self.running.len() >= self.limit
     }
 
     pub fn oldest(&self) -> Option<usize> {
@@ -52,7 +52,7 @@ impl<'scope, 'a> ParallelStates<'scope, 'a> {
         let run = move || {
             let number = caller.number;
             // The retcodes of its commands must not affect the conditions of other states.
-            let job = Arc::new(caller.context.job.beside());
+            let job = Arc::new(caller.context.job.for_parallel());
             let context = Context { job, ..caller.context.clone() };
             let mut result = call(&mut Caller { context: &context, ..caller }, chunk)?;
             result.insert("__run_num__".into(), number.into());
@@ -85,10 +85,10 @@ pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
         // Not a parallel state, or its function was not called.
         return Ok(result);
     }
-    let result = again(caller, chunk, result)?;
-    let first = FIRST.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
+    let result = retry_state(caller, chunk, result)?;
+    let first = FIRST_FIELDS.iter().filter_map(|key| Some((Value::from(*key), result.get(*key)?.clone())));
     let mut report: Map = first.collect();
-    let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT.contains(&key)));
+    let next = result.iter().filter(|(key, _)| key.as_str().is_some_and(|key| NEXT_FIELDS.contains(&key)));
     report.extend(next.map(|(key, value)| (key.clone(), value.clone())));
     report.extend(result);
     Ok(report)
@@ -96,7 +96,7 @@ pub(super) fn call(caller: &mut Caller, chunk: &Chunk) -> Outcome {
 
 /// Retries a parallel state by its `retry`. Unlike for other states, the comments of all attempts follow the first
 /// result, there is one more attempt, and conditions are evaluated once.
-fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
+fn retry_state(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
     let Some(retry) = chunk.args.get("retry").map(Retry::read) else { return Ok(first) };
     let mut result = first;
     if caller.settings.test {
@@ -110,18 +110,18 @@ fn again(caller: &Caller, chunk: &Chunk, first: Map) -> Outcome {
             break;
         }
         let clock = Clock::start();
-        let mut next = caller.again(chunk)?;
+        let mut next = caller.call_unconditionally(chunk)?;
         next.shift_remove("__parallel__");
         let report = match text(&next, "comment") {
             nothing if nothing.is_empty() => nothing,
             comment => attempt_text(attempt, &next, &comment),
         };
         next.insert("comment".into(), format!("{}\n{report}", text(&result, "comment")).into());
-        for key in NEXT {
+        for key in NEXT_FIELDS {
             next.extend(result.get(key).map(|value| (key.into(), value.clone())));
         }
-        let spent = duration(&result) + pause.as_secs_f64() * 1e3 + clock.spent();
-        next.insert("duration".into(), spent.into());
+        let elapsed_ms = duration(&result) + pause.as_secs_f64() * 1e3 + clock.elapsed_ms();
+        next.insert("duration".into(), elapsed_ms.into());
         result = next;
     }
     Ok(result)

@@ -13,7 +13,7 @@ use brine_value::{Map, Value, map, msgpack};
 /// The key of requests that apply to any state.
 const ALL: &str = "__all__";
 /// The interval at which a paused run polls its file.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 fn path(minion: &Minion, jid: &str) -> PathBuf {
     // A job id has no separators; an invalid one matches no run.
@@ -83,7 +83,7 @@ pub fn forget_all_but(minion: &Minion, running: &[String]) {
 }
 
 /// Blocks while a run is paused before a state. Returns whether it continues.
-pub(super) fn may_go_on(context: &Context, state: &str) -> bool {
+pub(super) fn wait_while_paused(context: &Context, state: &str) -> bool {
     let (minion, jid, started) = (&context.minion, &context.job.jid, Instant::now());
     loop {
         if context.job.cancel.is_cancelled() {
@@ -101,6 +101,6 @@ pub(super) fn may_go_on(context: &Context, state: &str) -> bool {
         if mark.get("kill").is_some() {
             return false;
         }
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

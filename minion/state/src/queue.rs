@@ -9,7 +9,7 @@ use brine_value::Value;
 use super::Options;
 
 /// The polling interval of a waiting run.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Whether a run waits for another one: `queue`, or `state_queue` of the configuration.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Queue {
     }
 
     /// Whether another run may wait behind `before` runs: the running one and the waiting ones.
-    fn takes(self, before: usize) -> bool {
+    fn admits(self, before: usize) -> bool {
         match self {
             Queue::Refuse => false,
             Queue::Wait => true,
@@ -56,7 +56,7 @@ pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>>
         if others.is_empty() {
             return Ok(());
         }
-        if !waits && !options.queue.takes(others.len()) {
+        if !waits && !options.queue.admits(others.len()) {
             return Err(others.iter().map(describe).collect());
         }
         waits = true;
@@ -64,7 +64,7 @@ pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>>
             return Err(vec!["The job was ended while it waited for another state run".into()]);
         }
         // A run ends on its own thread or in its own process, which cannot notify the waiting ones.
-        std::thread::sleep(LOOK_AGAIN);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_number_limits_the_waiting_runs() {
-        for (written, before, takes) in [
+        for (written, before, admits) in [
             (Value::Nil, 1, false),
             (false.into(), 1, false),
             (0.into(), 1, false),
@@ -119,7 +119,7 @@ mod tests {
             (1.into(), 2, false),
             (2.into(), 2, true),
         ] {
-            assert_eq!(Queue::of(&written).takes(before), takes, "{written} behind {before}");
+            assert_eq!(Queue::of(&written).admits(before), admits, "{written} behind {before}");
         }
     }
 }

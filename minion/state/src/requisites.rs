@@ -41,7 +41,7 @@ enum RequisiteOutcome {
 }
 
 /// Evaluates the requisites of a step. `result` returns the result of a chunk, or of its dry run.
-pub(super) fn judge<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Option<&'a Map>) -> Verdict {
+pub(super) fn evaluate<'a>(needs: &[Dependency], result: impl Fn(&Dependency) -> Option<&'a Map>) -> Verdict {
     let mut all: HashSet<RequisiteOutcome> = HashSet::new();
     for kind in RequisiteKind::ALL {
         let of_kind = needs.iter().filter(|need| need.kind == kind);

@@ -21,7 +21,7 @@ struct Custom {
 }
 
 /// Returns whether a custom beacon of this name exists. Starts Python only if a file may define it.
-pub(super) fn is_there(minion: &Minion, module: &str) -> bool {
+pub(super) fn exists(minion: &Minion, module: &str) -> bool {
     minion.custom.has_other(KIND, &format!("{module}.beacon"))
 }
 

@@ -16,9 +16,9 @@ use super::settings::Settings;
 use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of entries that one poll reads; the next one continues.
-const AT_ONCE: usize = 10_000;
+const MAX_ENTRIES: usize = 10_000;
 /// The capacity of the queue of lines that wait for a poll.
-const WAITING: usize = 1_000;
+const QUEUE_CAPACITY: usize = 1_000;
 /// The longest line, in bytes; the fields of longer ones are not read.
 const MAX_LINE: u64 = 1 << 20;
 
@@ -122,9 +122,9 @@ impl Journal {
         };
         let mut child =
             processes::start(&mut command).map_err(|error| format!("starting journalctl failed: {error}"))?;
-        let (queue, lines) = mpsc::sync_channel(WAITING);
+        let (queue, lines) = mpsc::sync_channel(QUEUE_CAPACITY);
         if let Some(output) = child.stdout.take() {
-            std::thread::spawn(move || hand_over(output, &queue));
+            std::thread::spawn(move || queue_lines(output, &queue));
         }
         Ok(Follower { child, lines })
     }
@@ -135,7 +135,7 @@ impl Journal {
             None => self.follow()?,
         };
         let (mut report, mut has_read) = (Vec::new(), false);
-        for _ in 0..AT_ONCE {
+        for _ in 0..MAX_ENTRIES {
             let line = match follower.lines.try_recv() {
                 Ok(line) => line,
                 Err(TryRecvError::Empty) => break,
@@ -166,7 +166,7 @@ impl Journal {
 }
 
 /// Queues the lines of journalctl until it ends or the beacon is dropped.
-fn hand_over(output: ChildStdout, queue: &SyncSender<Vec<u8>>) {
+fn queue_lines(output: ChildStdout, queue: &SyncSender<Vec<u8>>) {
     let mut output = BufReader::new(output);
     loop {
         let mut line = Vec::new();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_an_error_and_started_again() {
+    fn an_ended_journalctl_is_reported_and_restarted() {
         let mut journal =
             Journal { command: vec!["false".into()], services: vec![], follower: None, cursor: Some("x".into()) };
         let end = Instant::now() + Duration::from_secs(20);

@@ -11,7 +11,7 @@ use super::settings::{Settings, text};
 use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of bytes that one poll reads; the next one continues.
-const AT_ONCE: u64 = 4 << 20;
+const MAX_READ: u64 = 4 << 20;
 
 struct Log {
     file: PathBuf,
@@ -69,11 +69,11 @@ impl Log {
         let offset = if offset > end { 0 } else { offset };
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
-        file.take(AT_ONCE).read_to_end(&mut bytes)?;
+        file.take(MAX_READ).read_to_end(&mut bytes)?;
         let whole = match bytes.iter().rposition(|byte| *byte == b'\n') {
             Some(last) => last + 1,
             // An unfinished line, unless it exceeds the size of a read.
-            None if (bytes.len() as u64) < AT_ONCE => 0,
+            None if (bytes.len() as u64) < MAX_READ => 0,
             None => bytes.len(),
         };
         self.offset = Some(offset + whole as u64);

@@ -7,7 +7,7 @@ use super::{Beacon, Kind, Options, PollContext, entry};
 
 struct Usage {
     field: &'static str,
-    most: f64,
+    threshold: f64,
     of: fn(&str) -> Option<f64>,
 }
 
@@ -34,8 +34,8 @@ pub(super) fn start_for(
     field: &'static str,
     of: fn(&str) -> Option<f64>,
 ) -> Result<Box<dyn Beacon>, String> {
-    let most = number("percent", settings.get("percent").ok_or("option 'percent' is missing")?)?;
-    Ok(Box::new(Usage { field, most, of }))
+    let threshold = number("percent", settings.get("percent").ok_or("option 'percent' is missing")?)?;
+    Ok(Box::new(Usage { field, threshold, of }))
 }
 
 /// Returns a value of `/proc/meminfo`, in kB.
@@ -47,7 +47,7 @@ pub(super) fn kilobytes(info: &str, name: &str) -> Option<u64> {
 impl Usage {
     fn events(&self, info: &str) -> Result<Vec<Map>, String> {
         let used = (self.of)(info).ok_or("parsing /proc/meminfo failed: a field is missing")?;
-        Ok(if used >= self.most { vec![map! {self.field => used}] } else { Vec::new() })
+        Ok(if used >= self.threshold { vec![map! {self.field => used}] } else { Vec::new() })
     }
 }
 
@@ -68,11 +68,11 @@ mod tests {
         "MemTotal:       1000 kB\nMemAvailable:    630 kB\nSwapTotal:       200 kB\nSwapFree:        150 kB\n";
 
     #[test]
-    fn usage_is_reported_from_a_limit_on() {
-        for (most, report) in [(37, true), (38, false)] {
+    fn usage_is_reported_from_the_threshold_on() {
+        for (threshold, report) in [(37, true), (38, false)] {
             let usage = Usage {
                 field: "memusage",
-                most: most.into(),
+                threshold: threshold.into(),
                 of: |info| Some(percent(1000 - kilobytes(info, "MemAvailable")?, kilobytes(info, "MemTotal")?)),
             };
             assert_eq!(usage.events(INFO).unwrap(), if report { vec![map! {"memusage" => 37.0}] } else { vec![] });

@@ -139,7 +139,7 @@ fn start(name: &str, config: &Value, own: Option<&Context>) -> Result<(Settings,
     let module = settings.module.as_str();
     // As in Salt, custom beacons take precedence.
     if let Some(context) = own {
-        if custom::is_there(&context.minion, module) {
+        if custom::exists(&context.minion, module) {
             let beacon = custom::start(context, &settings, config)?;
             return Ok((settings, beacon));
         }
@@ -180,8 +180,8 @@ pub(crate) fn check_on(minion: &Arc<Minion>, name: &str, config: &Value) -> Resu
 }
 
 /// Returns whether a configured beacon is a custom one.
-fn is_own(minion: &Minion, name: &str, config: &Value) -> bool {
-    custom::is_there(minion, &module(name, config))
+fn is_custom(minion: &Minion, name: &str, config: &Value) -> bool {
+    custom::exists(minion, &module(name, config))
 }
 
 /// Returns the module of a configured beacon: `beacon_module`, or its name.
@@ -195,10 +195,10 @@ fn read(path: &str) -> Result<String, String> {
 }
 
 /// A configured beacon.
-struct Started {
+struct StartedBeacon {
     config: Value,
     /// Whether it is a custom beacon: these appear and disappear with `saltutil.sync_beacons`.
-    is_own: bool,
+    is_custom: bool,
     /// `None` if the configuration is invalid, which was logged when it was read.
     beacon: Option<(Settings, Box<dyn Beacon>)>,
     /// The time of the next poll, since the start of the poller.
@@ -210,7 +210,7 @@ struct Started {
 /// Polls the configured beacons when they are due.
 pub(crate) struct Poller {
     context: Context,
-    started: HashMap<String, Started>,
+    started: HashMap<String, StartedBeacon>,
 }
 
 impl Poller {
@@ -232,7 +232,7 @@ impl Poller {
         // A beacon with a changed configuration is started again.
         self.started.retain(|name, started| {
             configured.get(name.as_str()) == Some(&started.config)
-                && is_own(&minion, name, &started.config) == started.is_own
+                && is_custom(&minion, name, &started.config) == started.is_custom
         });
         let states_run = || minion.jobs.lock().values().any(|job| job.fun.starts_with("state."));
         let mut events = Vec::new();
@@ -241,7 +241,7 @@ impl Poller {
             let started = self
                 .started
                 .entry(name.clone())
-                .or_insert_with(|| Started::new(&self.context, &name, config, since_start));
+                .or_insert_with(|| StartedBeacon::new(&self.context, &name, config, since_start));
             let Some((settings, beacon)) = &mut started.beacon else { continue };
             if !settings.enabled || since_start + slack < started.due {
                 continue;
@@ -250,7 +250,7 @@ impl Poller {
                 let next = started.due + interval;
                 started.due = if next > since_start { next } else { since_start + interval };
             }
-            if settings.rests_during_states && states_run() {
+            if settings.is_paused_during_states && states_run() {
                 continue;
             }
             let tag = |rest: &str| format!("salt/beacon/{}/{name}/{rest}", minion.id);
@@ -283,7 +283,7 @@ impl Poller {
     }
 }
 
-impl Started {
+impl StartedBeacon {
     fn new(context: &Context, name: &str, config: &Value, since_start: Duration) -> Self {
         let beacon = start(name, config, Some(context));
         if let Err(error) = &beacon {
@@ -292,9 +292,9 @@ impl Started {
         for unknown in unknown_options(name, config) {
             tracing::warn!("beacon '{name}': {unknown}");
         }
-        let (beacon, is_own) = (beacon.ok(), is_own(&context.minion, name, config));
+        let (beacon, is_custom) = (beacon.ok(), is_custom(&context.minion, name, config));
         let wait = beacon.as_ref().and_then(|(settings, _)| settings.interval).unwrap_or_default();
-        Started { config: config.clone(), is_own, beacon, due: since_start + wait, error: None }
+        StartedBeacon { config: config.clone(), is_custom, beacon, due: since_start + wait, error: None }
     }
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     /// Whether it is polled.
     pub enabled: bool,
     /// Whether it is not polled during a state run (`disable_during_state_run`).
-    pub rests_during_states: bool,
+    pub is_paused_during_states: bool,
     /// Whether it is disabled after its first successful poll (`run_once`).
     pub once: bool,
     /// Its own options, in the order of the configuration.
@@ -49,7 +49,7 @@ impl Settings {
             module: name.to_owned(),
             interval: None,
             enabled: true,
-            rests_during_states: false,
+            is_paused_during_states: false,
             once: false,
             own: Vec::new(),
         };
@@ -59,7 +59,7 @@ impl Settings {
                 "beacon_module" => settings.module = text("beacon_module", value)?,
                 "interval" => settings.interval = Some(seconds(value)?).filter(|interval| !interval.is_zero()),
                 "enabled" => settings.enabled = value.is_truthy(),
-                "disable_during_state_run" => settings.rests_during_states = value.is_truthy(),
+                "disable_during_state_run" => settings.is_paused_during_states = value.is_truthy(),
                 "run_once" => settings.once = value.is_truthy(),
                 _ if key.starts_with('_') => {}
                 _ => settings.own.push((key, value.clone())),
@@ -136,7 +136,7 @@ mod tests {
         ] {
             let settings = Settings::read("mine", &config).unwrap();
             assert_eq!((&*settings.module, settings.interval), ("mine", Some(Duration::from_secs(2))));
-            assert_eq!((settings.once, settings.enabled, settings.rests_during_states), (true, true, false));
+            assert_eq!((settings.once, settings.enabled, settings.is_paused_during_states), (true, true, false));
             assert_eq!(settings.own, [("file".to_owned(), Value::from("/x"))]);
         }
         let other = list![map! {"beacon_module" => "load"}, map! {"enabled" => false}, map! {"interval" => 0}];

@@ -16,7 +16,7 @@ use super::settings::Settings;
 use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The maximum number of queued lines of a traced shell between two polls.
-const WAITING: usize = 10_000;
+const MAX_QUEUED_LINES: usize = 10_000;
 
 #[derive(Default)]
 struct Shells(HashMap<u32, Traced>);
@@ -92,7 +92,7 @@ fn trace(pid: u32, user: String) -> Result<Traced, String> {
     let failed = |error: std::io::Error| format!("starting strace failed: {error}");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut strace = processes::start(&mut command).map_err(failed)?;
-    let (tell, lines) = mpsc::sync_channel(WAITING);
+    let (tell, lines) = mpsc::sync_channel(MAX_QUEUED_LINES);
     if let Some(output) = strace.stderr.take() {
         std::thread::spawn(move || {
             // The thread ends with strace. Lines that exceed the queue are dropped; otherwise the shell would block.

@@ -8,7 +8,7 @@ use super::settings::Settings;
 use super::{Beacon, Kind, Options, PollContext, entry};
 
 /// The functions that are called without options.
-const DEFAULT: [&str; 5] = ["loadavg", "cpustats", "meminfo", "vmstats", "time"];
+const DEFAULT_FUNCTIONS: [&str; 5] = ["loadavg", "cpustats", "meminfo", "vmstats", "time"];
 
 /// Functions, each with the parts of its result that are reported.
 struct Status(Vec<(String, Vec<Value>)>);
@@ -36,7 +36,7 @@ fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
         wanted.push((function.clone(), items.as_list().map_or_else(|| vec![items.clone()], <[Value]>::to_vec)));
     }
     if wanted.is_empty() {
-        wanted = DEFAULT.iter().map(|function| ((*function).to_owned(), vec!["all".into()])).collect();
+        wanted = DEFAULT_FUNCTIONS.iter().map(|function| ((*function).to_owned(), vec!["all".into()])).collect();
     }
     Ok(Box::new(Status(wanted)))
 }
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn everything_is_reported_unless_parts_are_named() {
         for (config, names) in [
-            (list![], DEFAULT.to_vec()),
+            (list![], DEFAULT_FUNCTIONS.to_vec()),
             (list![map! {"time" => list!["all"]}, map! {"loadavg" => list!["1-min"]}], vec!["time", "loadavg"]),
         ] {
             let report = poll_once("status", &config).unwrap();

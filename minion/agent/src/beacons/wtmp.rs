@@ -17,9 +17,9 @@ use super::{Beacon, Entry, Kind, Options, PollContext, entry};
 /// The file of logins and logouts.
 const WTMP: &str = "/var/log/wtmp";
 /// The size of a record on 64-bit Linux.
-const SIZE: u64 = 384;
+const RECORD_SIZE: u64 = 384;
 /// The maximum number of bytes that one poll reads; the next one continues.
-const AT_ONCE: u64 = 1000 * SIZE;
+const MAX_READ: u64 = 1000 * RECORD_SIZE;
 /// The types of login and logout records.
 const LOGIN: i16 = 7;
 const LOGOUT: i16 = 8;
@@ -141,16 +141,16 @@ impl Logins {
     fn events(&mut self, now: &Zoned) -> std::io::Result<Vec<Map>> {
         let mut file = File::open(&self.file)?;
         let end = file.metadata()?.len();
-        let end = end - end % SIZE;
+        let end = end - end % RECORD_SIZE;
         let Some(offset) = self.offset.replace(end) else { return Ok(Vec::new()) };
         // A file that has shrunk was rotated.
         let offset = if offset > end { 0 } else { offset };
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
-        file.take(AT_ONCE.min(end - offset)).read_to_end(&mut bytes)?;
+        file.take(MAX_READ.min(end - offset)).read_to_end(&mut bytes)?;
         self.offset = Some(offset + bytes.len() as u64);
         let mut report = Vec::new();
-        for entry in bytes.chunks_exact(SIZE as usize) {
+        for entry in bytes.chunks_exact(RECORD_SIZE as usize) {
             let mut event = read(entry);
             if self.has_actions {
                 self.add_action(&mut event);
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn entry(kind: i16, line: &str, user: &str) -> Vec<u8> {
-        let mut entry = vec![0; SIZE as usize];
+        let mut entry = vec![0; RECORD_SIZE as usize];
         let mut put = |at: usize, bytes: &[u8]| entry[at..at + bytes.len()].copy_from_slice(bytes);
         put(0, &kind.to_ne_bytes());
         put(4, &4242i32.to_ne_bytes());

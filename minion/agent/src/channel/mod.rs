@@ -32,7 +32,7 @@ pub use crate::masters::Address;
 const SYNDIC_MASTER_KEY: &str = "syndic_master.pub";
 
 /// The number of times that an authentication waits because the master defers it.
-const DEFERRALS: usize = 8;
+const MAX_DEFERRALS: usize = 8;
 
 /// The result of an authentication.
 struct Keys {
@@ -52,7 +52,7 @@ struct Keys {
 }
 
 /// A prepared authentication request.
-struct Prepared {
+struct PreparedAuthentication {
     request: AuthRequest,
     /// The master's key, unless this is the first contact.
     known: Option<PublicKey>,
@@ -157,7 +157,7 @@ impl Channel {
 
     /// Sets the grains in `autosign_grains`, which are sent with the key. As in Salt, a missing grain is sent as null.
     #[must_use]
-    pub fn showing(mut self, grains: &Map) -> Self {
+    pub fn with_autosign_grains(mut self, grains: &Map) -> Self {
         let shown = |name: &String| (name.as_str().into(), grains.get(name.as_str()).cloned().unwrap_or_default());
         self.autosign_grains = self.config.autosign_grains.iter().map(shown).collect();
         self
@@ -233,7 +233,7 @@ impl Channel {
 
     async fn authenticate_now(self: &Arc<Self>) -> Result<(), ChannelError> {
         let mut done = self.exchange_keys().await;
-        for _ in 0..DEFERRALS {
+        for _ in 0..MAX_DEFERRALS {
             let Err(ChannelError::Deferred(after)) = done else { break };
             tracing::debug!(?after, "the master defers the authentication");
             // Jitter: minions that were deferred by the same time must not retry at the same moment.
@@ -247,13 +247,13 @@ impl Channel {
     async fn exchange_keys(self: &Arc<Self>) -> Result<(), ChannelError> {
         let this = Arc::clone(self);
         // Reads key files, and RSA takes milliseconds: not on the thread that serves sockets.
-        let Prepared { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
+        let PreparedAuthentication { request, known, secret } = self.crypto.run(move |_| this.prepare()).await??;
         let timeout = Duration::from_secs(self.config.auth_timeout.max(1));
         let load = request.to_map();
         let binding = Binding::of(&load)?;
         let answer = self.send(Envelope::clear(load).into(), timeout).await?;
         let this = Arc::clone(self);
-        let keys = self.crypto.run(move |_| this.take_answer(&request, &binding, known, secret, &answer)).await??;
+        let keys = self.crypto.run(move |_| this.accept_reply(&request, &binding, known, secret, &answer)).await??;
         let before = self.keys.read().as_ref().map(|before| before.publish.key_text());
         if before.is_none_or(|before| before != keys.publish.key_text()) {
             // Salt's masters restart their serial numbers with each key; earlier messages do not decrypt with it.
@@ -263,7 +263,7 @@ impl Channel {
         Ok(())
     }
 
-    fn prepare(&self) -> Result<Prepared, ChannelError> {
+    fn prepare(&self) -> Result<PreparedAuthentication, ChannelError> {
         let known = self.master_key()?;
         let encryption: EncryptionAlgorithm = self.config.encryption_algorithm.parse()?;
         let signature: SignatureAlgorithm = self.config.signing_algorithm.parse()?;
@@ -281,10 +281,10 @@ impl Channel {
             autosign_grains: self.autosign_grains.clone(),
         };
         let secret = known.is_some().then_some(secret);
-        Ok(Prepared { request, known, secret })
+        Ok(PreparedAuthentication { request, known, secret })
     }
 
-    fn take_answer(
+    fn accept_reply(
         &self,
         request: &AuthRequest,
         binding: &Binding,
@@ -443,7 +443,7 @@ impl Channel {
         if !is_kept && self.master_key()?.as_ref() != Some(&master) {
             return Err(self.changed_master());
         }
-        tracing::info!(fingerprint = %master.fingerprint(), "this is the master's key from now on");
+        tracing::info!(fingerprint = %master.fingerprint(), "the master's key is stored: it is trusted from now on");
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use bytes::Bytes;
 use super::{Channel, ChannelError, Keys};
 
 /// Commands that must not be repeated.
-const ONCE: &[&str] = &["minion_pub", "minion_publish", "minion_runner"];
+const NOT_REPEATED: &[&str] = &["minion_pub", "minion_publish", "minion_runner"];
 
 impl Channel {
     /// Sends a command to the master and returns its reply. The session is renewed once if the master no longer
@@ -109,5 +109,5 @@ impl Channel {
 }
 
 fn may_be_repeated(load: &Map) -> bool {
-    !load.get("cmd").and_then(Value::as_str).is_some_and(|cmd| ONCE.contains(&cmd))
+    !load.get("cmd").and_then(Value::as_str).is_some_and(|cmd| NOT_REPEATED.contains(&cmd))
 }

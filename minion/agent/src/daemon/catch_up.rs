@@ -8,8 +8,8 @@ use brine_value::{Map, Value};
 use brine_wire::Publication;
 
 use super::Connected;
-use super::intake::take_job;
-use super::received::Terms;
+use super::intake::handle_job;
+use super::received::CatchUpOptions;
 use crate::masters::Address;
 
 /// The timeout of the reply: jobs that are published meanwhile wait too.
@@ -34,19 +34,19 @@ fn request(connected: &Connected, master: &Address) -> Option<Map> {
     if config.publish_catch_up == 0 || !connected.channel.is_brine() {
         return None;
     }
-    let terms = Terms {
-        window: Duration::from_secs(config.publish_catch_up),
-        notice: Duration::from_secs(config.master_alive_interval.saturating_mul(2)),
+    let options = CatchUpOptions {
+        max_age: Duration::from_secs(config.publish_catch_up),
+        detection_time: Duration::from_secs(config.master_alive_interval.saturating_mul(2)),
         are_several: !connected.is_only,
     };
-    connected.received.lock().request(master, terms, Instant::now())
+    connected.received.lock().request(master, options, Instant::now())
 }
 
 /// Runs those jobs that target this minion and that it has not received.
 pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
     // A master that does not know the command answers with an empty mapping.
     let Value::List(loads) = answer else {
-        tracing::debug!("the master does not know of missed jobs");
+        tracing::debug!("the master does not support catch-up");
         return;
     };
     for load in loads {
@@ -56,7 +56,7 @@ pub(super) async fn take(connected: &Arc<Connected>, answer: Value) {
             continue;
         };
         match Publication::from_map(load) {
-            Ok(publication) => take_job(connected, publication).await,
+            Ok(publication) => handle_job(connected, publication).await,
             Err(error) => {
                 brine_wire::metrics::REQUESTS_REFUSED.add(1);
                 tracing::warn!(%error, "a missed job is invalid");
@@ -73,11 +73,11 @@ mod tests {
 
     use super::*;
 
-    async fn connected(folder: &std::path::Path) -> Arc<Connected> {
+    async fn connected(directory: &std::path::Path) -> Arc<Connected> {
         let config = MinionConfig {
             id: Some("web1".into()),
-            pki_dir: folder.join("pki"),
-            cachedir: folder.join("cache"),
+            pki_dir: directory.join("pki"),
+            cachedir: directory.join("cache"),
             master: vec!["127.0.0.1".into()],
             master_port: 1,
             ..MinionConfig::default()
@@ -91,8 +91,8 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn missed_jobs_run_once_and_only_here() {
-        let folder = tempfile::tempdir().unwrap();
-        let connected = connected(folder.path()).await;
+        let directory = tempfile::tempdir().unwrap();
+        let connected = connected(directory.path()).await;
         let jids: Vec<Jid> = (0..3).map(|_| Jid::new()).collect();
         assert!(connected.seen.lock().insert(jids[0].as_str()));
         let answer =
@@ -112,9 +112,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_master_of_salt_is_not_asked() {
-        let folder = tempfile::tempdir().unwrap();
-        let connected = connected(folder.path()).await;
+    async fn a_salt_master_receives_no_catch_up_request() {
+        let directory = tempfile::tempdir().unwrap();
+        let connected = connected(directory.path()).await;
         let master = connected.master().unwrap();
         connected.received.lock().joined(&master, Instant::now());
         connected.received.lock().job(&master, Jid::new().as_str());

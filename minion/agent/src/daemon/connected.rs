@@ -22,7 +22,7 @@ use super::received::Received;
 use super::{MinionError, master_function, prepare};
 use crate::channel::{Channel, ChannelError};
 use crate::master_files::MasterFiles;
-use crate::master_link::{MasterUpstream, Others, is_taken, pillar_load, send_event};
+use crate::master_link::{MasterUpstream, Others, is_accepted, pillar_load, send_event};
 use crate::masters::Address;
 use crate::metrics;
 use crate::outbox::{self, Bounds, Outbox, QueuedLoad, SendResult};
@@ -31,17 +31,17 @@ use crate::seen_jobs::SeenJobs;
 use crate::spool::Spool;
 
 /// The first interval at which a minion polls for the acceptance of its key.
-const FIRST_LOOK: Duration = Duration::from_millis(100);
+const FIRST_KEY_POLL: Duration = Duration::from_millis(100);
 /// The directory below `cachedir` with the returns that the master has not accepted.
-const RETURNS: &str = "returns";
+const RETURNS_DIRECTORY: &str = "returns";
 /// The directory below `cachedir` with the returns that the minion's own returners have not accepted.
-const RETURNERS: &str = "returners";
+const RETURNERS_DIRECTORY: &str = "returners";
 /// The maximum age of a queued return: as long as masters keep jobs (`keep_jobs_seconds`).
-const RETURNS_AGE: Duration = Duration::from_secs(24 * 3600);
+const MAX_RETURN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The bounds of the queue of events.
-const EVENTS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::from_secs(600) };
+const EVENT_QUEUE_BOUNDS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::from_secs(600) };
 /// The size of a message without its load.
-const ENVELOPE: usize = 64 << 10;
+const ENVELOPE_SIZE: usize = 64 << 10;
 
 /// A minion with a session with a master.
 pub struct Connected {
@@ -95,7 +95,7 @@ impl Connected {
         let opened = pool.executors().disk.run(move |_| {
             let beside = if config.is_multi_master() { config.masters().split_off(1) } else { Vec::new() };
             let queues: Vec<String> = beside.iter().map(|(host, port)| format!("{host}_{port}")).collect();
-            outbox::adopt(&config.cachedir.join(RETURNS), &queues);
+            outbox::adopt(&config.cachedir.join(RETURNS_DIRECTORY), &queues);
             let mut all: Vec<Self> = Vec::new();
             if config.is_multi_master() {
                 for (host, port) in config.masters() {
@@ -149,7 +149,7 @@ impl Connected {
         };
         let crypto = pool.executors().crypto.clone();
         let channel = Channel::to(id.clone(), Arc::clone(&config), &master, crypto)?;
-        let channel = Arc::new(channel.showing(&grains));
+        let channel = Arc::new(channel.with_autosign_grains(&grains));
         let grains = Arc::new(Grains::from(grains));
         let runtime = Handle::current();
         let local = config.is_local().then(|| Local::open(&config, &id, &grains)).transpose()?;
@@ -180,9 +180,10 @@ impl Connected {
             minion.add_custom_grains();
             brine_context::custom::warn_about_unused(&minion.config);
         }
-        let returns = Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: RETURNS_AGE };
+        let returns =
+            Bounds { count: config.return_queue_count, bytes: config.return_queue_bytes, age: MAX_RETURN_AGE };
         // The returns of earlier runs belong to the first master.
-        let path = config.cachedir.join(RETURNS);
+        let path = config.cachedir.join(RETURNS_DIRECTORY);
         let path = if first.is_some() { path.join(format!("{}_{}", master.host, master.port)) } else { path };
         let received = Mutex::new(Received::after(seen.lock().last().map(str::to_owned)));
         Ok(Connected {
@@ -198,9 +199,9 @@ impl Connected {
             returns: Arc::new(Outbox::open("return", returns, &brine_job::metrics::RETURNS_LOST, &path)),
             spool: match first {
                 Some(first) => Arc::clone(&first.spool),
-                None => Arc::new(Spool::open(config.cachedir.join(RETURNERS), returns)),
+                None => Arc::new(Spool::open(config.cachedir.join(RETURNERS_DIRECTORY), returns)),
             },
-            events: Arc::new(Outbox::in_memory("event", EVENTS, &metrics::MINION_EVENTS_LOST)),
+            events: Arc::new(Outbox::in_memory("event", EVENT_QUEUE_BOUNDS, &metrics::MINION_EVENTS_LOST)),
             pool,
             minion,
         })
@@ -218,7 +219,7 @@ impl Connected {
         let mut lost = self.backoff();
         let step = Duration::from_secs(config.acceptance_wait_time.max(1));
         let most = Duration::from_secs(config.acceptance_wait_time_max).max(step);
-        let mut pause = FIRST_LOOK;
+        let mut pause = FIRST_KEY_POLL;
         loop {
             match self.channel.authenticate().await {
                 Ok(()) => return Ok(()),
@@ -257,7 +258,7 @@ impl Connected {
         }
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
-        self.take_pillar(answer.as_map().cloned().unwrap_or_default());
+        self.set_pillar(answer.as_map().cloned().unwrap_or_default());
         Ok(())
     }
 
@@ -272,11 +273,11 @@ impl Connected {
             tracing::error!("rendering the pillar failed: {error}");
             Map::new()
         });
-        self.take_pillar(pillar);
+        self.set_pillar(pillar);
         Ok(())
     }
 
-    fn take_pillar(&self, pillar: Map) {
+    fn set_pillar(&self, pillar: Map) {
         for name in ["beacons", "schedule"] {
             if let Some(other) = pillar.get(name).filter(|value| value.as_map().is_none()) {
                 tracing::error!("pillar '{name}': expected a mapping, got {}; it is ignored", other.type_name());
@@ -336,7 +337,7 @@ impl Connected {
     pub(super) async fn send(&self, load: Map) -> SendResult {
         let jid = load.get("jid").cloned();
         match self.channel.request(load).await {
-            Ok(answer) if is_taken(&answer) => SendResult::Accepted,
+            Ok(answer) if is_accepted(&answer) => SendResult::Accepted,
             // The master's journal fails, for example because of a full disk.
             Ok(Value::Bool(false)) => {
                 tracing::warn!(?jid, "the master failed to store a return or event: it is retried");
@@ -355,7 +356,7 @@ impl Connected {
 
     /// Queues a return for the master, on disk. Blocks.
     pub(super) fn keep_return(&self, load: &mut Map) -> QueuedLoad {
-        outbox::fit(load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
+        outbox::fit(load, self.minion.config.max_message_size.saturating_sub(ENVELOPE_SIZE));
         let label = load.get("jid").map(ToString::to_string).unwrap_or_default();
         self.returns.add(&label, load)
     }
@@ -386,7 +387,7 @@ impl Connected {
 
     /// Sends the return of a `salt-call` once. A return that the master does not accept is left on disk for the daemon.
     pub async fn return_once(&self, mut load: Map) {
-        outbox::fit(&mut load, self.minion.config.max_message_size.saturating_sub(ENVELOPE));
+        outbox::fit(&mut load, self.minion.config.max_message_size.saturating_sub(ENVELOPE_SIZE));
         if self.send(load.clone()).await == SendResult::Later {
             metrics::RETURNS_RETRIED.add(1);
             let (returns, label) = (Arc::clone(&self.returns), load.get("jid").map(ToString::to_string));

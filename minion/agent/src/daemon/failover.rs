@@ -12,7 +12,7 @@ use crate::channel::Channel;
 use crate::masters::{Address, Masters, Next};
 
 /// The interval between attempts to return to the first master, unless `master_failback_interval` sets another.
-const FAILBACK: Duration = Duration::from_secs(30);
+const FAILBACK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Returns the masters of a minion.
 pub(super) fn masters(connected: &Connected) -> Result<Masters, MinionError> {
@@ -43,7 +43,7 @@ impl Connected {
                     let next = if masters.are_several() { "the next one" } else { "again" };
                     tracing::warn!(host, port, "the master does not serve this minion: {error}; trying {next}");
                     is_unresolved &= matches!(&error, MinionError::Channel(error) if error.is_unresolved());
-                    if self.leave(masters).await == Next::Pause {
+                    if self.leave_master(masters).await == Next::Pause {
                         self.pause(&mut backoff, std::mem::replace(&mut is_unresolved, true)).await;
                     }
                 }
@@ -61,7 +61,7 @@ impl Connected {
     }
 
     /// Leaves the current master if there are several, and returns the next step.
-    pub(super) async fn leave(&self, masters: &mut Masters) -> Next {
+    pub(super) async fn leave_master(&self, masters: &mut Masters) -> Next {
         if !masters.are_several() {
             return Next::Pause;
         }
@@ -78,7 +78,7 @@ impl Connected {
 
     /// Polls the master at `master_alive_interval`. Returns when the master does not reply; never returns without an
     /// interval.
-    pub(super) async fn silence(&self) -> MinionError {
+    pub(super) async fn wait_for_silent_master(&self) -> MinionError {
         let seconds = self.minion.config.master_alive_interval;
         if seconds == 0 || self.is_only {
             return std::future::pending().await;
@@ -103,7 +103,7 @@ impl Connected {
             return std::future::pending().await;
         };
         let configured = [config.master_failback_interval, config.master_alive_interval].into_iter();
-        let every = configured.map(Duration::from_secs).find(|every| !every.is_zero()).unwrap_or(FAILBACK);
+        let every = configured.map(Duration::from_secs).find(|every| !every.is_zero()).unwrap_or(FAILBACK_INTERVAL);
         loop {
             tokio::time::sleep(every).await;
             match self.probe(first).await {
@@ -120,7 +120,7 @@ impl Connected {
         let crypto = executors.crypto.clone();
         let channel = executors.disk.run(move |_| Channel::to(id, config, &master, crypto)).await??;
         let grains = self.minion.grains.get();
-        Ok(Arc::new(channel.showing(&grains)).authenticate().await?)
+        Ok(Arc::new(channel.with_autosign_grains(&grains)).authenticate().await?)
     }
 
     /// Begins a session once, with the first master that accepts the minion: for `salt-call`.
@@ -135,7 +135,7 @@ impl Connected {
                 Ok(()) => return Ok(()),
                 Err(error) if !masters.are_several() => return Err(error),
                 Err(error) => {
-                    if self.leave(&mut masters).await == Next::Pause {
+                    if self.leave_master(&mut masters).await == Next::Pause {
                         return Err(error);
                     }
                     tracing::warn!("the master does not serve this minion: {error}; trying the next one");
@@ -155,11 +155,11 @@ mod tests {
     #[tokio::test]
     async fn retry_dns_is_the_pause_while_no_name_resolves() {
         for (retry_dns, is_unresolved, expected) in [(30, true, 30..31), (30, false, 0..2), (0, true, 0..2)] {
-            let folder = tempfile::tempdir().unwrap();
+            let directory = tempfile::tempdir().unwrap();
             let config = MinionConfig {
                 id: Some("web1".into()),
-                pki_dir: folder.path().join("pki"),
-                cachedir: folder.path().join("cache"),
+                pki_dir: directory.path().join("pki"),
+                cachedir: directory.path().join("cache"),
                 master: vec!["no-such-host.invalid".into(), "127.0.0.1".into()],
                 retry_dns,
                 ..MinionConfig::default()

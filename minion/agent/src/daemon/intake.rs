@@ -18,12 +18,12 @@ use crate::pool::PoolError;
 use crate::{jobs, metrics};
 
 /// Runs a published job if it targets this minion and is new.
-pub(super) async fn take_job(connected: &Arc<Connected>, publication: Publication) {
+pub(super) async fn handle_job(connected: &Arc<Connected>, publication: Publication) {
     // The parts of a batch have different minions and one id: only the part for this minion is recorded.
     let (minion, jid) = (Arc::clone(&connected.minion), publication.jid.to_string());
     // A custom matcher blocks.
     let matched =
-        connected.pool.executors().render.run(move |_| is_meant(&minion, &publication).then_some(publication));
+        connected.pool.executors().render.run(move |_| is_targeted(&minion, &publication).then_some(publication));
     let publication = match matched.await {
         Ok(Some(publication)) => publication,
         Ok(None) => return,
@@ -84,7 +84,7 @@ fn with_default_returners(minion: &Minion, ret: &str) -> String {
     names.join(",")
 }
 
-fn is_meant(minion: &Minion, publication: &Publication) -> bool {
+fn is_targeted(minion: &Minion, publication: &Publication) -> bool {
     let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
     let facts = OwnFacts::of_minion(minion);
     if let Some(matched) = facts.own_match(&publication.tgt_type, &publication.tgt, delimiter) {

@@ -52,7 +52,7 @@ mod tests {
     use crate::testing;
 
     #[test]
-    fn the_first_served_one_leads_until_its_master_is_lost() {
+    fn the_first_connected_master_leads_until_it_is_lost() {
         let minions = [testing::minion(&[]), testing::minion(&[]), testing::minion(&[])];
         let served = [watch::Sender::new(false), watch::Sender::new(false), watch::Sender::new(false)];
         let leader = Leader::among(minions.iter().cloned().zip(served.iter().map(watch::Sender::subscribe)).collect());

@@ -32,7 +32,7 @@ pub async fn resolved(mut config: MinionConfig) -> Result<MinionConfig, MinionEr
         let got = returned.type_name();
         MinionError::Invalid(format!("option 'master': {name} must return an address or a list of them, got {got}"))
     })?;
-    tracing::info!(function = name, ?masters, "the masters are known");
+    tracing::info!(function = name, ?masters, "the master function returned the masters");
     config.set_masters(masters);
     // As in Salt: one address, or a list of masters that are all connected at once.
     "str".clone_into(&mut config.master_type);
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_or_a_list_of_them_is_taken() {
+    fn an_address_or_a_list_of_addresses_is_accepted() {
         for (returned, expected) in [
             (Value::from("salt"), Some(vec!["salt"])),
             (list!["a", "b:4507"], Some(vec!["a", "b:4507"])),

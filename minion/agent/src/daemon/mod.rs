@@ -32,7 +32,7 @@ use futures::future::{BoxFuture, try_join_all};
 use tokio_util::sync::CancellationToken;
 
 pub use self::connected::Connected;
-use self::intake::{start_job, take_job};
+use self::intake::{handle_job, start_job};
 pub(crate) use self::leader::Leader;
 use crate::channel::ChannelError;
 use crate::events::Kind;
@@ -43,9 +43,9 @@ use crate::{beacons, jobs, metrics, schedule};
 /// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
 /// The timeout of cancelled jobs at the shutdown, until they have ended and returned.
-const JOBS_END: Duration = Duration::from_secs(2);
+const JOBS_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// The timeout of the minion's own tasks at the shutdown.
-const TASKS_END: Duration = Duration::from_secs(1);
+const TASKS_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The error that ends a minion.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +57,7 @@ pub enum MinionError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The event sockets cannot be opened.
-    #[error("cannot listen: {0}")]
+    #[error("opening the event sockets failed: {0}")]
     Listen(#[from] TransportError),
     /// The reactor's configuration is invalid.
     #[error(transparent)]
@@ -113,7 +113,7 @@ async fn run_tasks(config: MinionConfig, shutdown: CancellationToken) -> Result<
     }
     let failed = tasks.failed();
     let result = tokio::select! {
-        result = try_join_all(all.iter().map(|connected| live(connected, &shutdown))) => result.map(|_| ()),
+        result = try_join_all(all.iter().map(|each| maintain_connection(each, &shutdown))) => result.map(|_| ()),
         () = shutdown.cancelled() => Ok(()),
         () = failed.cancelled() => Err(MinionError::TaskFailed),
     };
@@ -171,7 +171,7 @@ fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connecte
     }
     let this = Arc::clone(first);
     tasks.start_restarting("cached returns", move |stopping| {
-        jobs::tidy(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
+        jobs::prune_cached_returns(Arc::clone(&this.minion), this.pool.executors().disk.clone(), stopping)
     });
 }
 
@@ -207,11 +207,11 @@ async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shut
     for job in first.minion.jobs.lock().values() {
         job.cancel.cancel();
     }
-    let left = first.pool.finish(JOBS_END).await;
+    let left = first.pool.finish(JOBS_STOP_TIMEOUT).await;
     if left > 0 {
         tracing::warn!(jobs = left, "jobs aborted: they did not end in time");
     }
-    tasks.stop(TASKS_END).await;
+    tasks.stop(TASKS_STOP_TIMEOUT).await;
     let kept: usize = all.iter().map(|connected| connected.returns.len()).sum();
     if kept > 0 {
         tracing::info!(returns = kept, "returns are kept on disk until the minion starts again");
@@ -220,7 +220,7 @@ async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shut
 }
 
 /// The reason to stop reading the publish stream of a master that still serves the minion.
-enum End {
+enum SessionEnd {
     /// The minion ends.
     Shutdown,
     /// The first of several masters is back.
@@ -236,9 +236,9 @@ struct Progress {
 
 /// Maintains a connection to one of the masters of `connected`. Returns at the shutdown or, if there is only one
 /// master, with an error.
-async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+async fn maintain_connection(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
     if connected.minion.config.is_masterless() {
-        return live_alone(connected, shutdown).await;
+        return run_without_master(connected, shutdown).await;
     }
     let mut backoff = connected.backoff();
     let mut masters = failover::masters(connected)?;
@@ -250,15 +250,15 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
         connected.ready.send_replace(false);
         connected.received.lock().left(Instant::now());
         let next = match result {
-            Ok(End::Shutdown) => return Ok(()),
-            Ok(End::FailBack) => {
+            Ok(SessionEnd::Shutdown) => return Ok(()),
+            Ok(SessionEnd::FailBack) => {
                 masters.fail_back();
                 connected.move_to(masters.current()).await;
                 Next::Try
             }
             Err(error) => {
                 tracing::warn!("the connection to the master is lost: {error}; reconnecting");
-                connected.leave(&mut masters).await
+                connected.leave_master(&mut masters).await
             }
         };
         if next == Next::Pause {
@@ -268,7 +268,7 @@ async fn live(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Resul
 }
 
 /// Runs a minion without a master (`master_type: disable`): it has its schedule, beacons and reactor.
-async fn live_alone(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
+async fn run_without_master(connected: &Arc<Connected>, shutdown: &CancellationToken) -> Result<(), MinionError> {
     connected.refresh_pillar().await?;
     tracing::info!(id = %connected.id, "the minion is ready, without a master");
     connected.started.send_replace(true);
@@ -284,8 +284,8 @@ async fn listen(
     progress: &mut Progress,
     shutdown: &CancellationToken,
     backoff: &mut Backoff,
-) -> Result<End, MinionError> {
-    let (silence, back) = (connected.silence(), connected.preferred_is_back(masters));
+) -> Result<SessionEnd, MinionError> {
+    let (silence, back) = (connected.wait_for_silent_master(), connected.preferred_is_back(masters));
     tokio::pin!(silence, back);
     // Subscribes before sending anything: publishes in response must not be missed.
     let began = async {
@@ -293,14 +293,16 @@ async fn listen(
         connected.refresh_pillar().await?;
         Ok::<_, MinionError>(publishes)
     };
-    let Some(mut publishes) = unless(silence.as_mut(), began).await? else { return Ok(End::Shutdown) };
+    let Some(mut publishes) = unless_master_silent(silence.as_mut(), began).await? else {
+        return Ok(SessionEnd::Shutdown);
+    };
     backoff.reset();
     let was_started = progress.started_at.is_some();
     // Not cancelled when the master falls silent, which could interrupt the start of a job: the request has its own
     // timeout.
     catch_up::run(connected, masters.current()).await;
     if progress.started_at.as_ref() != Some(masters.current()) {
-        unless(silence.as_mut(), publish_start(connected)).await?;
+        unless_master_silent(silence.as_mut(), publish_start(connected)).await?;
         if was_started {
             metrics::MASTER_CHANGES.add(1);
         }
@@ -316,9 +318,9 @@ async fn listen(
     loop {
         let payload = tokio::select! {
             payload = publishes.recv() => payload?,
-            () = shutdown.cancelled() => return Ok(End::Shutdown),
+            () = shutdown.cancelled() => return Ok(SessionEnd::Shutdown),
             error = &mut silence => return Err(error),
-            () = &mut back => return Ok(End::FailBack),
+            () = &mut back => return Ok(SessionEnd::FailBack),
         };
         match connected.channel.open(payload.clone()).await {
             Err(ChannelError::Crypt(error)) => {
@@ -327,15 +329,15 @@ async fn listen(
                 tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
                 connected.join(connected.is_only).await?;
                 // The publish with the new keys may itself be a job.
-                take_publish(connected, connected.channel.open(payload.clone()).await).await;
+                handle_publish(connected, connected.channel.open(payload.clone()).await).await;
             }
-            opened => take_publish(connected, opened).await,
+            opened => handle_publish(connected, opened).await,
         }
     }
 }
 
 /// Runs `work`, and cancels it with the error of `silence` if the master does not reply.
-async fn unless<T>(
+async fn unless_master_silent<T>(
     silence: impl Future<Output = MinionError>,
     work: impl Future<Output = Result<T, MinionError>>,
 ) -> Result<T, MinionError> {
@@ -345,9 +347,9 @@ async fn unless<T>(
     }
 }
 
-async fn take_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>) {
+async fn handle_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>) {
     match opened {
-        Ok(publication) => take_job(connected, publication).await,
+        Ok(publication) => handle_job(connected, publication).await,
         Err(error) => {
             brine_wire::metrics::REQUESTS_REFUSED.add(1);
             tracing::warn!(%error, "a publish is refused");

@@ -35,11 +35,11 @@ struct Position {
 
 /// The options for requests of missed jobs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct CatchUpOptions {
     /// The age up to which jobs are fetched (`publish_catch_up`).
-    pub window: Duration,
+    pub max_age: Duration,
     /// The longest time until the loss of a master is detected (`master_alive_interval`).
-    pub notice: Duration,
+    pub detection_time: Duration,
     /// Whether the minion has several masters.
     pub are_several: bool,
 }
@@ -75,7 +75,7 @@ impl Received {
 
     /// Returns the request for the jobs that the minion may have missed at this master; `None` for a minion that starts
     /// and has never received a job.
-    pub fn request(&self, master: &Address, terms: Terms, now: Instant) -> Option<Map> {
+    pub fn request(&self, master: &Address, options: CatchUpOptions, now: Instant) -> Option<Map> {
         let since = |then: Instant| now.saturating_duration_since(then);
         let known = self.masters.iter().find(|position| position.master == *master);
         let (last, away) = match (known, self.left) {
@@ -84,11 +84,11 @@ impl Received {
             (Some(position), _) => (None, Some(since(position.joined))),
             // The minion comes from another master. In an earlier run it may have used this one.
             (None, Some(left)) => {
-                let away = if self.earlier.is_some() { terms.window } else { since(left) + terms.notice };
+                let away = if self.earlier.is_some() { options.max_age } else { since(left) + options.detection_time };
                 (self.last.as_ref().or(self.earlier.as_ref()), Some(away))
             }
             // The last job of an earlier run may be of any of the masters.
-            (None, None) => (Some(self.earlier.as_ref()?), terms.are_several.then_some(terms.window)),
+            (None, None) => (Some(self.earlier.as_ref()?), options.are_several.then_some(options.max_age)),
         };
         let mut load = map! {"cmd" => "_catch_up", "jid" => last.cloned().unwrap_or_default()};
         // Rounded up.
@@ -119,14 +119,15 @@ mod tests {
             }
             now += Duration::from_secs(1);
         }
-        let terms = Terms { window: Duration::from_secs(60), notice: Duration::from_secs(4), are_several };
-        let Some(load) = received.request(&master(to), terms, now) else { return "none".into() };
+        let options =
+            CatchUpOptions { max_age: Duration::from_secs(60), detection_time: Duration::from_secs(4), are_several };
+        let Some(load) = received.request(&master(to), options, now) else { return "none".into() };
         let away = load.get("away").map(ToString::to_string).unwrap_or_default();
         format!("{} {away}", load["jid"])
     }
 
     #[test]
-    fn the_request_begins_where_the_master_was_left() {
+    fn catch_up_begins_where_the_session_ended() {
         for (earlier, story, to, expected) in [
             // A start.
             (None, "", "A", "none"),

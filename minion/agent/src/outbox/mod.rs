@@ -25,7 +25,7 @@ pub use self::store::adopt;
 use self::store::{Directory, LoadSource};
 
 /// The interval at which the directory is scanned for returns of other processes (`salt-call`).
-const RESCAN: Duration = Duration::from_secs(60);
+const RESCAN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// The result of sending a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ struct Entry {
     label: String,
     size: usize,
     since: Timestamp,
-    place: LoadSource,
+    source: LoadSource,
     /// Whether an attempt is under way.
     busy: bool,
 }
@@ -153,10 +153,10 @@ impl Outbox {
             let is_known = queue
                 .entries
                 .values()
-                .any(|entry| matches!(&entry.place, LoadSource::File(path) if *path == found.path));
+                .any(|entry| matches!(&entry.source, LoadSource::File(path) if *path == found.path));
             if !is_known {
-                let store::Found { label, size, since, path } = found;
-                queue.push(Entry { label, size, since, place: LoadSource::File(path), busy: false });
+                let store::StoredLoad { label, size, since, path } = found;
+                queue.push(Entry { label, size, since, source: LoadSource::File(path), busy: false });
             }
         }
         self.make_room();
@@ -176,24 +176,25 @@ impl Outbox {
     fn insert(&self, label: &str, load: &Map, busy: bool) -> QueuedLoad {
         let packed = msgpack::pack_map(load);
         let (size, since) = (packed.len(), Timestamp::now());
-        let place = self
+        let source = self
             .directory
             .as_ref()
             .map_or(LoadSource::Memory(Vec::new()), |directory| LoadSource::File(directory.name(label)));
-        let path = if let LoadSource::File(path) = &place { Some(path.clone()) } else { None };
+        let path = if let LoadSource::File(path) = &source { Some(path.clone()) } else { None };
         // Queued before it is written: a rescan must not add the file a second time.
-        let turn = self.queue.lock().push(Entry { label: label.to_owned(), size, since, place, busy: true });
+        let turn = self.queue.lock().push(Entry { label: label.to_owned(), size, since, source, busy: true });
         let written = path.as_deref().map(|path| store::write(path, &packed));
         let mut queue = self.queue.lock();
         if let Some(entry) = queue.entries.get_mut(&turn) {
             if !matches!(written, Some(Ok(()))) {
-                entry.place = LoadSource::Memory(packed);
+                entry.source = LoadSource::Memory(packed);
             }
             entry.busy = busy;
         }
         drop(queue);
         if let Some(Err(error)) = written {
-            tracing::error!(kind = self.kind, label, %error, "storing it on disk failed: it stays in memory until {} accepts it", self.receiver);
+            let (kind, receiver) = (self.kind, &self.receiver);
+            tracing::error!(kind, label, %error, "storing a load on disk failed: it stays in memory until {receiver} accepts it");
         }
         self.make_room();
         QueuedLoad(turn)
@@ -221,7 +222,7 @@ impl Outbox {
             "dropped before {} accepted it: {reason}",
             self.receiver
         );
-        entry.place.remove();
+        entry.source.remove();
     }
 
     /// Records the result of an attempt. Blocks if there is a directory.
@@ -231,7 +232,7 @@ impl Outbox {
         match verdict {
             SendResult::Accepted => {
                 drop(queue);
-                entry.place.remove();
+                entry.source.remove();
             }
             SendResult::Refused => {
                 drop(queue);
@@ -243,7 +244,7 @@ impl Outbox {
             }
             SendResult::Later => {
                 entry.busy = false;
-                let path = if let LoadSource::File(path) = &entry.place { Some(path.clone()) } else { None };
+                let path = if let LoadSource::File(path) = &entry.source { Some(path.clone()) } else { None };
                 if self.in_order {
                     queue.put_back(ticket, entry);
                 } else {
@@ -268,9 +269,9 @@ impl Outbox {
         let mut queue = self.queue.lock();
         let (turn, entry) = queue.entries.iter_mut().find(|(_, entry)| !entry.busy)?;
         entry.busy = true;
-        let (ticket, label, place) = (QueuedLoad(*turn), entry.label.clone(), entry.place.clone());
+        let (ticket, label, source) = (QueuedLoad(*turn), entry.label.clone(), entry.source.clone());
         drop(queue);
-        Some((ticket, label, place.read()))
+        Some((ticket, label, source.read()))
     }
 
     /// Sends the queued loads while there is a session, until `shutdown`.
@@ -291,7 +292,7 @@ impl Outbox {
             let Some((ticket, label, load)) = next else {
                 let rescan = tokio::select! {
                     () = self.changed.notified() => false,
-                    () = tokio::time::sleep(RESCAN) => true,
+                    () = tokio::time::sleep(RESCAN_INTERVAL) => true,
                     () = &mut stopped => return,
                 };
                 if rescan {
@@ -310,7 +311,7 @@ impl Outbox {
                     () = &mut stopped => return,
                 },
                 Err(error) => {
-                    tracing::error!(kind = self.kind, label, error, "reading it from the disk failed");
+                    tracing::error!(kind = self.kind, label, error, "reading a queued load failed");
                     SendResult::Refused
                 }
             };
@@ -318,13 +319,13 @@ impl Outbox {
             _ = disk.run(move |_| this.finish(ticket, verdict)).await;
             match verdict {
                 SendResult::Accepted => {
-                    tracing::info!(kind = self.kind, label, "{} has accepted it now", self.receiver);
+                    tracing::info!(kind = self.kind, label, "{} has accepted a queued load", self.receiver);
                     backoff.reset();
                 }
                 SendResult::Refused => {}
                 SendResult::Later => {
                     let wait = backoff.next_wait();
-                    tracing::debug!(kind = self.kind, label, ?wait, "not accepted; trying again");
+                    tracing::debug!(kind = self.kind, label, ?wait, "a queued load was not accepted; retrying");
                     tokio::select! {
                         () = tokio::time::sleep(wait) => {}
                         () = &mut stopped => return,

@@ -43,12 +43,12 @@ impl LoadSource {
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,
-    made: AtomicU64,
+    next_number: AtomicU64,
 }
 
 /// A load in the directory.
 #[derive(Debug)]
-pub struct Found {
+pub struct StoredLoad {
     pub label: String,
     pub size: usize,
     pub since: Timestamp,
@@ -57,19 +57,19 @@ pub struct Found {
 
 impl Directory {
     pub fn new(path: &Path) -> Self {
-        Directory { path: path.to_owned(), made: AtomicU64::new(0) }
+        Directory { path: path.to_owned(), next_number: AtomicU64::new(0) }
     }
 
     /// Returns the path of a new load.
     pub fn name(&self, label: &str) -> PathBuf {
         let safe = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         let label: String = label.chars().filter(safe).take(40).collect();
-        let (now, made) = (Timestamp::now().as_microsecond(), self.made.fetch_add(1, Ordering::Relaxed));
-        self.path.join(format!("{now:020}.{}.{made}.{label}", std::process::id()))
+        let (now, next_number) = (Timestamp::now().as_microsecond(), self.next_number.fetch_add(1, Ordering::Relaxed));
+        self.path.join(format!("{now:020}.{}.{next_number}.{label}", std::process::id()))
     }
 
     /// Returns all loads, oldest first.
-    pub fn list(&self) -> Vec<Found> {
+    pub fn list(&self) -> Vec<StoredLoad> {
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Vec::new(),
@@ -79,7 +79,7 @@ impl Directory {
                 return Vec::new();
             }
         };
-        let mut found: Vec<Found> = entries.filter_map(|entry| read_name(&entry.ok()?)).collect();
+        let mut found: Vec<StoredLoad> = entries.filter_map(|entry| read_name(&entry.ok()?)).collect();
         found.sort_by(|a, b| a.path.cmp(&b.path));
         found
     }
@@ -100,19 +100,21 @@ pub fn adopt(path: &Path, kept: &[String]) {
             }
         }
         match fs::remove_dir(directory.path()) {
-            Ok(()) => tracing::info!(master = name, "the queued returns for a master that is gone go to the first one"),
-            Err(error) => tracing::warn!(master = name, %error, "removing the queue of a master that is gone failed"),
+            Ok(()) => {
+                tracing::info!(master = name, "the queued returns of a removed master were moved to the first master")
+            }
+            Err(error) => tracing::warn!(master = name, %error, "removing the queue of a removed master failed"),
         }
     }
 }
 
-fn read_name(entry: &fs::DirEntry) -> Option<Found> {
+fn read_name(entry: &fs::DirEntry) -> Option<StoredLoad> {
     let name = entry.file_name().into_string().ok()?;
     let mut parts = name.splitn(4, '.');
     let since = Timestamp::from_microsecond(parts.next()?.parse().ok()?).ok()?;
     let label = parts.nth(2)?.to_owned();
     let status = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-    Some(Found { label, size: status.len() as usize, since, path: entry.path() })
+    Some(StoredLoad { label, size: status.len() as usize, since, path: entry.path() })
 }
 
 /// Writes a load atomically.

@@ -66,8 +66,8 @@ async fn loads_of_a_returner_keep_their_order() {
 
 #[tokio::test]
 async fn returns_survive_a_restart_until_they_are_accepted() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("returns");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("returns");
     let open = || Outbox::open("test", bounds(10, 10_000), LOST, &path);
     let outbox = open();
     let (first, second) = (outbox.add("1", &load(1)), outbox.add("2", &load(2)));
@@ -82,8 +82,8 @@ async fn returns_survive_a_restart_until_they_are_accepted() {
 
 #[test]
 fn bounds_hold_and_the_oldest_are_dropped() {
-    let folder = tempfile::tempdir().unwrap();
-    let outbox = Outbox::open("test", bounds(2, 10_000), LOST, folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let outbox = Outbox::open("test", bounds(2, 10_000), LOST, directory.path());
     let lost = LOST.get();
     let tickets: Vec<QueuedLoad> = (1..=4).map(|n| outbox.add("x", &load(n))).collect();
     assert_eq!(outbox.len(), 4, "what is being sent is not dropped");
@@ -91,7 +91,7 @@ fn bounds_hold_and_the_oldest_are_dropped() {
         outbox.finish(ticket, SendResult::Later);
     }
     outbox.push("x", &load(5));
-    assert_eq!((outbox.len(), files(folder.path())), (2, 2));
+    assert_eq!((outbox.len(), files(directory.path())), (2, 2));
     assert!(LOST.get() >= lost + 3);
     let size = msgpack::pack_map(&load(1)).len();
     let outbox = Outbox::in_memory("test", bounds(10, 2 * size), LOST);
@@ -110,8 +110,8 @@ fn old_loads_are_dropped() {
 
 #[test]
 fn without_a_writable_directory_loads_stay_in_memory() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     std::fs::write(&file, "").unwrap();
     let outbox = Outbox::open("test", bounds(2, 1000), LOST, &file.join("below"));
     outbox.push("x", &load(1));
@@ -120,17 +120,17 @@ fn without_a_writable_directory_loads_stay_in_memory() {
 
 #[tokio::test]
 async fn loads_of_other_processes_are_found() {
-    let folder = tempfile::tempdir().unwrap();
-    let daemon = Outbox::open("test", bounds(9, 1000), LOST, folder.path());
-    Outbox::open("test", bounds(9, 1000), LOST, folder.path()).push("x", &load(1));
+    let directory = tempfile::tempdir().unwrap();
+    let daemon = Outbox::open("test", bounds(9, 1000), LOST, directory.path());
+    Outbox::open("test", bounds(9, 1000), LOST, directory.path()).push("x", &load(1));
     daemon.rescan();
     daemon.rescan();
     assert_eq!(daemon.len(), 1);
-    std::fs::write(folder.path().join("00000000000000000001.1.1.x"), "no msgpack").unwrap();
+    std::fs::write(directory.path().join("00000000000000000001.1.1.x"), "no msgpack").unwrap();
     daemon.rescan();
     // The damaged one is dropped.
     assert_eq!(delivered(daemon, &[]).await, [1]);
-    assert_eq!(files(folder.path()), 0);
+    assert_eq!(files(directory.path()), 0);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_return_that_is_too_large_becomes_an_error() {
 }
 
 #[test]
-fn the_queue_of_a_master_that_is_gone_is_taken_over() {
+fn the_queue_of_a_removed_master_is_adopted() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("returns");
     let open = |path: &Path| Outbox::open("return", bounds(100, 1 << 20), LOST, path);

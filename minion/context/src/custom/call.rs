@@ -29,11 +29,11 @@ pub(super) fn state(context: &StateContext, bound: &mut Binder) -> CallResult {
 }
 
 /// The timeout of a module of pillar or tops: minions wait for it, and others need its thread.
-const OTHER: Duration = Duration::from_secs(60);
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// The timeout of a matcher: other jobs wait for it.
-const MATCH: Duration = Duration::from_secs(10);
+const MATCHER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The maximum number of cached variants of the options.
-const MOST_OPTS: usize = 4;
+const MAX_OPTS: usize = 4;
 
 impl CustomModules {
     /// Calls an execution function.
@@ -72,7 +72,7 @@ impl CustomModules {
         let context = Context { run_opts: Some(Arc::new(opts)), ..context.clone() };
         let data = self.data(&context, context.is_test());
         let (kind, function, args) = (call.kind, call.function, (call.args)());
-        let deadline = Some(Instant::now() + if kind == "matchers" { MATCH } else { OTHER });
+        let deadline = Some(Instant::now() + if kind == "matchers" { MATCHER_TIMEOUT } else { CALL_TIMEOUT });
         let result =
             self.ask(&Running { context: &context, state: None }, Call { kind, function, args, data, deadline });
         Some(result.map_err(|error| error.of_call(call.function)))
@@ -84,7 +84,7 @@ impl CustomModules {
             return None;
         }
         let data = self.data(context, context.is_test());
-        let deadline = Some(Instant::now() + OTHER);
+        let deadline = Some(Instant::now() + CALL_TIMEOUT);
         let result = self.ask(&Running { context, state: None }, Call { kind, function, args, data, deadline });
         Some(result.map_err(|error| error.of_call(function)))
     }
@@ -121,7 +121,7 @@ impl CustomModules {
             let minion = self.minion.upgrade()?;
             let mut args = Args::positional([target.clone()]);
             args.keyword = map! {"minion_id" => minion_id, "delimiter" => delimiter};
-            let deadline = Some(Instant::now() + MATCH);
+            let deadline = Some(Instant::now() + MATCHER_TIMEOUT);
             let call = Call { kind: "matchers", function: &function, args, deadline, ..Call::default() };
             match context {
                 Some(context) => {
@@ -145,18 +145,18 @@ impl CustomModules {
             return Map::new();
         }
         let answer = self.run(minion, Call { kind: "grains", ..Call::default() }).unwrap_or_else(|error| {
-            tracing::error!(%error, "custom grains are not collected");
+            tracing::error!(%error, "collecting custom grains failed");
             Value::Nil
         });
         for (name, error) in answer.get("errors").and_then(Value::as_map).into_iter().flatten() {
-            tracing::error!(grains = %name, %error, "custom grains failed");
+            tracing::error!(grains = %name, %error, "a function of custom grains failed");
         }
         answer.get("grains").and_then(Value::as_map).cloned().unwrap_or_default()
     }
 
     /// Calls a function of a file that Python has rendered: `function` is its placeholder in the data. Returns `None`
     /// if it is not a placeholder.
-    pub fn call_kept(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
+    pub fn call_leased(&self, context: &StateContext, function: &Value, args: Args) -> Option<CallResult> {
         let token = brine_python::token(function)?;
         let data = self.data(&context.call, context.test);
         let call = Call { kind: "kept", function: token, args, data, ..Call::default() };
@@ -279,7 +279,7 @@ impl CustomModules {
             *id = context.minion.id.as_str().into();
         }
         let opts = Arc::new(opts);
-        if kept.len() >= MOST_OPTS {
+        if kept.len() >= MAX_OPTS {
             kept.remove(0);
         }
         kept.push((of_run.cloned().unwrap_or_default(), test, Arc::clone(&opts)));

@@ -50,7 +50,7 @@ const KINDS: &[(&str, More)] = &[
 ];
 
 /// The types whose functions are called by name.
-const CALLED: &[&str] = &[
+const CALLABLE_KINDS: &[&str] = &[
     "modules",
     "states",
     "pillar",
@@ -88,7 +88,7 @@ impl CustomModules {
         for (kind, more) in KINDS {
             directories.extend(Library::directories(kind, &config.module_dirs, more(config), &synced));
         }
-        let library = Library::new(settings, directories, CALLED).with_events(events);
+        let library = Library::new(settings, directories, CALLABLE_KINDS).with_events(events);
         Arc::new(CustomModules { library, minion, opts: Mutex::default() })
     }
 

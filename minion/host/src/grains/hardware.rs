@@ -39,7 +39,7 @@ pub(super) fn grains() -> Map {
             grains.insert(grain.into(), text.into());
         }
     }
-    let signs = Signs {
+    let signs = VirtualizationSigns {
         vendor: dmi("sys_vendor").unwrap_or_default(),
         product: dmi("product_name").unwrap_or_default(),
         hypervisor: read("/sys/hypervisor/type").unwrap_or_default(),
@@ -48,7 +48,7 @@ pub(super) fn grains() -> Map {
         podman: Path::new("/run/.containerenv").exists(),
         container: read("/run/systemd/container").or_else(container_variable).unwrap_or_default(),
     };
-    let (kind, subtype) = signs.judge();
+    let (kind, subtype) = signs.virtual_type();
     grains.insert("virtual".into(), kind.into());
     if let Some(subtype) = subtype {
         grains.insert("virtual_subtype".into(), subtype.into());
@@ -64,7 +64,7 @@ fn container_variable() -> Option<String> {
 
 /// The signs of a virtual machine.
 #[derive(Default)]
-struct Signs {
+struct VirtualizationSigns {
     vendor: String,
     product: String,
     hypervisor: String,
@@ -74,9 +74,9 @@ struct Signs {
     container: String,
 }
 
-impl Signs {
+impl VirtualizationSigns {
     /// Returns `virtual` and `virtual_subtype`.
-    fn judge(&self) -> (&'static str, Option<&'static str>) {
+    fn virtual_type(&self) -> (&'static str, Option<&'static str>) {
         let has = |text: &str, part: &str| text.contains(part);
         match self.container.as_str() {
             "lxc" | "lxc-libvirt" => return ("container", Some("LXC")),
@@ -179,22 +179,22 @@ mod tests {
     }
 
     #[test]
-    fn virtual_machines_are_detected_by_their_signs() {
-        let signs = Signs::default;
+    fn virtual_machines_are_detected() {
+        let signs = VirtualizationSigns::default;
         for (signs, judged) in [
             (signs(), ("physical", None)),
-            (Signs { docker: true, vendor: "QEMU".into(), ..signs() }, ("container", Some("Docker"))),
-            (Signs { container: "lxc".into(), ..signs() }, ("container", Some("LXC"))),
-            (Signs { vendor: "QEMU".into(), ..signs() }, ("kvm", None)),
-            (Signs { cpu: "QEMU Virtual CPU".into(), ..signs() }, ("kvm", None)),
-            (Signs { vendor: "VMware, Inc.".into(), ..signs() }, ("VMware", None)),
-            (Signs { hypervisor: "xen".into(), ..signs() }, ("xen", None)),
+            (VirtualizationSigns { docker: true, vendor: "QEMU".into(), ..signs() }, ("container", Some("Docker"))),
+            (VirtualizationSigns { container: "lxc".into(), ..signs() }, ("container", Some("LXC"))),
+            (VirtualizationSigns { vendor: "QEMU".into(), ..signs() }, ("kvm", None)),
+            (VirtualizationSigns { cpu: "QEMU Virtual CPU".into(), ..signs() }, ("kvm", None)),
+            (VirtualizationSigns { vendor: "VMware, Inc.".into(), ..signs() }, ("VMware", None)),
+            (VirtualizationSigns { hypervisor: "xen".into(), ..signs() }, ("xen", None)),
             (
-                Signs { vendor: "Microsoft Corporation".into(), product: "Surface".into(), ..signs() },
+                VirtualizationSigns { vendor: "Microsoft Corporation".into(), product: "Surface".into(), ..signs() },
                 ("physical", None),
             ),
         ] {
-            assert_eq!(signs.judge(), judged);
+            assert_eq!(signs.virtual_type(), judged);
         }
     }
 }

@@ -28,8 +28,8 @@ pub fn collect(config: &MinionConfig, id: &str) -> Map {
 /// Adds the grains of custom modules, over them those of the file `grains` in the configuration directory, and over
 /// both `grains:` of the configuration.
 pub fn add(config: &MinionConfig, grains: &mut Map, custom: Map) {
-    for mut more in [custom, own_grains(&config.config_dir.join("grains"))] {
-        leave_out(&mut more, &config.grains_blacklist);
+    for mut more in [custom, file_grains(&config.config_dir.join("grains"))] {
+        apply_blacklist(&mut more, &config.grains_blacklist);
         if config.grains_deep_merge { merge(grains, &more) } else { grains.extend(more) }
     }
     grains.extend(config.grains.clone());
@@ -54,12 +54,12 @@ pub fn of_host(config: &MinionConfig, id: &str) -> Map {
         "brineversion" => brine_config::VERSION,
         "package" => Value::Nil,
     });
-    leave_out(&mut grains, &config.grains_blacklist);
+    apply_blacklist(&mut grains, &config.grains_blacklist);
     grains
 }
 
 /// Removes the grains that `grains_blacklist` names.
-fn leave_out(grains: &mut Map, blacklist: &[String]) {
+fn apply_blacklist(grains: &mut Map, blacklist: &[String]) {
     if !blacklist.is_empty() {
         grains.retain(|name, _| !blacklist.iter().any(|one| matches_expression(one, &name.to_string())));
     }
@@ -67,13 +67,14 @@ fn leave_out(grains: &mut Map, blacklist: &[String]) {
 
 /// Returns the grains of a file. An unreadable file is logged and skipped: a minion without some grains is better
 /// than none.
-fn own_grains(path: &Path) -> Map {
+fn file_grains(path: &Path) -> Map {
     let read = files::read_if_exists(path).map_err(|error| error.to_string());
     match read.and_then(|text| brine_yaml::load(&text.unwrap_or_default()).map_err(|error| error.to_string())) {
         Ok(Value::Map(own)) => own,
         Ok(Value::Nil) => Map::new(),
         Ok(other) => {
-            tracing::error!(path = %path.display(), "the grains file holds a {}, not a mapping", other.type_name());
+            let got = other.type_name();
+            tracing::error!(path = %path.display(), "the grains file is invalid: expected a mapping, got {got}");
             Map::new()
         }
         Err(error) => {
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grains_of_the_blacklist_are_left_out() {
+    fn blacklisted_grains_are_removed() {
         let all = || map! {"cpu_flags" => 1, "cpuarch" => 2, "ip4_gw" => 3, "ip6_gw" => 4, "os" => 5};
         for (blacklist, left) in [
             (&[][..], &["cpu_flags", "cpuarch", "ip4_gw", "ip6_gw", "os"][..]),
@@ -115,14 +116,14 @@ mod tests {
         ] {
             let blacklist: Vec<String> = blacklist.iter().map(|one| (*one).to_owned()).collect();
             let mut grains = all();
-            leave_out(&mut grains, &blacklist);
+            apply_blacklist(&mut grains, &blacklist);
             let names: Vec<String> = grains.keys().map(ToString::to_string).collect();
             assert_eq!(names, left, "{blacklist:?}");
         }
     }
 
     #[test]
-    fn the_server_id_is_salts() {
+    fn the_server_id_equals_that_of_salt() {
         assert_eq!(server_id("hm"), 930_358_280);
     }
 
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn grains_set_by_hand_win() {
+    fn configured_grains_override_collected_ones() {
         let directory = tempfile::tempdir().unwrap();
         std::fs::write(directory.path().join("grains"), "os: Plan9\nroles: [web]\nboth: file\n").unwrap();
         let config = MinionConfig {
@@ -175,7 +176,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for text in ["a: b: c", "- list", "\tx", ""] {
             std::fs::write(directory.path().join("grains"), text).unwrap();
-            assert_eq!(own_grains(&directory.path().join("grains")), Map::new(), "{text}");
+            assert_eq!(file_grains(&directory.path().join("grains")), Map::new(), "{text}");
         }
     }
 

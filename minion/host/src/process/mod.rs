@@ -134,10 +134,10 @@ fn reason(program: &str, source: &std::io::Error) -> String {
 
 /// The time to wait for the output of killed processes: a process that has left its process group may keep the pipe
 /// open indefinitely.
-const AFTER_KILL: Duration = Duration::from_secs(1);
+const KILLED_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An event of a running command.
-enum News {
+enum ProcessEvent {
     Ended(std::io::Result<ExitStatus>),
     /// One of its two outputs was closed.
     Closed,
@@ -145,22 +145,22 @@ enum News {
     Woken,
 }
 
-struct Bell(mpsc::Sender<News>);
+struct ChannelWaker(mpsc::Sender<ProcessEvent>);
 
-impl Wake for Bell {
+impl Wake for ChannelWaker {
     fn wake(self: Arc<Self>) {
-        _ = self.0.send(News::Woken);
+        _ = self.0.send(ProcessEvent::Woken);
     }
 }
 
 /// Waits for this time, or until the job is cancelled. Returns whether the job was cancelled.
 pub fn cancelled_within(cancel: &CancellationToken, time: Duration) -> bool {
-    let (ring, bell) = mpsc::channel();
-    let waker = Waker::from(Arc::new(Bell(ring)));
+    let (sender, receiver) = mpsc::channel();
+    let waker = Waker::from(Arc::new(ChannelWaker(sender)));
     let mut cancelled = pin!(cancel.cancelled());
     let deadline = Instant::now() + time;
     while cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
-        if bell.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
+        if receiver.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_err() {
             return cancel.is_cancelled();
         }
     }
@@ -275,21 +275,21 @@ impl Program {
             // A program that does not read its input is not an error.
             std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
         }
-        let (tell, news) = mpsc::channel();
+        let (sender, events) = mpsc::channel();
         let limit = self.output_limit.unwrap_or(DEFAULT_LIMIT);
-        let closed = |tell: &mpsc::Sender<News>| {
-            let tell = tell.clone();
+        let closed = |sender: &mpsc::Sender<ProcessEvent>| {
+            let sender = sender.clone();
             // The job may have ended.
-            move || _ = tell.send(News::Closed)
+            move || _ = sender.send(ProcessEvent::Closed)
         };
         let stdout = match merged {
-            Some(pipe) => collect(Some(pipe), limit, closed(&tell)),
-            None => collect(child.stdout.take(), limit, closed(&tell)),
+            Some(pipe) => collect(Some(pipe), limit, closed(&sender)),
+            None => collect(child.stdout.take(), limit, closed(&sender)),
         };
-        let stderr = collect(child.stderr.take(), limit, closed(&tell));
-        let ended = tell.clone();
-        std::thread::spawn(move || _ = ended.send(News::Ended(child.wait())));
-        let waker = Waker::from(Arc::new(Bell(tell)));
+        let stderr = collect(child.stderr.take(), limit, closed(&sender));
+        let ended = sender.clone();
+        std::thread::spawn(move || _ = ended.send(ProcessEvent::Ended(child.wait())));
+        let waker = Waker::from(Arc::new(ChannelWaker(sender)));
         let mut cancelled = pin!(cancel.cancelled());
         let mut deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let (mut timed_out, mut killed, mut status, mut open) = (false, false, None, 2);
@@ -297,20 +297,20 @@ impl Program {
         while status.is_none() || open > 0 {
             if !killed && cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 kill();
-                (killed, deadline) = (true, Some(Instant::now() + AFTER_KILL));
+                (killed, deadline) = (true, Some(Instant::now() + KILLED_OUTPUT_TIMEOUT));
             }
             let next = match deadline {
-                None => news.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
-                Some(deadline) => news.recv_timeout(deadline.saturating_duration_since(Instant::now())),
+                None => events.recv().map_err(|_| mpsc::RecvTimeoutError::Disconnected),
+                Some(deadline) => events.recv_timeout(deadline.saturating_duration_since(Instant::now())),
             };
             match next {
-                Ok(News::Ended(ended)) => status = Some(ended),
-                Ok(News::Closed) => open -= 1,
-                Ok(News::Woken) => {}
+                Ok(ProcessEvent::Ended(ended)) => status = Some(ended),
+                Ok(ProcessEvent::Closed) => open -= 1,
+                Ok(ProcessEvent::Woken) => {}
                 Err(_) if killed => break,
                 Err(_) => {
                     kill();
-                    (timed_out, killed, deadline) = (true, true, Some(Instant::now() + AFTER_KILL));
+                    (timed_out, killed, deadline) = (true, true, Some(Instant::now() + KILLED_OUTPUT_TIMEOUT));
                 }
             }
         }

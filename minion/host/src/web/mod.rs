@@ -30,7 +30,7 @@ impl Access {
             host: config.proxy_host.clone(),
             port: config.proxy_port,
             login: Some(login).filter(|(user, password)| !user.is_empty() && !password.is_empty()),
-            not_for: config.no_proxy.clone(),
+            no_proxy: config.no_proxy.clone(),
         };
         // As in Salt, a proxy needs both.
         let is_set = !proxy.host.is_empty() && proxy.port != 0;
@@ -46,7 +46,7 @@ pub struct Proxy {
     /// User name and password.
     login: Option<(String, String)>,
     /// The hosts that are connected to directly.
-    not_for: Vec<String>,
+    no_proxy: Vec<String>,
 }
 
 impl Proxy {
@@ -55,7 +55,7 @@ impl Proxy {
         if let Some((user, password)) = &self.login {
             proxy = proxy.username(user).password(password);
         }
-        let proxy = self.not_for.iter().fold(proxy, |proxy, host| proxy.no_proxy(host));
+        let proxy = self.no_proxy.iter().fold(proxy, |proxy, host| proxy.no_proxy(host));
         proxy.build().map_err(|error| WebError::Proxy { host: self.host.clone(), reason: error.to_string() })
     }
 }
@@ -91,7 +91,7 @@ impl Default for Options {
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The file `ca_bundle` is invalid.
-    #[error("the certificates in {path} (ca_bundle) cannot be read: {reason}")]
+    #[error("reading the certificates in {path} (ca_bundle) failed: {reason}")]
     Bundle {
         /// The file.
         path: PathBuf,
@@ -99,7 +99,7 @@ pub enum WebError {
         reason: String,
     },
     /// The proxy is invalid.
-    #[error("the proxy '{host}' (proxy_host) cannot be used: {reason}")]
+    #[error("the proxy '{host}' (proxy_host) is invalid: {reason}")]
     Proxy {
         /// Its host.
         host: String,
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_proxy_of_the_configuration_is_asked() {
+    fn the_configured_proxy_is_used() {
         let (proxy, server) = (echo(), echo());
         let given = |more: Map| {
             let mut given = map! {"proxy_host" => "127.0.0.1", "proxy_port" => proxy.port()};

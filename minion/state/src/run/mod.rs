@@ -17,7 +17,7 @@ use indexmap::IndexMap;
 use crate::call::{Caller, Clock, sls_of, text};
 use crate::parallel::ParallelStates;
 use crate::pause;
-use crate::requisites::{Verdict, judge};
+use crate::requisites::{Verdict, evaluate};
 use crate::sub_states::SUB_STATES;
 
 /// The job's retcode if a state failed, or there was none.
@@ -51,12 +51,12 @@ pub fn run(context: &Context, low: &Low, settings: &Settings) -> Result<Map, Cal
         let mut run = Run {
             low,
             caller,
-            tried: HashMap::new(),
+            dry_runs: HashMap::new(),
             done: IndexMap::new(),
             more: Map::new(),
             parallel: ParallelStates::new(scope, settings.max_parallel),
             aggregated: HashSet::new(),
-            is_elsewhere: false,
+            is_continued_elsewhere: false,
         };
         // After a failure that ends the run, listeners still act on the changes before it.
         let ran =
@@ -83,7 +83,7 @@ struct Run<'scope, 'a> {
     low: &'a Low,
     caller: Caller<'a>,
     /// The results of dry runs, by the index of the chunk.
-    tried: HashMap<usize, Map>,
+    dry_runs: HashMap<usize, Map>,
     /// The results of chunks by index, in the order in which they ran.
     done: IndexMap<usize, Map>,
     /// The results of listeners and beacons, by tag.
@@ -93,14 +93,14 @@ struct Run<'scope, 'a> {
     /// Aggregated chunks, and the chunk that each was merged into.
     aggregated: HashSet<usize>,
     /// Whether another process continues this orchestration.
-    is_elsewhere: bool,
+    is_continued_elsewhere: bool,
 }
 
 impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Runs the steps until a failure ends the run. Returns whether the job continues: not if it was ended.
     fn steps(&mut self) -> Result<bool, CallError> {
         for step in &self.low.steps {
-            if !pause::may_go_on(self.caller.context, &self.low.chunks[step.chunk].id) {
+            if !pause::wait_while_paused(self.caller.context, &self.low.chunks[step.chunk].id) {
                 return Ok(false);
             }
             if self.done.contains_key(&step.chunk) {
@@ -108,15 +108,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             }
             for need in &step.needs {
                 if self.join(need.chunk)? {
-                    return Ok(!self.is_elsewhere);
+                    return Ok(!self.is_continued_elsewhere);
                 }
             }
             self.step(step)?;
             if !self.parallel.has(step.chunk) && self.ended(step.chunk) {
-                return Ok(!self.is_elsewhere);
+                return Ok(!self.is_continued_elsewhere);
             }
         }
-        self.join_all().map(|_| !self.is_elsewhere)
+        self.join_all().map(|_| !self.is_continued_elsewhere)
     }
 
     /// Handles the end of a state. Returns whether the run ends here: after a failure, or because another process
@@ -126,8 +126,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         let chunk = &self.low.chunks[index];
         self.fire(chunk, result);
         let master = self.caller.context.job.master.as_deref();
-        self.is_elsewhere |= master.is_some_and(|master| !master.store_result(&chunk.tag(), result));
-        self.is_elsewhere || self.ends_run(chunk, result)
+        self.is_continued_elsewhere |= master.is_some_and(|master| !master.store_result(&chunk.tag(), result));
+        self.is_continued_elsewhere || self.ends_run(chunk, result)
     }
 
     /// Returns the result of a state that an earlier process of this orchestration has already run.
@@ -153,8 +153,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Runs a state whose requisites are met: here, or on its own thread.
     fn call(&mut self, index: usize) -> Result<Option<Map>, CallError> {
         let chunk = &self.low.chunks[index];
-        if let Some(together) = self.together(index) {
-            return self.caller.call(&together).map(Some);
+        if let Some(merged) = self.aggregated_chunk(index) {
+            return self.caller.call(&merged).map(Some);
         }
         if !chunk.args.get("parallel").is_some_and(Value::is_truthy) {
             return self.caller.call(chunk).map(Some);
@@ -172,7 +172,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     }
 
     /// Returns the chunk merged with all that can be aggregated with it now; `None` if there are none.
-    fn together(&mut self, index: usize) -> Option<Chunk> {
+    fn aggregated_chunk(&mut self, index: usize) -> Option<Chunk> {
         let chunk = &self.low.chunks[index];
         if !self.may_aggregate(chunk) || self.aggregated.contains(&index) {
             return None;
@@ -189,15 +189,15 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 // A state that its conditions may skip is not aggregated.
                 && !["onlyif", "unless", "creates"].iter().any(|name| other.args.contains_key(*name))
                 && !step.needs.iter().any(|need| self.parallel.has(need.chunk))
-                && judge(&step.needs, |need| self.result(need)) == Verdict::Met
+                && evaluate(&step.needs, |need| self.result(need)) == Verdict::Met
         };
         let places: Vec<usize> = self.low.steps.iter().filter(waits).map(|step| step.chunk).collect();
-        let mut together = chunk.clone();
+        let mut merged = chunk.clone();
         let taken: Vec<usize> =
-            places.into_iter().filter(|other| aggregate(&mut together, &self.low.chunks[*other])).collect();
+            places.into_iter().filter(|other| aggregate(&mut merged, &self.low.chunks[*other])).collect();
         self.aggregated.insert(index);
         self.aggregated.extend(&taken);
-        (!taken.is_empty()).then_some(together)
+        (!taken.is_empty()).then_some(merged)
     }
 
     fn may_aggregate(&self, chunk: &Chunk) -> bool {
@@ -217,7 +217,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     fn step(&mut self, step: &Step) -> Result<(), CallError> {
         if let Some(earlier) = self.earlier(step.chunk) {
             if step.check {
-                self.tried.insert(step.chunk, earlier);
+                self.dry_runs.insert(step.chunk, earlier);
             } else {
                 self.caller.next_number();
                 self.done.insert(step.chunk, earlier);
@@ -225,14 +225,14 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             return Ok(());
         }
         let chunk = &self.low.chunks[step.chunk];
-        let verdict = judge(&step.needs, |need| self.result(need));
+        let verdict = evaluate(&step.needs, |need| self.result(need));
         let result = match verdict {
             Verdict::Met | Verdict::Changed | Verdict::ChangedUnnoticed if step.check => {
                 // A dry run is never parallel.
                 let mut alone = chunk.clone();
                 alone.args.shift_remove("parallel");
-                let tried = self.caller.try_out(&alone, true)?;
-                self.tried.insert(step.chunk, tried);
+                let dry_run = self.caller.call_once(&alone, true)?;
+                self.dry_runs.insert(step.chunk, dry_run);
                 return Ok(());
             }
             Verdict::Met => match self.call(step.chunk)? {
@@ -248,8 +248,8 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
                 result
             }
             Verdict::Failed => {
-                if let Some(tried) = self.tried.get(&step.chunk) {
-                    self.as_tried(chunk, tried.clone())
+                if let Some(dry_run) = self.dry_runs.get(&step.chunk) {
+                    self.as_dry_run(chunk, dry_run.clone())
                 } else {
                     let failed = self.failed(&step.needs).join(", ");
                     self.not_run(chunk, false, &format!("One or more requisite failed: {failed}"))
@@ -266,7 +266,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
         };
         if step.check {
             // Without a dry run: this is the result of the state itself, too.
-            self.tried.insert(step.chunk, result.clone());
+            self.dry_runs.insert(step.chunk, result.clone());
         }
         self.done.insert(step.chunk, result);
         Ok(())
@@ -275,7 +275,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     /// Returns the result of a dependency: for a `prereq`, of the dry run.
     fn result(&self, need: &Dependency) -> Option<&Map> {
         match need.kind {
-            RequisiteKind::Prereq => self.tried.get(&need.chunk),
+            RequisiteKind::Prereq => self.dry_runs.get(&need.chunk),
             _ => self.done.get(&need.chunk),
         }
     }
@@ -284,7 +284,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
     fn failed(&self, needs: &[Dependency]) -> Vec<String> {
         let mut failed: Vec<String> = Vec::new();
         for need in needs {
-            let result = self.tried.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
+            let result = self.dry_runs.get(&need.chunk).or_else(|| self.done.get(&need.chunk));
             if result.and_then(|result| result.get("result")) == Some(&Value::Bool(false)) {
                 let chunk = &self.low.chunks[need.chunk];
                 let name = format!("{}.{}", chunk.shown_sls(), chunk.id);
@@ -318,16 +318,16 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
 
     /// Returns the result of a state that was only dry-run, for the `prereq` of another state, which then failed: its
     /// changes are not made.
-    fn as_tried(&mut self, chunk: &Chunk, mut tried: Map) -> Map {
+    fn as_dry_run(&mut self, chunk: &Chunk, mut result: Map) -> Map {
         let number = self.caller.next_number();
-        tried.extend(map! {
+        result.extend(map! {
             "changes" => map! {},
             "__run_num__" => number,
             "__sls__" => sls_of(chunk),
             "__id__" => &chunk.id,
             "name" => chunk.written_name(),
         });
-        tried
+        result
     }
 
     /// Runs a state that watches changed ones; if it changes nothing itself, it runs `mod_watch`.
@@ -375,7 +375,7 @@ impl<'scope, 'a: 'scope> Run<'scope, 'a> {
             _ => return,
         };
         context.job.mark(&mut data);
-        let event = MasterEvent { beside: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
+        let event = MasterEvent { extra_fields: Some(map! {"jid" => jid}), ..MasterEvent::new(&tag, data) };
         if let Err(error) = context.minion.upstream.fire_master(event) {
             tracing::warn!(tag, error, "publishing the event of a state failed");
         }

@@ -50,22 +50,22 @@ fn only_states_that_can_run_now_are_aggregated() {
     ] {
         let settings = Settings { aggregate, ..Settings::default() };
         let index = low.chunks.iter().position(|chunk| chunk.id == "a").unwrap();
-        let together = std::thread::scope(|scope| {
+        let merged = std::thread::scope(|scope| {
             let caller = Caller { context: &context, settings: &settings, chunks: &low.chunks, number: 0 };
             let mut run = Run {
                 low: &low,
                 caller,
-                tried: HashMap::new(),
+                dry_runs: HashMap::new(),
                 done: IndexMap::new(),
                 more: Map::new(),
                 parallel: ParallelStates::new(scope, 0),
                 aggregated: HashSet::new(),
-                is_elsewhere: false,
+                is_continued_elsewhere: false,
             };
-            let together = run.together(index);
-            assert_eq!(run.together(index), None, "once is enough");
-            together
+            let merged = run.aggregated_chunk(index);
+            assert_eq!(run.aggregated_chunk(index), None, "once is enough");
+            merged
         });
-        assert_eq!(together.and_then(|chunk| chunk.args.get("pkgs").cloned()), pkgs);
+        assert_eq!(merged.and_then(|chunk| chunk.args.get("pkgs").cloned()), pkgs);
     }
 }

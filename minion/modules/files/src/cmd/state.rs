@@ -106,7 +106,7 @@ pub fn call(
     if context.test && func.as_map().is_some() {
         return Ok(StateReturn::would(&name, "The function would be called").into());
     }
-    let Some(called) = context.call.minion.custom.call_kept(context, &func, given) else {
+    let Some(called) = context.call.minion.custom.call_leased(context, &func, given) else {
         let comment = format!(
             "func is invalid: expected a function of a file in Python, such as #!pydsl, got {}; call an execution function \
              with module.run",

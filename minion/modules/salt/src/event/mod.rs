@@ -133,13 +133,13 @@ pub fn fire_master(
     if let Value::Map(data) = &mut data {
         context.job.mark(data);
     }
-    let beside = match preload {
+    let extra_fields = match preload {
         Value::Map(fields) if !fields.is_empty() => Some(fields),
         // Salt's salt-call uses its own channel for its events, and adds no pretag.
         _ => matches!(context.minion.local, LocalBus::Sockets { .. }).then(Map::new),
     };
     let timeout = Some(Duration::from_secs(timeout));
-    let fired = context.minion.upstream.fire_master(MasterEvent { tag, data, beside, timeout });
+    let fired = context.minion.upstream.fire_master(MasterEvent { tag, data, extra_fields, timeout });
     if let Err(error) = &fired {
         tracing::warn!(jid = context.job.jid, "{error}");
     }

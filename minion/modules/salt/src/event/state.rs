@@ -107,7 +107,7 @@ mod tests {
             assert_eq!(done.get("changes"), Some(&changes.into()), "{fun}");
             let events = master.fired.lock();
             let sent = (!test).then(|| MasterEvent {
-                beside: Some(Map::new()),
+                extra_fields: Some(Map::new()),
                 timeout: Some(std::time::Duration::from_secs(60)),
                 ..MasterEvent::new("my/tag", map! {"foo" => "bar", "a" => 1})
             });

@@ -382,7 +382,7 @@ fn one(context: &Context, run: &StateRun, low: &Map) -> Result<Value, CallError>
         let missing = ["state", "fun", "name"].iter().filter(|name| !low.contains_key(**name));
         return brine_state::errors(context, missing.map(|name| format!("Missing \"{name}\" data")).collect());
     };
-    if let Some(wrong) = brine_state::unfit(&run.context, &chunk) {
+    if let Some(wrong) = brine_state::call_errors(&run.context, &chunk) {
         return brine_state::errors(context, wrong.lines().map(str::to_owned).collect());
     }
     let step = Step { chunk: 0, check: false, needs: Vec::new() };

@@ -351,7 +351,7 @@ fn other_minions_get_certificates_by_signing_policies() {
     let public = good(&context, "get_public_key", map! {"key" => own.clone()});
     let ask = |id: Option<&str>, policy: &str, kwargs: Map, only: bool| {
         let mut context = context.clone();
-        let mut job = context.job.beside();
+        let mut job = context.job.for_parallel();
         job.load = id.map(|id| map! {"id" => id}).unwrap_or_default();
         context.job = std::sync::Arc::new(job);
         let args = map! {"signing_policy" => policy, "kwargs" => kwargs, "get_signing_policy_only" => only, "__pub_id" => "web1"};
