@@ -122,10 +122,10 @@ impl Elasticsearch {
         let scheme = if flag("use_ssl", false)? { "https" } else { "http" };
         let authorities: Option<String> = options.get(NAME, "ca_certs")?;
         let login = options.get::<String>(NAME, "username")?.zip(options.get::<String>(NAME, "password")?);
-        let anyone = !flag("verify_certs", true)?;
+        let skip_verification = !flag("verify_certs", true)?;
         let server = |host: &String| {
             let url = if host.contains("://") { host.clone() } else { format!("{scheme}://{host}") };
-            let trust = Trust { authorities: authorities.clone().map(Into::into), anyone };
+            let trust = Trust { authorities: authorities.clone().map(Into::into), skip_verification };
             let http = Http::new(NAME, "hosts", &url, trust, options)?;
             Ok(match &login {
                 Some((user, password)) => http.with_login(user, password),

@@ -45,7 +45,7 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum number of operations in one transaction; the server's limit is 128.
-const OPERATIONS: usize = 100;
+const MAX_OPERATIONS: usize = 100;
 
 fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let default: Option<String> = options.get(NAME, "returner")?;
@@ -104,7 +104,7 @@ impl Server {
         let port: u16 = get(options, profile, "port")?.unwrap_or(2379);
         let ca: Option<String> = get(options, profile, "ca")?;
         let scheme = if ca.is_some() { "https" } else { "http" };
-        let trust = Trust { authorities: ca.map(Into::into), anyone: false };
+        let trust = Trust { authorities: ca.map(Into::into), skip_verification: false };
         let http = Http::new(NAME, "host", &format!("{scheme}://{host}:{port}/v3"), trust, options)?;
         let user: Option<String> = get(options, profile, "username")?;
         let password: Option<String> = get(options, profile, "password")?;
@@ -203,7 +203,7 @@ impl Server {
     /// Stores keys in one transaction; with `unless`, only if that key does not exist.
     fn store(&self, pairs: &[(String, String)], unless: Option<&str>) -> Result<(), ReturnerError> {
         let lease = self.lease()?;
-        for page in pairs.chunks(OPERATIONS) {
+        for page in pairs.chunks(MAX_OPERATIONS) {
             let put = |(key, text): &(String, String)| {
                 let mut put = map! {"key" => base64_of(key), "value" => self.encoded(text)};
                 put.extend(lease.clone().map(|lease| ("lease".into(), lease)));
@@ -307,7 +307,7 @@ impl Returner for Etcd {
         keys.reverse();
         keys.truncate(limit.unwrap_or(usize::MAX));
         let mut loads = Vec::with_capacity(keys.len());
-        for page in keys.chunks(OPERATIONS) {
+        for page in keys.chunks(MAX_OPERATIONS) {
             let get = |key: &&String| Value::Map(map! {"request_range" => map! {"key" => base64_of(key)}});
             let body = map! {"success" => page.iter().map(get).collect::<Vec<_>>()}.into();
             let reply = self.reader.ask("/kv/txn", &body)?;

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_cannot_end_their_place() {
+    fn special_characters_are_escaped() {
         assert_eq!(tag("a,b =c\n\\"), "a\\,b\\ \\=c_\\_");
         assert_eq!(field("a\"b\\\n"), "\"a\\\"b\\\\\n\"");
         assert_eq!(quoted("a' OR '1'='1\\"), "'a\\' OR \\'1\\'=\\'1\\\\'");

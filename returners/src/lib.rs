@@ -312,7 +312,7 @@ pub fn try_store_in<'a>(
             Err(error) => {
                 brine_job::metrics::RETURNS_LOST.add(1);
                 let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
-                tracing::error!(returner = name, jid, %error, "a return could not be stored");
+                tracing::error!(returner = name, jid, %error, "storing a return failed");
             }
         }
     }
@@ -324,7 +324,7 @@ pub fn store_in(names: &str, opts: &Map, grains: &Arc<Map>, load: &Map) {
     for name in try_store_in(split(names), opts, grains, load) {
         brine_job::metrics::RETURNS_LOST.add(1);
         let jid = load.get("jid").map(ToString::to_string).unwrap_or_default();
-        tracing::error!(returner = name, jid, "a return could not be stored: the returner is unreachable");
+        tracing::error!(returner = name, jid, "storing a return failed: the returner is unreachable");
     }
 }
 

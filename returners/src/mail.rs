@@ -10,7 +10,7 @@ use crate::connection::TIMEOUT;
 use crate::{Options, ReturnerError};
 
 /// The names of the options, which differ between returners.
-pub(crate) struct Names {
+pub(crate) struct OptionNames {
     pub returner: &'static str,
     pub host: &'static str,
     pub port: &'static str,
@@ -33,7 +33,7 @@ pub(crate) struct Mailer {
 
 impl Mailer {
     /// Reads the options. The connection is opened for each mail. With TLS (STARTTLS) the server's certificate is verified.
-    pub fn new(options: &Options, names: &Names) -> Result<Self, ReturnerError> {
+    pub fn new(options: &Options, names: &OptionNames) -> Result<Self, ReturnerError> {
         let returner = names.returner;
         let invalid =
             |name: &str, reason: String| ReturnerError::Option { option: format!("{returner}.{name}"), reason };

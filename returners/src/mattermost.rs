@@ -27,7 +27,7 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum number of characters of a message.
-const LIMIT: usize = 16_383;
+const MAX_MESSAGE_LENGTH: usize = 16_383;
 
 struct Mattermost {
     http: Http,
@@ -52,7 +52,7 @@ impl Mattermost {
         for (name, value) in [("channel", &self.channel), ("username", &self.username)] {
             payload.extend(value.as_ref().map(|value| (name.into(), value.as_str().into())));
         }
-        payload.extend(map! {"text" => chat::preformatted(&chat::cut(NAME, text, LIMIT - 6))});
+        payload.extend(map! {"text" => chat::preformatted(&chat::cut(NAME, text, MAX_MESSAGE_LENGTH - 6))});
         let payload = json::to_json(&payload.into());
         let path = format!("/hooks/{}", self.hook);
         self.http.send("POST", &path, &Body::Form(&[("payload", &payload)])).map(drop)

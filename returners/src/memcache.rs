@@ -38,11 +38,11 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum number of job ids in the key `jids`: with a PID in each they take less than 1 MB.
-const JIDS: usize = 40_000;
+const MAX_JIDS: usize = 40_000;
 /// The maximum number of keys that one command reads.
 const PAGE: usize = 100;
 /// The number of attempts to change a list that other processes change concurrently.
-const ATTEMPTS: usize = 50;
+const MAX_ATTEMPTS: usize = 50;
 /// The maximum size of a value in a reply, in bytes: the server's own limit is 1 GiB.
 const MAX_VALUE: usize = 256 << 20;
 
@@ -71,7 +71,7 @@ impl Failure {
 struct Client(BufReader<TcpStream>);
 
 /// A value, and its version.
-struct Found {
+struct Item {
     text: String,
     version: u64,
 }
@@ -109,7 +109,7 @@ impl Client {
     }
 
     /// Reads the values of keys; missing ones are left out.
-    fn get(&mut self, keys: &[String]) -> Result<HashMap<String, Found>, Failure> {
+    fn get(&mut self, keys: &[String]) -> Result<HashMap<String, Item>, Failure> {
         let mut found = HashMap::new();
         for page in keys.chunks(PAGE) {
             let mut command = "gets".to_owned();
@@ -139,7 +139,7 @@ impl Client {
                 }
                 bytes.truncate(length);
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                found.insert(key.to_owned(), Found { text, version });
+                found.insert(key.to_owned(), Item { text, version });
             }
         }
         Ok(found)
@@ -151,7 +151,7 @@ impl Client {
 
     /// Changes a list, also while other processes change it. The list is only written if `change` modifies it.
     fn change_list(&mut self, key: &str, change: impl Fn(&mut Vec<String>)) -> Result<(), Failure> {
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_ATTEMPTS {
             let found = self.get(&[key.to_owned()])?.remove(key);
             let before = found.as_ref().map(|found| items(&found.text)).unwrap_or_default();
             let mut list = before.clone();
@@ -168,7 +168,7 @@ impl Client {
                 return Ok(());
             }
         }
-        Err(Failure::Refused(format!("other processes changed the key {key} {ATTEMPTS} times")))
+        Err(Failure::Refused(format!("other processes changed the key {key} {MAX_ATTEMPTS} times")))
     }
 
     /// Appends an item to a list of at most `limit` items, unless it contains the item; the first ones are dropped.
@@ -240,7 +240,7 @@ impl Returner for Memcache {
         let text = encoding::of_map(load.map());
         self.run(|client| {
             client.store("set", load.jid().as_str(), None, &text)?;
-            client.append("jids", load.jid().as_str(), JIDS)
+            client.append("jids", load.jid().as_str(), MAX_JIDS)
         })
     }
 
@@ -252,7 +252,7 @@ impl Returner for Memcache {
                 client.store("set", &format!("{fun}:{id}"), None, &text)?;
             }
             client.append("minions", id, usize::MAX)?;
-            client.append("jids", jid.as_str(), JIDS)
+            client.append("jids", jid.as_str(), MAX_JIDS)
         })
     }
 

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_stored_in_each_that_can() {
+    fn everything_is_stored_by_each_returner_that_supports_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         let opts = map! {

@@ -41,7 +41,7 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum length of the list `salt_events`.
-const EVENTS: isize = 100_000;
+const MAX_EVENTS: isize = 100_000;
 /// The maximum number of keys that one command reads or removes.
 const PAGE: usize = 1000;
 
@@ -231,7 +231,7 @@ impl Returner for Redis {
         }
         let lines: Vec<String> = events.iter().map(encoding::of_event).collect();
         self.run(|connection| {
-            ::redis::pipe().rpush("salt_events", &lines).ltrim("salt_events", -EVENTS, -1).query(connection)
+            ::redis::pipe().rpush("salt_events", &lines).ltrim("salt_events", -MAX_EVENTS, -1).query(connection)
         })
     }
 

@@ -42,9 +42,9 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum number of states that a message lists, of each kind.
-const TASKS: usize = 100;
+const MAX_LISTED_STATES: usize = 100;
 /// The maximum number of characters of a value that a message shows.
-const SHOWN: usize = 3000;
+const MAX_VALUE_LENGTH: usize = 3000;
 
 struct SlackWebhook {
     http: Http,
@@ -100,7 +100,7 @@ impl SlackWebhook {
                 Value::Map(_) => format!("\n{}", brine_yaml::dump(value, Style::BLOCK)),
                 other => other.to_string(),
             };
-            let shown = crate::chat::cut(NAME, shown, SHOWN);
+            let shown = crate::chat::cut(NAME, shown, MAX_VALUE_LENGTH);
             let color = if is_success { "good" } else { "danger" };
             more.push(map! {"color" => color, "title" => format!("Return: {shown}")}.into());
         }
@@ -120,7 +120,10 @@ impl SlackWebhook {
     fn tasks(&self, title: &str, color: &str, tasks: &[String]) -> Value {
         let mut attachment = map! {"color" => color, "title" => format!("{title}: {}", tasks.len())};
         if self.shows_tasks && !tasks.is_empty() {
-            let fields = tasks.iter().take(TASKS).map(|task| map! {"value" => task.as_str(), "short" => false}.into());
+            let fields = tasks
+                .iter()
+                .take(MAX_LISTED_STATES)
+                .map(|task| map! {"value" => task.as_str(), "short" => false}.into());
             attachment.insert("fields".into(), fields.collect::<Vec<Value>>().into());
         }
         attachment.into()

@@ -6,12 +6,12 @@ use brine_job::Return;
 use brine_value::Map;
 use lettre::message::header::ContentType;
 
-use crate::mail::{Mailer, Names};
+use crate::mail::{Mailer, OptionNames};
 use crate::{Backend, BackendOption, Options, Returner, ReturnerError};
 
 const NAME: &str = "smtp";
 
-const NAMES: Names = Names {
+const NAMES: OptionNames = OptionNames {
     returner: NAME,
     host: "host",
     port: "port",

@@ -48,7 +48,8 @@ impl Splunk {
     fn new(options: &Options) -> Result<Self, ReturnerError> {
         let indexer: String = options.required(PREFIX, "indexer")?;
         let url = if indexer.contains("://") { indexer } else { format!("https://{indexer}:8088") };
-        let trust = Trust { anyone: !options.get(PREFIX, "verify_ssl")?.unwrap_or(true), ..Trust::default() };
+        let trust =
+            Trust { skip_verification: !options.get(PREFIX, "verify_ssl")?.unwrap_or(true), ..Trust::default() };
         let token: String = options.required(PREFIX, "token")?;
         let http = Http::new(NAME, "indexer", &url, trust, options)?;
         let text = |name: &str| Ok::<Value, ReturnerError>(options.get::<String>(PREFIX, name)?.into());

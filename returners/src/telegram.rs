@@ -24,7 +24,7 @@ pub(crate) const BACKEND: Backend = Backend {
 };
 
 /// The maximum number of characters of a message.
-const LIMIT: usize = 4096;
+const MAX_MESSAGE_LENGTH: usize = 4096;
 
 struct Telegram {
     http: Http,
@@ -54,7 +54,7 @@ impl Returner for Telegram {
     }
 
     fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let text = chat::cut(NAME, chat::text_of(job_return, &job_return.value().to_string()), LIMIT);
+        let text = chat::cut(NAME, chat::text_of(job_return, &job_return.value().to_string()), MAX_MESSAGE_LENGTH);
         let form = [("chat_id", self.chat.as_str()), ("text", &text)];
         self.http.send("POST", &format!("/bot{}/sendMessage", self.token), &Body::Form(&form)).map(drop)
     }

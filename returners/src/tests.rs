@@ -20,7 +20,7 @@ fn an_unknown_name_suggests_the_nearest_returner() {
 }
 
 #[test]
-fn disabled_returners_are_not_there() {
+fn disabled_returners_are_not_available() {
     let opts = map! {"disable_returners" => list!["local", "rawfile_json_return"]};
     let options = Options::new(&opts, None);
     for name in ["local", "rawfile_json"] {

@@ -36,7 +36,7 @@ struct Webhook {
 impl Webhook {
     fn new(options: &Options) -> Result<Self, ReturnerError> {
         let url: String = options.required(NAME, "url")?;
-        let trust = Trust { anyone: !options.get(NAME, "verify_ssl")?.unwrap_or(true), ..Trust::default() };
+        let trust = Trust { skip_verification: !options.get(NAME, "verify_ssl")?.unwrap_or(true), ..Trust::default() };
         let mut http = Http::new(NAME, "url", &url, trust, options)?;
         for (name, value) in options.get::<Map>(NAME, "headers")?.unwrap_or_default() {
             http = http.with_header(&name.to_string(), value.to_string());

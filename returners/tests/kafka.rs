@@ -131,7 +131,7 @@ fn messages_over_the_limit_are_refused() {
 }
 
 #[test]
-fn returns_wait_for_a_server_that_is_away() {
+fn returns_wait_for_an_unreachable_server() {
     let port = free_port();
     let kafka = returner(port, map! {});
     let error = kafka.returner(&returned("early", 1)).unwrap_err();

@@ -100,7 +100,7 @@ fn ten_thousand_events_are_stored_in_batches() {
 }
 
 #[test]
-fn wrong_options_are_refused() {
+fn invalid_options_are_refused() {
     for (options, expected) in [
         (map! {"host" => "a", "uri" => "mongodb://b/salt"}, "'mongo.uri': it cannot be used together with mongo.host"),
         (map! {"uri" => "http://u:s3cret@b"}, "'mongo.uri': it is invalid: expected a URL such as mongodb://"),

@@ -60,7 +60,7 @@ fn read(server: &DatabaseServer, name: &str, files: &Certificates, options: &[(&
 }
 
 #[test]
-fn postgresql_is_verified_as_sslmode_says() {
+fn sslmode_sets_the_verification_of_postgresql() {
     let directory = tempfile::tempdir().unwrap();
     let files = Certificates::create(&directory.path().join("certificates"), Kind::Postgres);
     let options = [

@@ -23,9 +23,9 @@ use crate::{Options, Returner, ReturnerError, encoding};
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest routing key, in bytes.
-const KEY: usize = 255;
+const MAX_ROUTING_KEY: usize = 255;
 /// The longest name of an exchange, in bytes.
-const EXCHANGE: usize = 127;
+const MAX_EXCHANGE_NAME: usize = 127;
 
 pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let text = |name: &str, default: &str| {
@@ -34,13 +34,13 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     let uses_tls = options.get(NAME, "tls")?.unwrap_or(false);
     let exchange = text("exchange", "salt")?;
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
-    if exchange.is_empty() || exchange.len() > EXCHANGE || !exchange.chars().all(is_allowed) {
+    if exchange.is_empty() || exchange.len() > MAX_EXCHANGE_NAME || !exchange.chars().all(is_allowed) {
         let reason = "it is invalid: expected letters, digits, hyphens, underscores, periods and colons".to_owned();
         return Err(ReturnerError::Option { option: format!("{NAME}.exchange"), reason });
     }
     for name in ["host", "username", "password", "vhost"] {
-        if text(name, "")?.len() > KEY {
-            let reason = format!("it is invalid: expected at most {KEY} bytes");
+        if text(name, "")?.len() > MAX_ROUTING_KEY {
+            let reason = format!("it is invalid: expected at most {MAX_ROUTING_KEY} bytes");
             return Err(ReturnerError::Option { option: format!("{NAME}.{name}"), reason });
         }
     }
@@ -146,7 +146,7 @@ impl Amqp {
 
 /// Cuts a routing key at a character.
 fn routing_key(mut key: String) -> String {
-    while key.len() > KEY {
+    while key.len() > MAX_ROUTING_KEY {
         key.pop();
     }
     key

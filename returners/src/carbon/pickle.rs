@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_have_their_length_in_front() {
+    fn messages_are_length_prefixed() {
         let metric = |path: &str| Metric { path: path.to_owned(), value: 1.5, time: 7 };
         let one = b"\0\0\0\x23\x80\x02](X\x03\0\0\0a.b\x8a\x08\x07\0\0\0\0\0\0\0G\x3f\xf8\0\0\0\0\0\0\x86\x86e.";
         assert_eq!(messages(&[metric("a.b")], 500), one);

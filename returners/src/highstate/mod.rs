@@ -10,12 +10,12 @@ use brine_value::{Value, json};
 use brine_yaml::Style;
 use lettre::message::header::ContentType;
 
-use crate::mail::{Mailer, Names};
+use crate::mail::{Mailer, OptionNames};
 use crate::{Backend, BackendOption, Options, Returner, ReturnerError};
 
 const NAME: &str = "highstate";
 
-const NAMES: Names = Names {
+const NAMES: OptionNames = OptionNames {
     returner: NAME,
     host: "smtp_server",
     port: "smtp_port",
@@ -118,7 +118,11 @@ impl Highstate {
         };
         for name in ["success_function", "failure_function"] {
             if let Some(function) = text(name)? {
-                tracing::warn!(option = name, function, "highstate reports run no functions: leave the option out");
+                tracing::warn!(
+                    option = name,
+                    function,
+                    "the option is not supported: highstate reports call no functions; remove it"
+                );
             }
         }
         let format = match text("report_format")?.as_deref() {
@@ -281,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn only_wanted_runs_are_reported() {
+    fn only_configured_runs_are_reported() {
         let calm = map! {"file_|-a_|-a_|-managed" => map! {"result" => true, "changes" => map! {}}};
         assert_eq!(stored("yaml", map! {}, calm.clone()), None);
         assert!(stored("yaml", map! {"report_everything" => true}, calm).is_some());

@@ -19,7 +19,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The maximum size of a reply, in bytes: it is held in memory.
 const MAX_REPLY: u64 = 256 << 20;
 /// The number of characters of a reply that errors show.
-const SHOWN: usize = 300;
+const EXCERPT_LENGTH: usize = 300;
 
 /// A client of one service.
 pub(crate) struct Http {
@@ -58,7 +58,7 @@ pub(crate) struct Trust {
     /// The file of the trusted authorities, in place of `ca_bundle` and the host's own.
     pub authorities: Option<std::path::PathBuf>,
     /// Whether certificates are not verified.
-    pub anyone: bool,
+    pub skip_verification: bool,
 }
 
 impl Http {
@@ -88,7 +88,7 @@ impl Http {
             let tls = TlsConfig::builder()
                 .unversioned_rustls_crypto_provider(brine_tls::provider())
                 .root_certs(brine_tls::root_certs(&trusted))
-                .disable_verification(trust.anyone);
+                .disable_verification(trust.skip_verification);
             config = config.tls_config(tls.build());
         }
         let mut http = Http {
@@ -208,7 +208,7 @@ impl Http {
 
 /// Returns the beginning of a reply on one line, for messages.
 pub(crate) fn excerpt(text: &str) -> String {
-    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(SHOWN).collect();
+    let line: String = text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).take(EXCERPT_LENGTH).collect();
     if line.is_empty() { "no text".to_owned() } else { line }
 }
 

@@ -25,24 +25,25 @@ use crate::{Options, Returner, ReturnerError, encoding};
 /// The prefix of the options, which are Salt's.
 const PREFIX: &str = "returner.kafka";
 /// The port of servers that are configured without one.
-const PORT: u16 = 9092;
+const DEFAULT_PORT: u16 = 9092;
 /// The timeout of a batch.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// The lifetime of connections and of known partitions, as in librdkafka.
-const REFRESH: Duration = Duration::from_secs(300);
+const REFRESH_INTERVAL: Duration = Duration::from_secs(300);
 /// The largest reply of a server, in bytes: the description of all topics.
-const REPLY: usize = 32 << 20;
+const MAX_REPLY: usize = 32 << 20;
 /// The default and the maximum of `message_max_bytes`.
-const MESSAGE: (usize, usize) = (1_000_000, 100_000_000);
+const MESSAGE_MAX_BYTES: (usize, usize) = (1_000_000, 100_000_000);
 /// The longest name of a topic, in bytes.
-const TOPIC: usize = 249;
+const MAX_TOPIC_NAME: usize = 249;
 
 pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError> {
     let invalid = |name: &str, expected: &str| ReturnerError::Option {
         option: format!("{PREFIX}.{name}"),
         reason: format!("it is invalid: expected {expected}"),
     };
-    let with_port = |server: &str| if server.contains(':') { server.to_owned() } else { format!("{server}:{PORT}") };
+    let with_port =
+        |server: &str| if server.contains(':') { server.to_owned() } else { format!("{server}:{DEFAULT_PORT}") };
     let servers: Vec<String> = match options.required::<Value>(PREFIX, "bootstrap")? {
         Value::List(servers) => servers.iter().map(|server| with_port(&server.to_string())).collect(),
         servers => crate::split(&servers.to_string()).map(with_port).collect(),
@@ -55,13 +56,13 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     }
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let checked = |name: &str, topic: String| {
-        let is_valid = topic.len() <= TOPIC && topic.chars().all(is_allowed) && topic.contains(|c| c != '.');
+        let is_valid = topic.len() <= MAX_TOPIC_NAME && topic.chars().all(is_allowed) && topic.contains(|c| c != '.');
         if is_valid { Ok(topic) } else { Err(invalid(name, "letters, digits, hyphens, underscores and periods")) }
     };
     let topic = checked("topic", options.required(PREFIX, "topic")?)?;
     let event_topic = options.get(PREFIX, "event_topic")?.map(|topic| checked("event_topic", topic)).transpose()?;
-    let limit = options.get(PREFIX, "message_max_bytes")?.unwrap_or(MESSAGE.0);
-    if limit == 0 || limit > MESSAGE.1 {
+    let limit = options.get(PREFIX, "message_max_bytes")?.unwrap_or(MESSAGE_MAX_BYTES.0);
+    if limit == 0 || limit > MESSAGE_MAX_BYTES.1 {
         return Err(invalid("message_max_bytes", "1 to 100000000 bytes"));
     }
     let runtime = Builder::new_current_thread().enable_all().build();
@@ -106,7 +107,7 @@ impl Kafka {
             ));
         }
         let mut slot = self.connected.lock();
-        let known = slot.take().filter(|connected| connected.since.elapsed() < REFRESH);
+        let known = slot.take().filter(|connected| connected.since.elapsed() < REFRESH_INTERVAL);
         let publish = async {
             let mut connected = match known {
                 Some(connected) => connected,
@@ -154,7 +155,7 @@ impl Connected {
             base: 2.0,
             deadline: Some(TIMEOUT),
         };
-        let builder = ClientBuilder::new(servers.to_vec()).client_id("brine").max_message_size(REPLY);
+        let builder = ClientBuilder::new(servers.to_vec()).client_id("brine").max_message_size(MAX_REPLY);
         let client = builder.backoff_config(retries).build().await?;
         Ok(Connected { client, since: Instant::now(), topics: HashMap::new() })
     }

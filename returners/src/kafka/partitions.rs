@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// The overhead of a message in a batch, in bytes: the upper bound of its header.
-pub(super) const OVERHEAD: usize = 64;
+pub(super) const MESSAGE_OVERHEAD: usize = 64;
 
 /// A message and the key that selects its partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(super) struct Message {
 impl Message {
     /// Returns an upper bound of the size in a batch, in bytes.
     pub fn size(&self) -> usize {
-        self.key.len() + self.value.len() + OVERHEAD
+        self.key.len() + self.value.len() + MESSAGE_OVERHEAD
     }
 }
 

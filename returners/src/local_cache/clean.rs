@@ -13,15 +13,15 @@ use super::{CALLS, INDEX, LOADS, LocalCache, MINIONS, RETURNS, key};
 use crate::ReturnerError;
 
 /// The time of the newest late return, as the first digits of a job id, by job id.
-const LATE: Table = Table("jobs_late");
+const LATE_RETURNS: Table = Table("jobs_late");
 /// The tables whose keys begin with a job id.
-const TABLES: [Table; 6] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE];
+const TABLES: [Table; 6] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE_RETURNS];
 /// The age of a job, in seconds, from which on its returns are late. Jobs are kept this much longer.
-const PROMPT: u64 = 60;
+const LATE_AFTER: u64 = 60;
 /// The number of digits of a job id up to its seconds.
-const SECONDS: usize = 14;
+const SECONDS_DIGITS: usize = 14;
 /// The number of rows that one step removes.
-const STEP: usize = 2000;
+const ROWS_PER_STEP: usize = 2000;
 
 impl LocalCache {
     /// Adds the records of late returns among rows of [`RETURNS`] or [`CALLS`]. A row that already exists does not
@@ -33,7 +33,7 @@ impl LocalCache {
         batch: &mut Batch,
     ) -> Result<(), ReturnerError> {
         let now = brine_clock::now();
-        let Some(prompt) = oldest_kept(&now, PROMPT) else { return Ok(()) };
+        let Some(prompt) = oldest_kept(&now, LATE_AFTER) else { return Ok(()) };
         let mut late = BTreeSet::new();
         for (jid, id) in rows.filter(|(jid, _)| **jid < prompt) {
             if self.settle()?.get(table, &key(jid, id.as_str()))?.is_none() {
@@ -41,7 +41,7 @@ impl LocalCache {
             }
         }
         for jid in late {
-            batch.put(LATE, jid.as_str(), now.strftime("%Y%m%d%H%M%S").to_string().into_bytes());
+            batch.put(LATE_RETURNS, jid.as_str(), now.strftime("%Y%m%d%H%M%S").to_string().into_bytes());
         }
         Ok(())
     }
@@ -50,7 +50,8 @@ impl LocalCache {
     pub(super) fn remove_old(&self, older_than: Duration) -> Result<(), ReturnerError> {
         let now = brine_clock::now();
         let of = |seconds| oldest_kept(&now, seconds);
-        let Some((young, end)) = of(older_than.as_secs()).zip(of(older_than.as_secs().saturating_add(PROMPT))) else {
+        let Some((young, end)) = of(older_than.as_secs()).zip(of(older_than.as_secs().saturating_add(LATE_AFTER)))
+        else {
             return Ok(());
         };
         let (mut start, mut is_removed) = (Vec::new(), false);
@@ -69,9 +70,9 @@ impl LocalCache {
 
     /// Returns the jobs before `end` that have a return since the time of `young`.
     fn kept(&self, young: &Jid, end: &Jid) -> Result<Vec<Vec<u8>>, ReturnerError> {
-        let since = young.as_str().as_bytes().get(..SECONDS).unwrap_or_default();
+        let since = young.as_str().as_bytes().get(..SECONDS_DIGITS).unwrap_or_default();
         let mut kept = Vec::new();
-        self.each(LATE, |jid, time| {
+        self.each(LATE_RETURNS, |jid, time| {
             if jid < end.as_str().as_bytes() && time >= since {
                 kept.push(jid.to_vec());
             }
@@ -85,7 +86,7 @@ impl LocalCache {
         for table in TABLES {
             while self.settle()?.scan(table, &range.start, 1)?.iter().any(|(key, _)| *key < range.end) {
                 let mut batch = Batch::new();
-                batch.delete_first(table, range.clone(), STEP);
+                batch.delete_first(table, range.clone(), ROWS_PER_STEP);
                 self.write(batch)?;
                 is_removed = true;
             }
@@ -146,7 +147,7 @@ mod tests {
         // Its newest return was two days ago.
         let mut batch = Batch::new();
         let ago = oldest_kept(&brine_clock::now(), 2 * 86400).unwrap();
-        batch.put(LATE, ids[2], ago.as_str().as_bytes()[..SECONDS].to_vec());
+        batch.put(LATE_RETURNS, ids[2], ago.as_str().as_bytes()[..SECONDS_DIGITS].to_vec());
         cache.write(batch).unwrap();
         cache.clean_old_jobs(DAY).unwrap();
         assert_eq!(jobs(&cache), [new.as_str()]);
@@ -190,7 +191,7 @@ mod tests {
         let cache = cache(directory.path());
         let old = jid("20200101000000000000");
         let mut batch = Batch::new();
-        let count = STEP * 2 + 10;
+        let count = ROWS_PER_STEP * 2 + 10;
         for number in 0..count {
             batch.put(RETURNS, key(&old, &format!("m{number}")), Vec::new());
         }
@@ -198,9 +199,9 @@ mod tests {
         cache.settle().unwrap();
         // Between two steps, the remaining rows exist.
         let mut batch = Batch::new();
-        batch.delete_first(RETURNS, Vec::new()..b"3".to_vec(), STEP);
+        batch.delete_first(RETURNS, Vec::new()..b"3".to_vec(), ROWS_PER_STEP);
         cache.write(batch).unwrap();
-        assert_eq!(cache.settle().unwrap().scan(RETURNS, b"", count).unwrap().len(), STEP + 10);
+        assert_eq!(cache.settle().unwrap().scan(RETURNS, b"", count).unwrap().len(), ROWS_PER_STEP + 10);
         cache.clean_old_jobs(DAY).unwrap();
         assert!(cache.settle().unwrap().scan(RETURNS, b"", 1).unwrap().is_empty());
     }

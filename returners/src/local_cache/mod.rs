@@ -45,7 +45,7 @@ const INDEX_STATE: Table = Table("jobs_index_state");
 const COMPLETE: &[u8] = b"complete";
 
 /// The number of uncommitted writes from which on a new write blocks until the oldest one is committed.
-const IN_FLIGHT: usize = 1024;
+const MAX_IN_FLIGHT: usize = 1024;
 /// The number of rows that a full scan reads at a time.
 const PAGE: usize = 1000;
 
@@ -69,7 +69,7 @@ impl LocalCache {
         let oldest = {
             let mut in_flight = self.in_flight.lock();
             in_flight.push_back(self.store.write_blocking(batch));
-            if in_flight.len() > IN_FLIGHT { in_flight.pop_front() } else { None }
+            if in_flight.len() > MAX_IN_FLIGHT { in_flight.pop_front() } else { None }
         };
         oldest.map_or(Ok(()), |ticket| Ok(ticket.durable_blocking()?))
     }

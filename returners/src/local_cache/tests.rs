@@ -22,10 +22,10 @@ fn many_returns_are_written_without_a_commit_for_each() {
     let directory = tempfile::tempdir().unwrap();
     let cache = cache(directory.path());
     let jid = Jid::new();
-    let count = IN_FLIGHT + PAGE + 10;
+    let count = MAX_IN_FLIGHT + PAGE + 10;
     for number in 0..count {
         cache.returner(&returned(&jid, &format!("minion{number}"))).unwrap();
-        assert!(cache.in_flight.lock().len() <= IN_FLIGHT);
+        assert!(cache.in_flight.lock().len() <= MAX_IN_FLIGHT);
     }
     assert_eq!(cache.get_jid(&jid).unwrap().len(), count);
     assert_eq!(cache.get_minions().unwrap().len(), count);

@@ -37,7 +37,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
     let start = url.find("://").map_or(0, |at| at + 3);
     let host = url[start..].rsplit('@').next().unwrap_or_default();
     Ok(Box::new(Nats {
-        shown: format!("nats server {host}"),
+        server: format!("nats server {host}"),
         url,
         subject,
         login: text("username")?.zip(text("password")?),
@@ -51,7 +51,7 @@ pub(super) fn open(options: &Options) -> Result<Box<dyn Returner>, ReturnerError
 
 struct Nats {
     /// The server, for messages.
-    shown: String,
+    server: String,
     url: String,
     subject: String,
     login: Option<(String, String)>,
@@ -81,7 +81,7 @@ impl Nats {
     }
 
     fn failed(&self, reason: impl ToString, is_outage: bool) -> ReturnerError {
-        ReturnerError::Server { returner: NAME, server: self.shown.clone(), reason: reason.to_string(), is_outage }
+        ReturnerError::Server { returner: NAME, server: self.server.clone(), reason: reason.to_string(), is_outage }
     }
 
     /// Publishes messages and waits until the server has confirmed them.
