@@ -135,7 +135,7 @@ impl Ui {
 }
 
 /// The width of a progress bar, in columns.
-const BAR: usize = 30;
+const BAR_WIDTH: usize = 30;
 
 /// Returns a progress bar with the percentage.
 pub fn bar(done: u64, all: u64) -> String {
@@ -143,7 +143,7 @@ pub fn bar(done: u64, all: u64) -> String {
     let of = |width: usize| {
         (u128::from(done.min(all)) * width as u128).checked_div(all.into()).map_or(width, |part| part as usize)
     };
-    format!("[{:-<BAR$}] {:>3}%", "#".repeat(of(BAR)), of(100))
+    format!("[{:-<BAR_WIDTH$}] {:>3}%", "#".repeat(of(BAR_WIDTH)), of(100))
 }
 
 /// Prints text and a newline on stdout, with control characters escaped. If stdout has no reader any more, the process

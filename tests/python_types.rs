@@ -147,7 +147,7 @@ async fn custom_outputters_format_results() {
     assert_eq!(shown("salt", &["m1", "test.echo", "x"]), "<[('m1', 'x')] 0 False>");
     assert_eq!(shown("salt-run", &["test.arg", "x"]), "<[('args', ['x']), ('kwargs', {})] 0 False>");
     let failed = shown("salt", &["m1", "test.echo", "raise"]);
-    assert!(failed.contains("an own outputter failed") && failed.contains("raise"), "{failed}");
+    assert!(failed.contains("a custom outputter failed") && failed.contains("raise"), "{failed}");
     let unknown = stderr(&system.tool("salt", &["--out=none", "m1", "test.ping"]));
     assert!(unknown.contains("Invalid outputter none specified"), "{unknown}");
 }

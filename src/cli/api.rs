@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use brine_api::Server;
 
 use super::daemon::{DaemonCommand, Signals};
-use super::privileges::{self, Owned};
+use super::privileges::{self, OwnedPaths};
 use super::runtime;
 
 const NAME: &str = "salt-api";
@@ -25,7 +25,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let config = match arguments.common.start_api(arguments.daemon.role(), arguments.daemon.user()) {
         Ok(config) => config,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     if let Some(status) = arguments.daemon.only_check(|| brine_api::check(&config)) {
         return Ok(status);
@@ -34,7 +34,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if let Some(status) = arguments.daemon.go_to_background(&words, NAME, &config.api_pidfile, log_file)? {
         return Ok(status);
     }
-    let owned = Owned {
+    let owned = OwnedPaths {
         directories: vec![&config.pki_dir, &config.cachedir],
         recursive: false,
         existing: vec![log_file.to_owned()],

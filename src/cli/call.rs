@@ -45,13 +45,13 @@ struct Arguments {
     /// A directory of pillar files, for --local; may be given several times
     #[arg(long, value_name = "DIR", action = ArgAction::Append)]
     pillar_root: Vec<PathBuf>,
-    /// A directory of your own execution modules, in addition; may be given several times
+    /// An additional directory of custom execution modules; may be given several times
     #[arg(short, long, value_name = "DIR", action = ArgAction::Append)]
     module_dirs: Vec<PathBuf>,
-    /// A directory of your own state modules, in addition; may be given several times
+    /// An additional directory of custom state modules; may be given several times
     #[arg(long, value_name = "DIR", action = ArgAction::Append)]
     states_dir: Vec<PathBuf>,
-    /// What calls the function: your own modules in _executors, or direct_call
+    /// The executors that call the function: custom ones in _executors, or direct_call
     #[arg(long, value_name = "EXECUTORS")]
     module_executors: Option<String>,
     /// Options for these executors
@@ -141,13 +141,13 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             let (on_thread, name, id) = (Arc::clone(&minion), fun.clone(), jid.clone());
             let (jobs, fields) = (&connected.pool.executors().jobs, fields(&arguments));
             let outcome = jobs.run(move |_| call(&on_thread, &name, args, &id, fields)).await?;
-            if let (Called::Done(outcome), false) = (&outcome, arguments.no_return_event) {
+            if let (CallOutcome::Done(outcome), false) = (&outcome, arguments.no_return_event) {
                 connected.return_once(job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid)).await;
             }
             anyhow::Ok((minion, outcome))
         })?
     };
-    if let Called::Done(outcome) = &outcome {
+    if let CallOutcome::Done(outcome) = &outcome {
         return_to(&arguments, &minion, job_return(&minion, &fun, &rest, outcome, metadata.as_ref(), &jid));
     }
     show(&arguments, &opts, &fun, &minion, outcome, &jid)
@@ -175,7 +175,7 @@ fn overrides(arguments: &Arguments) -> Map {
 }
 
 /// The result of a call, or the error that prevented it.
-enum Called {
+enum CallOutcome {
     Done(Outcome),
     NotAvailable { message: String, similar: Map, near: Option<String> },
     BadArguments(String, String),
@@ -255,17 +255,17 @@ fn fields(arguments: &Arguments) -> Map {
 }
 
 /// Calls a function. `fields` are added to the job.
-fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> Called {
+fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> CallOutcome {
     let Some(function) = minion.functions.get(fun) else {
         let module = fun.split('.').next().unwrap_or_default();
         if let Some(message) = minion.custom.failure("modules", module) {
-            return Called::NotAvailable { message, similar: Map::new(), near: None };
+            return CallOutcome::NotAvailable { message, similar: Map::new(), near: None };
         }
         let similar = minion.functions.iter().filter(|known| known.full_name().starts_with(fun));
         let similar = similar.map(|known| (known.full_name().into(), usage::docstring(&known.docstring()).into()));
         let near = nearest(fun, minion.functions.iter().map(Function::full_name));
         let message = CallError::NotAvailable(fun.to_owned()).to_string();
-        return Called::NotAvailable { message, similar: similar.collect(), near };
+        return CallOutcome::NotAvailable { message, similar: similar.collect(), near };
     };
     let mut job = Job::local(jid, fun, &args);
     job.load = map! {"fun" => fun, "jid" => &job.jid, "pid" => job.pid, "tgt" => "salt-call"};
@@ -284,17 +284,17 @@ fn call(minion: &Arc<Minion>, fun: &str, args: Args, jid: &Jid, fields: Map) -> 
     {
         let message = message.split("\n\n").next().unwrap_or_default();
         return if message.starts_with("The following keyword arguments are not valid") {
-            Called::UnknownArguments(message.to_owned())
+            CallOutcome::UnknownArguments(message.to_owned())
         } else {
-            Called::BadArguments(message.to_owned(), function.docstring())
+            CallOutcome::BadArguments(message.to_owned(), function.docstring())
         };
     }
     match outcome.value.as_str().and_then(|text| text.strip_prefix("ERROR: ")) {
-        Some(message) if !outcome.success => Called::Failed(message.to_owned()),
+        Some(message) if !outcome.success => CallOutcome::Failed(message.to_owned()),
         None if !outcome.success && outcome.value.as_str().is_some_and(|text| text.starts_with(EXCEPTION)) => {
-            Called::Exception(outcome.value.to_string())
+            CallOutcome::Exception(outcome.value.to_string())
         }
-        _ => Called::Done(outcome),
+        _ => CallOutcome::Done(outcome),
     }
 }
 
@@ -303,12 +303,12 @@ fn show(
     opts: &Map,
     fun: &str,
     minion: &Minion,
-    called: Called,
+    called: CallOutcome,
     jid: &Jid,
 ) -> anyhow::Result<ExitCode> {
     let outcome = match called {
-        Called::Done(outcome) => outcome,
-        Called::NotAvailable { message, mut similar, near } => {
+        CallOutcome::Done(outcome) => outcome,
+        CallOutcome::NotAvailable { message, mut similar, near } => {
             if let Some(near) = near {
                 print_plain_error(format_args!("unknown function '{fun}': did you mean '{near}'?"));
             }
@@ -318,18 +318,18 @@ fn show(
             }
             // As in Salt, with the documentation of functions with this prefix.
             similar.insert(fun.into(), message.into());
-            arguments.call.output.shower(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
+            arguments.call.output.printer(opts)?.show(&map! {"local" => similar}.into(), "nested")?;
             return Ok(ExitCode::from(FAILED));
         }
-        Called::Failed(message) => {
+        CallOutcome::Failed(message) => {
             print_plain_error(format_args!("Error running '{fun}': {message}"));
             return Ok(ExitCode::from(FAILED));
         }
-        Called::Exception(message) | Called::UnknownArguments(message) => {
+        CallOutcome::Exception(message) | CallOutcome::UnknownArguments(message) => {
             print_plain_error(&message);
             return Ok(ExitCode::from(FAILED));
         }
-        Called::BadArguments(message, doc) => {
+        CallOutcome::BadArguments(message, doc) => {
             print_plain_error(format_args!("\nPassed invalid arguments: {message}.\n\nUsage:"));
             print_plain(usage::docstring(&doc));
             return Ok(ExitCode::from(FAILED));
@@ -347,9 +347,9 @@ fn show(
         outcome.value
     };
     let hint = outcome.out.filter(|_| !arguments.metadata).unwrap_or("nested");
-    let mut shower = arguments.call.output.shower(opts)?;
-    shower.set_retcode(outcome.retcode);
-    shower.show(&map! {"local" => value}.into(), hint)?;
+    let mut printer = arguments.call.output.printer(opts)?;
+    printer.set_retcode(outcome.retcode);
+    printer.show(&map! {"local" => value}.into(), hint)?;
     Ok(match outcome.retcode {
         0 => ExitCode::SUCCESS,
         code if arguments.retcode_passthrough => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),

@@ -14,7 +14,7 @@ use brine_wire::{Call, Proof, PublishRequest, TokenRequest};
 use brine_zmtp::TransportError;
 
 /// The timeout of a runner function.
-const CALL_TIME: Duration = Duration::from_secs(24 * 3600);
+const CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// The errors of requests to the master.
 #[derive(Debug, thiserror::Error)]
@@ -110,7 +110,7 @@ impl MasterClient {
     pub async fn runner(&self, mut call: Call) -> Result<Map, ClientError> {
         call.key.clone_from(&self.key);
         call.proof.clone_from(&self.proof);
-        Ok(self.master.call(Registry::Runner, &call, CALL_TIME).await?)
+        Ok(self.master.call(Registry::Runner, &call, CALL_TIMEOUT).await?)
     }
 
     /// Calls a wheel function and returns its result.

@@ -9,18 +9,18 @@ use brine_value::{Map, Value};
 use clap::{ArgAction, Args};
 use tracing::level_filters::LevelFilter;
 
+use super::custom_outputters::CustomOutputters;
 use super::log_file::LogFile;
 use super::log_format::{self, LineFormat};
 use super::logging;
-use super::own_outputters::OwnOutputters;
-use super::privileges::{self, Owned};
+use super::privileges::{self, OwnedPaths};
 use super::saltfile;
 use super::sdb;
 use crate::output::{self, Outputter};
 use crate::ui::{ColourChoice, Colours, Ui, print_plain_error};
 
 /// The options that every tool logs at level debug: paths and addresses, no secrets.
-const SHOWN: &[&str] = &[
+const LOGGED_OPTIONS: &[&str] = &[
     "id",
     "user",
     "root_dir",
@@ -154,7 +154,8 @@ impl CommonOptions {
 
     fn take_user(&self, config: &MasterConfig, log_file: &Path) -> anyhow::Result<()> {
         let directories = vec![config.pki_dir.as_path(), &config.cachedir, &config.sock_dir];
-        let owned = Owned { directories, existing: vec![self.log_file(log_file).to_owned()], ..Owned::default() };
+        let owned =
+            OwnedPaths { directories, existing: vec![self.log_file(log_file).to_owned()], ..OwnedPaths::default() };
         Ok(privileges::take_user(config.user.as_deref(), &owned, false)?)
     }
 
@@ -315,7 +316,7 @@ fn report<T>(loaded: Loaded<T>, role: Role, opts: fn(&T) -> &Map) -> T {
     for file in files {
         tracing::debug!(file = %file.display(), "configuration file read");
     }
-    for name in SHOWN {
+    for name in LOGGED_OPTIONS {
         if let Some(value) = opts(&config).get(*name).filter(|value| !value.is_nil()) {
             tracing::debug!("option {name}: {value}");
         }
@@ -387,7 +388,7 @@ pub struct ResultPrinter {
     ui: Ui,
     asked: Option<String>,
     options: output::OutputOptions,
-    own: OwnOutputters,
+    outputters: CustomOutputters,
 }
 
 impl OutputArguments {
@@ -402,7 +403,7 @@ impl OutputArguments {
     }
 
     /// Creates the printer of results; `config` are the `opts` of the configuration. Opens the file of `--out-file`.
-    pub fn shower(&self, config: &Map) -> anyhow::Result<ResultPrinter> {
+    pub fn printer(&self, config: &Map) -> anyhow::Result<ResultPrinter> {
         let mut ui = Ui::new(self.colours(config));
         if let Some(file) = &self.out_file {
             ui.redirect(file, self.out_file_append).with_context(|| format!("writing to {} failed", file.display()))?;
@@ -415,14 +416,14 @@ impl OutputArguments {
         given.extend(self.state_verbose.as_ref().map(|word| ("state_verbose".into(), word.into())));
         options.set_all(&given);
         let configured = master_opts::output(config);
-        let own = OwnOutputters::new(config, options.colours != Colours::OFF);
-        Ok(ResultPrinter { ui, asked: self.out.clone().or(configured), options, own })
+        let outputters = CustomOutputters::new(config, options.colours != Colours::OFF);
+        Ok(ResultPrinter { ui, asked: self.out.clone().or(configured), options, outputters })
     }
 }
 
 impl ResultPrinter {
     /// Returns whether the command line or the configuration names an outputter.
-    pub fn is_asked(&self) -> bool {
+    pub fn has_outputter(&self) -> bool {
         self.asked.is_some()
     }
 
@@ -455,7 +456,7 @@ impl ResultPrinter {
     pub fn show(&mut self, value: &Value, hint: &str) -> anyhow::Result<()> {
         let asked = self.asked.as_deref();
         let name = Outputter::name(asked, Some(hint)).unwrap_or_default();
-        let text = self.own.display(name, value, self.options.retcode).unwrap_or_else(|| {
+        let text = self.outputters.display(name, value, self.options.retcode).unwrap_or_else(|| {
             let outputter = Outputter::select(asked, Some(hint)).unwrap_or_else(|error| {
                 tracing::error!("{error}");
                 Outputter::Nested

@@ -16,14 +16,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::common::{CommonOptions, Role};
-use super::privileges::{self, Owned};
+use super::privileges::{self, OwnedPaths};
 use super::usage;
 use crate::ui::print_plain;
 
 /// The environment variable that marks the background process.
 const IN_BACKGROUND: &str = "BRINE_IN_BACKGROUND";
 /// The timeout of a start in the background.
-const START_TIME: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Options of daemons.
 #[derive(Args, Debug)]
@@ -135,7 +135,7 @@ impl DaemonOptions {
             return Ok(Some(status));
         }
         let more = paths.existing.iter().cloned();
-        let owned = Owned {
+        let owned = OwnedPaths {
             directories: paths.directories.clone(),
             recursive: true,
             existing: std::iter::once(paths.log_file.to_owned()).chain(more).collect(),
@@ -169,8 +169,8 @@ impl DaemonOptions {
             if let Some(status) = child.try_wait()? {
                 bail!("the daemon ended at once ({status}): see {}", log_file.display());
             }
-            if start.elapsed() > START_TIME {
-                bail!("the daemon did not start within {START_TIME:?}: see {}", log_file.display());
+            if start.elapsed() > START_TIMEOUT {
+                bail!("the daemon did not start within {START_TIMEOUT:?}: see {}", log_file.display());
             }
             std::thread::sleep(Duration::from_millis(5));
         }

@@ -9,14 +9,15 @@ use jiff::tz::TimeZone;
 use crate::escape::escape_line;
 use crate::ui::{Colour, Colours};
 
-/// The width of the column of tags, and its width on terminals narrower than [`NARROW`], where job ids are truncated.
-const TAG: usize = 44;
-const SHORT_TAG: usize = 30;
-const NARROW: usize = 100;
+/// The width of the column of tags, and its width on terminals narrower than [`NARROW_TERMINAL`], where job ids are
+/// truncated.
+const TAG_WIDTH: usize = 44;
+const SHORT_TAG_WIDTH: usize = 30;
+const NARROW_TERMINAL: usize = 100;
 /// The maximum length of a summary without a terminal.
-const SUMMARY: usize = 400;
+const MAX_SUMMARY: usize = 400;
 /// The maximum number of minions of a job that are named.
-const NAMED: usize = 3;
+const MAX_NAMED_MINIONS: usize = 3;
 
 /// Formats an event with its time in this zone: in columns for a terminal of this width, or with the whole tag and two
 /// spaces between the parts.
@@ -27,11 +28,12 @@ pub(super) fn line(tag: &str, data: &Map, width: Option<usize>, zone: &TimeZone,
         None => shown,
     };
     let Some(width) = width else {
-        let (tag, summary) = (paint(escape_line(tag).into_owned()), cut(&summary(tag, data), SUMMARY));
+        let (tag, summary) = (paint(escape_line(tag).into_owned()), cut(&summary(tag, data), MAX_SUMMARY));
         return format!("{}  {seq}  {tag}  {summary}", time(data, zone)).trim_end().to_owned();
     };
     let front = format!("{} {seq:>7} ", time(data, zone));
-    let (shown, column) = if width < NARROW { (short(tag), SHORT_TAG) } else { (tag.to_owned(), TAG) };
+    let (shown, column) =
+        if width < NARROW_TERMINAL { (short(tag), SHORT_TAG_WIDTH) } else { (tag.to_owned(), TAG_WIDTH) };
     let shown = cut(&shown, width.saturating_sub(front.len()));
     let used = front.chars().count() + shown.chars().count().max(column) + 1;
     let rest = cut(&summary(tag, data), width.saturating_sub(used));
@@ -83,7 +85,8 @@ fn summary(tag: &str, data: &Map) -> String {
         ["salt", "job", _, "new"] => {
             let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default();
             let names: Vec<_> = minions.iter().map(ToString::to_string).collect();
-            let minions = if names.len() > NAMED { format!("{} minions", names.len()) } else { names.join(", ") };
+            let minions =
+                if names.len() > MAX_NAMED_MINIONS { format!("{} minions", names.len()) } else { names.join(", ") };
             format!("{}for {minions} by {}{}", call(data), text("user"), reaction(data))
         }
         ["salt", "job", _, "publish"] => format!("{} published", text("fun")),

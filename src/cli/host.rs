@@ -16,10 +16,10 @@ use brine_modules::{MODULES, is_success, sync_types};
 use brine_value::{Map, Value, map};
 
 /// The execution functions of the master's host.
-pub struct OwnHost(Arc<OwnMinion>);
+pub struct MasterHost(Arc<TemplateMinion>);
 
 /// A masterless minion, created when a template first needs it.
-struct OwnMinion {
+struct TemplateMinion {
     config: Map,
     /// The options of the master, for custom modules of pillar and `master_tops`.
     opts: Map,
@@ -29,14 +29,14 @@ struct OwnMinion {
 }
 
 /// The functions of the minion, with its own grains or those of another minion.
-struct OwnFunctions {
-    own: Arc<OwnMinion>,
+struct TemplateMinionFunctions {
+    template_minion: Arc<TemplateMinion>,
     grains: Option<Arc<Map>>,
     /// Whether there are files in `_matchers`; determined at the first target.
     has_matchers: OnceLock<bool>,
 }
 
-impl OwnHost {
+impl MasterHost {
     /// Creates the host functions of a master with this configuration.
     pub fn new(config: &MasterConfig) -> Self {
         let mut given = map! {
@@ -77,12 +77,12 @@ impl OwnHost {
         let mut opts = config.opts.clone();
         opts.insert("__role".into(), "master".into());
         let master = Some(Arc::new(config.clone()));
-        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master }))
+        MasterHost(Arc::new(TemplateMinion { config: given, opts, minion: OnceLock::new(), master }))
     }
 
     /// Creates host functions with these options of a minion. Functions of other types receive `opts`.
     pub fn with_options(given: Map, opts: Map) -> Self {
-        OwnHost(Arc::new(OwnMinion { config: given, opts, minion: OnceLock::new(), master: None }))
+        MasterHost(Arc::new(TemplateMinion { config: given, opts, minion: OnceLock::new(), master: None }))
     }
 
     /// Creates host functions for values of a minion's configuration, before the minion starts.
@@ -95,12 +95,12 @@ impl OwnHost {
             "file_client" => "local",
         };
         given.extend(profiles(&config.opts));
-        OwnHost(Arc::new(OwnMinion { config: given, opts: Map::new(), minion: OnceLock::new(), master: None }))
+        MasterHost(Arc::new(TemplateMinion { config: given, opts: Map::new(), minion: OnceLock::new(), master: None }))
     }
 }
 
 /// Returns the options of a minion that runs custom modules with the `opts` of a master or minion.
-pub fn own_minion_options(opts: &Map) -> Map {
+pub fn custom_module_options(opts: &Map) -> Map {
     const SAME: [&str; 9] = [
         "id",
         "root_dir",
@@ -124,7 +124,7 @@ fn profiles(opts: &Map) -> impl Iterator<Item = (Value, Value)> {
     profiles.map(|(name, profile)| (name.clone(), profile.clone()))
 }
 
-impl OwnMinion {
+impl TemplateMinion {
     /// Returns whether a directory of custom modules of this type contains any file.
     fn has_files(&self, kind: &str) -> bool {
         let text = |name: &str| self.config.get(name).map(|value| PathBuf::from(value.to_string()));
@@ -146,10 +146,10 @@ impl OwnMinion {
     }
 }
 
-impl OwnFunctions {
+impl TemplateMinionFunctions {
     fn context(&self, function: &str, args: &Args) -> Result<Context, String> {
         let job = Job::local(&Jid::new(), function, args);
-        let context = Context::new(Arc::clone(self.own.minion()?), Arc::new(job)).for_template();
+        let context = Context::new(Arc::clone(self.template_minion.minion()?), Arc::new(job)).for_template();
         Ok(match &self.grains {
             Some(grains) => {
                 Context { own_grains: Some(Arc::clone(grains)), run_pillar: Some(Arc::default()), ..context }
@@ -159,7 +159,7 @@ impl OwnFunctions {
     }
 }
 
-impl Functions for OwnFunctions {
+impl Functions for TemplateMinionFunctions {
     fn call(&self, function: &str, args: Args) -> Result<Value, CallError> {
         self.context(function, &args)?.call(function, args)
     }
@@ -172,21 +172,22 @@ impl Functions for OwnFunctions {
     }
 
     fn has(&self, function: &str) -> bool {
-        let is_custom = || self.own.minion().is_ok_and(|minion| minion.custom.has("modules", function));
+        let is_custom = || self.template_minion.minion().is_ok_and(|minion| minion.custom.has("modules", function));
         MODULES.has(function) || is_custom()
     }
 
     fn has_module(&self, module: &str) -> bool {
-        MODULES.has_module(module) || self.own.minion().is_ok_and(|minion| minion.functions.has_module(module))
+        MODULES.has_module(module)
+            || self.template_minion.minion().is_ok_and(|minion| minion.functions.has_module(module))
     }
 
     fn custom(&self, call: &CustomCall<'_>) -> Option<Result<Value, CallError>> {
         // Called for each target of a pillar: without such files, no minion is created for it.
-        if call.kind == "matchers" && !*self.has_matchers.get_or_init(|| self.own.has_files("matchers")) {
+        if call.kind == "matchers" && !*self.has_matchers.get_or_init(|| self.template_minion.has_files("matchers")) {
             return None;
         }
         match self.context(call.function, &Args::default()) {
-            Ok(context) => context.minion.custom.call_other(&context, &self.own.opts, call),
+            Ok(context) => context.minion.custom.call_other(&context, &self.template_minion.opts, call),
             Err(error) => Some(Err(error.into())),
         }
     }
@@ -200,9 +201,13 @@ impl Functions for OwnFunctions {
     }
 }
 
-impl HostFunctions for OwnHost {
+impl HostFunctions for MasterHost {
     fn functions(&self, grains: Option<Arc<Map>>) -> Arc<dyn Functions> {
-        Arc::new(OwnFunctions { own: Arc::clone(&self.0), grains, has_matchers: OnceLock::new() })
+        Arc::new(TemplateMinionFunctions {
+            template_minion: Arc::clone(&self.0),
+            grains,
+            has_matchers: OnceLock::new(),
+        })
     }
 
     fn names(&self) -> Vec<String> {
@@ -238,7 +243,7 @@ impl HostFunctions for OwnHost {
 
     fn call_by_ssh(&self, call: &SshCall) -> Result<Map, String> {
         let config = self.0.master.as_ref().ok_or("this program has no configuration of a master")?;
-        super::ssh::runner::call(config, Arc::new(OwnHost(Arc::clone(&self.0))), call)
+        super::ssh::runner::call(config, Arc::new(MasterHost(Arc::clone(&self.0))), call)
             .map_err(|error| super::sentence(&error))
     }
 

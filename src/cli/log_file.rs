@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_of_an_unwanted_file_is_not_created() {
+    fn directory_of_a_disabled_log_file_is_not_created() {
         let directory = tempfile::tempdir().unwrap();
         let mut log = LogFile::new(&directory.path().join("salt/master"), false);
         log.write_all(b"line\n").unwrap();

@@ -9,7 +9,7 @@ use brine_master::{Master, StartError};
 use brine_zmtp::TransportError;
 
 use super::daemon::{self, DaemonCommand, DaemonPaths, Signals};
-use super::host::OwnHost;
+use super::host::MasterHost;
 use super::privileges;
 use super::runtime;
 use crate::ui::print_plain_error;
@@ -24,7 +24,7 @@ const COMMAND: DaemonCommand = DaemonCommand {
 /// Salt's exit status when the ports are taken.
 const PORTS_TAKEN: u8 = 4;
 /// The timeout of a stop.
-const STOP_TIME: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns a hint about an error of listening.
 fn listen_hint(error: &TransportError) -> &'static str {
@@ -47,7 +47,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let config = match arguments.common.start_daemon_with_master(arguments.daemon.role(), arguments.daemon.user()) {
         Ok(config) => config,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     if let Some(status) = arguments.daemon.only_check(|| brine_master::check(&config)) {
         return Ok(status);
@@ -65,7 +65,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let runtime = runtime::multi_thread(None)?;
     let result = runtime::block_on(&runtime, async {
         let pid_file = config.pidfile.clone();
-        let host = Arc::new(OwnHost::new(&config));
+        let host = Arc::new(MasterHost::new(&config));
         let master = match Master::start(config, Some(host)).await {
             Ok(master) => master,
             Err(StartError::Listen(error)) => {
@@ -88,8 +88,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             // The init system is expected to restart the master.
             () = master.failed() => status = ExitCode::FAILURE,
         }
-        if tokio::time::timeout(STOP_TIME, master.stop()).await.is_err() {
-            tracing::warn!("stopping took more than {STOP_TIME:?}; terminating what still runs");
+        if tokio::time::timeout(STOP_TIMEOUT, master.stop()).await.is_err() {
+            tracing::warn!("stopping took more than {STOP_TIMEOUT:?}; terminating what still runs");
         }
         Ok(status)
     });

@@ -23,7 +23,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let config = match arguments.common.start_daemon_with_minion(arguments.daemon.role(), arguments.daemon.user()) {
         Ok(config) => config,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     if let Some(status) = arguments.daemon.only_check(|| brine_agent::check(&config)) {
         return Ok(status);

@@ -7,6 +7,7 @@ mod client;
 mod common;
 mod cp;
 mod credentials;
+mod custom_outputters;
 mod daemon;
 mod event_line;
 mod host;
@@ -17,7 +18,6 @@ mod log_format;
 mod logging;
 mod master;
 mod minion;
-mod own_outputters;
 mod privileges;
 mod run;
 mod runtime;
@@ -45,7 +45,7 @@ struct Tool {
     /// Salt's name of the tool.
     name: &'static str,
     /// The argument of `brine` that selects it.
-    word: &'static str,
+    command: &'static str,
     /// Its purpose, for the list of tools.
     about: &'static str,
     /// Runs the tool with its arguments. An error is printed on stderr, with exit status 1.
@@ -54,35 +54,45 @@ struct Tool {
 
 /// The tools of Salt.
 const TOOLS: &[Tool] = &[
-    Tool { name: "salt", word: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
-    Tool { name: "salt-api", word: "api", about: "serve the REST API of the master on this host", run: api::run },
-    Tool { name: "salt-call", word: "call", about: "call a function on this host", run: call::run },
-    Tool { name: "salt-cp", word: "cp", about: "copy files of this host to minions", run: cp::run },
-    Tool { name: "salt-key", word: "key", about: "accept, reject, list and delete the keys of minions", run: key::run },
-    Tool { name: "salt-master", word: "master", about: "run the master", run: master::run },
-    Tool { name: "salt-minion", word: "minion", about: "run the minion", run: minion::run },
-    Tool { name: "salt-ssh", word: "ssh", about: "call functions on hosts by ssh, without minions", run: ssh::run },
+    Tool { name: "salt", command: "salt", about: "publish jobs to minions and show their returns", run: salt::run },
+    Tool { name: "salt-api", command: "api", about: "serve the REST API of the master on this host", run: api::run },
+    Tool { name: "salt-call", command: "call", about: "call a function on this host", run: call::run },
+    Tool { name: "salt-cp", command: "cp", about: "copy files of this host to minions", run: cp::run },
+    Tool {
+        name: "salt-key",
+        command: "key",
+        about: "accept, reject, list and delete the keys of minions",
+        run: key::run,
+    },
+    Tool { name: "salt-master", command: "master", about: "run the master", run: master::run },
+    Tool { name: "salt-minion", command: "minion", about: "run the minion", run: minion::run },
+    Tool { name: "salt-ssh", command: "ssh", about: "call functions on hosts by ssh, without minions", run: ssh::run },
     Tool {
         name: "salt-syndic",
-        word: "syndic",
+        command: "syndic",
         about: "connect the master on this host to masters above",
         run: syndic::run,
     },
-    Tool { name: "salt-run", word: "run", about: "call runner functions, follow the event bus", run: run::run },
+    Tool { name: "salt-run", command: "run", about: "call runner functions, follow the event bus", run: run::run },
 ];
 
 /// The commands of `brine` alone.
 const COMMANDS: &[Tool] = &[
     Tool {
         name: "brine up",
-        word: "up",
+        command: "up",
         about: "run a master and minions on this host and show the event bus",
         run: up::run,
     },
-    Tool { name: "brine swarm", word: "swarm", about: "simulate a fleet of minions to load a master", run: swarm::run },
+    Tool {
+        name: "brine swarm",
+        command: "swarm",
+        about: "simulate a fleet of minions to load a master",
+        run: swarm::run,
+    },
     Tool {
         name: "brine link",
-        word: "link",
+        command: "link",
         about: "create links with the names of Salt's tools in a directory",
         run: link::run,
     },
@@ -101,13 +111,13 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         let declared = |module: &&[Function<_>]| module.iter().map(Function::declaration).collect();
         brine_master::runner::MODULES.iter().map(declared).collect()
     });
-    let called = words.first().map(|word| Path::new(word).file_name().unwrap_or(word).to_owned());
+    let called = words.first().map(|program| Path::new(program).file_name().unwrap_or(program).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));
     if let Some(tool) = linked {
         return start(tool, words.split_off(1));
     }
-    let word = words.get(1).map(|word| word.to_string_lossy().into_owned());
-    match word.as_deref() {
+    let command = words.get(1).map(|command| command.to_string_lossy().into_owned());
+    match command.as_deref() {
         None | Some("-h" | "--help" | "help") => {
             print_plain(help());
             ExitCode::SUCCESS
@@ -116,10 +126,12 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
             print_plain(format_args!("brine {}", brine_config::VERSION));
             ExitCode::SUCCESS
         }
-        Some(word) => match TOOLS.iter().chain(COMMANDS).find(|tool| tool.word == word || tool.name == word) {
-            Some(tool) => start(tool, words.split_off(2)),
-            None => usage::error("brine", USAGE, &format!("no such tool: {word}")),
-        },
+        Some(command) => {
+            match TOOLS.iter().chain(COMMANDS).find(|tool| tool.command == command || tool.name == command) {
+                Some(tool) => start(tool, words.split_off(2)),
+                None => usage::error("brine", USAGE, &format!("no such tool: {command}")),
+            }
+        }
     }
 }
 
@@ -152,7 +164,7 @@ fn help() -> String {
     );
     for tool in TOOLS.iter().chain(COMMANDS) {
         let names = if TOOLS.iter().any(|known| known.name == tool.name) { tool.name } else { "" };
-        let _ = writeln!(help, "  {:<8} {names:<14} {}", tool.word, tool.about);
+        let _ = writeln!(help, "  {:<8} {names:<14} {}", tool.command, tool.about);
     }
     help.push_str(
         "\nExamples:\n  brine key -L                  list all keys\n  brine key -a 'web*'           accept the pending \

@@ -66,13 +66,13 @@ impl PrivilegeError {
 }
 
 /// Prints a [`PrivilegeError`] and returns its exit status; returns other errors.
-pub fn shown(tool: &str, error: anyhow::Error) -> anyhow::Result<ExitCode> {
+pub fn report(tool: &str, error: anyhow::Error) -> anyhow::Result<ExitCode> {
     error.downcast::<PrivilegeError>().map(|error| error.exit(tool))
 }
 
 /// The files that the user must own.
 #[derive(Debug, Default)]
-pub struct Owned<'a> {
+pub struct OwnedPaths<'a> {
     /// Directories, created if they are missing.
     pub directories: Vec<&'a Path>,
     /// Whether the owners of the contents are changed, too.
@@ -84,18 +84,18 @@ pub struct Owned<'a> {
 }
 
 /// Returns the user to change to; `None` if the process runs as this user, or no user is configured.
-fn other(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
+fn target_user(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };
     // Avoids reading the user database in the usual case.
     if name == "root" && geteuid().is_root() {
         return Ok(None);
     }
-    let user = User::from_name(name).map_err(|error| change(name, error))?;
+    let user = User::from_name(name).map_err(|error| change_error(name, error))?;
     let user = user.ok_or_else(|| PrivilegeError::NoUser(name.to_owned()))?;
     Ok((user.uid != geteuid()).then_some(user))
 }
 
-fn change(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
+fn change_error(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
     PrivilegeError::Change { user: user.to_owned(), source: error.into() }
 }
 
@@ -103,7 +103,7 @@ fn change(user: &str, error: impl Into<io::Error>) -> PrivilegeError {
 /// processes find their configuration through it; otherwise returns. `SHELL` is kept: users of daemons often have no
 /// usable one.
 pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
-    let Some(user) = other(name)?.filter(|_| geteuid().is_root()) else { return Ok(()) };
+    let Some(user) = target_user(name)?.filter(|_| geteuid().is_root()) else { return Ok(()) };
     let wanted =
         [("HOME", user.dir.as_os_str()), ("USER", OsStr::new(&user.name)), ("LOGNAME", OsStr::new(&user.name))];
     let differs = |(name, value): &(&str, &OsStr)| std::env::var_os(name).is_some_and(|have| have != *value);
@@ -113,13 +113,13 @@ pub fn take_environment(name: Option<&str>) -> Result<(), PrivilegeError> {
     }
     let mut words = std::env::args_os();
     let name: OsString = words.next().unwrap_or_else(|| SELF.into());
-    Err(change(&user.name, Command::new(SELF).arg0(name).args(words).envs(differing).exec()))
+    Err(change_error(&user.name, Command::new(SELF).arg0(name).args(words).envs(differing).exec()))
 }
 
 /// Changes the owner of the files and drops root privileges for the user of the configuration. With `required`, a
 /// process of any other user is an error.
-pub fn take_user(name: Option<&str>, owned: &Owned<'_>, required: bool) -> Result<(), PrivilegeError> {
-    let Some(user) = other(name)? else { return Ok(()) };
+pub fn take_user(name: Option<&str>, owned: &OwnedPaths<'_>, required: bool) -> Result<(), PrivilegeError> {
+    let Some(user) = target_user(name)? else { return Ok(()) };
     if !geteuid().is_root() {
         return if required { Err(PrivilegeError::NotRoot(user.name)) } else { Ok(()) };
     }
@@ -127,27 +127,27 @@ pub fn take_user(name: Option<&str>, owned: &Owned<'_>, required: bool) -> Resul
         if !directory.is_dir() {
             files::create_private_dir(directory)?;
         }
-        give(directory, &user, owned.recursive)?;
+        change_owner(directory, &user, owned.recursive)?;
     }
     for path in &owned.existing {
         if path.is_dir() {
-            give(path, &user, owned.recursive)?;
+            change_owner(path, &user, owned.recursive)?;
         } else if path.exists() {
             lchown(path, Some(user.uid.as_raw()), Some(user.gid.as_raw()))
-                .map_err(|error| owner(path, &user, error))?;
+                .map_err(|error| owner_error(path, &user, error))?;
         }
     }
     if let Some(path) = owned.pid_file {
-        make_pid_file(path, &user).map_err(|error| owner(path, &user, error))?;
+        make_pid_file(path, &user).map_err(|error| owner_error(path, &user, error))?;
     }
-    let name = CString::new(user.name.as_str()).map_err(|error| change(&user.name, error))?;
+    let name = CString::new(user.name.as_str()).map_err(|error| change_error(&user.name, error))?;
     let changed = initgroups(&name, user.gid).and_then(|()| setgid(user.gid)).and_then(|()| setuid(user.uid));
-    changed.map_err(|error| change(&user.name, error))?;
+    changed.map_err(|error| change_error(&user.name, error))?;
     tracing::info!(user = user.name, "running as the user of the configuration");
     Ok(())
 }
 
-fn owner(path: &Path, user: &User, source: io::Error) -> PrivilegeError {
+fn owner_error(path: &Path, user: &User, source: io::Error) -> PrivilegeError {
     PrivilegeError::Owner { path: path.to_owned(), user: user.name.clone(), source }
 }
 
@@ -165,14 +165,15 @@ fn make_pid_file(path: &Path, user: &User) -> io::Result<()> {
 }
 
 /// Changes the owner of a directory, and with `recursive` of its contents.
-fn give(path: &Path, user: &User, recursive: bool) -> Result<(), PrivilegeError> {
+fn change_owner(path: &Path, user: &User, recursive: bool) -> Result<(), PrivilegeError> {
     let opened = OpenOptions::new().read(true).custom_flags(OFlag::O_DIRECTORY.bits()).open(path);
-    let given = opened.and_then(|directory| give_opened(&directory, user, if recursive { MAX_DEPTH } else { 0 }));
-    given.map_err(|error| owner(path, user, error))
+    let given =
+        opened.and_then(|directory| change_owner_of_open(&directory, user, if recursive { MAX_DEPTH } else { 0 }));
+    given.map_err(|error| owner_error(path, user, error))
 }
 
 /// Changes owners through file descriptors and never follows links, because the user may replace entries concurrently.
-fn give_opened(directory: &File, user: &User, depth: u32) -> io::Result<()> {
+fn change_owner_of_open(directory: &File, user: &User, depth: u32) -> io::Result<()> {
     let status = directory.metadata()?;
     if (status.uid(), status.gid()) != (user.uid.as_raw(), user.gid.as_raw()) {
         fchown(directory, Some(user.uid), Some(user.gid))?;
@@ -182,7 +183,7 @@ fn give_opened(directory: &File, user: &User, depth: u32) -> io::Result<()> {
     }
     for entry in fs::read_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()))? {
         let name = entry?.file_name();
-        match give_entry(directory, &name, user, depth - 1) {
+        match change_owner_of_entry(directory, &name, user, depth - 1) {
             // The entry was removed or replaced.
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {}
             done => done?,
@@ -191,13 +192,13 @@ fn give_opened(directory: &File, user: &User, depth: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn give_entry(directory: &File, name: &OsStr, user: &User, depth: u32) -> io::Result<()> {
+fn change_owner_of_entry(directory: &File, name: &OsStr, user: &User, depth: u32) -> io::Result<()> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let kind = SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits());
     if kind == SFlag::S_IFDIR {
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let below = openat(directory, name, flags, Mode::empty())?;
-        return give_opened(&File::from(below), user, depth);
+        return change_owner_of_open(&File::from(below), user, depth);
     }
     if (status.st_uid, status.st_gid) == (user.uid.as_raw(), user.gid.as_raw()) {
         return Ok(());
@@ -228,10 +229,10 @@ mod tests {
     fn unknown_users_are_refused() {
         let own = User::from_uid(geteuid()).unwrap().unwrap();
         for name in [None, Some(""), Some(own.name.as_str())] {
-            assert!(other(name).unwrap().is_none(), "{name:?}");
-            take_user(name, &Owned::default(), true).unwrap();
+            assert!(target_user(name).unwrap().is_none(), "{name:?}");
+            take_user(name, &OwnedPaths::default(), true).unwrap();
         }
-        let error = other(Some("no-such-user")).unwrap_err();
+        let error = target_user(Some("no-such-user")).unwrap_err();
         assert_eq!(
             error.to_string(),
             "running as user 'no-such-user' failed: the user does not exist; create it, or change the option 'user'"
@@ -253,9 +254,9 @@ mod tests {
         symlink(other.join("c"), own.join("deep/file")).unwrap();
         fs::hard_link(other.join("d"), own.join("hard")).unwrap();
         let uid = |path: PathBuf| fs::symlink_metadata(path).unwrap().uid();
-        give(&own, &nobody, false).unwrap();
+        change_owner(&own, &nobody, false).unwrap();
         assert_eq!((uid(own.clone()), uid(own.join("a"))), (nobody.uid.as_raw(), 0));
-        give(&own, &nobody, true).unwrap();
+        change_owner(&own, &nobody, true).unwrap();
         for name in ["a", "deep", "deep/er", "deep/er/b", "link", "deep/file"] {
             assert_eq!(uid(own.join(name)), nobody.uid.as_raw(), "{name}");
         }

@@ -132,7 +132,7 @@ pub fn add(command: Command, tool: &str) -> Command {
 }
 
 /// The effect of an unimplemented option on the command line.
-pub enum Asked {
+pub enum UnimplementedOption {
     /// The version is printed.
     Version,
     /// The option with this long name is refused with this message.
@@ -140,15 +140,15 @@ pub enum Asked {
 }
 
 /// Returns the effect of the first unimplemented option that ends the tool.
-pub fn asked(matches: &ArgMatches, tool: &str) -> Option<Asked> {
+pub fn unimplemented_option(matches: &ArgMatches, tool: &str) -> Option<UnimplementedOption> {
     of(tool).find_map(|option| {
         let name = option.names.first()?;
         // An option of the command itself is not in the matches under this name.
         let given = matches.try_contains_id(name).is_ok_and(|has| has)
             && matches.value_source(name) == Some(ValueSource::CommandLine);
         match option.effect {
-            Effect::Version if given => Some(Asked::Version),
-            Effect::Refused(why) if given => Some(Asked::Refused(name, why)),
+            Effect::Version if given => Some(UnimplementedOption::Version),
+            Effect::Refused(why) if given => Some(UnimplementedOption::Refused(name, why)),
             _ => None,
         }
     })

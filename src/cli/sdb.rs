@@ -11,7 +11,7 @@ use brine_function::Args;
 use brine_master::HostFunctions;
 use brine_value::{Map, Value};
 
-use super::host::OwnHost;
+use super::host::MasterHost;
 use super::saltfile;
 
 /// The beginning of every URI.
@@ -22,7 +22,7 @@ const SCHEME: &str = "sdb://";
 /// # Errors
 /// The configuration is invalid, or a value cannot be read.
 pub fn master_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MasterConfig>> {
-    let host = |config: &MasterConfig| OwnHost::new(config);
+    let host = |config: &MasterConfig| MasterHost::new(config);
     load(overrides, |given| MasterConfig::load(directory, given), |config| &config.opts, host)
 }
 
@@ -31,14 +31,14 @@ pub fn master_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded
 /// # Errors
 /// The configuration is invalid, or a value cannot be read.
 pub fn minion_config(directory: &Path, overrides: &Map) -> anyhow::Result<Loaded<MinionConfig>> {
-    load(overrides, |given| MinionConfig::load(directory, given), |config| &config.opts, OwnHost::of_minion)
+    load(overrides, |given| MinionConfig::load(directory, given), |config| &config.opts, MasterHost::of_minion)
 }
 
 fn load<C>(
     overrides: &Map,
     read: impl Fn(&Map) -> Result<Loaded<C>, ConfigError>,
     opts: impl Fn(&C) -> &Map,
-    host: impl Fn(&C) -> OwnHost,
+    host: impl Fn(&C) -> MasterHost,
 ) -> anyhow::Result<Loaded<C>> {
     let overrides = &saltfile::overridden(overrides);
     let loaded = read(overrides)?;
@@ -100,26 +100,26 @@ mod tests {
 
     #[test]
     fn options_of_master_and_minion_come_from_their_profiles() {
-        let folder = tempfile::tempdir().unwrap();
-        let values = folder.path().join("values.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let values = directory.path().join("values.yaml");
         std::fs::write(&values, "redis: {password: xyzzy}\n").unwrap();
         let text = format!(
             "root_dir: {}\nvalues: {{driver: yaml, files: [{}]}}\nredis.password: sdb://values/redis:password\n\
              other: [sdb://unknown/x]\n",
-            folder.path().display(),
+            directory.path().display(),
             values.display()
         );
         for name in ["master", "minion"] {
-            std::fs::write(folder.path().join(name), &text).unwrap();
+            std::fs::write(directory.path().join(name), &text).unwrap();
         }
-        let master = master_config(folder.path(), &Map::new()).unwrap().config.opts;
-        let minion = minion_config(folder.path(), &Map::new()).unwrap().config.opts;
+        let master = master_config(directory.path(), &Map::new()).unwrap().config.opts;
+        let minion = minion_config(directory.path(), &Map::new()).unwrap().config.opts;
         for opts in [master, minion] {
             assert_eq!(opts.get("redis.password"), Some(&"xyzzy".into()));
             assert_eq!(opts.get("other"), Some(&list!["sdb://unknown/x"]));
         }
         std::fs::write(&values, "- broken\n").unwrap();
-        let error = format!("{:#}", master_config(folder.path(), &Map::new()).err().unwrap());
+        let error = format!("{:#}", master_config(directory.path(), &Map::new()).err().unwrap());
         assert!(error.contains("option 'redis.password'") && error.contains("expected a mapping"), "{error}");
     }
 }

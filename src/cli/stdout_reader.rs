@@ -10,7 +10,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::Sender;
 
 /// Waits until the reader of stdout has closed the pipe. Never returns for a file or a terminal.
-pub(super) async fn gone() {
+pub(super) async fn closed() {
     if let Ok(stdout) = watched() {
         while let Ok(ready) = stdout.ready(Interest::ERROR).await {
             if ready.is_error() {

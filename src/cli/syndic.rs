@@ -27,7 +27,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let started = arguments.common.start_syndic(arguments.daemon.role(), arguments.daemon.user());
     let (master, minion) = match started {
         Ok(configs) => configs,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     let (pid_file, log_file) = (master.syndic_pidfile.clone(), master.syndic_log_file.clone());
     let directories = [minion.pki_dir.clone(), master.cachedir.clone()];

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use super::salt_options::{self, Asked};
+use super::salt_options::{self, UnimplementedOption};
 use super::saltfile;
 use crate::ui::{print_plain, print_plain_error};
 use anyhow::Context as _;
@@ -70,9 +70,11 @@ fn parse_by<T>(
     let mut command = salt_options::add(command, name);
     let words = &saltfile::apply(name, &command, words).map_err(|message| error(name, usage, &message))?;
     let matches = command.try_get_matches_from_mut(words);
-    match matches.as_ref().ok().and_then(|matches| salt_options::asked(matches, name)) {
-        Some(Asked::Refused(option, why)) => return Err(error(name, usage, &format!("option --{option}: {why}"))),
-        Some(Asked::Version) => {
+    match matches.as_ref().ok().and_then(|matches| salt_options::unimplemented_option(matches, name)) {
+        Some(UnimplementedOption::Refused(option, why)) => {
+            return Err(error(name, usage, &format!("option --{option}: {why}")));
+        }
+        Some(UnimplementedOption::Version) => {
             print_plain(command.render_version().trim_end());
             return Err(ExitCode::SUCCESS);
         }

@@ -38,7 +38,7 @@ const USAGE: &str = "salt-cp [options] '<target>' SOURCE... DEST";
 /// Salt's exit status for a file that does not exist.
 const NO_FILE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
-const NOBODY: u8 = 2;
+const NO_MINION: u8 = 2;
 
 /// Copy files of this host to minions.
 #[derive(Parser, Debug)]
@@ -49,13 +49,13 @@ struct Arguments {
     /// Seconds to wait for returns before asking silent minions whether the job still runs
     #[arg(short, long, value_name = "SECONDS", value_parser = usage::integer)]
     timeout: Option<i64>,
-    /// Send files of any size and content in pieces, and directories with all that is in them
+    /// Send files of any size and content in chunks, and directories with all that is in them
     #[arg(short = 'C', long)]
     chunked: bool,
     /// With --chunked: send only what minions lack of files that an earlier copy has left incomplete
     #[arg(long)]
     resume: bool,
-    /// Do not compress the pieces
+    /// Do not compress the chunks
     #[arg(short, long)]
     no_compression: bool,
     #[command(flatten)]
@@ -103,7 +103,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(message) => return Ok(usage::error(NAME, USAGE, &message)),
     };
     let config = arguments.common.start_with_master(&Map::new())?;
-    let shower = arguments.output.shower(&config.opts)?;
+    let printer = arguments.output.printer(&config.opts)?;
     let tgt = match kind {
         TargetKind::List => target.split([',', ' ']).filter(|id| !id.is_empty()).collect(),
         _ => Value::from(target.as_str()),
@@ -115,17 +115,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let times = Times { timeout, gather, find_job: FIND_JOB };
         let client = MasterClient::new(&config)?;
         let delimiter = arguments.delimiter.clone();
-        let mut copy = Copy { client, times, tgt, tgt_type: kind.name(), delimiter, shower, results: Map::new() };
+        let mut copy = FileCopy { client, times, tgt, tgt_type: kind.name(), delimiter, printer, results: Map::new() };
         let done = if arguments.chunked {
-            let how = Pieces {
-                // The master publishes no larger job, and a piece grows by a third as text.
+            let how = ChunkOptions {
+                // The master publishes no larger job, and a chunk grows by a third as text.
                 size: config.salt_cp_chunk_size.clamp(1, (config.max_event_size / 2).max(1)),
                 compressed: !arguments.no_compression,
                 resume: arguments.resume,
             };
-            copy.in_pieces(&how, sources, dest).await
+            copy.send_in_chunks(&how, sources, dest).await
         } else {
-            copy.at_once(sources, dest).await
+            copy.send_in_one_job(sources, dest).await
         };
         done.and_then(|()| copy.show())
     });
@@ -152,9 +152,9 @@ enum SourceError {
     NotSmall(String),
 }
 
-/// The settings for sending files in pieces.
-struct Pieces {
-    /// The size of a piece in bytes.
+/// The settings for sending files in chunks.
+struct ChunkOptions {
+    /// The size of a chunk in bytes.
     size: usize,
     compressed: bool,
     /// Whether only the parts that minions lack are sent.
@@ -162,20 +162,20 @@ struct Pieces {
 }
 
 /// One copy to the minions of a target.
-struct Copy {
+struct FileCopy {
     client: MasterClient,
     times: Times,
     tgt: Value,
     tgt_type: &'static str,
     delimiter: Option<String>,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
     /// The results by minion.
     results: Map,
 }
 
-impl Copy {
+impl FileCopy {
     /// Sends small text files in one job.
-    async fn at_once(&mut self, sources: &[String], dest: &str) -> anyhow::Result<()> {
+    async fn send_in_one_job(&mut self, sources: &[String], dest: &str) -> anyhow::Result<()> {
         let mut files = Map::new();
         for source in sources {
             files.insert(source.as_str().into(), small(source)?.into());
@@ -185,9 +185,9 @@ impl Copy {
         Ok(())
     }
 
-    /// Sends files and directories in pieces, a job each. A minion that has refused a piece of a file receives no
-    /// further pieces of it.
-    async fn in_pieces(&mut self, how: &Pieces, sources: &[String], dest: &str) -> anyhow::Result<()> {
+    /// Sends files and directories in chunks, a job each. A minion that has refused a chunk of a file receives no
+    /// further chunks of it.
+    async fn send_in_chunks(&mut self, how: &ChunkOptions, sources: &[String], dest: &str) -> anyhow::Result<()> {
         let found = SourceFiles::below(sources)?;
         let into_directory = found.files.len() > 1 || !found.empty.is_empty() || dest.ends_with('/');
         let remote = |one: &Entry| match (&one.below, into_directory) {
@@ -215,8 +215,8 @@ impl Copy {
         Ok(())
     }
 
-    /// Sends a part of a file, up to its end, in pieces.
-    async fn file(&mut self, source: &Path, remote: &str, how: &Pieces, part: Part) -> anyhow::Result<()> {
+    /// Sends a part of a file, up to its end, in chunks.
+    async fn file(&mut self, source: &Path, remote: &str, how: &ChunkOptions, part: Part) -> anyhow::Result<()> {
         let unreadable = |error| SourceError::NoFile(format!("{}: {error}", source.display()));
         let mut file = File::open(source).map_err(unreadable)?;
         let status = file.metadata().map_err(unreadable)?;
@@ -224,14 +224,14 @@ impl Copy {
         (self.tgt, self.tgt_type) = (part.tgt, part.tgt_type);
         let (mut sent, mut append) = (part.start, part.start > 0);
         loop {
-            let mut piece = Vec::new();
-            (&file).take(how.size as u64).read_to_end(&mut piece).map_err(unreadable)?;
-            if piece.is_empty() && append {
+            let mut chunk = Vec::new();
+            (&file).take(how.size as u64).read_to_end(&mut chunk).map_err(unreadable)?;
+            if chunk.is_empty() && append {
                 break;
             }
-            sent += piece.len() as u64;
-            let is_last = piece.len() < how.size;
-            let packed = if how.compressed { compress(&piece)? } else { piece };
+            sent += chunk.len() as u64;
+            let is_last = chunk.len() < how.size;
+            let packed = if how.compressed { compress(&chunk)? } else { chunk };
             let mode = status.permissions().mode() & 0o7777;
             let arguments = list![remote, BASE64_STANDARD.encode(packed), append, how.compressed, mode];
             let returned = self.call("cp.recv_chunked", arguments).await?;
@@ -241,15 +241,15 @@ impl Copy {
             if complete.is_empty() {
                 break;
             }
-            // A piece behind a missing one would corrupt the file.
+            // A chunk behind a missing one would corrupt the file.
             (self.tgt, self.tgt_type) = (Value::List(complete), TargetKind::List.name());
-            self.shower.progress(&format!("{} {}", bar(sent, status.len()), source.display()))?;
+            self.printer.progress(&format!("{} {}", bar(sent, status.len()), source.display()))?;
             append = true;
             if is_last {
                 break;
             }
         }
-        self.shower.clear_progress()
+        self.printer.clear_progress()
     }
 
     fn record(&mut self, remote: &str, returned: Map) {
@@ -306,20 +306,20 @@ impl Copy {
     fn show(mut self) -> anyhow::Result<ExitCode> {
         if self.results.is_empty() {
             print_plain("No minions matched the target. No command was sent, no jid was assigned.");
-            return Ok(ExitCode::from(NOBODY));
+            return Ok(ExitCode::from(NO_MINION));
         }
         let is_complete = |value: &Value| match value {
             Value::Map(files) => files.values().all(|value| *value == Value::Bool(true)),
             _ => false,
         };
         let status = if self.results.values().all(is_complete) { ExitCode::SUCCESS } else { ExitCode::FAILURE };
-        self.shower.show(&self.results.into(), "nested")?;
+        self.printer.show(&self.results.into(), "nested")?;
         Ok(status)
     }
 }
 
-fn compress(piece: &[u8]) -> std::io::Result<Vec<u8>> {
+fn compress(chunk: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(piece)?;
+    encoder.write_all(chunk)?;
     encoder.finish()
 }

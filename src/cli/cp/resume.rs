@@ -12,7 +12,7 @@ use brine_target::TargetKind;
 use brine_value::{FromValue, Value, list};
 use sha2::{Digest, Sha256};
 
-use super::{Copy, SourceError};
+use super::{FileCopy, SourceError};
 
 /// The part of a file that some minions lack.
 #[derive(Debug, PartialEq)]
@@ -30,7 +30,7 @@ impl Part {
     }
 }
 
-impl Copy {
+impl FileCopy {
     /// Returns the parts of a file that the minions of the target lack. Minions that have the whole file are done.
     pub(super) async fn parts(&mut self, source: &Path, remote: &str) -> anyhow::Result<Vec<Part>> {
         let unreadable = |error| SourceError::NoFile(format!("{}: {error}", source.display()));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::SourceError;
 
 /// The maximum size of files that are sent without `--chunked`, in bytes: they are one job.
-const SMALL: u64 = 1 << 20;
+const MAX_SINGLE_JOB_SIZE: u64 = 1 << 20;
 
 /// Returns the content of a small text file.
 pub(super) fn small(source: &str) -> Result<String, SourceError> {
@@ -16,7 +16,7 @@ pub(super) fn small(source: &str) -> Result<String, SourceError> {
     if status.is_dir() {
         return Err(not_small("is a directory"));
     }
-    if status.len() > SMALL {
+    if status.len() > MAX_SINGLE_JOB_SIZE {
         return Err(not_small("is larger than 1 MiB"));
     }
     let bytes = fs::read(source).map_err(unavailable)?;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn only_small_text_files_are_sent_at_once() {
+    fn only_small_text_files_are_sent_in_one_job() {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, content: &[u8]| {
             let path = directory.path().join(name);
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(small(&write("text", "häß".as_bytes())).unwrap(), "häß");
         for (source, expected) in [
             (write("binary", b"\xff\xfe"), "is not text: use the option --chunked"),
-            (write("large", &vec![b'a'; SMALL as usize + 1]), "is larger than 1 MiB"),
+            (write("large", &vec![b'a'; MAX_SINGLE_JOB_SIZE as usize + 1]), "is larger than 1 MiB"),
             (directory.path().display().to_string(), "is a directory"),
             ("/no/such/file".to_owned(), "is not available"),
         ] {

@@ -42,7 +42,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub actions: Actions,
     #[command(flatten)]
-    pub making: Making,
+    pub making: KeyGeneration,
     #[command(flatten)]
     pub credentials: Credentials,
     /// Ignored, as by Salt.
@@ -105,7 +105,7 @@ pub struct Actions {
 
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Creating keys")]
-pub struct Making {
+pub struct KeyGeneration {
     /// Create a key pair: NAME.pem and NAME.pub
     #[arg(long, value_name = "NAME")]
     pub gen_keys: Option<String>,

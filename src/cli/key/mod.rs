@@ -62,7 +62,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let config = match arguments.common.start_with_keys() {
         Ok(config) => config,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     if arguments.credentials.is_given() {
         return remote::run(&arguments, &config, task);
@@ -77,7 +77,7 @@ fn make_pair(arguments: &Arguments, name: &str) -> anyhow::Result<ExitCode> {
     let bits = usize::try_from(arguments.making.keysize)?;
     let pair = PrivateKey::load_or_generate(directory, name.as_str(), bits)?;
     let shown = map! {"return" => pair.public().fingerprint()}.into();
-    arguments.output.shower(&Map::new())?.show(&shown, "nested")?;
+    arguments.output.printer(&Map::new())?.show(&shown, "nested")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,7 +87,7 @@ struct Session<'run> {
     config: MasterConfig,
     context: WheelContext,
     pending: Arc<Pending>,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
 }
 
 /// Collects the notifications of wheel functions until all keys have been changed.
@@ -119,9 +119,9 @@ impl<'run> Session<'run> {
     fn open(arguments: &'run Arguments, config: MasterConfig) -> anyhow::Result<Self> {
         let pending = Arc::new(Pending::default());
         let keys = Arc::new(KeyStore::open(&config.pki_dir)?);
-        let shower = arguments.output.shower(&config.opts)?;
+        let printer = arguments.output.printer(&config.opts)?;
         let context = WheelContext { keys, attended: true, host: pending.clone() };
-        Ok(Session { arguments, config, context, pending, shower })
+        Ok(Session { arguments, config, context, pending, printer })
     }
 
     fn run(mut self, task: Task) -> anyhow::Result<ExitCode> {
@@ -140,7 +140,7 @@ impl<'run> Session<'run> {
                 return Ok(ExitCode::SUCCESS);
             }
         };
-        self.shower.show(&shown, "key")?;
+        self.printer.show(&shown, "key")?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -152,7 +152,7 @@ impl<'run> Session<'run> {
             no_match(pattern, &states);
             return Ok(());
         }
-        announce(&mut self.shower, act, wheel::key::grouped(&keys))?;
+        announce(&mut self.printer, act, wheel::key::grouped(&keys))?;
         if !self.arguments.yes && !is_confirmed(act)? {
             return Ok(());
         }
@@ -201,9 +201,9 @@ fn no_match(pattern: &str, states: &[KeyState]) {
 }
 
 /// Shows the keys that are going to be changed, by state.
-fn announce(shower: &mut ResultPrinter, act: Act, keys: Map) -> anyhow::Result<()> {
+fn announce(printer: &mut ResultPrinter, act: Act, keys: Map) -> anyhow::Result<()> {
     print_plain(format_args!("The following keys are going to be {}:", act.past_tense()));
-    shower.show(&Value::Map(keys), "key")
+    printer.show(&Value::Map(keys), "key")
 }
 
 /// Asks for confirmation. An empty answer means yes, except for deleting.

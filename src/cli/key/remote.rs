@@ -20,14 +20,14 @@ use crate::ui::print_plain;
 struct Remote {
     runtime: Runtime,
     client: MasterClient,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
 }
 
 /// Runs a task through the master, with the credentials of the command line.
 pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> anyhow::Result<ExitCode> {
     let runtime = runtime::current_thread()?;
     let client = runtime::block_on(&runtime, arguments.credentials.client(config))?;
-    let mut remote = Remote { runtime, client, shower: arguments.output.shower(&config.opts)? };
+    let mut remote = Remote { runtime, client, printer: arguments.output.printer(&config.opts)? };
     let shown = match task {
         Task::List(states) => remote.list(states)?,
         Task::Print(pattern) => remote.ask("key.print", map! {"match" => pattern})?,
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &Arguments, config: &MasterConfig, task: Task) -> a
             return Ok(ExitCode::SUCCESS);
         }
     };
-    remote.shower.show(&shown, "key")?;
+    remote.printer.show(&shown, "key")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -73,7 +73,7 @@ impl Remote {
             no_match(pattern, &states);
             return Ok(());
         }
-        announce(&mut self.shower, act, found.clone())?;
+        announce(&mut self.printer, act, found.clone())?;
         if !arguments.yes && !is_confirmed(act)? {
             return Ok(());
         }

@@ -21,7 +21,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
         let client = arguments.credentials.client(&config).await?;
         let docs = client.ask_runner("doc.runner", Args::positional(wanted.map(Value::from))).await?;
         let near = match wanted {
-            Some(name) if !docs.is_truthy() => near(&client, name).await,
+            Some(name) if !docs.is_truthy() => nearest_name(&client, name).await,
             _ => None,
         };
         anyhow::Ok((docs, near))
@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     };
     let Some(docs) = docs.as_map().filter(|docs| !docs.is_empty()) else {
         let name = wanted.map_or("", String::as_str);
-        print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", hint(near.as_deref())));
+        print_plain_error(format_args!("ERROR: no documentation found for '{name}'{}", suggestion(near.as_deref())));
         return Ok(ExitCode::FAILURE);
     };
     for (fun, doc) in docs {
@@ -43,11 +43,11 @@ pub(super) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Prints, as Salt does for an unknown function, the documentation of the functions with this prefix, or else the
 /// master's message. A suggestion goes to stderr.
-pub(super) async fn instead(
+pub(super) async fn show_similar(
     client: &MasterClient,
     fun: &str,
     sentence: &str,
-    shower: Option<&mut ResultPrinter>,
+    printer: Option<&mut ResultPrinter>,
 ) -> anyhow::Result<()> {
     let asked = client.ask_runner("doc.runner", Args::positional([Value::from(format!("{fun}*"))])).await;
     let docs = match asked {
@@ -55,27 +55,27 @@ pub(super) async fn instead(
         Err(ClientError::Denied(_)) => Value::Nil,
         asked => asked?,
     };
-    if let Some(shower) = shower {
+    if let Some(printer) = printer {
         match docs {
             Value::Map(docs) if !docs.is_empty() => {
                 let shown = docs.into_iter().map(|(fun, doc)| (fun, docstring(&doc.to_string()).into()));
-                shower.show(&Value::Map(shown.collect()), "nested")?;
+                printer.show(&Value::Map(shown.collect()), "nested")?;
             }
-            _ => shower.show(&sentence.into(), "nested")?,
+            _ => printer.show(&sentence.into(), "nested")?,
         }
     }
-    if let Some(near) = near(client, fun).await {
-        print_plain_error(format_args!("unknown runner function '{fun}'{}", hint(Some(&near))));
+    if let Some(near) = nearest_name(client, fun).await {
+        print_plain_error(format_args!("unknown runner function '{fun}'{}", suggestion(Some(&near))));
     }
     Ok(())
 }
 
 /// Returns the function with the name most similar to a misspelt one; `None` with an older master.
-async fn near(client: &MasterClient, name: &str) -> Option<String> {
+async fn nearest_name(client: &MasterClient, name: &str) -> Option<String> {
     let near = client.ask_runner("doc.nearest", Args::positional([Value::from(name)])).await.ok()?;
     near.as_str().map(str::to_owned)
 }
 
-fn hint(near: Option<&str>) -> String {
+fn suggestion(near: Option<&str>) -> String {
     near.map(|near| format!(": did you mean '{near}'?")).unwrap_or_default()
 }

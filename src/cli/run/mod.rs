@@ -94,7 +94,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     };
     let config = match arguments.call.common.start_as_user_of_master() {
         Ok(config) => config,
-        Err(error) => return privileges::shown(NAME, error),
+        Err(error) => return privileges::report(NAME, error),
     };
     let no_parse = arguments.call.no_parse();
     let mut args = parse(rest, &no_parse);
@@ -105,7 +105,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     args.keyword.extend(since.map(|point| ("since".into(), Value::from(point))));
     args.keyword.extend(arguments.from_seq.map(|seq| ("from_seq".into(), Value::from(seq))));
-    let mut shower = arguments.call.output.shower(&config.opts)?;
+    let mut printer = arguments.call.output.printer(&config.opts)?;
     let runtime = runtime::current_thread()?;
     let client = match runtime::block_on(&runtime, arguments.credentials.client(&config)) {
         Ok(client) => client,
@@ -131,8 +131,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let progress = if follows { Progress::subscribe(&client, &jid).await } else { None };
         let Some(progress) = progress else { return Ok(Some(client.runner(call).await?)) };
         // Salt shows the results of these twice, as a broken return of states and by `nested`.
-        let is_result = STATES.contains(&fun.as_str()) && shower.is_highstate();
-        let show = |event: &Value, hint: &str| if is_result { Ok(()) } else { shower.show(event, hint) };
+        let is_result = STATES.contains(&fun.as_str()) && printer.is_highstate();
+        let show = |event: &Value, hint: &str| if is_result { Ok(()) } else { printer.show(event, hint) };
         Ok(Some(progress.during(client.runner(call), show).await?))
     });
     let answer = match answer {
@@ -152,7 +152,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let returned = field("return");
     let retcode = returned.get("data").and(returned.get("retcode")).and_then(i64::from_value);
     // As in Salt, outputters for programs show an orchestration with its retcode.
-    let whole = retcode.is_some() && !shower.is_highstate();
+    let whole = retcode.is_some() && !printer.is_highstate();
     let (value, mut hint) =
         if whole { (returned, "nested".to_owned()) } else { unwrapped(returned, field("outputter")) };
     if STATES.contains(&fun.as_str()) {
@@ -171,14 +171,17 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain_error(keywords.lines().next().unwrap_or_default());
         }
         if is_unknown || keywords.is_some() {
-            runtime::block_on(&runtime, docs::instead(&client, fun, &text, (!arguments.quiet).then_some(&mut shower)))?;
+            runtime::block_on(
+                &runtime,
+                docs::show_similar(&client, fun, &text, (!arguments.quiet).then_some(&mut printer)),
+            )?;
         } else if !arguments.quiet {
             print_plain(&text);
         }
         return Ok(if harmless { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     if !arguments.quiet {
-        shower.show(&value, &hint)?;
+        printer.show(&value, &hint)?;
     }
     Ok(ExitCode::from(retcode.map_or(0, |code| u8::try_from(code).unwrap_or(1))))
 }
@@ -228,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn follow_takes_a_point_and_no_other_word() {
+    fn follow_accepts_a_position_and_no_other_argument() {
         for (words, expected) in [
             (&["state.event", "--follow"][..], &["state.event", "--follow"][..]),
             (&["state.event", "--follow", "300"], &["state.event", "--follow=300"]),

@@ -12,7 +12,7 @@ use super::super::client::{ClientError, Events, MasterClient};
 /// The suffixes of events that are not progress: the start of a call, and the jobs of an orchestration.
 const NOT_SHOWN: &[&str] = &["new", "args"];
 /// The time to wait, after the result, for the event that ends the progress.
-const END: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The subscription to the events of a call that is about to be made.
 pub(super) struct Progress {
@@ -60,7 +60,7 @@ impl Progress {
             }
             anyhow::Ok(())
         };
-        tokio::time::timeout(END, rest).await.unwrap_or(Ok(()))?;
+        tokio::time::timeout(END_TIMEOUT, rest).await.unwrap_or(Ok(()))?;
         Ok(reply)
     }
 

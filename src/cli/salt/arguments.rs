@@ -108,7 +108,7 @@ pub(super) struct Arguments {
     pub words: Vec<String>,
 }
 
-/// The types of targets that all tools know.
+/// The target types that every tool supports.
 #[derive(Args, Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub struct SimpleTargets {

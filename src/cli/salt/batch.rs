@@ -14,12 +14,12 @@ use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
 use super::batch_state::{BatchState, Stage};
 use super::job::Job;
-use super::shown::show_together;
-use super::{NO_MATCH, NOBODY, NOTHING_RETURNED};
+use super::return_display::show_together;
+use super::{NO_MATCH, NO_MINION, NOTHING_RETURNED};
 use crate::ui::{print_plain, print_plain_error};
 
 /// The maximum of `--batch-wait`, in seconds.
-const LONGEST_WAIT: f64 = 86_400.0;
+const MAX_WAIT: f64 = 86_400.0;
 
 /// Runs a job in batches on the minions of the target that answer a ping.
 pub(super) async fn run(
@@ -27,10 +27,10 @@ pub(super) async fn run(
     arguments: &Arguments,
     request: PublishRequest,
     wanted: &str,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     batch_size(wanted, 1).map_err(anyhow::Error::msg)?;
-    let mut output = Output { shower, fixed: arguments.fixed, returns: Map::new() };
+    let mut output = Output { printer, fixed: arguments.fixed, returns: Map::new() };
     let TargetResponses { minions, down, matched, .. } = job.ping_target(&request).await?;
     if minions.is_empty() {
         if !matched {
@@ -38,10 +38,10 @@ pub(super) async fn run(
             output.line("No minions matched the target.");
         }
         print_plain_error(NOTHING_RETURNED);
-        return Ok(ExitCode::from(NOBODY));
+        return Ok(ExitCode::from(NO_MINION));
     }
     let size = batch_size(wanted, minions.len()).map_err(anyhow::Error::msg)?;
-    let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, LONGEST_WAIT);
+    let wait = arguments.batch_wait.filter(|wait| wait.is_finite()).unwrap_or(0.0).clamp(0.0, MAX_WAIT);
     let mut state = BatchState::new(&request, &minions, size, wait, arguments.failhard, job.times);
     let jid = state.jid().clone();
     let mut link = job.client.link(&[&state.tag("stop")]).await?;
@@ -50,7 +50,7 @@ pub(super) async fn run(
         output.line(format_args!("Minion {id} did not respond. No job will be sent."));
     }
     let batch =
-        Batch { size, wait: brine_runtime::seconds::within(0.0..=LONGEST_WAIT, wait), failhard: arguments.failhard };
+        Batch { size, wait: brine_runtime::seconds::within(0.0..=MAX_WAIT, wait), failhard: arguments.failhard };
     let driver = Driver::in_batches(jid.clone(), &user(), minions, batch, job.times, Instant::now());
     let mut run = Run::new(&mut link, driver, Some(state.tag("stop")));
     let mut worst = 0;
@@ -61,7 +61,7 @@ pub(super) async fn run(
             Step::Publish(ids) => {
                 output.line(format_args!("\nExecuting run on {}\n", Value::from(ids.clone())));
                 let (published, gone) = run.publish(&request, ids).await?;
-                state.asked(&published.minions);
+                state.published(&published.minions);
                 state.publish_stage(job.client, Stage::Progress).await;
                 // Their keys have been deleted in the meantime.
                 for id in &gone {
@@ -116,7 +116,7 @@ fn not_returned(state: &mut BatchState, id: &str) {
 }
 
 /// Starts a batch that is run by the master.
-pub(super) async fn hand_over(
+pub(super) async fn start_on_master(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
@@ -149,7 +149,7 @@ pub(super) async fn hand_over(
 
 /// The output of a batch: each return as it arrives, or all as one document (`--static`).
 struct Output {
-    shower: ResultPrinter,
+    printer: ResultPrinter,
     fixed: bool,
     returns: Map,
 }
@@ -169,11 +169,11 @@ impl Output {
         }
         let (jid, retcode) = (one.jid(), one.map().get("retcode").cloned().unwrap_or_else(|| 0.into()));
         let out = one.out().unwrap_or("nested");
-        if out == "highstate" && self.shower.is_nested() {
+        if out == "highstate" && self.printer.is_nested() {
             print_plain(format_args!("retcode:\n    {retcode}\njid:\n    {jid}"));
-            return self.shower.show(&map! {id => value}.into(), out);
+            return self.printer.show(&map! {id => value}.into(), out);
         }
-        self.shower.show(&map! {"retcode" => retcode, "jid" => jid, id => value}.into(), out)
+        self.printer.show(&map! {"retcode" => retcode, "jid" => jid, id => value}.into(), out)
     }
 
     fn finish(mut self, request: &PublishRequest, worst: u8) -> anyhow::Result<ExitCode> {
@@ -182,10 +182,10 @@ impl Output {
         }
         if self.returns.is_empty() {
             print_plain_error(NOTHING_RETURNED);
-            return Ok(ExitCode::from(NOBODY));
+            return Ok(ExitCode::from(NO_MINION));
         }
         let is_state = request.fun.as_str().is_some_and(|fun| fun.starts_with("state."));
-        show_together(&mut self.shower, self.returns, is_state)?;
+        show_together(&mut self.printer, self.returns, is_state)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Stage::New => "new",
             Stage::Progress => "progress",
@@ -94,7 +94,7 @@ impl BatchState {
     }
 
     /// Records minions that have received the job.
-    pub(super) fn asked(&mut self, minions: &[String]) {
+    pub(super) fn published(&mut self, minions: &[String]) {
         self.last_progress = now();
         self.pending.retain(|id| !minions.contains(id));
         self.active.extend(minions.iter().map(|id| (id.into(), Value::from(self.last_progress))));
@@ -137,7 +137,7 @@ impl BatchState {
 
     /// Publishes the event of a stage. A failure does not end the batch.
     pub(super) async fn publish_stage(&self, client: &MasterClient, stage: Stage) {
-        let tag = self.tag(stage.word());
+        let tag = self.tag(stage.name());
         let fired = match Event::from_map(&tag, &self.body()) {
             Ok(event) => client.fire(&event).await.map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -183,7 +183,7 @@ mod tests {
         let times =
             Times { timeout: Duration::from_secs(5), gather: Duration::from_secs(10), find_job: "saltutil.find_job" };
         let mut state = BatchState::new(&request, &minions, 1, 0.0, false, times);
-        state.asked(&minions[..1]);
+        state.published(&minions[..1]);
         let of = |state: &BatchState, name: &str| state.body().get("state").and_then(|state| state.get(name)).cloned();
         assert_eq!(of(&state, "pending"), Some(vec!["b".to_owned()].into()));
         assert!(of(&state, "active").unwrap().get("a").is_some());

@@ -10,7 +10,7 @@ use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
 use super::job::Job;
-use super::{NOBODY, NOTHING_RETURNED};
+use super::{NO_MINION, NOTHING_RETURNED};
 use crate::ui::print_plain_error;
 
 /// Returns the minions that match a target, without contacting them.
@@ -24,15 +24,15 @@ pub(super) async fn matched(job: &Job<'_>, request: &PublishRequest) -> anyhow::
 pub(super) async fn preview(
     job: &Job<'_>,
     request: PublishRequest,
-    mut shower: ResultPrinter,
+    mut printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     let minions = matched(job, &request).await?;
     if minions.is_empty() {
         print_plain_error(NOTHING_RETURNED);
         hint(job, &request).await;
-        return Ok(ExitCode::from(NOBODY));
+        return Ok(ExitCode::from(NO_MINION));
     }
-    shower.show(&minions.into(), "nested")?;
+    printer.show(&minions.into(), "nested")?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -18,13 +18,13 @@ pub(super) fn gather(docs: &mut Map, returned: &Value) {
 }
 
 /// Prints documentation sorted by function, as text or with a named outputter.
-pub(super) fn show(docs: &Map, shower: &mut ResultPrinter) -> anyhow::Result<()> {
+pub(super) fn show(docs: &Map, printer: &mut ResultPrinter) -> anyhow::Result<()> {
     let mut sorted: Vec<_> = docs.iter().collect();
     sorted.sort_by_key(|(fun, _)| fun.to_string());
     for (fun, doc) in sorted {
-        if shower.is_asked() {
+        if printer.has_outputter() {
             let fun = fun.to_string();
-            shower.show(&map! {fun.as_str() => doc.clone()}.into(), "nested")?;
+            printer.show(&map! {fun.as_str() => doc.clone()}.into(), "nested")?;
         } else {
             print_plain(format_args!("{fun}:\n{}\n", crate::cli::usage::docstring(&doc.to_string())));
         }

@@ -1,7 +1,7 @@
 //! `salt`: publishes jobs to minions and shows their returns.
 //!
-//! `arguments.rs` parses the command line, `job.rs` queries the minions of a target, `shown.rs` shows and counts
-//! returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
+//! `arguments.rs` parses the command line, `job.rs` queries the minions of a target, `return_display.rs` shows and
+//! counts returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
 
 mod arguments;
 mod batch;
@@ -9,7 +9,7 @@ mod batch_state;
 mod choice;
 mod docs;
 mod job;
-mod shown;
+mod return_display;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use clap::CommandFactory;
 use job::Job;
-use shown::Shown;
+use return_display::ReturnDisplay;
 
 use super::client::{ClientError, user};
 use super::common::ResultPrinter;
@@ -41,7 +41,7 @@ const USAGE: &str = "salt [options] '<target>' <function> [arguments]";
 /// Salt's exit status for a command line without target or function.
 const INCOMPLETE: u8 = 42;
 /// Salt's exit status when no minion matched or returned.
-const NOBODY: u8 = 2;
+const NO_MINION: u8 = 2;
 
 /// Runs the tool.
 pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
@@ -65,7 +65,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if arguments.output_diff {
         opts.insert("state_output_diff".into(), true.into());
     }
-    let shower = arguments.output.shower(&opts)?;
+    let printer = arguments.output.printer(&opts)?;
     let request = match request(&arguments) {
         Ok(request) => request,
         Err(message) => {
@@ -81,7 +81,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let runtime = runtime::current_thread()?;
-    let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, shower));
+    let result = runtime::block_on(&runtime, dispatch(&config, arguments, request, printer));
     match result.map_err(anyhow::Error::downcast::<ClientError>) {
         Ok(status) => Ok(status),
         Err(Ok(error @ ClientError::NoMaster(_))) => {
@@ -95,7 +95,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         }
         Err(Ok(error)) => {
             print_plain_error(format_args!("ERROR: {error}"));
-            Ok(ExitCode::from(NOBODY))
+            Ok(ExitCode::from(NO_MINION))
         }
         Err(Err(error)) => Err(error),
     }
@@ -106,7 +106,7 @@ fn dump(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let config = arguments.common.start_with_master(&Map::new())?;
     let mut opts = config.opts;
     opts.sort_by_key(|name, _| name.to_string());
-    arguments.output.shower(&Map::new())?.show(&opts.into(), "yaml")?;
+    arguments.output.printer(&Map::new())?.show(&opts.into(), "yaml")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -141,33 +141,33 @@ async fn dispatch(
     config: &MasterConfig,
     mut arguments: Arguments,
     mut request: PublishRequest,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     let client = arguments.credentials.client(config).await?;
     let timeout = arguments.timeout.and_then(|seconds| u64::try_from(seconds).ok()).filter(|seconds| *seconds > 0);
     let [timeout, gather] = [timeout.unwrap_or(config.timeout), config.gather_job_timeout].map(Duration::from_secs);
     let job = Job { client: &client, times: Times { timeout, gather, find_job: FIND_JOB } };
     match arguments.batch.clone() {
-        Some(size) if arguments.asynchronous => return batch::hand_over(&job, &arguments, request, &size).await,
-        Some(size) => return batch::run(&job, &arguments, request, &size, shower).await,
+        Some(size) if arguments.asynchronous => return batch::start_on_master(&job, &arguments, request, &size).await,
+        Some(size) => return batch::run(&job, &arguments, request, &size, printer).await,
         None => {}
     }
     if arguments.preview_target && !arguments.fixed {
-        return choice::preview(&job, request, shower).await;
+        return choice::preview(&job, request, printer).await;
     }
     if arguments.batch_safe_limit > 1 && !arguments.fixed {
         let matched = choice::matched(&job, &request).await?.len();
         if i64::try_from(matched).is_ok_and(|matched| matched >= arguments.batch_safe_limit) {
             print_plain("\nNOTICE: Too many minions targeted, switching to batch execution.");
             let size = std::mem::take(&mut arguments.batch_safe_size);
-            return batch::run(&job, &arguments, request, &size, shower).await;
+            return batch::run(&job, &arguments, request, &size, printer).await;
         }
     }
     if arguments.subset > 0 && !arguments.asynchronous && !arguments.fixed {
         let subset = usize::try_from(arguments.subset)?;
         request = choice::subset(&job, request, subset).await?;
     }
-    Box::pin(one_job(&job, &arguments, request, shower)).await
+    Box::pin(one_job(&job, &arguments, request, printer)).await
 }
 
 /// Returns the job of the command line.
@@ -203,7 +203,7 @@ async fn one_job(
     job: &Job<'_>,
     arguments: &Arguments,
     request: PublishRequest,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
     // Subscribed before the publish: no event of the job is missed.
     let mut link = job.client.link(&[]).await?;
@@ -216,7 +216,7 @@ async fn one_job(
         }
         Err(error) => return Err(error.into()),
     };
-    let mut shown = Shown::new(arguments, &request, shower);
+    let mut shown = ReturnDisplay::new(arguments, &request, printer);
     let Some(jid) = published.jid.clone() else {
         print_plain(NO_MATCH);
         if arguments.asynchronous && !arguments.fixed {
@@ -226,7 +226,7 @@ async fn one_job(
         shown.nothing()?;
         print_plain_error(NOTHING_RETURNED);
         choice::hint(job, &request).await;
-        return Ok(ExitCode::from(NOBODY));
+        return Ok(ExitCode::from(NO_MINION));
     };
     if arguments.asynchronous && !arguments.fixed {
         print_plain(format_args!("Executed command with job ID: {jid}"));

@@ -89,7 +89,7 @@ pub(super) struct Arguments {
     pub words: Vec<String>,
 }
 
-/// How hosts are reached.
+/// The options of ssh connections.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "SSH options")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
@@ -130,13 +130,13 @@ pub(super) struct SshOptions {
     /// Forwarded ports of the hosts, as with ssh -R, separated by commas
     #[arg(long, value_name = "FORWARDS")]
     pub remote_port_forwards: Option<String>,
-    /// The seconds between two checks that a host is there
+    /// The seconds between two keepalive messages to a host
     #[arg(long, value_name = "SECONDS", value_parser = usage::integer)]
     pub keepalive_interval: Option<i64>,
-    /// The number of checks without an answer after which a connection ends
+    /// The number of unanswered keepalive messages after which a connection ends
     #[arg(long, value_name = "N", value_parser = usage::integer)]
     pub keepalive_count_max: Option<i64>,
-    /// Do not check that a host is there
+    /// Do not send keepalive messages to hosts
     #[arg(long)]
     pub disable_keepalive: bool,
 }
@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_configuration_says_what_the_command_line_does_not() {
+    fn the_configuration_applies_without_command_line_options() {
         let given = map! {
             "roster" => "sshconfig", "ssh_config_file" => "/x/config", "ssh_priv" => "/x/key",
             "ssh_keepalive_interval" => 30, "ssh_keepalive_count_max" => 2, "nodegroups" => map! {"a" => "web*"},

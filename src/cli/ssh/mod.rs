@@ -30,7 +30,7 @@ use tokio::task::JoinSet;
 use self::arguments::Arguments;
 use super::client;
 use super::common::ResultPrinter;
-use super::host::OwnHost;
+use super::host::MasterHost;
 use super::runtime;
 use super::salt::wire_args;
 use super::usage;
@@ -41,7 +41,7 @@ const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
 /// Salt's exit status if a host of several failed.
 const ONE_FAILED: u8 = 20;
 /// The number of requests from hosts that are served at the same time, and of those that may wait.
-const ANSWERS: (usize, usize) = (8, 10_000);
+const REQUEST_LIMITS: (usize, usize) = (8, 10_000);
 
 /// Acts as the program on a host, or as the askpass program of `ssh`, if the command line selects one of them.
 pub(super) fn intercept(words: &[OsString]) -> Option<ExitCode> {
@@ -87,7 +87,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     if options.roster == "cache" {
         options.cached = runtime::block_on(&runtime, cached(&config))?;
     }
-    let master_data = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(OwnHost::new(&config)))?);
+    let master_data = Arc::new(MasterData::open(Arc::clone(&config), Arc::new(MasterHost::new(&config)))?);
     let (tgt, kind) = if arguments.range {
         (Value::from(target.as_str()), TargetKind::Range.to_string())
     } else {
@@ -130,9 +130,9 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let within = runtime.enter();
     let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
     let run = Run { config: &config, jid, call, caller, user: client::user(), at_once: arguments.at_once(&config) };
-    let shower = arguments.output.shower(&config.opts)?;
+    let printer = arguments.output.printer(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
-    let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, shower));
+    let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, printer));
     drop(within);
     // A request that still blocks must not delay the exit.
     runtime.shutdown_background();
@@ -155,7 +155,7 @@ fn caller(
         ssh: "ssh".to_owned(),
         wipe: arguments.wipe || arguments.rand_thin_dir || config.ssh_wipe,
         always_pre_flight: arguments.pre_flight || config.ssh_run_pre_flight,
-        blocking: Executor::new("ssh answers", ANSWERS.0, ANSWERS.1),
+        blocking: Executor::new("ssh answers", REQUEST_LIMITS.0, REQUEST_LIMITS.1),
         mine: Some(Mine {
             roster: options.clone(),
             master: master_mine(Arc::clone(config)),
@@ -163,7 +163,7 @@ fn caller(
             results: Mutex::default(),
         }),
         multiplexing: Multiplexing::new(config.ssh_control_persist).unwrap_or_else(|error| {
-            tracing::warn!(%error, "calls share no connections");
+            tracing::warn!(%error, "ssh connections are not multiplexed");
             None
         }),
     })
@@ -262,7 +262,7 @@ impl Run<'_> {
         hosts: IndexMap<MinionId, Host>,
         key: Option<String>,
         together: bool,
-        mut shower: ResultPrinter,
+        mut printer: ResultPrinter,
     ) -> anyhow::Result<ExitCode> {
         let mut failed = false;
         let mut gathered = Map::new();
@@ -277,12 +277,12 @@ impl Run<'_> {
                 gathered.insert(id.as_str().into(), shown(value));
                 return Ok(());
             }
-            shower.set_retcode(retcode);
-            shower.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))
+            printer.set_retcode(retcode);
+            printer.show(&map! {id.as_str() => shown(value)}.into(), out.as_deref().unwrap_or("nested"))
         });
         all.await?;
         if together {
-            shower.show(&gathered.into(), &hint)?;
+            printer.show(&gathered.into(), &hint)?;
         }
         Ok(if failed { ExitCode::from(ONE_FAILED) } else { ExitCode::SUCCESS })
     }

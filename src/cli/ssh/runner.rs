@@ -14,29 +14,29 @@ use brine_value::{Map, Value, map, msgpack};
 use clap::CommandFactory;
 use tokio::sync::Semaphore;
 
-use super::super::host::OwnHost;
+use super::super::host::MasterHost;
 use super::super::runtime;
 use super::super::usage;
 use super::arguments::Arguments;
 use super::{NAME, Run, USAGE, cached, caller, shown};
 
 /// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
-const RESULTS: usize = 256 << 20;
+const MAX_RESULT_BYTES: usize = 256 << 20;
 
 /// The number of concurrent calls, and the maximum duration of one: a hanging host must not block the calls of others.
-static AT_ONCE: Semaphore = Semaphore::const_new(8);
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
+static CALL_SLOTS: Semaphore = Semaphore::const_new(8);
+const CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Calls hosts with the settings of the configuration, and returns their returns by id. Blocks.
 ///
 /// # Errors
 /// The roster or the target is invalid, a file cannot be read, or too many calls run already.
-pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, call: &SshCall) -> anyhow::Result<Map> {
-    let Ok(_permit) = AT_ONCE.try_acquire() else {
+pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<MasterHost>, call: &SshCall) -> anyhow::Result<Map> {
+    let Ok(_permit) = CALL_SLOTS.try_acquire() else {
         anyhow::bail!("too many calls by ssh run at the same time: wait until one of them has ended (jobs.active)");
     };
     let arguments: Arguments = usage::parse(NAME, USAGE, Arguments::command(), Vec::new())
-        .map_err(|_| anyhow::anyhow!("salt-ssh has no defaults"))?;
+        .map_err(|_| anyhow::anyhow!("parsing the default options of salt-ssh failed"))?;
     let default_roster = opts::modules::conf_file(&config.opts).with_file_name("roster");
     let runtime = runtime::multi_thread(Some(2))?;
     let mut options = arguments.roster_options(config, None, default_roster);
@@ -70,8 +70,11 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
         let (fun, args) = run.named();
         let mut value = shown(reply.value);
         size += msgpack::pack(&value).len();
-        if size > RESULTS {
-            value = Value::from(format!("the result is left out: those of all hosts exceed {} MiB", RESULTS >> 20));
+        if size > MAX_RESULT_BYTES {
+            value = Value::from(format!(
+                "the result is left out: those of all hosts exceed {} MiB",
+                MAX_RESULT_BYTES >> 20
+            ));
         }
         let returned = map! {
             "fun" => fun,
@@ -85,9 +88,9 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<OwnHost>, cal
         returns.insert(id.as_str().into(), returned.into());
         Ok(())
     });
-    let called = runtime::block_on(&runtime, async { tokio::time::timeout(LONGEST, called).await });
+    let called = runtime::block_on(&runtime, async { tokio::time::timeout(CALL_TIMEOUT, called).await });
     drop(within);
     runtime.shutdown_background();
-    called.with_context(|| format!("hosts have not answered within {} hours", LONGEST.as_secs() / 3600))??;
+    called.with_context(|| format!("hosts have not answered within {} hours", CALL_TIMEOUT.as_secs() / 3600))??;
     Ok(returns)
 }

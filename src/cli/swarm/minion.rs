@@ -21,22 +21,22 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
 /// The pause before a retry.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause of a minion whose key is not accepted, as a minion's by default (`acceptance_wait_time`).
-const MAX_PENDING: Duration = Duration::from_secs(10);
+const MAX_PENDING_PAUSE: Duration = Duration::from_secs(10);
 /// The maximum number of attempts to send a return.
-const TRIES: usize = 120;
+const MAX_ATTEMPTS: usize = 120;
 /// The number of decrypted publishes that are kept: minions that were busy are some publishes behind the others.
-const OPENED: usize = 16;
+const MAX_DECRYPTED: usize = 16;
 /// The number of jobs that a minion remembers, so that it does not answer one twice.
-const SEEN: usize = 64;
+const MAX_SEEN: usize = 64;
 
 /// The shared state of all minions of a swarm.
 pub(super) struct Shared {
     /// Limits concurrent authentications.
     turns: Semaphore,
     /// The last publishes, each decrypted once for all minions with its keys.
-    opened: Mutex<VecDeque<(u64, Bytes, Arc<Opened>)>>,
+    decrypted: Mutex<VecDeque<(u64, Bytes, Arc<DecryptedPublish>)>>,
     /// The generation of the master's keys, incremented when a minion detects that its own are stale.
     keys: AtomicU64,
     returns: AtomicU64,
@@ -45,17 +45,17 @@ pub(super) struct Shared {
 }
 
 /// A decrypted publish.
-struct Opened {
+struct DecryptedPublish {
     publication: Publication,
     /// `None` if the target does not parse.
     target: Option<Target>,
 }
 
-impl Opened {
+impl DecryptedPublish {
     fn new(publication: Publication) -> Arc<Self> {
         let kind = publication.tgt_type.parse::<TargetKind>().ok();
         let target = kind.and_then(|kind| Target::parse(kind, publication.tgt.clone(), ":", &Map::new()).ok());
-        Arc::new(Opened { publication, target })
+        Arc::new(DecryptedPublish { publication, target })
     }
 }
 
@@ -63,7 +63,7 @@ impl Shared {
     pub fn new(turns: Semaphore) -> Self {
         Shared {
             turns,
-            opened: Mutex::default(),
+            decrypted: Mutex::default(),
             keys: AtomicU64::new(0),
             returns: AtomicU64::new(0),
             failure: Mutex::default(),
@@ -91,22 +91,22 @@ impl Shared {
     }
 
     /// Decrypts a publish for a minion that has joined with these keys.
-    fn open(&self, keys: u64, channel: &Channel, payload: &Bytes) -> Result<Arc<Opened>, ChannelError> {
-        let is_known = |(number, known, _): &&(u64, Bytes, Arc<Opened>)| *number == keys && known == payload;
-        let mut all = self.opened.lock();
-        if let Some((_, _, opened)) = all.iter().rev().find(is_known) {
-            return Ok(Arc::clone(opened));
+    fn open(&self, keys: u64, channel: &Channel, payload: &Bytes) -> Result<Arc<DecryptedPublish>, ChannelError> {
+        let is_known = |(number, known, _): &&(u64, Bytes, Arc<DecryptedPublish>)| *number == keys && known == payload;
+        let mut all = self.decrypted.lock();
+        if let Some((_, _, decrypted)) = all.iter().rev().find(is_known) {
+            return Ok(Arc::clone(decrypted));
         }
-        let opened = Opened::new(channel.open_publish(payload)?);
-        all.push_back((keys, payload.clone(), Arc::clone(&opened)));
-        if all.len() > OPENED {
+        let decrypted = DecryptedPublish::new(channel.open_publish(payload)?);
+        all.push_back((keys, payload.clone(), Arc::clone(&decrypted)));
+        if all.len() > MAX_DECRYPTED {
             all.pop_front();
         }
-        Ok(opened)
+        Ok(decrypted)
     }
 }
 
-pub(super) struct Simulated {
+pub(super) struct SimulatedMinion {
     id: MinionId,
     grains: Map,
     channel: Arc<Channel>,
@@ -117,7 +117,7 @@ pub(super) struct Simulated {
     seen: Mutex<VecDeque<String>>,
 }
 
-impl Facts for Simulated {
+impl Facts for SimulatedMinion {
     fn id(&self) -> &str {
         self.id.as_str()
     }
@@ -131,7 +131,7 @@ impl Facts for Simulated {
     }
 }
 
-impl Simulated {
+impl SimulatedMinion {
     pub fn new(
         id: MinionId,
         config: Arc<MinionConfig>,
@@ -142,7 +142,7 @@ impl Simulated {
     ) -> Result<Self, ChannelError> {
         let grains = map! {"id" => &id, "os" => "Simulated", "kernel" => "Linux"};
         let channel = Arc::new(Channel::with_key(id.clone(), config, key, client, crypto));
-        Ok(Simulated { id, grains, channel, shared, keys: AtomicU64::new(0), seen: Mutex::default() })
+        Ok(SimulatedMinion { id, grains, channel, shared, keys: AtomicU64::new(0), seen: Mutex::default() })
     }
 
     /// Authenticates and answers jobs until `shutdown`; sends to `ready` once it has joined.
@@ -162,7 +162,7 @@ impl Simulated {
                 Err(error) => this.shared.failed(&error),
                 Ok(()) => {}
             }
-            tokio::time::sleep(PAUSE).await;
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 
@@ -189,14 +189,14 @@ impl Simulated {
             let payload = publishes.recv().await?;
             let keys = self.keys.load(Ordering::Relaxed);
             match self.shared.open(keys, &self.channel, &payload) {
-                Ok(opened) => self.take(opened),
+                Ok(decrypted) => self.take(decrypted),
                 Err(ChannelError::Crypt(_)) => {
                     self.shared.keys.fetch_max(keys + 1, Ordering::Relaxed);
                     self.join().await?;
                     // The first publish with the new keys only announces them; a later one may be a job.
                     match self.shared.open(self.keys.load(Ordering::Relaxed), &self.channel, &payload) {
-                        Ok(opened) => self.take(opened),
-                        Err(error) => tracing::debug!(minion = %self.id, %error, "a publish cannot be decrypted"),
+                        Ok(decrypted) => self.take(decrypted),
+                        Err(error) => tracing::debug!(minion = %self.id, %error, "decrypting a publish failed"),
                     }
                 }
                 Err(error) => tracing::warn!(minion = %self.id, %error, "refusing an invalid publish"),
@@ -213,7 +213,7 @@ impl Simulated {
         let missed = self.channel.request(map! {"cmd" => "_catch_up", "jid" => last}).await?;
         for load in missed.as_list().unwrap_or_default() {
             if let Some(Ok(publication)) = load.as_map().cloned().map(Publication::from_map) {
-                self.take(Opened::new(publication));
+                self.take(DecryptedPublish::new(publication));
             } else {
                 tracing::warn!(minion = %self.id, "a missed job is invalid");
             }
@@ -222,26 +222,26 @@ impl Simulated {
     }
 
     /// Answers a job once, if it is for this minion.
-    fn take(self: &Arc<Self>, opened: Arc<Opened>) {
-        if !opened.target.as_ref().is_some_and(|target| target.matches(&**self)) {
+    fn take(self: &Arc<Self>, decrypted: Arc<DecryptedPublish>) {
+        if !decrypted.target.as_ref().is_some_and(|target| target.matches(&**self)) {
             return;
         }
-        let jid = opened.publication.jid.to_string();
+        let jid = decrypted.publication.jid.to_string();
         {
             let mut seen = self.seen.lock();
             if seen.contains(&jid) {
                 return;
             }
             seen.push_back(jid);
-            if seen.len() > SEEN {
+            if seen.len() > MAX_SEEN {
                 seen.pop_front();
             }
         }
-        tokio::spawn(Arc::clone(self).answer(opened));
+        tokio::spawn(Arc::clone(self).answer(decrypted));
     }
 
     async fn join(&self) -> Result<(), ChannelError> {
-        let mut backoff = Backoff::new(PAUSE, MAX_PENDING);
+        let mut backoff = Backoff::new(RETRY_PAUSE, MAX_PENDING_PAUSE);
         loop {
             {
                 // The semaphore is never closed.
@@ -260,8 +260,8 @@ impl Simulated {
         }
     }
 
-    async fn answer(self: Arc<Self>, opened: Arc<Opened>) {
-        let publication = &opened.publication;
+    async fn answer(self: Arc<Self>, decrypted: Arc<DecryptedPublish>) {
+        let publication = &decrypted.publication;
         let fun = publication.fun.to_string();
         let mut load = map! {
             "cmd" => "_return",
@@ -276,7 +276,7 @@ impl Simulated {
         if fun.starts_with("state.") {
             load.insert("out".into(), "highstate".into());
         }
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             match self.channel.request(load.clone()).await {
                 // Salt's masters reply with nothing to an accepted return.
                 Ok(answer) if answer != Value::Bool(false) => {
@@ -285,7 +285,7 @@ impl Simulated {
                 }
                 // The key was deleted meanwhile: each further try would be an authentication.
                 Err(ChannelError::Pending(_) | ChannelError::Rejected(_)) => return,
-                _ => tokio::time::sleep(PAUSE).await,
+                _ => tokio::time::sleep(RETRY_PAUSE).await,
             }
         }
         tracing::warn!(minion = %self.id, "sending a return failed");

@@ -19,7 +19,7 @@ use brine_runtime::executors::Executors;
 use brine_value::{json, map};
 use brine_zmtp::{Endpoint, Limits, RequestClient};
 use clap::{CommandFactory, Parser};
-use minion::{Shared, Simulated};
+use minion::{Shared, SimulatedMinion};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +31,7 @@ use crate::ui::{ColourChoice, Ui};
 const NAME: &str = "brine swarm";
 const USAGE: &str = "brine swarm --master HOST --minions N [options]";
 /// The number of minions that share a request connection.
-const SHARE: usize = 32;
+const MINIONS_PER_CONNECTION: usize = 32;
 
 /// Simulate many minions of one master: they answer test.ping, and states with a fixed return.
 #[derive(Parser, Debug)]
@@ -103,12 +103,12 @@ async fn swarm(arguments: &Arguments, directory: &PathBuf) -> anyhow::Result<Exi
     let start = Instant::now();
     let mut client = RequestClient::new(endpoint.clone(), limits);
     for number in 0..arguments.minions as usize {
-        if number % SHARE == 0 {
+        if number % MINIONS_PER_CONNECTION == 0 {
             client = RequestClient::new(endpoint.clone(), limits);
         }
         let id = format!("{}{number}", arguments.prefix);
         let id = id.parse().with_context(|| format!("minion id '{id}' is invalid"))?;
-        let minion = Simulated::new(
+        let minion = SimulatedMinion::new(
             id,
             Arc::clone(&config),
             Arc::clone(&key),

@@ -88,7 +88,7 @@ async fn show(arguments: &Arguments, directory: &Path) -> anyhow::Result<ExitCod
     let mut system = System::start(directory, arguments.minions, arguments.web)?;
     let result = tokio::select! {
         result = follow(arguments, &mut system, &mut ui) => result,
-        () = stdout_reader::gone() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
+        () = stdout_reader::closed() => Err(io::Error::from(ErrorKind::BrokenPipe).into()),
     };
     system.stop();
     // As in `brine up | head`.

@@ -22,7 +22,7 @@ const FILES: &[(&str, &str)] = &[
 ];
 
 /// The timeout of stopping the daemons.
-const STOP_TIME: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The REST API of the system.
 struct Web {
@@ -161,7 +161,7 @@ impl System {
         for (_, child) in &self.running {
             _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
         }
-        let deadline = Instant::now() + STOP_TIME;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         for (_, child) in &mut self.running {
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));

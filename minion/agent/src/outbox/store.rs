@@ -101,7 +101,7 @@ pub fn adopt(path: &Path, kept: &[String]) {
         }
         match fs::remove_dir(directory.path()) {
             Ok(()) => {
-                tracing::info!(master = name, "the queued returns of a removed master were moved to the first master")
+                tracing::info!(master = name, "the queued returns of a removed master were moved to the first master");
             }
             Err(error) => tracing::warn!(master = name, %error, "removing the queue of a removed master failed"),
         }

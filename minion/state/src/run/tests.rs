@@ -27,7 +27,7 @@ fn results_of_states_are_published_to_the_master() {
         let report: Vec<String> = events.iter().map(|event| event.tag.replace(&context.job.jid, "J")).collect();
         assert_eq!(report, tags);
         for event in events.iter() {
-            assert_eq!(event.beside, Some(map! {"jid" => &context.job.jid}), "{}", event.tag);
+            assert_eq!(event.extra_fields, Some(map! {"jid" => &context.job.jid}), "{}", event.tag);
             let total = event.tag.starts_with("salt/job/").then(|| Value::from(4));
             assert_eq!(event.data.get("len"), total.as_ref(), "{}", event.tag);
             assert_eq!(event.data.get("ret").and_then(|ret| ret.get("result")), Some(&true.into()));

@@ -116,7 +116,7 @@ pub(super) async fn run(client: &MasterClient, args: Args, follows: bool, colour
     let form = Form::new(follows, options.pretty);
     tokio::select! {
         result = show(client, options, form, Ui::new(colour)) => result,
-        () = stdout_reader::gone() => end_with_closed_pipe(),
+        () = stdout_reader::closed() => end_with_closed_pipe(),
     }
 }
 
@@ -247,8 +247,8 @@ impl View {
 
 /// Converts seconds to a timeout: zero for negative numbers and NaN, the maximum for too large ones.
 fn timeout_of(seconds: f64) -> Duration {
-    const LONGEST: Duration = Duration::from_secs(1_000_000_000);
-    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(LONGEST).min(LONGEST)
+    const MAX_SECONDS: Duration = Duration::from_secs(1_000_000_000);
+    Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(MAX_SECONDS).min(MAX_SECONDS)
 }
 
 /// Returns the width of the terminal at stdout, if it is one.

@@ -10,7 +10,7 @@ use brine_wire::PublishRequest;
 
 use super::super::common::ResultPrinter;
 use super::arguments::Arguments;
-use super::{NOBODY, NOTHING_RETURNED, docs};
+use super::{NO_MINION, NOTHING_RETURNED, docs};
 use crate::ui::{bar, print_plain, print_plain_error};
 
 /// The way in which returns are shown.
@@ -27,9 +27,9 @@ enum Form {
 }
 
 /// The returns of one job.
-pub(super) struct Shown<'a> {
+pub(super) struct ReturnDisplay<'a> {
     arguments: &'a Arguments,
-    shower: ResultPrinter,
+    printer: ResultPrinter,
     form: Form,
     /// The number of minions that are expected to return.
     targeted: usize,
@@ -42,8 +42,8 @@ pub(super) struct Shown<'a> {
     is_state: bool,
 }
 
-impl<'a> Shown<'a> {
-    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, shower: ResultPrinter) -> Self {
+impl<'a> ReturnDisplay<'a> {
+    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, printer: ResultPrinter) -> Self {
         let fun = request.fun.as_str().unwrap_or_default();
         let form = match fun {
             _ if arguments.progress => Form::Count,
@@ -51,9 +51,9 @@ impl<'a> Shown<'a> {
             _ if arguments.fixed => Form::Together,
             _ => Form::Each,
         };
-        Shown {
+        ReturnDisplay {
             arguments,
-            shower,
+            printer,
             form,
             targeted: 0,
             returned: Vec::new(),
@@ -80,8 +80,8 @@ impl<'a> Shown<'a> {
         let value = one.value();
         match self.form {
             Form::Each => {
-                self.shower.set_retcode(one.retcode());
-                self.shower.show(&map! {id.as_str() => value.clone()}.into(), one.out().unwrap_or("nested"))?;
+                self.printer.set_retcode(one.retcode());
+                self.printer.show(&map! {id.as_str() => value.clone()}.into(), one.out().unwrap_or("nested"))?;
             }
             Form::Together => _ = self.gathered.insert(id.into(), value.clone()),
             Form::Docs if value.as_str() != Some(TRIMMED) => docs::gather(&mut self.gathered, value),
@@ -93,8 +93,8 @@ impl<'a> Shown<'a> {
 
     /// Shows an empty result, as outputters for programs do.
     pub(super) fn nothing(&mut self) -> anyhow::Result<()> {
-        if matches!(self.form, Form::Each | Form::Together) && !self.shower.is_nested() {
-            self.shower.show(&Value::map(), "nested")?;
+        if matches!(self.form, Form::Each | Form::Together) && !self.printer.is_nested() {
+            self.printer.show(&Value::map(), "nested")?;
         }
         Ok(())
     }
@@ -103,7 +103,7 @@ impl<'a> Shown<'a> {
     pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
         self.silent.push(id.to_owned());
         match self.form {
-            Form::Each => self.shower.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
+            Form::Each => self.printer.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
             Form::Count => self.count(),
             Form::Together | Form::Docs => Ok(()),
         }
@@ -112,7 +112,7 @@ impl<'a> Shown<'a> {
     fn count(&mut self) -> anyhow::Result<()> {
         let ended = self.returned.len() + self.silent.len();
         let all = self.targeted;
-        self.shower.progress(&format!("{} {ended} of {all} minions have returned", bar(ended as u64, all as u64)))
+        self.printer.progress(&format!("{} {ended} of {all} minions have returned", bar(ended as u64, all as u64)))
     }
 
     /// Shows the remaining output, and returns the exit status.
@@ -120,7 +120,7 @@ impl<'a> Shown<'a> {
         match self.form {
             Form::Each => {}
             Form::Count => {
-                self.shower.clear_progress()?;
+                self.printer.clear_progress()?;
                 print_plain(self.summary());
                 return Ok(ExitCode::SUCCESS);
             }
@@ -129,13 +129,13 @@ impl<'a> Shown<'a> {
                 if self.gathered.is_empty() {
                     self.nothing()?;
                     print_plain_error(NOTHING_RETURNED);
-                    return Ok(ExitCode::from(NOBODY));
+                    return Ok(ExitCode::from(NO_MINION));
                 }
-                show_together(&mut self.shower, self.gathered, self.is_state)?;
+                show_together(&mut self.printer, self.gathered, self.is_state)?;
                 return Ok(ExitCode::SUCCESS);
             }
         }
-        if self.arguments.summary && !self.shower.is_asked() {
+        if self.arguments.summary && !self.printer.has_outputter() {
             print_plain(self.summary());
         }
         Ok(self.status())
@@ -144,14 +144,14 @@ impl<'a> Shown<'a> {
     fn finish_docs(mut self) -> anyhow::Result<ExitCode> {
         if self.returned.is_empty() {
             print_plain_error("No minions found to gather docs from");
-            return Ok(ExitCode::from(NOBODY));
+            return Ok(ExitCode::from(NO_MINION));
         }
         if self.gathered.is_empty() {
             let wanted = self.arguments.words.get(2..).unwrap_or_default().join(" ");
             print_plain_error(format_args!("ERROR: no documentation found for '{wanted}'"));
             return Ok(ExitCode::FAILURE);
         }
-        docs::show(&self.gathered, &mut self.shower)?;
+        docs::show(&self.gathered, &mut self.printer)?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Shown<'a> {
     fn status(&self) -> ExitCode {
         if self.returned.is_empty() && self.silent.is_empty() {
             print_plain_error(NOTHING_RETURNED);
-            return ExitCode::from(NOBODY);
+            return ExitCode::from(NO_MINION);
         }
         if self.failed.is_empty() && self.silent.is_empty() {
             return ExitCode::SUCCESS;
@@ -188,30 +188,35 @@ impl<'a> Shown<'a> {
 }
 
 /// Shows returns of several minions as one document, sorted by minion.
-pub(super) fn show_together(shower: &mut ResultPrinter, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
+pub(super) fn show_together(printer: &mut ResultPrinter, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
     returns.sort_by_key(|id: &Value, _| id.to_string());
-    shower.show(&returns.into(), if is_state { "highstate" } else { "nested" })
+    printer.show(&returns.into(), if is_state { "highstate" } else { "nested" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown<T>(words: &[&str], look: impl FnOnce(Shown) -> T) -> T {
+    fn shown<T>(words: &[&str], look: impl FnOnce(ReturnDisplay) -> T) -> T {
         let words = std::iter::once("salt").chain(words.iter().copied()).chain(["*", "test.ping"]);
         let mut command = <Arguments as clap::CommandFactory>::command().disable_version_flag(true).version("0");
         let matches = command.try_get_matches_from_mut(words).unwrap();
         let arguments: Arguments = clap::FromArgMatches::from_arg_matches(&matches).unwrap();
         let request = PublishRequest::new("*", "test.ping", "root");
-        let shower = arguments.output.shower(&Map::new()).unwrap();
-        look(Shown::new(&arguments, &request, shower))
+        let printer = arguments.output.printer(&Map::new()).unwrap();
+        look(ReturnDisplay::new(&arguments, &request, printer))
     }
 
     fn of(returned: &[&str], silent: &[&str], failed: &[&str], words: &[&str]) -> (String, String) {
         let all = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect();
         shown(words, |shown| {
-            let shown =
-                Shown { targeted: 2, returned: all(returned), silent: all(silent), failed: all(failed), ..shown };
+            let shown = ReturnDisplay {
+                targeted: 2,
+                returned: all(returned),
+                silent: all(silent),
+                failed: all(failed),
+                ..shown
+            };
             (shown.summary(), format!("{:?}", shown.status()))
         })
     }

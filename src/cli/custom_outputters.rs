@@ -13,21 +13,21 @@ use brine_jinja::{CustomCall, Functions};
 use brine_master::HostFunctions;
 use brine_value::{Map, Value, map};
 
-use super::host::{OwnHost, own_minion_options};
+use super::host::{MasterHost, custom_module_options};
 use crate::output::Outputter;
 
 /// The type of these custom modules.
 const KIND: &str = "output";
 
 /// The custom outputters of a configuration.
-pub struct OwnOutputters {
+pub struct CustomOutputters {
     /// The minion that runs them and its options; `None` if there cannot be any.
     minion: Option<(MinionConfig, Map)>,
     opts: Map,
     host: OnceLock<Arc<dyn Functions>>,
 }
 
-impl OwnOutputters {
+impl CustomOutputters {
     /// Creates the custom outputters for the `opts` of a master or minion. Checks which directories exist, and reads no
     /// file.
     pub fn new(config: &Map, color: bool) -> Self {
@@ -39,16 +39,16 @@ impl OwnOutputters {
             .chain(shared::outputter_dirs(config).into_iter().map(PathBuf::from));
         let may_have_any = shared::python_fallback(config) || directories.any(|directory| directory.is_dir());
         let minion = || {
-            let mut given = own_minion_options(config);
+            let mut given = custom_module_options(config);
             given.insert("extension_modules".into(), synced.clone().into());
             let loaded = MinionConfig::load(Path::new("/nonexistent"), &given);
-            let loaded = loaded.inspect_err(|error| tracing::warn!(%error, "own outputters are not available"));
+            let loaded = loaded.inspect_err(|error| tracing::warn!(%error, "loading custom outputters failed"));
             Some((loaded.ok()?.config, given))
         };
         let minion = if may_have_any { minion() } else { None };
         let mut opts = if minion.is_some() { config.clone() } else { Map::new() };
         opts.insert("color".into(), color.into());
-        OwnOutputters { minion, opts, host: OnceLock::new() }
+        CustomOutputters { minion, opts, host: OnceLock::new() }
     }
 
     /// Returns a value formatted by a custom outputter; `None` if there is none of this name, or it fails, which is
@@ -59,13 +59,13 @@ impl OwnOutputters {
         if !is_package && !brine_context::custom::has_file(config, KIND, name) {
             return None;
         }
-        let host = self.host.get_or_init(|| OwnHost::with_options(given.clone(), self.opts.clone()).functions(None));
+        let host = self.host.get_or_init(|| MasterHost::with_options(given.clone(), self.opts.clone()).functions(None));
         let args = || Args { positional: vec![value.clone()], keyword: map! {"_retcode" => retcode} };
         let function = format!("{name}.output");
         match host.custom(&CustomCall { kind: KIND, function: &function, args: &args, opts: Map::new() })? {
             Ok(text) => Some(text.to_string().trim_end().to_owned()),
             Err(error) => {
-                tracing::error!(outputter = name, %error, "an own outputter failed");
+                tracing::error!(outputter = name, %error, "a custom outputter failed");
                 None
             }
         }
