@@ -173,8 +173,8 @@ def states_part(found):
         rows[-1] += [number(theirs["memory"] / ours["memory"]), "60 MB"]
     return f"""\
 Measured by `benches/vs_salt/run states`, Salt {RELEASE} and Brine in one run: whole runs of `salt-call --local`, \
-medians of five after a warm-up, with checked results. The files come from `salt://`; in the first run neither \
-they nor the minion's cache exist. Each SLS of the tree includes the previous one, imports a map, and has four \
+medians of five after a warm-up, with checked results. The files are on a tmpfs and come from `salt://`; in the \
+first run neither they nor the minion's cache exist. Each SLS of the tree includes the previous one, imports a map, and has four \
 states with requisites.
 
 {doc.table(["measure", SALT, "Brine", "ratio", "target"], rows)}"""
