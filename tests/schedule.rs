@@ -65,7 +65,7 @@ async fn scheduled_jobs_of_configuration_and_pillar_run_and_trigger_the_reactor(
     let found = job(&unkept);
     assert!(found.get("Result").is_none_or(|result| !result.is_truthy()), "{found}");
     let said = system.minion_log("web1");
-    assert_eq!(said.matches("scheduled job 'wrong': option 'cron'").count(), 1, "{said}");
+    assert_eq!(said.matches("scheduled job 'wrong' is ignored: option 'cron'").count(), 1, "{said}");
 }
 
 const MASTER: &str = "schedule:

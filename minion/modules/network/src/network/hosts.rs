@@ -404,8 +404,8 @@ mod tests {
         network.arp: {"52:54:00:12:35:02": "192.0.2.1"}
         network.traceroute: [{"count": 1, "hostname": "gw", "ip": "192.0.2.1", "ms1": 0.5, "ms2": 0.4, "ms3": 0.3}, {"count": 2, "hostname": "*"}]
         network.traceroute: [{"count": 1, "hostname": "gw", "ip": "192.0.2.1", "ms1": 0.5, "ms2": 0.4, "ms3": 0.3}, {"count": 2, "hostname": "*"}]
-        network.mod_hostname: ERROR: 'bad
-        name' is no host name: expected letters, digits, '-' and '.', at most 253 of them
+        network.mod_hostname: ERROR: the host name 'bad
+        name' is invalid: expected letters, digits, '-' and '.', at most 253 of them
         network.wol: ERROR: MAC address '08' is invalid: expected a form such as 08:00:27:13:69:77
         "#);
     }

@@ -315,6 +315,6 @@ mod tests {
     #[test]
     fn missing_minion_is_reported() {
         let report = testing::context(&[]).call("beacons.list", Args::default()).unwrap_err().to_string();
-        assert!(report.contains("is salt-minion running?"), "{report}");
+        assert!(report.contains("check that salt-minion is running"), "{report}");
     }
 }

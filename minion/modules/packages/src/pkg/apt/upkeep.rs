@@ -371,8 +371,8 @@ mod tests {
         pkg.set_selections: {"vim": {"old": "install", "new": "hold"}}
         pkg.set_selections: ERROR: selection is invalid: expected a mapping from states to packages
         pkg.set_selections: ERROR: Invalid state(s): keep
-        pkg.set_selections: ERROR: 'vim install
-        nano' is no name of a package
+        pkg.set_selections: ERROR: the package name 'vim install
+        nano' is invalid: expected no whitespace
         pkg.set_selections: ERROR: The 'selection' and 'path' arguments to pkg.set_selections are mutually exclusive, and cannot be specified together
         pkg.set_selections: {}
         "#);
