@@ -9,7 +9,9 @@ pub(crate) mod firewalld;
 pub(crate) mod ip;
 pub(crate) mod iptables;
 pub(crate) mod network;
+pub(crate) mod nftables;
 
+mod firewalls;
 #[cfg(test)]
 mod testing;
 

@@ -2,6 +2,8 @@
 
 use brine_value::{Map, Value};
 
+use crate::firewalls::listed;
+
 /// Options that come first, with their names on the command line.
 const LEADING_OPTIONS: [(&str, &str); 2] = [("if", "-i"), ("of", "-o")];
 
@@ -213,14 +215,6 @@ pub fn build(mut options: Map) -> Result<String, String> {
     }
     parts.extend(of_target);
     Ok(parts.join(" "))
-}
-
-/// Splits a list, or a string at commas.
-fn listed(value: &Value) -> Vec<String> {
-    match value {
-        Value::List(names) => names.iter().map(ToString::to_string).collect(),
-        names => names.to_string().split(',').map(str::to_owned).collect(),
-    }
 }
 
 /// Returns whether a value is negated, and the value itself: `!x`, `not x`.

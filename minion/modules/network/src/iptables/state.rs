@@ -4,6 +4,8 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_value::{Map, Value, map};
 
+use crate::firewalls::done;
+
 /// State functions of `iptables`.
 pub static FUNCTIONS: &[Function<StateContext>] =
     registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
@@ -334,10 +336,6 @@ fn save_to(context: &StateContext, save: &Value, family: &str) -> Result<Option<
     }
     let args = map! {"filename" => file_of(save), "family" => family};
     context.call.call("iptables.save", Args::keyword(args)).map(Some)
-}
-
-fn done(name: &str, message: String) -> StateReturn {
-    StateReturn::ok(name, message).with_changes(map! {"locale" => name})
 }
 
 fn trimmed(complaint: &Value) -> String {
