@@ -7,6 +7,7 @@ pub(crate) mod ethtool;
 pub(crate) mod firewall;
 pub(crate) mod firewalld;
 pub(crate) mod ip;
+pub(crate) mod ipset;
 pub(crate) mod iptables;
 pub(crate) mod network;
 pub(crate) mod nftables;

@@ -1,0 +1,184 @@
+//! `ipset`: states of sets and their entries.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{Map, Value, map};
+
+use super::program::{Set, change, exists, word};
+use super::{add_entry, entries_of, success_or};
+use crate::firewalls::done;
+
+/// State functions of `ipset`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("ipset", [set_present, set_absent, present, absent, flush]);
+
+/// Ensure that a set is present. All other arguments are options of the set, as of `ipset.new_set`.
+#[function]
+pub fn set_present(
+    context: &StateContext,
+    name: String,
+    set_type: String,
+    #[default("ipv4".into())] family: String,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    if exists(&context.call, &name)? {
+        return Ok(StateReturn::ok(&name, format!("ipset set {name} already exists for {family}")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("ipset set {name} would be added for {family}")).into());
+    }
+    let mut args = map! {"name" => &name, "set_type" => set_type, "family" => &family};
+    args.extend(kwargs);
+    Ok(match context.call.call("ipset.new_set", Args::keyword(args))? {
+        Value::Bool(true) => done(&name, format!("ipset set {name} created successfully for {family}")),
+        refused => {
+            let reason = refused.to_string();
+            StateReturn::failed(&name, format!("Failed to create set {name} for {family}: {}", reason.trim()))
+        }
+    }
+    .into())
+}
+
+/// Ensure that a set is absent, with all its entries.
+#[function]
+pub fn set_absent(
+    context: &StateContext,
+    name: String,
+    #[default("ipv4".into())] family: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    if !exists(&context.call, &name)? {
+        return Ok(StateReturn::ok(&name, format!("ipset set {name} for {family} is already absent")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("ipset set {name} for {family} would be removed")).into());
+    }
+    for (command, verb) in [("flush", "flush"), ("destroy", "delete")] {
+        if let Some(reason) = change(&context.call, &[command.to_owned(), word("set", &name)?])? {
+            let message = format!("Failed to {verb} set {name} for {family}: {}", reason.trim());
+            return Ok(StateReturn::failed(&name, message).into());
+        }
+    }
+    Ok(done(&name, format!("ipset set {name} deleted successfully for family {family}")).into())
+}
+
+/// The arguments of states of entries.
+#[derive(Args)]
+pub struct EntryArgs {
+    /// Name of the state.
+    name: String,
+    /// Entry, or a list of entries: addresses, networks, ranges, ports, with options after a blank.
+    #[default]
+    entry: Value,
+    /// Address family: `ipv4` or `ipv6`.
+    #[default("ipv4".into())]
+    family: String,
+    /// Name of the set.
+    set_name: String,
+    /// Options of the entries, as of `ipset.add`.
+    #[keywords]
+    kwargs: Map,
+}
+
+/// Ensure that a set has an entry, or several, with these options.
+#[function]
+pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
+    let EntryArgs { name, entry, family, set_name, kwargs } = args;
+    let entries = entries_of(&entry)?;
+    if entries.is_empty() {
+        return Ok(StateReturn::failed(&name, "ipset entry must be specified").into());
+    }
+    let set = Set::load(&context.call, &set_name)?;
+    let elements = set.as_ref().map(Set::elements).unwrap_or_default();
+    let (mut report, mut comment) = (StateReturn::ok(&name, ""), String::new());
+    for text in entries {
+        let (entry, full) = with_options(&text, &kwargs)?;
+        if set.as_ref().is_some_and(|set| set.element(&full).is_covered(&elements)) {
+            comment.push_str(&format!("entry for {entry} already in set {set_name} for {family}\n"));
+        } else if context.test {
+            report.result = None;
+            comment.push_str(&format!("entry {entry} would be added to set {set_name} for family {family}\n"));
+        } else {
+            let answer = add_entry(&context.call, &set_name, &full, &kwargs)?;
+            if answer.starts_with("Error") {
+                report.result = Some(false);
+                comment = format!("Failed to add to entry {full} to set {set_name} for family {family}.\n{answer}");
+            } else {
+                report.changes = map! {"locale" => &name};
+                comment.push_str(&format!("entry {full} added to set {set_name} for family {family}\n"));
+            }
+        }
+    }
+    Ok(StateReturn { comment, ..report }.into())
+}
+
+/// Ensure that a set does not have an entry, or several.
+#[function]
+pub fn absent(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
+    let EntryArgs { name, entry, family, set_name, kwargs } = args;
+    let entries = entries_of(&entry)?;
+    if entries.is_empty() {
+        return Ok(StateReturn::failed(&name, "ipset entry must be specified").into());
+    }
+    let set = Set::load(&context.call, &set_name)?;
+    let elements = set.as_ref().map(Set::elements).unwrap_or_default();
+    let (mut report, mut comment) = (StateReturn::ok(&name, ""), String::new());
+    for text in entries {
+        let (entry, full) = with_options(&text, &kwargs)?;
+        if !set.as_ref().is_some_and(|set| set.element(&full).is_in(&elements)) {
+            comment.push_str(&format!("ipset entry for {full} not present in set {set_name} for {family}\n"));
+        } else if context.test {
+            report.result = None;
+            comment.push_str(&format!("ipset entry {entry} would be removed from set {set_name} for {family}\n"));
+        } else {
+            // Not all addresses of a range need to be in the set.
+            let words = ["del".to_owned(), "-exist".into(), word("set", &set_name)?, word("entry", &entry)?];
+            let answer = success_or(change(&context.call, &words)?);
+            if answer.starts_with("Error") {
+                report.result = Some(false);
+                comment = format!(
+                    "Failed to delete ipset entry from set {set_name} for {family}. Attempted entry was {full}.\n{answer}\n"
+                );
+            } else {
+                report.changes = map! {"locale" => &name};
+                comment.push_str(&format!("ipset entry {full} removed from set {set_name} for {family}\n"));
+            }
+        }
+    }
+    Ok(StateReturn { comment, ..report }.into())
+}
+
+/// Delete all entries of a set.
+#[function]
+pub fn flush(
+    context: &StateContext,
+    name: String,
+    #[default("ipv4".into())] family: String,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    Ok(if !exists(&context.call, &name)? {
+        StateReturn::failed(&name, format!("ipset set {name} does not exist for {family}"))
+    } else if context.test {
+        StateReturn::would(&name, format!("ipset entries in set {name} for {family} would be flushed"))
+    } else if change(&context.call, &["flush".to_owned(), word("set", &name)?])?.is_none() {
+        done(&name, format!("Flushed ipset entries from set {name} for {family}"))
+    } else {
+        StateReturn::failed(&name, format!("Failed to flush ipset entries from set {name} for {family}"))
+    }
+    .into())
+}
+
+/// Returns an entry without its options, and with them and the given timeout and comment.
+fn with_options(text: &str, given: &Map) -> Result<(String, String), CallError> {
+    let (entry, own) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let mut parts = vec![entry.to_owned()];
+    let is_own = |name: &str| own.split_whitespace().any(|word| word == name);
+    let option = |name: &str| given.get(name).filter(|value| !value.is_nil() && !is_own(name)).map(ToString::to_string);
+    parts.extend(option("timeout").map(|timeout| format!("timeout {timeout}")));
+    parts.extend((!own.is_empty()).then(|| own.trim().to_owned()));
+    if let Some(comment) = option("comment").filter(|comment| !comment.is_empty()) {
+        let comment = word("comment", &comment)?;
+        let is_one = !comment.contains(char::is_whitespace);
+        parts.push(if is_one { format!("comment {comment}") } else { format!("comment \"{comment}\"") });
+    }
+    Ok((entry.to_owned(), parts.join(" ")))
+}
