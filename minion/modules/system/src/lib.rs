@@ -20,6 +20,7 @@ pub(crate) mod lvm;
 pub(crate) mod mount;
 pub(crate) mod partition;
 pub(crate) mod ps;
+pub(crate) mod quota;
 pub(crate) mod scsi;
 pub(crate) mod service;
 pub(crate) mod shadow;
