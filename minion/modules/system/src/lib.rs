@@ -21,6 +21,7 @@ pub(crate) mod mount;
 pub(crate) mod partition;
 pub(crate) mod ps;
 pub(crate) mod quota;
+pub(crate) mod raid;
 pub(crate) mod scsi;
 pub(crate) mod service;
 pub(crate) mod shadow;
