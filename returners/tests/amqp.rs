@@ -12,7 +12,7 @@ use brine_event::Event;
 use brine_job::Return;
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use support::{Service, free_port, write_certificates};
+use support::{RabbitServer, free_port, write_certificates};
 
 fn returner(options: &Map, more: Map) -> Box<dyn Returner> {
     let mut options = options.clone();
@@ -26,45 +26,17 @@ fn returned(id: &str, value: impl Into<Value>) -> Return {
     Return::from_map(fields).unwrap()
 }
 
-/// A server and the port mapper of its Erlang system.
-struct Rabbit {
-    server: Service,
-    _mapper: Service,
-}
-
-/// Starts a server with a plain port and one with TLS, and waits until it accepts connections to the plain one.
-fn rabbit(directory: &Path, port: u16, tls: u16) -> Rabbit {
+/// Starts a server with a plain port and one with TLS.
+fn rabbit(directory: &Path, port: u16, tls: u16) -> RabbitServer {
     let path = |name: &str| directory.join(name).display().to_string();
-    let (mapper_port, distribution) = (free_port(), free_port());
-    let mut mapper = Command::new("epmd");
-    mapper.args(["-address", "127.0.0.1", "-port", &mapper_port.to_string()]);
-    let mapper = Service::start(mapper, "erlang-base", directory, mapper_port);
-    let config = format!(
-        "listeners.tcp.1 = 127.0.0.1:{port}\nlisteners.ssl.1 = 127.0.0.1:{tls}\nssl_options.cacertfile = {}\n\
-         ssl_options.certfile = {}\nssl_options.keyfile = {}\nssl_options.verify = verify_none\n",
+    let options = format!(
+        "listeners.ssl.1 = 127.0.0.1:{tls}\nssl_options.cacertfile = {}\nssl_options.certfile = {}\n\
+         ssl_options.keyfile = {}\nssl_options.verify = verify_none\n",
         path("ca.pem"),
         path("server.pem"),
         path("server.key")
     );
-    std::fs::write(path("rabbitmq.conf"), config).unwrap();
-    // Debian's wrapper in PATH changes the account.
-    let mut command = Command::new("/usr/lib/rabbitmq/bin/rabbitmq-server");
-    for (name, value) in [
-        // The script executes the server in its place, so that the server ends with the test.
-        ("RUNNING_UNDER_SYSTEMD", "true".to_owned()),
-        ("HOME", directory.display().to_string()),
-        ("ERL_EPMD_PORT", mapper_port.to_string()),
-        ("RABBITMQ_NODENAME", format!("brine{port}@localhost")),
-        ("RABBITMQ_DIST_PORT", distribution.to_string()),
-        ("RABBITMQ_MNESIA_BASE", path("mnesia")),
-        ("RABBITMQ_LOG_BASE", path("logs")),
-        ("RABBITMQ_CONFIG_FILE", path("rabbitmq.conf")),
-        ("RABBITMQ_CONF_ENV_FILE", "/dev/null".to_owned()),
-        ("RABBITMQ_ENABLED_PLUGINS_FILE", path("plugins")),
-    ] {
-        command.env(name, value);
-    }
-    Rabbit { server: Service::start(command, "rabbitmq-server", directory, port), _mapper: mapper }
+    RabbitServer::start(directory, port, &options)
 }
 
 /// A client that prints the messages of an exchange.
@@ -114,7 +86,7 @@ fn rabbitmq_gets_returns_and_events() {
     let path = |name: &str| directory.path().join(name).display().to_string();
     write_certificates(directory.path());
     let (port, tls) = (free_port(), free_port());
-    let server = rabbit(directory.path(), port, tls);
+    let mut server = rabbit(directory.path(), port, tls);
     let options = map! {"host" => "127.0.0.1", "port" => i64::from(port)};
     let amqp = returner(&options, map! {});
     let mut reader = Reader::start(port, "salt");
@@ -151,7 +123,7 @@ fn rabbitmq_gets_returns_and_events() {
     returner(&options, secure).returner(&returned("web1", "by TLS")).unwrap();
     assert_eq!(reader.message().1.get("return"), Some(&"by TLS".into()));
     drop(reader);
-    server.server.stop();
+    server.stop();
     let error = amqp.returner(&returned("late", 1)).unwrap_err();
     assert!(error.is_outage(), "{error}");
     let _server = rabbit(directory.path(), port, tls);

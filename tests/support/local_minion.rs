@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 pub struct Minion {
     pub directory: TempDir,
+    /// Variables of its environment.
+    pub environment: Vec<(&'static str, String)>,
 }
 
 impl Minion {
@@ -22,7 +24,7 @@ impl Minion {
             root = root.display(),
         );
         fs::write(root.join("minion"), config).unwrap();
-        Minion { directory }
+        Minion { directory, environment: Vec::new() }
     }
 
     pub fn run(&self, words: &[&str]) -> Output {
@@ -31,6 +33,7 @@ impl Minion {
             .args(["--local", "--out=json", "-c"])
             .arg(self.directory.path())
             .args(words)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .output()
             .unwrap()
     }

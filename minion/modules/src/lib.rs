@@ -1,6 +1,6 @@
 //! Execution and state modules. They are split into seven crates, so that a change to one recompiles little else:
-//! `databases`, `files` (files and commands), `network`, `packages`, `security` (keys, certificates, access control),
-//! `system` (accounts, services, disks) and `salt` (the minion itself, its data and jobs).
+//! `databases` (also message brokers), `files` (files and commands), `network`, `packages`, `security` (keys, certificates,
+//! access control), `system` (accounts, services, disks) and `salt` (the minion itself, its data and jobs).
 //!
 //! Each crate has one directory per module: `mod.rs` contains the execution functions, `state.rs` or `state/` the state
 //! functions. Backends, tests and transcripts are in the same directory.

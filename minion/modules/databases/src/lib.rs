@@ -1,9 +1,10 @@
-//! Execution and state modules for databases: one directory per Salt module.
+//! Execution and state modules for databases and message brokers: one directory per Salt module.
 
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod mysql;
 pub(crate) mod postgres;
+pub(crate) mod rabbitmq;
 
 #[cfg(test)]
 mod testing;

@@ -1,0 +1,42 @@
+//! `rabbitmq_plugin`: states of plugins.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::map;
+
+use super::or_error;
+use crate::rabbitmq::ctl::Ctl;
+use crate::rabbitmq::plugin;
+
+/// State functions of `rabbitmq_plugin`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_plugin", [enabled, disabled]);
+
+/// Ensure that a plugin is enabled.
+#[function]
+pub fn enabled(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+    set(context, &name, runas, true)
+}
+
+/// Ensure that a plugin is disabled.
+#[function]
+pub fn disabled(context: &StateContext, name: String, runas: Option<String>) -> CallResult {
+    set(context, &name, runas, false)
+}
+
+fn set(context: &StateContext, name: &str, runas: Option<String>, enable: bool) -> CallResult {
+    let ctl = Ctl::new(&context.call, runas);
+    let (done, old, new) = if enable { ("enabled", "", name) } else { ("disabled", name, "") };
+    let ensure = || {
+        if plugin::enabled(&ctl)?.iter().any(|plugin| plugin == name) == enable {
+            return Ok(StateReturn::ok(name, format!("Plugin '{name}' is already {done}.")));
+        }
+        let report = if context.test {
+            StateReturn::would(name, format!("Plugin '{name}' is set to be {done}."))
+        } else {
+            plugin::set(&ctl, name, enable)?;
+            StateReturn::ok(name, format!("Plugin '{name}' was {done}."))
+        };
+        Ok(report.with_changes(map! {"old" => old, "new" => new}))
+    };
+    or_error(name, ensure())
+}

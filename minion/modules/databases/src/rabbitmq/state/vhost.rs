@@ -1,0 +1,48 @@
+//! `rabbitmq_vhost`: states of virtual hosts.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::map;
+
+use super::or_failed;
+use crate::rabbitmq::ctl::Ctl;
+use crate::rabbitmq::vhost::{add, delete, vhosts};
+
+/// State functions of `rabbitmq_vhost`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_vhost", [present, absent]);
+
+/// Ensure that a virtual host exists.
+#[function]
+pub fn present(context: &StateContext, name: String) -> CallResult {
+    let ctl = Ctl::new(&context.call, None);
+    let ensure = || {
+        if vhosts(&ctl)?.contains(&name) {
+            return Ok(StateReturn::ok(&name, format!("Virtual Host '{name}' already exists.")));
+        }
+        let report = if context.test {
+            StateReturn::would(&name, format!("Virtual Host '{name}' will be created."))
+        } else {
+            StateReturn::ok(&name, add(&ctl, &name)?)
+        };
+        Ok(report.with_changes(map! {"old" => "", "new" => &name}))
+    };
+    or_failed(&name, ensure())
+}
+
+/// Ensure that a virtual host does not exist.
+#[function]
+pub fn absent(context: &StateContext, name: String) -> CallResult {
+    let ctl = Ctl::new(&context.call, None);
+    let ensure = || {
+        if !vhosts(&ctl)?.contains(&name) {
+            return Ok(StateReturn::ok(&name, format!("Virtual Host '{name}' is not present.")));
+        }
+        let report = if context.test {
+            StateReturn::would(&name, format!("Virtual Host '{name}' will be removed."))
+        } else {
+            StateReturn::ok(&name, delete(&ctl, &name)?)
+        };
+        Ok(report.with_changes(map! {"new" => "", "old" => &name}))
+    };
+    or_failed(&name, ensure())
+}
