@@ -318,7 +318,10 @@ mod tests {
         for path in [empty, directory.path().join("nope.pem")] {
             let access = Access { ca_bundle: Some(path.clone()), ..Access::default() };
             let report = agent(&Options { access, ..Options::default() }).unwrap_err().to_string();
-            assert!(report.starts_with(&format!("reading the certificates in {} (ca_bundle) failed", path.display())), "{report}");
+            assert!(
+                report.starts_with(&format!("reading the certificates in {} (ca_bundle) failed", path.display())),
+                "{report}"
+            );
         }
     }
 
