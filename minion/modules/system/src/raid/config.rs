@@ -82,10 +82,10 @@ fn entry(line: &str, is_ubuntu: bool) -> Option<String> {
 
 /// Returns the path of the configuration.
 fn path(context: &Context) -> PathBuf {
-    if cfg!(test) {
-        // Tests leave the configuration of the host alone.
-        let path = context.config().opts.get("mdadm.conf").map(ToString::to_string);
-        return path.unwrap_or_else(|| "/nonexistent/mdadm.conf".into()).into();
+    // Tests leave the configuration of the host alone.
+    #[cfg(test)]
+    if let Some(path) = super::tests::configuration() {
+        return path;
     }
     match context.os_family().as_str() {
         "Debian" => "/etc/mdadm/mdadm.conf".into(),

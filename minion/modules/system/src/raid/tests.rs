@@ -1,14 +1,23 @@
 //! Transcripts of mdadm 4.2, with the disks of User-Mode Linux 6.1; malformed lines are invented.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use brine_config::MinionConfig;
 use brine_context::Context;
 use brine_value::{Map, Value, list, map};
 use tempfile::TempDir;
 
 use crate::testing::{Scripted, answers, context_with};
+
+thread_local! {
+    /// The configuration file of mdadm for the tests of this thread.
+    static CONFIGURATION: RefCell<Option<PathBuf>> = const { RefCell::new(None) };
+}
+
+pub(super) fn configuration() -> Option<PathBuf> {
+    CONFIGURATION.with_borrow(Clone::clone)
+}
 
 const UUID: &str = "560d3f65:40e8153c:20786bd7:5036ef61";
 
@@ -43,11 +52,8 @@ impl Host {
     }
 
     fn context(&self, grains: Map, programs: Arc<Scripted>) -> Context {
-        let mut context = context_with(grains, programs);
-        let mut config = MinionConfig::default();
-        config.opts.insert("mdadm.conf".into(), self.path("mdadm.conf").into());
-        Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
-        context
+        CONFIGURATION.replace(Some(self.path("mdadm.conf")));
+        context_with(grains, programs)
     }
 
     fn config(&self) -> String {
