@@ -6,6 +6,7 @@ use brine_value::list;
 use super::*;
 use crate::testing::{Scripted, answers, context_with};
 
+mod rules;
 mod states;
 
 const CHAINS: &str = r#"

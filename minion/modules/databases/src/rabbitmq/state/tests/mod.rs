@@ -1,5 +1,8 @@
 //! Transcripts of RabbitMQ 3.10.8 for the states; `tests/rabbitmq.rs` tests with a real server.
 
+mod upstreams;
+mod users;
+
 use brine_value::{Map, Value, json, list, map};
 
 use crate::testing::applied;
@@ -81,117 +84,6 @@ fn check(cases: Vec<Case>) {
 }
 
 const DOWN: &str = "! Error: unable to perform an operation on node 'gone@localhost'.\n= 69\n";
-
-#[test]
-fn users_are_created_changed_and_deleted() {
-    let perms = |pattern: &str| list![map! {"shop" => list!["", "", pattern]}];
-    check(vec![
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "password" => "s3cret"},
-            "",
-            (Some(true), "User 'joe' is already present.", ""),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "password" => "s3cret", "tags" => "monitoring", "perms" => perms(".*")},
-            "",
-            (Some(true), "'joe' is already in the desired state.", ""),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "new", "password" => "s3cret", "tags" => list!["a"]},
-            "",
-            (None, "User 'new' is set to be created.", r#"{"user": {"old": "", "new": "new"}}"#),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {
-                "name" => "new",
-                "password" => "s3cret",
-                "tags" => "a b",
-                "perms" => list![map! {"/" => list!["^x$", "", ".*"]}, map! {"shop" => list!["", "", ""]}],
-            },
-            "$ rabbitmqctl add_user new\n$ rabbitmqctl set_user_tags new a b\n\
-             $ rabbitmqctl set_permissions -p / new '^x$' '' '.*'\n$ rabbitmqctl set_permissions -p shop new '' '' ''\n",
-            (
-                Some(true),
-                "'new' was configured.",
-                r#"{"user": {"old": "", "new": "new"}, "tags": {"old": [], "new": ["a", "b"]}, "perms": {"new": {"/": {"configure": "^x$", "write": "", "read": ".*"}, "shop": {"configure": "", "write": "", "read": ""}}}}"#,
-            ),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "new"},
-            "$ rabbitmqctl add_user new\n$ rabbitmqctl clear_password new\n",
-            (Some(true), "'new' was configured.", r#"{"user": {"old": "", "new": "new"}}"#),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "password" => "s3cret", "force" => true, "tags" => list!["x"], "perms" => perms("a")},
-            "",
-            (
-                None,
-                "Configuration for 'joe' will change.",
-                r#"{"password": {"old": "", "new": "Set password."}, "tags": {"old": ["monitoring"], "new": ["x"]}, "perms": {"old": {"configure": "", "write": "", "read": ".*"}, "new": {"shop": {"configure": "", "write": "", "read": "a"}}}}"#,
-            ),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "guest", "password" => "s3cret"},
-            "$ rabbitmqctl authenticate_user guest\n! user 'guest' - invalid credentials\n= 65\n\
-             $ rabbitmqctl change_password guest\n",
-            (Some(true), "'guest' was configured.", r#"{"password": {"old": "", "new": "Set password."}}"#),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "force" => true},
-            "$ rabbitmqctl clear_password joe\n",
-            (Some(true), "'joe' was configured.", r#"{"password": {"old": "Removed password.", "new": ""}}"#),
-        ),
-        // A failure shows the changes that were made before it.
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "tags" => list!["x"], "perms" => list![map! {"none" => list!["", "", ""]}]},
-            "$ rabbitmqctl set_user_tags joe x\n$ rabbitmqctl set_permissions -p none joe '' '' ''\n\
-             ! Virtual host 'none' does not exist\n= 65\n",
-            (
-                Some(false),
-                "Error: RabbitMQ command failed: Virtual host 'none' does not exist",
-                r#"{"tags": {"old": ["monitoring"], "new": ["x"]}}"#,
-            ),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "joe", "perms" => list![map! {"shop" => list!["", ""]}]},
-            "",
-            (
-                Some(false),
-                "Error: the permissions in virtual host 'shop' are invalid: expected three regular expressions, got ['', '']",
-                "",
-            ),
-        ),
-        case(
-            "rabbitmq_user.present",
-            map! {"name" => "--node=x", "password" => "s3cret"},
-            "",
-            (Some(false), "Error: '--node=x' cannot be used: it starts with '-' or is empty", ""),
-        ),
-        case("rabbitmq_user.absent", map! {"name" => "none"}, "", (Some(true), "The user 'none' is not present.", "")),
-        case(
-            "rabbitmq_user.absent",
-            map! {"name" => "joe"},
-            "",
-            (None, "The user 'joe' will be removed.", r#"{"name": {"old": "joe", "new": ""}}"#),
-        ),
-        case(
-            "rabbitmq_user.absent",
-            map! {"name" => "joe"},
-            "$ rabbitmqctl delete_user joe\n| Deleting user \"joe\" ...\n",
-            (Some(true), "The user 'joe' was removed.", r#"{"name": {"old": "joe", "new": ""}}"#),
-        ),
-    ]);
-}
 
 #[test]
 fn virtual_hosts_are_added_and_deleted() {
@@ -344,80 +236,6 @@ fn plugins_are_enabled_and_disabled() {
             federation,
             "$ rabbitmq-plugins disable rabbitmq_federation\n| stopped 1 plugins.\n",
             (Some(true), "Plugin 'rabbitmq_federation' was disabled.", r#"{"old": "rabbitmq_federation", "new": ""}"#),
-        ),
-    ]);
-}
-
-#[test]
-fn upstreams_are_set_and_deleted() {
-    let up = |more: Map| {
-        let mut args = map! {"name" => "up", "uri" => "amqp://u:p@h", "max_hops" => 2};
-        args.extend(more);
-        args
-    };
-    check(vec![
-        case(
-            "rabbitmq_upstream.present",
-            up(map! {"trust_user_id" => false}),
-            "",
-            (Some(true), "Upstream \"up\" already present as specified.", ""),
-        ),
-        case(
-            "rabbitmq_upstream.present",
-            up(map! {"name" => "new"}),
-            "",
-            (None, "Upstream \"new\" would have been created.", ""),
-        ),
-        case(
-            "rabbitmq_upstream.present",
-            up(map! {"max_hops" => 3}),
-            "",
-            (None, "Upstream \"up\" would have been updated.", ""),
-        ),
-        case(
-            "rabbitmq_upstream.present",
-            map! {"name" => "new", "uri" => "amqp://u:s3@h", "ack_mode" => "no-ack"},
-            "$ rabbitmqctl set_parameter federation-upstream new '{\"uri\": \"amqp://u:s3@h\", \"ack-mode\": \"no-ack\"}'\n",
-            (
-                Some(true),
-                "Upstream \"new\" created.",
-                r#"{"old": null, "new": {"uri": "amqp://u:***@h", "ack-mode": "no-ack"}}"#,
-            ),
-        ),
-        case(
-            "rabbitmq_upstream.present",
-            map! {"name" => "up", "uri" => "amqp://u:p@h", "expires" => 9},
-            "$ rabbitmqctl set_parameter federation-upstream up '{\"uri\": \"amqp://u:p@h\", \"expires\": 9}'\n",
-            (Some(true), "Upstream \"up\" updated.", r#"{"old": {"max-hops": 2}, "new": {"expires": 9}}"#),
-        ),
-        case(
-            "rabbitmq_upstream.present",
-            map! {"name" => "up", "uri" => "x://u:p@h"},
-            "$ rabbitmqctl set_parameter federation-upstream up '{\"uri\": \"x://u:p@h\"}'\n\
-             ! Validation failed: \"x://u:p@h\" not a valid URI\n= 69\n",
-            (
-                Some(false),
-                "Error trying to update upstream: RabbitMQ command failed: Validation failed: \"x://u:***@h\" not a valid URI",
-                "",
-            ),
-        ),
-        case(
-            "rabbitmq_upstream.absent",
-            map! {"name" => "new"},
-            "",
-            (Some(true), "The upstream \"new\" is already absent.", ""),
-        ),
-        case(
-            "rabbitmq_upstream.absent",
-            map! {"name" => "up"},
-            "",
-            (None, "Upstream \"up\" would have been deleted.", ""),
-        ),
-        case(
-            "rabbitmq_upstream.absent",
-            map! {"name" => "up"},
-            "$ rabbitmqctl clear_parameter federation-upstream up\n",
-            (Some(true), "Upstream \"up\" has been deleted.", r#"{"old": "up", "new": null}"#),
         ),
     ]);
 }
