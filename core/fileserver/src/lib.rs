@@ -88,8 +88,8 @@ pub fn mirrors(config: &Map, cachedir: &Path) -> Vec<Mirror> {
     others.filter_map(|name| Mirror::of(name, cachedir)).collect()
 }
 
-/// Creates the configured file server. Backends that are not built in serve what is in their [`Mirror`]. Does not
-/// fetch repositories: see [`Roots::update`].
+/// Creates the configured file server. Custom backends serve the files of their [`Mirror`]. Does not fetch repositories:
+/// see [`Roots::update`].
 pub fn configured(
     file_roots: IndexMap<String, Vec<PathBuf>>,
     options: &Options,
@@ -134,11 +134,7 @@ struct Root {
 impl Root {
     /// Returns the path below the directory at which a served path is found; `None` if it is not served from here.
     fn path_of<'p>(&self, served: &'p str) -> Option<&'p str> {
-        let path = match self.mountpoint.as_str() {
-            "" => served,
-            mountpoint => served.strip_prefix(mountpoint)?.strip_prefix('/')?,
-        };
-        self.may_serve(path).then_some(path)
+        minionfs::below(&self.mountpoint, served).filter(|path| self.may_serve(path))
     }
 
     /// Returns whether a file of this path may be served.

@@ -64,21 +64,18 @@ impl Minionfs {
 
     /// Returns the files of the minion that a served path belongs to.
     pub fn for_path(&self, saltenv: &str, path: &str) -> Option<Pushed> {
-        let below = match self.mountpoint.as_str() {
-            "" => path,
-            mountpoint => path.strip_prefix(mountpoint)?.strip_prefix('/')?,
-        };
-        self.pushed(saltenv, below.split_once('/')?.0)
+        self.pushed(saltenv, below(&self.mountpoint, path)?.split_once('/')?.0)
     }
 
     fn pushed(&self, saltenv: &str, id: &str) -> Option<Pushed> {
         let is_id = !id.starts_with('.') && !id.contains('/') && files::relative_path(id).is_some();
-        if saltenv != self.environment || !is_id || !self.is_exposed(id) {
+        if saltenv != self.environment || !is_id {
             return None;
         }
         let mountpoint = if self.mountpoint.is_empty() { id.to_owned() } else { format!("{}/{id}", self.mountpoint) };
         let directory = self.minions.join(id).join("files");
-        let is_served = !mountpoint.starts_with('_') && directory.is_dir();
+        // Few minions have pushed files: the expressions are matched last.
+        let is_served = !mountpoint.starts_with('_') && directory.is_dir() && self.is_exposed(id);
         is_served.then_some(Pushed { directory, mountpoint })
     }
 
@@ -86,6 +83,11 @@ impl Minionfs {
         let any = |list: &[String]| list.iter().any(|expression| matches_expression(expression, id));
         !any(&self.denied) && (self.allowed.is_empty() || any(&self.allowed))
     }
+}
+
+/// Returns the rest of a path below a mount point; the empty one is the root of the environment.
+pub(crate) fn below<'p>(mountpoint: &str, path: &'p str) -> Option<&'p str> {
+    if mountpoint.is_empty() { Some(path) } else { path.strip_prefix(mountpoint)?.strip_prefix('/') }
 }
 
 /// Returns whether a pushed file of this path may be served.

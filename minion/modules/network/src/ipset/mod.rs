@@ -186,13 +186,10 @@ pub fn delete(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     _ = (family, kwargs);
-    let Some(name) = given(name) else { return Ok(needed("Set").into()) };
-    let Some(entry) = given(entry) else { return Ok(needed("Entry").into()) };
-    if !exists(context, &name)? {
-        return Ok(format!("Error: Set {name} does not exist").into());
-    }
-    let words = ["del".to_owned(), word("set", &name)?, word("entry", &entry)?];
-    Ok(success_or(change(context, &words)?).into())
+    Ok(match entry_command(context, "del", name, entry)? {
+        Ok(words) => success_or(change(context, &words)?).into(),
+        Err(reason) => reason.into(),
+    })
 }
 
 /// Return whether a set lists an entry: any element of a range of addresses or ports, or any of several entries.
@@ -235,13 +232,10 @@ pub fn test_(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     _ = (family, kwargs);
-    let Some(name) = given(name) else { return Ok(needed("Set").into()) };
-    let Some(entry) = given(entry) else { return Ok(needed("Entry").into()) };
-    if !exists(context, &name)? {
-        return Ok(format!("Error: Set {name} does not exist").into());
-    }
-    let words = ["test".to_owned(), word("set", &name)?, word("entry", &entry)?];
-    Ok((run(context, &words)?.retcode == 0).into())
+    Ok(match entry_command(context, "test", name, entry)? {
+        Ok(words) => (run(context, &words)?.retcode == 0).into(),
+        Err(reason) => reason.into(),
+    })
 }
 
 /// Delete all entries of a set, or of all sets, and return whether that succeeded.
@@ -294,6 +288,21 @@ fn entries_of(entry: &Value) -> Result<Vec<String>, CallError> {
 }
 
 /// Returns an argument that is not empty.
+/// Returns the command on an entry of an existing set; the inner error is the result of a function without one.
+fn entry_command(
+    context: &Context,
+    command: &str,
+    name: Option<String>,
+    entry: Option<String>,
+) -> Result<Result<[String; 3], String>, CallError> {
+    let Some(name) = given(name) else { return Ok(Err(needed("Set"))) };
+    let Some(entry) = given(entry) else { return Ok(Err(needed("Entry"))) };
+    if !exists(context, &name)? {
+        return Ok(Err(format!("Error: Set {name} does not exist")));
+    }
+    Ok(Ok([command.to_owned(), word("set", &name)?, word("entry", &entry)?]))
+}
+
 fn given(argument: Option<String>) -> Option<String> {
     argument.filter(|argument| !argument.is_empty())
 }
