@@ -276,8 +276,8 @@ fn refuse(peer: IpAddr, reason: &str) -> ApiError {
     ApiError::no_session()
 }
 
-/// Makes room in a full table: removes expired entries, then those that expire first. `valid_until` returns `None` for
-/// an expired entry.
+/// Frees space in a full table: removes expired entries, then the entries that expire first. `valid_until` returns
+/// `None` for an expired entry.
 fn make_room<T>(table: &mut HashMap<String, T>, valid_until: impl Fn(&T) -> Option<f64>) {
     if table.len() < MAX_SESSIONS {
         return;

@@ -177,8 +177,8 @@ pub(crate) fn run(
     }
 }
 
-/// Returns the bytes to send: an event together with those that are ready, a keep-alive comment, or the last chunk. At
-/// the end of a body that is not chunked the batch is empty.
+/// Returns the bytes to send: an event together with all further ready events, a keep-alive comment, or the last chunk.
+/// The batch is empty at the end of a body that is not chunked.
 fn batch(next: Next, stream: &mut Stream, is_chunked: bool) -> Vec<Bytes> {
     let mut batch = Vec::new();
     match next {

@@ -154,7 +154,7 @@ impl Link {
         Ok(created)
     }
 
-    /// Discards the cached streams and buckets after an error; the next use creates those that are missing.
+    /// Discards the cached streams and buckets after an error; the next use creates missing ones.
     pub(crate) fn forget_resources(&self) {
         *self.resources.lock() = None;
     }

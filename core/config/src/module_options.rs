@@ -1,4 +1,4 @@
-//! The options of modules: those that the configurations do not declare as fields.
+//! The options of modules, which are no fields of the configurations of master and minion.
 
 /// An option of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

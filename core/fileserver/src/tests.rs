@@ -245,7 +245,7 @@ fn pushed_files_are_served_below_the_id_of_their_minion() {
         (&at_the_top, "web1/etc/hosts", "prod", false),
         (&at_the_top, "web1", "base", false),
         (&at_the_top, "web2/etc/hosts", "base", false),
-        // Neither what a state run or a sync reads by itself, nor what is outside of the pushed files.
+        // Top files, directories of modules, and files outside of the pushed ones are not served.
         (&at_the_top, "web1/top.sls", "base", false),
         (&at_the_top, "_modules/evil.py", "base", false),
         (&at_the_top, "web1/link", "base", false),

@@ -1,5 +1,5 @@
 //! Tracks the minions that have not returned. Minions that are silent for the timeout are asked whether they still run
-//! the job; those that do not answer are missing.
+//! the job; minions without a reply count as missing.
 //!
 //! A watch has no sockets or clock: its owner passes events and times to it, and publishes its requests.
 
@@ -14,8 +14,8 @@ use tokio::time::Instant;
 
 use super::return_tag;
 
-/// A request to silent minions includes those that would become silent within this fraction of the timeout: the minions
-/// of a batch start at different times, and each request is a job of its own.
+/// The fraction of the timeout within which minions that are about to become silent are included in a request: the
+/// minions of a batch start at different times, and each request is a job of its own.
 const AHEAD: u32 = 5;
 
 /// The minions whose returns of a job are outstanding.
@@ -147,7 +147,7 @@ impl Watch {
         Due::Ask(Box::new(request))
     }
 
-    /// Removes and returns the minions that did not answer the request. Restarts the timeouts of those that did.
+    /// Removes and returns the minions that did not answer the request. Restarts the timeouts of all others.
     fn end_asking(&mut self, now: Instant) -> Option<BTreeSet<String>> {
         let FindJob { asked, silent, .. } = self.asking.take()?;
         let missing = silent.into_iter().filter(|id| self.remove(id)).collect();

@@ -159,8 +159,8 @@ impl Library {
         Library { events, ..self }
     }
 
-    /// Discards what is known about the files, and retires the process: the next call reads the directories and loads
-    /// all files again.
+    /// Discards the cached file lists, and retires the process: the next call reads the directories and loads all files
+    /// again.
     pub fn refresh(&self) {
         let state = self.state.lock();
         let State { is_describing, checked, .. } = state.take();

@@ -98,7 +98,7 @@ impl Digest {
 /// The padding of an RSA signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// PKCS#1 v1.5; also stands for the only form of ECDSA and Ed25519 signatures.
+    /// PKCS#1 v1.5, or the only form of signatures of ECDSA and Ed25519.
     Default,
     /// PSS, with a salt of any length.
     Pss,
