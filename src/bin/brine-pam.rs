@@ -1,5 +1,5 @@
 //! Checks one user with PAM, for `external_auth: pam` of a master. It is a separate process because PAM modules block,
-//! leak and crash. `master/auth/src/backends/pam.rs` starts it and documents requests and responses.
+//! leak and crash. `master/auth/src/backends/pam/mod.rs` starts it and documents requests and responses.
 //!
 //! Not for interactive use: it has no arguments, and reads passwords only from standard input.
 

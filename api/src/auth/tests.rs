@@ -1,0 +1,91 @@
+use super::*;
+use brine_value::{list, map};
+
+fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+    let pair = |(name, value): &(&str, &str)| {
+        (name.parse::<axum::http::HeaderName>().unwrap(), value.parse::<axum::http::HeaderValue>().unwrap())
+    };
+    pairs.iter().map(pair).collect()
+}
+
+fn auth() -> Auth {
+    let config = brine_config::MasterConfig::default();
+    let options = map! {"external_auth" => map! {"file" => map! {
+        "fred" => list![map! {"web*" => list!["test.ping"]}, "@jobs", ".*", "@jobs"],
+        "ops%" => list!["network.*"],
+        "*" => list!["sys.doc"],
+    }}};
+    Auth::new(Arc::new(Master::new(&config, "/nonexistent".into())), &options)
+}
+
+fn token(secret: &str) -> Map {
+    map! {"name" => "fred", "eauth" => "file", "groups" => list!["ops"], "expire" => now() + 60.0, "token" => secret}
+}
+
+#[test]
+fn the_header_has_precedence_over_the_cookie() {
+    for (pairs, expected) in [
+        (&[("x-auth-token", "abc"), ("cookie", "session_id=def")][..], Some(("abc", false))),
+        (&[("x-auth-token", ""), ("cookie", "a=b; session_id=def")], Some(("def", true))),
+        (&[("cookie", "session_id=\"def\"")], Some(("def", true))),
+        (&[("cookie", "other=1"), ("cookie", "session_id=x")], Some(("x", true))),
+        (&[("cookie", "session_id=")], None),
+        (&[], None),
+    ] {
+        let found = credential(&headers(pairs));
+        assert_eq!(found.as_ref().map(|(secret, is_cookie)| (secret.as_str(), *is_cookie)), expected, "{pairs:?}");
+    }
+}
+
+#[test]
+fn cookies_are_refused_from_other_sites() {
+    for (pairs, accepted) in [
+        (&[("host", "api:8000")][..], true),
+        (&[("host", "api:8000"), ("origin", "https://api:8000")], true),
+        (&[("host", "api:8000"), ("origin", "https://evil")], false),
+        (&[("host", "api:8000"), ("origin", "null")], false),
+        (&[("origin", "https://evil")], false),
+        (&[("host", "api:8000"), ("origin", "https://gui.example")], true),
+        (&[("host", "api:8000"), ("sec-fetch-site", "cross-site")], false),
+        (&[("host", "api:8000"), ("sec-fetch-site", "same-origin")], true),
+    ] {
+        let checked = check_origin(&headers(pairs), &["https://gui.example".to_owned()]);
+        assert_eq!(checked.is_ok(), accepted, "{pairs:?}");
+    }
+    let any = check_origin(&headers(&[("host", "api:8000"), ("origin", "https://any")]), &["*".to_owned()]);
+    assert_eq!(any, Ok(()));
+}
+
+#[tokio::test]
+async fn sessions_refer_to_tokens_until_they_end() {
+    let auth = auth();
+    let peer = IpAddr::from([10, 0, 0, 1]);
+    let secret = "a".repeat(TOKEN_LENGTH);
+    let (id, user) = auth.begin(&token(&secret)).unwrap();
+    assert_eq!((id.len(), user.identity.username.as_str()), (SESSION_LENGTH, "fred"));
+    let found = auth.by_secret(&id, peer).await.unwrap();
+    assert_eq!(*found.token, secret);
+    for wrong in ["", "xyz", "abc", &"b".repeat(SESSION_LENGTH)] {
+        assert_eq!(auth.by_secret(wrong, peer).await.unwrap_err(), ApiError::no_session(), "{wrong}");
+    }
+    let cookie = headers(&[("cookie", &format!("session_id={id}")), ("host", "h"), ("origin", "http://evil")]);
+    let get = auth.authenticate(&cookie, &Method::GET, false, &[], peer).await;
+    assert!(get.is_ok());
+    for (method, is_upgrade) in [(Method::POST, false), (Method::GET, true)] {
+        let refused = auth.authenticate(&cookie, &method, is_upgrade, &[], peer).await;
+        assert_eq!(refused.unwrap_err().status, 403);
+    }
+    auth.end(&found);
+    assert!(found.ended.is_cancelled());
+    assert!(auth.by_secret(&id, peer).await.is_err());
+}
+
+#[test]
+fn permissions_are_deduplicated_with_strings_first() {
+    let auth = auth();
+    let user = User::of_token(&token("x")).unwrap();
+    let expected = list![".*", "@jobs", "network.*", map! {"web*" => list!["test.ping"]}];
+    assert_eq!(Value::List(auth.permissions(&user)), expected);
+    let fixed = User { identity: Identity { entries: Some(vec!["test.*".into()]), ..user.identity.clone() }, ..user };
+    assert_eq!(auth.permissions(&fixed), ["test.*".into()]);
+}

@@ -1,0 +1,61 @@
+use super::*;
+
+#[test]
+fn the_last_events_up_to_a_number_are_known_by_member() {
+    let mut positions = Positions::default();
+    for (member, seq, number) in [("m2", 5, 100), ("m3", 70, 101), ("m2", 6, 103)] {
+        positions.note_incarnation(member, "i");
+        positions.received(member, seq, number);
+    }
+    let mut positions = positions.up_to("m1", 102);
+    positions.sort();
+    assert_eq!(positions, [("m1".into(), 102), ("m2".into(), 5), ("m3".into(), 70)]);
+}
+
+#[test]
+fn events_are_received_once() {
+    let mut positions = Positions::default();
+    assert!(!positions.note_incarnation("m2", "a"));
+    assert!(positions.is_new("m2", 5));
+    positions.received("m2", 5, 100);
+    assert!(!positions.is_new("m2", 5) && !positions.is_new("m2", 4) && positions.is_new("m2", 6));
+    assert!(!positions.note_incarnation("m2", "a"));
+    // The member has a new store: its sequence numbers start anew.
+    positions.handled_elsewhere(&[("m2".into(), 5)]);
+    assert!(positions.note_incarnation("m2", "b"));
+    assert!(positions.is_new("m2", 1) && !positions.is_handled("m2", 1));
+}
+
+#[test]
+fn the_own_reactor_handles_events_of_all_members() {
+    let mut positions = Positions::default();
+    for (member, seq, number) in [("m2", 7, 11), ("m3", 1, 12), ("m2", 8, 14)] {
+        positions.note_incarnation(member, "a");
+        positions.received(member, seq, number);
+    }
+    positions.handled_here("m1", 12);
+    assert_eq!(positions.handled(), [("m1".into(), 12), ("m2".into(), 7), ("m3".into(), 1)]);
+    positions.handled_here("m1", 14);
+    assert!(positions.is_handled("m2", 8) && !positions.is_handled("m2", 9) && positions.is_handled("m1", 14));
+    // Reports never move a position back.
+    positions.handled_elsewhere(&[("m2".into(), 3)]);
+    assert!(positions.is_handled("m2", 8));
+    let (received, handled) = positions.stored();
+    let restored = Positions::restore(received, handled);
+    assert!(restored.is_handled("m2", 8) && !restored.is_new("m2", 8));
+}
+
+#[test]
+fn sequence_numbers_are_local() {
+    let mut positions = Positions::default();
+    positions.note_incarnation("m2", "a");
+    positions.received("m2", 7, 11);
+    assert_eq!((positions.position("m1", 11), positions.position("m1", 12)), (("m2".into(), 7), ("m1".into(), 12)));
+    assert_eq!(positions.number("m1", &("m2".into(), 7)), Some(11));
+    assert_eq!(positions.number("m1", &("m1".into(), 3)), Some(3));
+    assert_eq!(positions.number("m1", &("m2".into(), 8)), None);
+    for number in 0..MAX_REMEMBERED as u64 {
+        positions.received("m2", 100 + number, 100 + number);
+    }
+    assert_eq!((positions.by_number.len(), positions.by_position.len()), (MAX_REMEMBERED, MAX_REMEMBERED));
+}

@@ -1,0 +1,78 @@
+//! Parses command-line arguments as Salt does: `name=value` is a keyword argument, and values that are numbers,
+//! booleans, lists or mappings in YAML are converted.
+
+use brine_value::Value;
+
+use crate::Args;
+
+/// Parses all arguments. The last value of a repeated keyword takes precedence. Values of the keywords in `no_parse`
+/// stay strings.
+///
+/// # Examples
+/// ```
+/// use brine_function::{Args, arguments::parse};
+/// use brine_value::{list, map};
+///
+/// let words = ["vim".to_owned(), "pkgs=[a, b]".to_owned(), "mode=0644".to_owned()];
+/// let args = parse(&words, &["mode".to_owned()]);
+/// let keyword = map! {"pkgs" => list!["a", "b"], "mode" => "0644"};
+/// assert_eq!(args, Args { positional: vec!["vim".into()], keyword });
+/// ```
+pub fn parse(words: &[String], no_parse: &[String]) -> Args {
+    let mut args = Args::default();
+    for word in words {
+        match keyword(word) {
+            Some((name, text)) => {
+                let stays_text = no_parse.iter().any(|untouched| untouched == name);
+                let value = if stays_text { Value::from(text) } else { parse_value(text) };
+                args.keyword.insert(name.into(), value);
+            }
+            None => args.positional.push(parse_value(word)),
+        }
+    }
+    args
+}
+
+/// Parses one value as YAML, with Salt's exceptions.
+///
+/// A mapping or list must begin with its bracket, `#` does not begin a comment, digits with underscores are a string,
+/// and invalid YAML is a string.
+pub fn parse_value(word: &str) -> Value {
+    let digits_with_underscores = || word.contains('_') && word.chars().all(|c| c == '_' || c.is_numeric());
+    let kept = word.trim().is_empty()
+        || matches!(word, "---" | "..." | "|" | "!")
+        || word.contains(['\t', '\n', '\r'])
+        || digits_with_underscores();
+    if kept {
+        return word.into();
+    }
+    if word == "None" {
+        return Value::Nil;
+    }
+    match brine_yaml::load(word) {
+        Ok(Value::Map(_) | Value::List(_)) if !word.starts_with(['{', '[']) => word.into(),
+        Ok(Value::Str(_) | Value::Nil) if word.contains('#') => word.into(),
+        Ok(Value::Bytes(_)) | Err(_) => word.into(),
+        Ok(value) => value,
+    }
+}
+
+/// Splits `name=text` into a keyword and its text. With a second `=` right after the first, the argument is positional.
+fn keyword(word: &str) -> Option<(&str, &str)> {
+    let (name, text) = word.split_once('=')?;
+    let leads = name.starts_with(|c: char| c.is_alphabetic() || c == '_');
+    let rest = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+    (leads && rest && !text.starts_with('=')).then_some((name, text))
+}
+
+/// Returns a list of names from a list or a comma-separated string; null is an empty list.
+pub fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::List(items) => items.iter().map(ToString::to_string).collect(),
+        Value::Nil => Vec::new(),
+        text => text.to_string().split(',').map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use brine_value::{list, map};
+
+use super::*;
+
+#[test]
+fn every_form_of_the_option_is_parsed() {
+    let engine = |name: &str, module: &str, kwargs: Map| Engine { name: name.into(), module: module.into(), kwargs };
+    for (option, engines, errors) in [
+        (Value::Nil, vec![], 0),
+        (list!["a"], vec![engine("a", "a", map! {})], 0),
+        (
+            list![map! {"a" => map! {"port" => 1}}, map! {"b" => map! {"engine_module" => "a"}}],
+            vec![engine("a", "a", map! {"port" => 1}), engine("b", "a", map! {})],
+            0,
+        ),
+        (map! {"a" => Value::Nil, "b" => 5}.into(), vec![engine("a", "a", map! {})], 1),
+        (list![1, list!["a"]], vec![], 2),
+    ] {
+        let (engines_read, errors_read) = Engine::read(&option);
+        assert_eq!((engines_read, errors_read.len()), (engines, errors), "{option}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_ended_engine_is_restarted() {
+    let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
+    let (counted, stop) = (Arc::clone(&starts), stopping.clone());
+    let start = move |_: &Engine, _: &CancellationToken| {
+        if counted.fetch_add(1, Ordering::Relaxed) == 3 {
+            stop.cancel();
+        }
+        Err(PythonError::Ended("killed".into()))
+    };
+    Engine::new("a", Map::new()).run(start, stopping).await;
+    assert_eq!(starts.load(Ordering::Relaxed), 4);
+}

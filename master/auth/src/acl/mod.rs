@@ -1,0 +1,288 @@
+//! Entries that permit functions to a user, in the forms of Salt's `external_auth` and `publisher_acl`:
+//!
+//! ```yaml
+//! - test.*                                  # on any minion
+//! - 'web*': [state.apply, pkg.*]            # if the compound target matches all minions of the job
+//! - 'db1': {cmd.run: {args: ['uptime.*'], kwargs: {cwd: /tmp}}}
+//! - '@runner'                               # every runner function; likewise @wheel and @jobs, a runner module
+//! - '@runner': [jobs.*]
+//! - events: ['salt/job/*']                  # events by tag, as globs
+//! ```
+//!
+//! Function names and arguments are regular expressions anchored at the start, as in Salt.
+
+use std::collections::HashSet;
+
+use brine_target::Pcre;
+use brine_value::{Map, Value};
+
+use crate::events::EventPermissions;
+
+/// The key of entries that permit events. A minion of this name is targeted by `L@events`.
+const EVENTS: &str = "events";
+/// The function by which clients ask silent minions about a job. Everyone who may call any function may call it.
+pub const FIND_JOB: &str = "saltutil.find_job";
+/// The function by which clients find the minions that answer, before a job in batches.
+pub const PING: &str = "test.ping";
+/// The function by which clients find the minions that have a function, for a job on some of them.
+pub const LIST_FUNCTIONS: &str = "sys.list_functions";
+
+/// The entries of one user.
+#[derive(Debug, Default)]
+pub struct Acl {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// Minion functions, on any minion.
+    Anywhere(Pattern),
+    /// Minion functions, if a compound target matches all minions of the job.
+    On(String, Vec<Rule>),
+    /// All functions of a kind (`@runner`, `@wheel`), or of one of its modules.
+    Calls(String),
+    /// Functions of a kind or module.
+    CallsOf(String, Vec<Rule>),
+    /// Globs of event tags.
+    Events(Vec<String>),
+}
+
+#[derive(Debug)]
+struct Rule {
+    function: Pattern,
+    /// The permitted arguments, of which one entry has to match; `None` permits any arguments.
+    arguments: Option<Vec<Arguments>>,
+}
+
+#[derive(Debug)]
+struct Arguments {
+    positional: Vec<Option<Pattern>>,
+    keyword: Vec<(String, Option<Pattern>)>,
+}
+
+/// A regular expression anchored at the start. An invalid one matches nothing.
+#[derive(Debug)]
+struct Pattern(Option<Pcre>);
+
+impl Pattern {
+    fn new(text: &str) -> Self {
+        let compiled = Pcre::parse(text);
+        if let Err(error) = &compiled {
+            tracing::error!(pattern = text, %error, "an entry of an access list permits nothing");
+        }
+        Pattern(compiled.ok())
+    }
+
+    fn matches(&self, text: &str) -> bool {
+        self.0.as_ref().is_some_and(|pattern| pattern.is_match(text))
+    }
+}
+
+/// A job that a user wants to publish.
+#[derive(Debug)]
+pub struct JobRequest<'a> {
+    /// The functions, each with its arguments in Salt's wire format.
+    pub functions: Vec<(&'a str, &'a [Value])>,
+    /// The ids of all targeted minions.
+    pub minions: &'a [String],
+}
+
+/// The kind of a call of a master function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CallKind {
+    /// A runner function.
+    Runner,
+    /// A wheel function.
+    Wheel,
+}
+
+impl CallKind {
+    fn name(self) -> &'static str {
+        match self {
+            CallKind::Runner => "runner",
+            CallKind::Wheel => "wheel",
+        }
+    }
+
+    /// Whether an entry `@name` applies to all functions of this kind.
+    fn is_meant(self, name: &str) -> bool {
+        name.strip_suffix('s').unwrap_or(name) == self.name()
+    }
+}
+
+impl Acl {
+    /// Parses entries. An entry in none of the supported forms permits nothing and is logged.
+    pub fn new<'a>(entries: impl IntoIterator<Item = &'a Value>) -> Self {
+        Acl { entries: entries.into_iter().filter_map(entry).collect() }
+    }
+
+    /// Returns whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Returns the events that a user with these entries may see: all of them, unless `events` entries limit them, and
+    /// none without any entry.
+    pub fn event_permissions(&self) -> EventPermissions {
+        let globs = || {
+            self.entries.iter().filter_map(|entry| if let Entry::Events(globs) = entry { Some(globs) } else { None })
+        };
+        match (self.is_empty(), globs().next()) {
+            (true, _) => EventPermissions::default(),
+            (false, None) => EventPermissions::all(),
+            (false, Some(_)) => EventPermissions::matching(globs().flatten().map(String::as_str)),
+        }
+    }
+
+    /// Returns whether there are entries for functions.
+    fn has_functions(&self) -> bool {
+        self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_)))
+    }
+
+    /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion.
+    /// `minions_of` returns the minions of a compound target, or `None` if it is invalid. An entry with a target does
+    /// not permit a job without minions, which only minions of a syndic could match.
+    pub fn permits_job(&self, job: &JobRequest<'_>, minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+        if !self.has_functions() || job.functions.is_empty() {
+            return false;
+        }
+        job.functions.iter().all(|(function, arguments)| {
+            let (positional, keyword) = split(arguments);
+            let permits = |entry: &Entry| match entry {
+                Entry::Anywhere(pattern) => pattern.matches(function),
+                Entry::On(target, rules) => {
+                    rules.iter().any(|rule| rule.permits(function, positional, keyword))
+                        && covers(target, job.minions, &minions_of)
+                }
+                Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) => false,
+            };
+            *function == FIND_JOB || self.entries.iter().any(permits)
+        })
+    }
+
+    /// Returns whether a user with these entries may call a runner or wheel function.
+    pub fn permits_call(&self, kind: CallKind, function: &str, positional: &[Value], keyword: &Map) -> bool {
+        let Some((module, name)) = function.split_once('.').filter(|(_, name)| !name.contains('.')) else {
+            return false;
+        };
+        self.entries.iter().any(|entry| match entry {
+            Entry::Calls(scope) => scope == module || kind.is_meant(scope),
+            Entry::CallsOf(scope, rules) => {
+                let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, Some(keyword)));
+                (scope == module && named(name)) || (kind.is_meant(scope) && named(function))
+            }
+            Entry::Anywhere(_) | Entry::On(..) | Entry::Events(_) => false,
+        })
+    }
+}
+
+fn covers(target: &str, minions: &[String], minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+    if target == "*" {
+        return true;
+    }
+    !minions.is_empty() && minions_of(target).is_some_and(|permitted| minions.iter().all(|id| permitted.contains(id)))
+}
+
+/// Splits arguments in wire format into positional and keyword arguments; the latter are a final map with `__kwarg__`.
+fn split(arguments: &[Value]) -> (&[Value], Option<&Map>) {
+    match arguments.split_last() {
+        Some((Value::Map(keyword), positional)) if keyword.get("__kwarg__").is_some_and(Value::is_truthy) => {
+            (positional, Some(keyword))
+        }
+        _ => (arguments, None),
+    }
+}
+
+fn entry(value: &Value) -> Option<Entry> {
+    let read = match value {
+        Value::Str(text) => match text.strip_prefix('@') {
+            Some(scope) => Some(Entry::Calls(scope.to_owned())),
+            None => Some(Entry::Anywhere(Pattern::new(text))),
+        },
+        Value::Map(map) if map.contains_key(EVENTS) => {
+            if map.len() > 1 {
+                tracing::error!(entry = %value, "an entry for events permits nothing else: write an entry for each target");
+            }
+            map.get(EVENTS).map(|tags| Entry::Events(globs(tags)))
+        }
+        Value::Map(map) if map.len() == 1 => map.iter().next().and_then(|(key, rules)| {
+            let key = key.as_str()?;
+            let rules = self::rules(rules);
+            Some(match key.strip_prefix('@') {
+                Some(scope) => Entry::CallsOf(scope.to_owned(), rules),
+                None => Entry::On(key.to_owned(), rules),
+            })
+        }),
+        _ => None,
+    };
+    if read.is_none() {
+        tracing::error!(entry = %value, "an entry of an access list is invalid: expected a string or a mapping with one key");
+    }
+    read
+}
+
+fn one_or_many(value: &Value) -> &[Value] {
+    value.as_list().unwrap_or(std::slice::from_ref(value))
+}
+
+/// Returns the globs of an `events` entry. Values other than strings permit nothing, but the entry still limits the
+/// user.
+fn globs(value: &Value) -> Vec<String> {
+    let glob = |value: &Value| {
+        if value.as_str().is_none() {
+            tracing::error!(entry = %value, "a tag of an access list is invalid: expected a string");
+        }
+        value.as_str().map(str::to_owned)
+    };
+    one_or_many(value).iter().filter_map(glob).collect()
+}
+
+fn rules(value: &Value) -> Vec<Rule> {
+    let rule = |value: &Value| match value {
+        Value::Str(text) => vec![Rule { function: Pattern::new(text), arguments: None }],
+        Value::Map(map) => {
+            let rules = map.iter().filter_map(|(function, conditions)| {
+                let arguments = one_or_many(conditions).iter().filter_map(arguments).collect();
+                Some(Rule { function: Pattern::new(function.as_str()?), arguments: Some(arguments) })
+            });
+            rules.collect()
+        }
+        other => {
+            tracing::error!(entry = %other, "a function of an access list is invalid: expected a string or a mapping");
+            Vec::new()
+        }
+    };
+    one_or_many(value).iter().flat_map(rule).collect()
+}
+
+fn arguments(value: &Value) -> Option<Arguments> {
+    let map = value.as_map()?;
+    let pattern = |value: &Value| (!value.is_nil()).then(|| Pattern::new(&value.to_string()));
+    let positional = map.get("args").and_then(Value::as_list).unwrap_or_default();
+    let keyword = map.get("kwargs").and_then(Value::as_map);
+    let keyword = keyword.into_iter().flatten().map(|(name, value)| (name.to_string(), pattern(value)));
+    Some(Arguments { positional: positional.iter().map(pattern).collect(), keyword: keyword.collect() })
+}
+
+impl Rule {
+    fn permits(&self, function: &str, positional: &[Value], keyword: Option<&Map>) -> bool {
+        self.function.matches(function)
+            && self.arguments.as_ref().is_none_or(|all| all.iter().any(|one| one.permit(positional, keyword)))
+    }
+}
+
+impl Arguments {
+    fn permit(&self, positional: &[Value], keyword: Option<&Map>) -> bool {
+        let fits = |pattern: &Option<Pattern>, value: Option<&Value>| {
+            value.is_some_and(|value| pattern.as_ref().is_none_or(|pattern| pattern.matches(&value.to_string())))
+        };
+        self.positional.iter().enumerate().all(|(at, pattern)| fits(pattern, positional.get(at)))
+            && self
+                .keyword
+                .iter()
+                .all(|(name, pattern)| fits(pattern, keyword.and_then(|keyword| keyword.get(name.as_str()))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,321 @@
+//! Logins with passwords of `external_auth`, and tokens.
+//!
+//! Unauthenticated peers may send passwords, and backends may hang. So each backend has a limit of concurrent logins
+//! and a short queue, failed attempts delay further ones, and all failures take the same time regardless of their
+//! cause.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use brine_auth::{AuthError, Credentials, ExternalAuth, Identity, NewToken, Throttle, Token, TokenError, TokenStore};
+use brine_runtime::executors::{Executor, ExecutorError, MayBlock};
+use brine_value::Value;
+use brine_wire::{Proof, TokenRequest};
+use brine_zmtp::Peer;
+use jiff::Timestamp;
+use rand::RngExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::{Access, Refusal, truncated, user_of};
+use crate::metrics;
+
+/// The number of concurrent logins per backend.
+const MAX_CONCURRENT: usize = 4;
+/// The maximum number of queued logins.
+const MAX_QUEUED: usize = 60;
+/// The number of concurrent calls of a custom token store.
+pub(super) const MAX_CUSTOM_CALLS: usize = 8;
+/// The timeout of waiting for such a call.
+const CUSTOM_CALL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum time in the queue.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+/// The minimum duration of a failure, so that it does not reveal the cause. If a backend takes longer to reject a
+/// password, all of its failures do, up to the maximum below.
+const MIN_FAILURE_TIME: Duration = Duration::from_secs(1);
+const MAX_FAILURE_TIME: Duration = Duration::from_secs(10);
+
+/// The reason why a login fails. It is only logged: clients receive the same message in each case.
+#[derive(Debug, thiserror::Error)]
+enum LoginError {
+    #[error("too many failures: retry in {} s", .0.as_secs() + 1)]
+    Throttled(Duration),
+    #[error("too many concurrent logins with this backend: it is slow, or passwords are being guessed")]
+    Busy,
+    #[error(transparent)]
+    Refused(#[from] AuthError),
+    #[error(transparent)]
+    Executor(#[from] ExecutorError),
+}
+
+impl LoginError {
+    /// Returns the value of the metric's label.
+    fn outcome(&self) -> &'static str {
+        match self {
+            LoginError::Throttled(_) => "throttled",
+            LoginError::Busy => "busy",
+            LoginError::Refused(AuthError::Backend(_)) | LoginError::Executor(_) => "failed",
+            LoginError::Refused(_) => "refused",
+        }
+    }
+}
+
+/// The authentication backends, and the limits on their use.
+pub(super) struct Logins {
+    external: Arc<ExternalAuth>,
+    throttle: Throttle,
+    systems: HashMap<String, BackendLimits>,
+}
+
+/// The limits of one backend.
+struct BackendLimits {
+    queue: Arc<Semaphore>,
+    running: Arc<Semaphore>,
+    /// The longest time in which the backend rejected a password, in milliseconds.
+    slowest: AtomicU64,
+}
+
+/// A permit of a backend's queue and of its concurrent logins. It is held by the thread that calls the backend, so that
+/// a client that disconnects does not free it.
+struct LoginPermit {
+    _queue: OwnedSemaphorePermit,
+    _running: OwnedSemaphorePermit,
+}
+
+impl BackendLimits {
+    fn new() -> Self {
+        BackendLimits {
+            queue: Arc::new(Semaphore::new(MAX_CONCURRENT + MAX_QUEUED)),
+            running: Arc::new(Semaphore::new(MAX_CONCURRENT)),
+            slowest: AtomicU64::new(0),
+        }
+    }
+
+    async fn permit(&self) -> Result<LoginPermit, LoginError> {
+        let queue = Arc::clone(&self.queue).try_acquire_owned().map_err(|_| LoginError::Busy)?;
+        let permit = tokio::time::timeout(MAX_WAIT, Arc::clone(&self.running).acquire_owned()).await;
+        match permit {
+            Ok(Ok(permit)) => Ok(LoginPermit { _queue: queue, _running: permit }),
+            _ => Err(LoginError::Busy),
+        }
+    }
+}
+
+impl Logins {
+    pub fn new(external: Arc<ExternalAuth>) -> Self {
+        let systems = external.systems().map(|name| (name.to_owned(), BackendLimits::new())).collect();
+        Logins { external, throttle: Throttle::default(), systems }
+    }
+
+    fn limits(&self, eauth: &str) -> Result<&BackendLimits, LoginError> {
+        self.systems.get(eauth).ok_or_else(|| AuthError::NotConfigured(eauth.to_owned()).into())
+    }
+
+    /// Calls a backend on a blocking thread, which holds `permit` until the end.
+    async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        jobs: &Executor,
+        permit: LoginPermit,
+        ask: impl FnOnce(&Self) -> Result<T, AuthError> + Send + 'static,
+    ) -> Result<T, LoginError> {
+        let logins = Arc::clone(self);
+        let asked = jobs.run(move |_| {
+            let _running = permit;
+            ask(&logins)
+        });
+        Ok(asked.await??)
+    }
+
+    /// Verifies a password, within the limits of its backend.
+    async fn verify(
+        self: &Arc<Self>,
+        jobs: &Executor,
+        address: Option<IpAddr>,
+        credentials: Credentials,
+    ) -> Result<Identity, LoginError> {
+        if !credentials.are_plausible() {
+            return Err(AuthError::Implausible.into());
+        }
+        let may_try = || {
+            let Credentials { eauth, username, .. } = &credentials;
+            let wait = self.throttle.remaining(address, eauth, username, Instant::now());
+            if wait.is_zero() { Ok(()) } else { Err(LoginError::Throttled(wait)) }
+        };
+        may_try()?;
+        let permit = self.limits(&credentials.eauth)?.permit().await?;
+        // Other logins may have failed while this one was queued.
+        may_try()?;
+        let verify = move |logins: &Self| {
+            let begun = Instant::now();
+            let outcome = logins.external.authenticate(&credentials);
+            logins.record(address, &credentials, &outcome, begun);
+            outcome
+        };
+        self.ask(jobs, permit, verify).await
+    }
+
+    /// Records the outcome of a login. Errors of the backend are ignored: they do not mean that the password is wrong.
+    fn record(
+        &self,
+        address: Option<IpAddr>,
+        credentials: &Credentials,
+        outcome: &Result<Identity, AuthError>,
+        begun: Instant,
+    ) {
+        if matches!(outcome, Err(AuthError::Backend(_))) {
+            return;
+        }
+        let Credentials { eauth, username, .. } = credentials;
+        self.throttle.record(address, eauth, username, outcome.is_ok(), Instant::now());
+        if let (Err(_), Some(limits)) = (outcome, self.systems.get(eauth)) {
+            let taken = begun.elapsed().min(MAX_FAILURE_TIME).as_millis();
+            limits.slowest.fetch_max(u64::try_from(taken).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the time that a failure of this backend takes.
+    fn failure_time(&self, eauth: &str) -> Duration {
+        let slowest = self.systems.get(eauth).map_or(0, |limits| limits.slowest.load(Ordering::Relaxed));
+        let part = rand::rng().random_range(1.0..1.5);
+        MIN_FAILURE_TIME.max(Duration::from_millis(slowest)).mul_f64(part)
+    }
+
+    /// Returns the effective entries of a user who is or was authenticated.
+    async fn entries(self: &Arc<Self>, jobs: &Executor, identity: &Identity) -> Result<Vec<Value>, LoginError> {
+        if !self.external.must_ask(identity) {
+            let gone = || AuthError::NotConfigured(identity.eauth.clone());
+            return Ok(self.external.entries(identity).ok_or_else(gone)?);
+        }
+        let permit = self.limits(&identity.eauth)?.permit().await?;
+        let identity = identity.clone();
+        self.ask(jobs, permit, move |logins| logins.external.current_entries(&identity)).await
+    }
+}
+
+/// Returns the address to which failures are attributed. Local connections have none: their failures count by user
+/// only.
+fn remote(peer: &Peer) -> Option<IpAddr> {
+    let address = peer.address.parse::<SocketAddr>().ok()?.ip();
+    (!address.to_canonical().is_loopback()).then_some(address)
+}
+
+impl Access {
+    /// Verifies a password. The result does not reveal whether the user's name or the password was wrong.
+    pub(super) async fn authenticate_user(&self, peer: &Peer, proof: &Proof) -> Option<Identity> {
+        let Proof::Password { eauth, username, password } = proof else { return None };
+        let begun = Instant::now();
+        let credentials = Credentials { eauth: eauth.clone(), username: username.clone(), password: password.clone() };
+        let label = if self.logins.systems.contains_key(eauth) { eauth } else { "(other)" };
+        match self.logins.verify(&self.jobs, remote(peer), credentials).await {
+            Ok(identity) => {
+                metrics::LOGINS.with(&[label, "accepted"]).add(1);
+                Some(identity)
+            }
+            Err(error) => {
+                metrics::LOGINS.with(&[label, error.outcome()]).add(1);
+                let (user, eauth_shown) = (truncated(username), truncated(eauth));
+                tracing::warn!(peer = %peer.address, user, eauth = eauth_shown, reason = %error, "a user is not authenticated");
+                tokio::time::sleep(self.logins.failure_time(eauth).saturating_sub(begun.elapsed())).await;
+                None
+            }
+        }
+    }
+
+    /// Returns the effective entries of a user who is or was authenticated; `None` if the backend or the account is no
+    /// longer valid.
+    pub(super) async fn entries_of(&self, identity: &Identity) -> Option<Vec<Value>> {
+        match self.logins.entries(&self.jobs, identity).await {
+            Ok(entries) => Some(entries),
+            Err(reason) => {
+                let Identity { eauth, username, .. } = identity;
+                tracing::warn!(user = username, eauth, %reason, "an authenticated user is refused");
+                None
+            }
+        }
+    }
+
+    /// Returns a token; `None` if it is unknown, revoked or expired.
+    pub(crate) async fn token(&self, secret: &str) -> Option<Token> {
+        let secret = secret.to_owned();
+        match self.with_tokens(move |tokens| tokens.get(&secret, Timestamp::now())).await {
+            Ok(token) => token,
+            Err(error) => {
+                tracing::error!(error, "reading a token failed");
+                None
+            }
+        }
+    }
+
+    /// Runs an operation on the tokens. A custom store may hang: its calls are limited to [`MAX_CUSTOM_CALLS`] at a
+    /// time, so that they cannot use up the threads that the master's store needs.
+    async fn with_tokens<R: Send + 'static>(
+        &self,
+        operation: impl FnOnce(&TokenStore) -> Result<R, TokenError> + Send + 'static,
+    ) -> Result<R, String> {
+        let done = if let Some(custom_tokens) = &self.custom_tokens {
+            let permit = tokio::time::timeout(CUSTOM_CALL_TIMEOUT, Arc::clone(custom_tokens).acquire_owned()).await;
+            let Ok(Ok(permit)) = permit else { return Err("the store of eauth_tokens is busy".to_owned()) };
+            let storage = self.storage.clone();
+            let work = move |thread: &MayBlock| {
+                let done = operation(&storage.get(thread).tokens);
+                drop(permit);
+                done
+            };
+            self.jobs.run(work).await
+        } else {
+            self.storage.run(move |storage| operation(&storage.tokens)).await
+        };
+        done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    }
+
+    /// Removes expired tokens. Returns their number.
+    ///
+    /// # Errors
+    /// A message with the reason.
+    pub(crate) async fn remove_expired_tokens(&self) -> Result<usize, String> {
+        self.with_tokens(|tokens| tokens.remove_expired(Timestamp::now())).await
+    }
+
+    /// Creates a token for a user with a password.
+    pub(crate) async fn make_token(&self, peer: &Peer, request: TokenRequest) -> Option<NewToken> {
+        let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
+            let user = truncated(user_of(Some(&request.proof), ""));
+            let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
+            self.publish_refusal(peer, "mk_token", &refusal, &user).await;
+            return None;
+        };
+        peer.authenticate();
+        identity.entries = if self.config.keep_acl_in_token { Some(self.entries_of(&identity).await?) } else { None };
+        let chosen = request.expire.filter(|_| self.may_choose_time(&identity.eauth, &identity.username));
+        let valid = chosen
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .unwrap_or(Duration::from_secs(self.config.token_expire));
+        let user = identity.username.clone();
+        match self.with_tokens(move |tokens| tokens.create(identity, valid, Timestamp::now())).await {
+            Ok(made) => {
+                tracing::info!(peer = %peer.address, user, expire = %made.token.expire, "token made");
+                Some(made)
+            }
+            Err(error) => {
+                tracing::error!(user, error, "creating a token failed");
+                None
+            }
+        }
+    }
+
+    /// Whether a user may choose the lifetime of a token.
+    fn may_choose_time(&self, eauth: &str, user: &str) -> bool {
+        match &self.config.token_expire_user_override {
+            Value::Map(by_system) => {
+                let users = by_system.get(eauth).and_then(Value::as_list).unwrap_or_default();
+                users.iter().any(|known| known.as_str() == Some(user))
+            }
+            all => all.as_bool() == Some(true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+use brine_value::{list, map};
+
+use super::*;
+use crate::testing::Fixture;
+
+#[tokio::test]
+async fn targets_are_resolved_by_keys_and_grains() {
+    let groups = map! {"web" => "L@web1,web2"};
+    let fixture = Fixture::new(&["web1", "web2", "db1"], |config| config.nodegroups = groups);
+    fixture.set_grains("web1", map! {"os" => "Debian"}).await;
+    fixture.set_grains("db1", map! {"os" => "Fedora"}).await;
+    let facts = fixture.facts();
+    for (tgt, tgt_type, minions, missing) in [
+        (Value::from("web*"), "glob", &["web1", "web2"][..], &[][..]),
+        (list!["db1", "gone"], "list", &["db1"], &["gone"]),
+        // The grains of web2 are unknown: it decides for itself.
+        ("os:Debian".into(), "grain", &["web1", "web2"], &[]),
+        ("web".into(), "nodegroup", &["web1", "web2"], &[]),
+        ("nobody".into(), "glob", &[], &[]),
+    ] {
+        let request = PublishRequest { tgt, tgt_type: tgt_type.into(), ..PublishRequest::new("", "test.ping", "root") };
+        let targets = facts.targets(&request).await.unwrap();
+        assert_eq!(
+            (&targets.minions[..], &targets.missing[..]),
+            (&owned(minions)[..], &owned(missing)[..]),
+            "{request:?}"
+        );
+    }
+    assert_eq!((facts.group_size("web").await, facts.group_size("none").await), (Some(2), None));
+    let request = PublishRequest { tgt_type: "wish".into(), ..PublishRequest::new("*", "test.ping", "root") };
+    assert!(matches!(facts.targets(&request).await, Err(ResolveError::Target(_))));
+}
+
+#[cfg(feature = "cluster")]
+#[tokio::test]
+async fn minions_of_other_members_are_present() {
+    let facts = Fixture::new(&[], |_| {}).facts();
+    let pack = |minions: Map| msgpack::pack_map(&minions);
+    let minions = map! {"web1" => "10.0.0.1", "../x" => "10.0.0.2", "web2" => "nowhere"};
+    facts.set_present_elsewhere(&[("m2".into(), pack(minions)), ("m3".into(), b"junk".to_vec())]);
+    assert_eq!(facts.present_addresses(), BTreeMap::from([("web1".parse().unwrap(), [10, 0, 0, 1].into())]));
+    assert_eq!(facts.packed_present(), pack(Map::new()), "only its own are announced");
+    facts.set_present_elsewhere(&[]);
+    assert!(facts.present().is_empty());
+}
+
+fn owned(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}

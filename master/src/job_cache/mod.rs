@@ -1,0 +1,354 @@
+//! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
+
+use std::sync::Arc;
+
+use brine_bus::{Bus, Filter, Start, Subscription};
+use brine_event::{Event, FROM, SENDER_STAMP};
+use brine_ids::{Jid, MinionId};
+use brine_job::{Call, InvalidJob, Load, Return};
+use brine_returners::{Returner, ReturnerError};
+use brine_runtime::executors::Executor;
+use brine_text::glob::GlobSet;
+use brine_value::{Map, Value, list, msgpack};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::delivery::{Unstored, deliver};
+use crate::jobs::{MORE, PART};
+
+/// The limits of one storage operation: the number of returns, and the total size of their events in bytes. Decoded,
+/// they take several times as much memory.
+const MAX_RETURNS: usize = 1000;
+const MAX_RETURN_BYTES: usize = 8 << 20;
+/// The field of a return that excludes it from the job cache.
+pub(crate) const NOT_CACHED: &str = "_nocache";
+
+/// The function by which `salt-cp` sends chunks of a file. Its arguments start with the path and the chunk.
+const RECEIVE_CHUNK: &str = "cp.recv_chunked";
+
+/// The job cache of a master.
+#[derive(Clone)]
+pub(crate) struct JobCache {
+    pub cache: Arc<dyn Returner>,
+    /// The id of the master, under which calls of its own functions are stored.
+    pub id: MinionId,
+    /// Whether calls of runner functions are stored (`runner_returns`).
+    pub runner_returns: bool,
+}
+
+/// Stores jobs, returns, and calls of runner and wheel functions until `shutdown`.
+pub(crate) async fn cache_jobs(
+    bus: &Bus,
+    cache: JobCache,
+    disk: Executor,
+    progress: Arc<watch::Sender<u64>>,
+    shutdown: CancellationToken,
+) {
+    let mut events = match subscribe_jobs(bus) {
+        Ok(events) => events,
+        Err(error) => return tracing::error!(%error, "subscribing the job cache to the event bus failed"),
+    };
+    let name = cache.cache.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
+        let stored = cache.store_all(batch);
+        let handled = stored.as_ref().map_or_else(|unstored| unstored.handled, |()| batch.len());
+        if let Some(last) = batch[..handled].last() {
+            progress.send_replace(last.seq());
+        }
+        stored
+    })
+    .await;
+}
+
+/// Stores only the loads of jobs in another returner (`ext_job_cache`) until `shutdown`; minions store their returns
+/// there themselves.
+pub(crate) async fn cache_loads(
+    bus: &Bus,
+    mut events: Subscription,
+    returner: Arc<dyn Returner>,
+    disk: Executor,
+    shutdown: CancellationToken,
+) {
+    let name = returner.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| {
+        for (handled, event) in batch.iter().enumerate() {
+            let jid = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/new"));
+            match jid.map(|jid| store_load(&*returner, jid, event.data())) {
+                None | Some(Ok(())) => {}
+                Some(Err(CacheError::Returner(error))) => return Err(Unstored { handled, count: 1, error }),
+                Some(Err(error)) => tracing::debug!(tag = event.tag(), %error, "job event not stored"),
+            }
+        }
+        Ok(())
+    })
+    .await;
+}
+
+/// Creates the durable subscription of the job cache.
+pub(crate) fn subscribe_jobs(bus: &Bus) -> Result<Subscription, brine_bus::store::StoreError> {
+    let prefixes = ["salt/job/", "salt/run/", "salt/wheel/", "syndic/"];
+    bus.subscribe(Filter::Prefixes(prefixes.map(Into::into).into()), Start::Durable("job_cache".into()))
+}
+
+/// The reason why an event is not stored.
+#[derive(Debug, thiserror::Error)]
+enum CacheError {
+    #[error(transparent)]
+    Malformed(#[from] InvalidJob),
+    #[error("only the master publishes it, and it is from minion '{0}'")]
+    From(Value),
+    #[error(transparent)]
+    Returner(#[from] ReturnerError),
+}
+
+impl JobCache {
+    /// Stores job events: returns, and calls of the master's own functions, each kind in one operation.
+    fn store_all(&self, events: &[Event]) -> Result<(), Unstored> {
+        let mut batch = JobBatch::default();
+        for (index, event) in events.iter().enumerate() {
+            match self.store(event) {
+                Ok(None) => {}
+                Ok(Some(Stored::Call(call))) => batch.calls.push(call),
+                Ok(Some(Stored::Return(one))) => {
+                    batch.returns.push(one);
+                    batch.of_returns.push(index);
+                    batch.bytes += event.body().len();
+                }
+                Err(error) => {
+                    batch.store(&*self.cache, index)?;
+                    return Err(Unstored { handled: index, count: 1, error });
+                }
+            }
+            if batch.returns.len() >= MAX_RETURNS || batch.bytes >= MAX_RETURN_BYTES {
+                batch.store(&*self.cache, index + 1)?;
+            }
+        }
+        batch.store(&*self.cache, events.len())
+    }
+
+    /// Stores a load, or returns the return or call that is to be stored. Job and minion are taken from the tag, which
+    /// the bus has checked, not from the body. Only the master may publish loads and calls.
+    fn store(&self, event: &Event) -> Result<Option<Stored>, ReturnerError> {
+        let parts: Vec<&str> = event.tag().split('/').skip(1).collect();
+        let stored = match parts[..] {
+            _ if event.tag().starts_with("syndic/") => self.store_report(event).map(|()| None),
+            ["job", jid, "new"] => store_load(&*self.cache, jid, event.data()).map(|()| None),
+            ["job", jid, "ret", id] => self.return_of(jid, id, event.data()).map(|one| one.map(Stored::Return)),
+            ["run", jid, "ret"] if self.runner_returns => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
+            ["wheel", jid, "ret"] => self.call_of(jid, event).map(|call| call.map(Stored::Call)),
+            _ => Ok(None),
+        };
+        match stored {
+            Ok(stored) => Ok(stored),
+            Err(CacheError::Returner(error)) => Err(error),
+            Err(error) => {
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
+                tracing::warn!(tag = event.tag(), seq = event.seq(), %error, "job event not stored");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Stores the report of a syndic: the minions of a job there, or a job that was started by a lower master.
+    fn store_report(&self, event: &Event) -> Result<(), CacheError> {
+        let job = event.tag().split_once("/salt/job/").and_then(|(_, job)| job.strip_suffix("/new"));
+        let Some(Ok(jid)) = job.map(str::parse::<Jid>) else { return Ok(()) };
+        let mut data = event.data();
+        // Only the request handler publishes such tags, and only those of the sender itself.
+        let from = data.shift_remove(FROM).unwrap_or_default().to_string();
+        if event.tag().strip_prefix("syndic/").and_then(|rest| rest.split('/').next()) != Some(from.as_str()) {
+            return Err(CacheError::From(from.into()));
+        }
+        let minions = data.get("minions").and_then(Value::as_list).unwrap_or_default().to_vec();
+        let load = match self.cache.get_load(&jid)? {
+            Some(_) if minions.is_empty() => return Ok(()),
+            Some(known) => known.with_minions(minions.iter().filter_map(|id| id.to_string().parse().ok())),
+            None => {
+                data.retain(|name, _| !matches!(name.as_str(), Some("syndics" | SENDER_STAMP)));
+                data.insert("jid".into(), (&jid).into());
+                Load::from_map(data)?
+            }
+        };
+        Ok(self.cache.save_load(&load)?)
+    }
+
+    /// Returns the return to be stored. Also stores the load of a job that was not published.
+    fn return_of(&self, jid: &str, id: &str, mut data: Map) -> Result<Option<Return>, CacheError> {
+        if data.contains_key(NOT_CACHED) {
+            return Ok(None);
+        }
+        data.insert("jid".into(), jid.into());
+        data.insert("id".into(), id.into());
+        let one = Return::from_map(without_envelope(data))?;
+        store_standalone(&*self.cache, &one)?;
+        Ok(Some(one))
+    }
+
+    /// Returns the finished call that an event reports. The body is scanned, not decoded.
+    fn call_of(&self, jid: &str, event: &Event) -> Result<Option<Call>, CacheError> {
+        let (mut from, mut has_user, mut is_cached) = (None, false, true);
+        // The body was validated when the event was created.
+        _ = msgpack::scan(event.body(), |entry| match entry.key {
+            Some(FROM) => from = msgpack::unpack(entry.value).ok(),
+            Some("user") => has_user = true,
+            Some(NOT_CACHED) => is_cached = false,
+            _ => {}
+        });
+        if let Some(from) = from {
+            return Err(CacheError::From(from));
+        }
+        // As in Salt, a call of an unknown function is not a job; its event has no user.
+        if !has_user || !is_cached {
+            return Ok(None);
+        }
+        let jid = jid.parse().map_err(InvalidJob::from)?;
+        Ok(Some(Call::new(self.id.clone(), jid, event.frame().slice_ref(event.body()))))
+    }
+}
+
+/// Stores the load in the event of a new job.
+fn store_load(cache: &dyn Returner, jid: &str, mut data: Map) -> Result<(), CacheError> {
+    by_master(&data)?;
+    data.insert("jid".into(), jid.into());
+    let is_part = data.shift_remove(PART).is_some();
+    let mut load = Load::from_map(without_piece(whole_load(data)))?;
+    if is_part && let Some(known) = cache.get_load(load.jid())? {
+        load = load.with_minions(known.minions());
+    }
+    Ok(cache.save_load(&load)?)
+}
+
+fn by_master(data: &Map) -> Result<(), CacheError> {
+    data.get(FROM).map_or(Ok(()), |from| Err(CacheError::From(from.clone())))
+}
+
+/// The record that an event contributes to the job cache.
+enum Stored {
+    Return(Return),
+    Call(Call),
+}
+
+/// Returns and calls that are stored together.
+#[derive(Default)]
+struct JobBatch {
+    calls: Vec<Call>,
+    returns: Vec<Return>,
+    /// For each return, the index of its event in the batch of events.
+    of_returns: Vec<usize>,
+    /// The total size of the returns' events, in bytes.
+    bytes: usize,
+}
+
+impl JobBatch {
+    /// Stores all records and empties the batch. `handled` is the number of events up to the last one of the batch. A
+    /// retry after an error stores some records again, which is idempotent.
+    fn store(&mut self, cache: &dyn Returner, handled: usize) -> Result<(), Unstored> {
+        let JobBatch { calls, returns, of_returns, .. } = std::mem::take(self);
+        if !calls.is_empty() {
+            cache.save_calls(&calls).map_err(|error| Unstored { handled: 0, count: handled, error })?;
+        }
+        let Some(&first) = of_returns.first() else { return Ok(()) };
+        match cache.save_returns(&returns) {
+            Err(error) if returns.len() == 1 || !is_refused(&error) => {
+                Err(Unstored { handled: first, count: 1, error })
+            }
+            // A rejected return must not block the others.
+            Err(_) => returns.iter().zip(of_returns).try_for_each(|(one, handled)| {
+                cache.returner(one).map_err(|error| Unstored { handled, count: 1, error })
+            }),
+            Ok(()) => Ok(()),
+        }
+    }
+}
+
+/// Whether a returner has rejected the data; otherwise it is currently unable to store anything.
+fn is_refused(error: &ReturnerError) -> bool {
+    !error.is_outage() && !matches!(error, ReturnerError::Store(_))
+}
+
+/// Stores a return, and the load of a job that was not published.
+pub(crate) fn store_return(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
+    store_standalone(cache, one)?;
+    cache.returner(one)
+}
+
+/// Stores the load of a job that was not published.
+fn store_standalone(cache: &dyn Returner, one: &Return) -> Result<(), ReturnerError> {
+    match load_of_standalone(one) {
+        Some(load) if cache.get_load(load.jid())?.is_none() => cache.save_load(&load),
+        _ => Ok(()),
+    }
+}
+
+/// Builds the load of a job that was not published, such as one of a minion's schedule, from its return.
+fn load_of_standalone(job_return: &Return) -> Option<Load> {
+    let fields = job_return.map();
+    let names = ["jid", "fun", "arg", "tgt", "tgt_type", "user", "metadata"];
+    let mut load: Map = names.iter().filter_map(|name| Some(((*name).into(), fields.get(*name)?.clone()))).collect();
+    load.contains_key("tgt").then(|| load.insert("minions".into(), list![job_return.id()]))?;
+    Load::from_map(load).ok()
+}
+
+/// Returns the full load in the event of a new job, with the fields below [`MORE`].
+fn whole_load(mut data: Map) -> Map {
+    if let Some(Value::Map(more)) = data.shift_remove(MORE) {
+        data.extend(more);
+    }
+    data
+}
+
+/// Replaces the chunk of a file in a `salt-cp` job by its size: otherwise the job cache would contain the whole file.
+fn without_piece(mut data: Map) -> Map {
+    if data.get("fun").and_then(Value::as_str) == Some(RECEIVE_CHUNK)
+        && let Some(Value::List(arg)) = data.get_mut("arg")
+        && let Some(piece) = arg.get_mut(1)
+        && let Some(text) = piece.as_str()
+    {
+        *piece = format!("({} bytes)", text.len()).into();
+    }
+    data
+}
+
+/// Removes the message fields from a return.
+pub(crate) fn without_envelope(mut data: Map) -> Map {
+    data.retain(|name, _| !matches!(name.as_str(), Some("cmd" | "ts" | FROM | SENDER_STAMP)));
+    data
+}
+
+/// Stores the events that do not match the deny list.
+fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]) -> Result<(), Unstored> {
+    let is_wanted = |event: &Event| deny.is_none_or(|deny| !deny.is_match(event.tag()));
+    let (indexes, wanted): (Vec<usize>, Vec<Event>) =
+        batch.iter().cloned().enumerate().filter(|(_, event)| is_wanted(event)).unzip();
+    let Some(&first) = indexes.first() else { return Ok(()) };
+    if returner.stores_events_together() {
+        match returner.event_return(&wanted) {
+            Ok(()) => return Ok(()),
+            Err(error) if wanted.len() == 1 || !is_refused(&error) => {
+                return Err(Unstored { handled: first, count: 1, error });
+            }
+            // A rejected event must not block the others.
+            Err(_) => {}
+        }
+    }
+    wanted.iter().zip(indexes).try_for_each(|(event, handled)| {
+        let stored = returner.event_return(std::slice::from_ref(event));
+        stored.map_err(|error| Unstored { handled, count: 1, error })
+    })
+}
+
+/// Delivers events to a returner of `event_return` until `shutdown`, except for those on the deny list.
+pub(crate) async fn return_events(
+    bus: &Bus,
+    mut events: Subscription,
+    returner: Arc<dyn Returner>,
+    deny: Option<GlobSet>,
+    disk: Executor,
+    shutdown: CancellationToken,
+) {
+    let name = returner.name();
+    deliver(bus, name, &mut events, &disk, shutdown, move |batch| store_events(&*returner, deny.as_ref(), batch)).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+use std::path::Path;
+use std::time::Duration;
+
+use brine_bus::store::Store;
+use brine_runtime::executors::MayBlock;
+use tokio::runtime::Handle;
+
+use super::*;
+
+fn open(directory: &Path) -> LargeReturns {
+    let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
+    let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+    LargeReturns::open(&store, 1000, true).unwrap()
+}
+
+fn id(name: &str) -> MinionId {
+    name.parse().unwrap()
+}
+
+#[tokio::test]
+async fn one_minion_may_use_a_quarter_of_the_space() {
+    let directory = tempfile::tempdir().unwrap();
+    let large = open(directory.path());
+    let jids: Vec<Jid> = (0..5).map(|_| Jid::new()).collect();
+    assert!(large.reserve(&jids[0], &id("a"), 200));
+    assert!(large.reserve(&jids[0], &id("a"), 900), "a repeated return takes no more space");
+    assert!(!large.reserve(&jids[1], &id("a"), 51));
+    assert!(large.reserve(&jids[1], &id("a"), 50));
+    for name in ["b", "c", "d"] {
+        assert!(large.reserve(&jids[2], &id(name), 240), "{name}");
+    }
+    assert!(!large.reserve(&jids[3], &id("e"), 40));
+    assert!(large.reserve(&jids[3], &id("e"), 30));
+}
+
+#[tokio::test]
+async fn the_space_is_known_after_a_restart_and_freed_with_old_jobs() {
+    let directory = tempfile::tempdir().unwrap();
+    let old: Jid = "20200101000000000000".parse().unwrap();
+    let large = open(directory.path());
+    assert!(large.reserve(&old, &id("a"), 250));
+    drop(large);
+    let large = open(directory.path());
+    assert!(!large.reserve(&Jid::new(), &id("a"), 1));
+    large.expire(Duration::ZERO);
+    assert!(!large.reserve(&Jid::new(), &id("a"), 1), "without a lifetime nothing expires");
+    large.expire(Duration::from_secs(3600));
+    assert!(large.reserve(&Jid::new(), &id("a"), 250));
+    drop(large);
+    let reopened = open(directory.path());
+    assert_eq!(reopened.sizes.lock().len(), 1);
+}

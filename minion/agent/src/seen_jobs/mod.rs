@@ -1,0 +1,167 @@
+//! The ids of the jobs that the minion has received: a job that is received again does not run again, also after a
+//! restart.
+//!
+//! The file has a line `+ID` for each job that was received and a line `ID` once it begins. A job that had not begun
+//! when the minion was killed is forgotten after the restart, so that it runs when the master sends it again.
+
+use std::collections::{HashSet, VecDeque};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_ids::Jid;
+use brine_system::files;
+
+/// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
+const MIN_RECORDED: usize = 10_000;
+/// The maximum length of a line, including its line break.
+const MAX_LINE: usize = 34;
+/// The number of lines per recorded id from which the file is rewritten.
+const LINES_PER_ID: usize = 4;
+
+/// The last ids, in the order of their receipt. All methods that write block.
+#[derive(Debug)]
+pub struct SeenJobs {
+    limit: usize,
+    order: VecDeque<String>,
+    known: HashSet<String>,
+    /// The jobs that have not begun.
+    waiting: HashSet<String>,
+    /// The id after which jobs may have been missed.
+    last: Option<String>,
+    file: Option<(PathBuf, File)>,
+    /// The number of lines in the file.
+    lines: usize,
+}
+
+impl SeenJobs {
+    /// Creates a set in memory with this capacity, at least 10,000.
+    pub fn new(limit: usize) -> Self {
+        SeenJobs {
+            limit: limit.max(MIN_RECORDED),
+            order: VecDeque::new(),
+            known: HashSet::new(),
+            waiting: HashSet::new(),
+            last: None,
+            file: None,
+            lines: 0,
+        }
+    }
+
+    /// Opens the set in this file. If that fails, it continues in memory.
+    pub fn open(path: &Path, limit: usize) -> Self {
+        let mut seen = SeenJobs::new(limit);
+        match seen.load(path) {
+            Ok(file) => seen.file = Some((path.to_owned(), file)),
+            Err(error) => {
+                tracing::error!(path = %path.display(), %error, "opening the list of received jobs failed: after a restart a job may run twice");
+            }
+        }
+        seen
+    }
+
+    fn load(&mut self, path: &Path) -> std::io::Result<File> {
+        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
+        let mut text = String::new();
+        let most = (LINES_PER_ID * self.limit * MAX_LINE) as u64;
+        let length = file.metadata()?.len();
+        if length > most {
+            file.seek(SeekFrom::Start(length - most))?;
+        }
+        Read::by_ref(&mut file).take(most).read_to_string(&mut text)?;
+        for line in text.lines() {
+            self.lines += 1;
+            let (jid, has_begun) = line.strip_prefix('+').map_or((line, true), |jid| (jid, false));
+            // The last line may have been truncated by a crash.
+            if jid.parse::<Jid>().is_err() {
+                continue;
+            }
+            self.remember(jid);
+            if has_begun {
+                self.waiting.remove(jid);
+            } else {
+                self.waiting.insert(jid.to_owned());
+            }
+        }
+        // Jobs received after the first one that has not begun are sent again, too, and are recorded.
+        let first = self.order.iter().position(|jid| self.waiting.contains(jid)).unwrap_or(self.order.len());
+        self.last = first.checked_sub(1).map(|last| self.order[last].clone());
+        let waiting = std::mem::take(&mut self.waiting);
+        self.order.retain(|jid| !waiting.contains(jid));
+        self.known.retain(|jid| !waiting.contains(jid));
+        if !text.is_empty() && !text.ends_with('\n') {
+            file.write_all(b"\n")?;
+        }
+        Ok(file)
+    }
+
+    /// Returns the last received id; after a restart the last one before those that have not begun.
+    pub fn last(&self) -> Option<&str> {
+        self.last.as_deref()
+    }
+
+    /// Whether an id is recorded.
+    pub fn contains(&self, jid: &str) -> bool {
+        self.known.contains(jid)
+    }
+
+    /// Records that a job begins. Jobs that were not received, such as the minion's own, are ignored.
+    pub fn begin(&mut self, jid: &str) {
+        if !self.waiting.remove(jid) {
+            return;
+        }
+        if let Err(error) = self.append(jid) {
+            tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
+        }
+    }
+
+    /// Adds an id. Returns whether it is new.
+    pub fn insert(&mut self, jid: &str) -> bool {
+        if !self.remember(jid) {
+            return false;
+        }
+        self.waiting.insert(jid.to_owned());
+        self.last = Some(jid.to_owned());
+        if let Err(error) = self.append(&format!("+{jid}")) {
+            tracing::error!(jid, %error, "writing the list of received jobs failed: after a restart the job may run twice");
+        }
+        true
+    }
+
+    fn remember(&mut self, jid: &str) -> bool {
+        if !self.known.insert(jid.to_owned()) {
+            return false;
+        }
+        self.order.push_back(jid.to_owned());
+        if self.order.len() > self.limit
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+            self.waiting.remove(&oldest);
+        }
+        true
+    }
+
+    fn append(&mut self, line: &str) -> std::io::Result<()> {
+        let Some((path, file)) = &mut self.file else { return Ok(()) };
+        file.write_all(format!("{line}\n").as_bytes())?;
+        self.lines += 1;
+        if self.lines >= LINES_PER_ID * self.limit {
+            let mark = |jid: &String| if self.waiting.contains(jid) { "+" } else { "" };
+            let all: String = self.order.iter().flat_map(|jid| [mark(jid), jid, "\n"]).collect();
+            files::write_soon(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
+            *file = OpenOptions::new().append(true).open(&*path)?;
+            self.lines = self.order.len();
+        }
+        Ok(())
+    }
+
+    /// Returns a file handle for flushing to disk.
+    pub fn handle(&self) -> Option<File> {
+        self.file.as_ref().and_then(|(_, file)| file.try_clone().ok())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+use super::*;
+
+fn jid(n: usize) -> String {
+    format!("{:020}", 20_261_122_000_000_000_000_u128 + n as u128)
+}
+
+#[test]
+fn ids_are_known_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    let mut seen = SeenJobs::open(&path, 0);
+    assert_eq!(seen.last(), None);
+    assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2)), seen.insert(&jid(1))), (true, true, false));
+    for n in [1, 2] {
+        seen.begin(&jid(n));
+    }
+    let mut again = SeenJobs::open(&path, 0);
+    assert_eq!(again.last(), Some(jid(2).as_str()));
+    assert_eq!((again.insert(&jid(1)), again.insert(&jid(3))), (false, true));
+}
+
+#[test]
+fn a_job_that_has_not_begun_is_new_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    let mut seen = SeenJobs::open(&path, 0);
+    for n in 1..=4 {
+        assert!(seen.insert(&jid(n)));
+    }
+    assert_eq!(seen.last(), Some(jid(4).as_str()));
+    // The minion is killed while the second one waits for a thread.
+    for n in [1, 4, 3] {
+        seen.begin(&jid(n));
+    }
+    seen.begin("of its own");
+    let mut again = SeenJobs::open(&path, 0);
+    assert_eq!(again.last(), Some(jid(1).as_str()));
+    assert_eq!([1, 2, 3, 4].map(|n| again.insert(&jid(n))), [false, true, false, false]);
+    again.begin(&jid(2));
+    // All have begun: nothing was missed up to the last received job.
+    assert_eq!(SeenJobs::open(&path, 0).last(), Some(jid(4).as_str()));
+}
+
+#[test]
+fn a_truncated_line_does_not_damage_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    std::fs::write(&path, format!("{}\n2026", jid(1))).unwrap();
+    let mut seen = SeenJobs::open(&path, 0);
+    assert!(seen.insert(&jid(2)));
+    seen.begin(&jid(2));
+    let mut seen = SeenJobs::open(&path, 0);
+    assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(2))), (false, false));
+}
+
+#[test]
+fn set_and_file_are_bounded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    let mut seen = SeenJobs::open(&path, 0);
+    for n in 0..3 * MIN_RECORDED {
+        assert!(seen.insert(&jid(n)));
+        seen.begin(&jid(n));
+    }
+    assert_eq!((seen.order.len(), seen.known.len()), (MIN_RECORDED, MIN_RECORDED));
+    assert!(std::fs::read_to_string(&path).unwrap().lines().count() <= LINES_PER_ID * MIN_RECORDED);
+    let mut again = SeenJobs::open(&path, 0);
+    assert_eq!((again.insert(&jid(3 * MIN_RECORDED - 1)), again.insert(&jid(0))), (false, true));
+}
+
+#[test]
+fn an_unusable_file_leaves_the_ids_in_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut seen = SeenJobs::open(directory.path(), 0);
+    assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(1))), (true, false));
+}

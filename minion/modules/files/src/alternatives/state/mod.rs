@@ -1,0 +1,104 @@
+//! `alternatives`: states of the alternatives system. Salt 3006 has them; later releases have only the execution
+//! functions.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::map;
+
+use crate::alternatives as module;
+
+/// State functions of `alternatives`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("alternatives", [install, remove, auto, set]);
+
+/// Ensure that a path is an alternative of a name, behind this link. The path with the highest priority is current
+/// unless one was selected.
+#[function]
+pub fn install(context: &StateContext, name: String, link: String, path: String, priority: i64) -> CallResult {
+    let fields = map! {"link" => &link, "path" => &path, "priority" => priority};
+    let report = |state: StateReturn| Ok(StateReturn { more: fields.clone(), ..state }.into());
+    if module::exists(&context.call, &name, &path)? {
+        return report(StateReturn::ok(&name, format!("Alternative {path} for {name} is already registered")));
+    }
+    if context.test {
+        let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
+        return report(StateReturn::would(&name, comment));
+    }
+    let output = module::add(&context.call, &name, &link, &path, priority)?;
+    if !module::exists(&context.call, &name, &path)? {
+        return report(StateReturn::failed(&name, format!("Alternative for {name} not installed: {output}")));
+    }
+    let comment = if module::current(&name).as_ref() == Some(&path) {
+        format!("Alternative for {name} set to path {path} with priority {priority}")
+    } else {
+        format!("Alternative {path} for {name} registered with priority {priority} and not set to default")
+    };
+    let mut changes = map! {"name" => &name};
+    changes.extend(fields.clone());
+    report(StateReturn::ok(&name, comment).with_changes(changes))
+}
+
+/// Ensure that a path is not an alternative of a name.
+#[function]
+pub fn remove(context: &StateContext, name: String, path: String) -> CallResult {
+    let report = |state| Ok(with_path(state, &path).into());
+    if !module::exists(&context.call, &name, &path)? {
+        return report(match module::current(&name) {
+            Some(now) => StateReturn::ok(&name, format!("Alternative for {name} is set to it's default path {now}")),
+            None => StateReturn::failed(&name, format!("Alternative for {name} doesn't exist")),
+        });
+    }
+    if context.test {
+        return report(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
+    }
+    module::change(&context.call, &["--remove", &name, &path])?;
+    report(match module::current(&name) {
+        Some(now) => {
+            let comment = format!("Alternative for {name} removed. Falling back to path {now}");
+            StateReturn::ok(&name, comment).with_changes(map! {"path" => now})
+        }
+        None => StateReturn::ok(&name, format!("Alternative for {name} removed")),
+    })
+}
+
+/// Ensure that a name is in automatic mode: its alternative with the highest priority is current.
+#[function]
+pub fn auto(context: &StateContext, name: String) -> CallResult {
+    let shown = module::shown(&context.call, &name)?;
+    if shown.lines().next().is_some_and(|line| line.ends_with(" auto mode")) {
+        return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
+    }
+    if context.test {
+        return Ok(StateReturn::would(&name, format!("{name} will be put in auto mode")).into());
+    }
+    let output = module::change(&context.call, &["--auto", &name])?;
+    Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => output}).into())
+}
+
+/// Ensure that a path is the current alternative of a name.
+#[function]
+pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
+    let report = |state| Ok(with_path(state, &path).into());
+    if module::current(&name).as_ref() == Some(&path) {
+        return report(StateReturn::ok(&name, format!("Alternative for {name} already set to {path}")));
+    }
+    if !module::exists(&context.call, &name, &path)? {
+        return report(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
+    }
+    if context.test {
+        return report(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
+    }
+    module::change(&context.call, &["--set", &name, &path])?;
+    report(if module::current(&name).as_ref() == Some(&path) {
+        let comment = format!("Alternative for {name} set to path {path}");
+        StateReturn::ok(&name, comment).with_changes(map! {"path" => &path})
+    } else {
+        StateReturn::failed(&name, format!("Alternative for {name} not updated"))
+    })
+}
+
+fn with_path(state: StateReturn, path: &str) -> StateReturn {
+    StateReturn { more: map! {"path" => path}, ..state }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! `archive`: ZIP archives, written in this process, and RAR archives, with the programs `rar` and `unrar`.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use brine_context::Context;
+use brine_function::arguments::names;
+use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_value::{Value, map};
+use jiff::Timestamp;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, DateTime, ZipWriter};
+
+use super::{expand, lines, rendered, trimmed};
+
+/// Execution functions of `archive`.
+pub static FUNCTIONS: &[Function<Context>] = registry!("archive", [zip, rar, unrar]);
+
+/// Maximum depth of archived directories.
+const DEPTH: usize = 128;
+
+/// Create a ZIP archive, and return the archived paths. Relative sources need `cwd`; `sources` is a list, or separated
+/// by commas, and may have globs.
+///
+/// CLI Example:
+///
+///     salt '*' archive.zip /tmp/zipfile.zip '/tmp/sourcefile1,/tmp/sourcefile2'
+///     salt '*' archive.zip /tmp/zipfile.zip dir cwd=/srv
+#[function]
+pub fn zip(
+    context: &Context,
+    zip_file: String,
+    sources: Value,
+    template: Option<String>,
+    cwd: Option<PathBuf>,
+    runas: Option<String>,
+    #[default(false)] zip64: bool,
+) -> CallResult {
+    if runas.is_some() {
+        return Err(CallError::Execution(
+            "archive.zip works as the minion's own user: use archive.cmd_zip with runas".into(),
+        ));
+    }
+    if cwd.as_deref().is_some_and(Path::is_relative) {
+        return Err(CallError::Execution("cwd must be absolute".into()));
+    }
+    let render = |text: String| rendered(context, template.as_deref(), text);
+    let zip_file = render(zip_file)?;
+    let mut found = Vec::new();
+    for source in names(&sources) {
+        let source = PathBuf::from(render(source)?);
+        if source.is_relative() && cwd.is_none() {
+            return Err(CallError::Execution("Relative paths require the 'cwd' parameter".into()));
+        }
+        let source = cwd.as_ref().map_or_else(|| source.clone(), |cwd| cwd.join(&source));
+        found.extend(expand(&source.to_string_lossy().into_owned().into()));
+    }
+    let base = cwd.unwrap_or_else(|| "/".into());
+    let failed = |error: io::Error| CallError::Execution(format!("Exception encountered creating zipfile: {error}"));
+    let mut archive = Archive {
+        writer: ZipWriter::new(File::create(&zip_file).map_err(failed)?),
+        base,
+        zip64,
+        itself: fs::canonicalize(&zip_file).map_err(failed)?,
+        archived: Vec::new(),
+    };
+    for source in found {
+        archive.add(Path::new(&source), DEPTH).map_err(failed)?;
+    }
+    archive.writer.finish().map_err(|error| failed(error.into()))?;
+    Ok(archive.archived.into())
+}
+
+/// Create a RAR archive with the program `rar`.
+///
+/// CLI Example:
+///
+///     salt '*' archive.rar /tmp/rarfile.rar '/tmp/sourcefile1,/tmp/sourcefile2'
+#[function]
+pub fn rar(
+    context: &Context,
+    rarfile: String,
+    sources: Value,
+    template: Option<String>,
+    cwd: Option<String>,
+    runas: Option<String>,
+) -> CallResult {
+    let mut words = ["rar", "a", "-idp", "--", &rarfile].map(str::to_owned).to_vec();
+    words.extend(expand(&sources));
+    lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
+}
+
+/// Extract a RAR archive with the program `unrar`, or `rar` without it.
+///
+/// CLI Example:
+///
+///     salt '*' archive.unrar /tmp/rarfile.rar /home/strongbad/ excludes=file_1,file_2
+#[function]
+pub fn unrar(
+    context: &Context,
+    rarfile: String,
+    dest: String,
+    #[default] excludes: Value,
+    template: Option<String>,
+    runas: Option<String>,
+    #[default(false.into())] trim_output: Value,
+) -> CallResult {
+    let program = ["unrar", "rar"].into_iter().find(|name| context.minion.programs.find(name).is_some());
+    let mut words = [program.unwrap_or("unrar"), "x", "-idp"].map(str::to_owned).to_vec();
+    words.extend(names(&excludes).into_iter().map(|exclude| format!("-x{exclude}")));
+    words.extend(["--".to_owned(), rarfile, dest]);
+    let files = lines(context, &words, &map! {"template" => template, "runas" => runas})?;
+    let files = files.as_list().unwrap_or_default().iter().map(ToString::to_string).collect();
+    Ok(trimmed(files, &trim_output).into())
+}
+
+/// A ZIP archive that is being written.
+struct Archive {
+    writer: ZipWriter<File>,
+    /// The base directory: paths in the archive are relative to it.
+    base: PathBuf,
+    zip64: bool,
+    /// The path of the archive itself, which is not archived.
+    itself: PathBuf,
+    archived: Vec<String>,
+}
+
+impl Archive {
+    /// Adds a file, or a directory with its content. As in Salt, links to files are followed, and links to directories
+    /// are omitted.
+    fn add(&mut self, path: &Path, depth: usize) -> io::Result<()> {
+        let Ok(status) = fs::metadata(path) else { return Ok(()) };
+        let name = path.strip_prefix(&self.base).or_else(|_| path.strip_prefix("/")).unwrap_or(path);
+        let name = name.to_string_lossy().into_owned();
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Deflated)
+            .unix_permissions(status.permissions().mode())
+            .large_file(self.zip64)
+            .last_modified_time(time_of(&status));
+        if status.is_file() {
+            if fs::canonicalize(path)? != self.itself {
+                self.writer.start_file(&name, options)?;
+                io::copy(&mut File::open(path)?, &mut self.writer)?;
+                self.archived.push(name);
+            }
+        } else if status.is_dir() {
+            if depth == 0 {
+                return Err(io::Error::other(format!("{} is nested too deeply", path.display())));
+            }
+            if !name.is_empty() {
+                self.writer.add_directory(&name, options)?;
+                self.archived.push(format!("{name}/"));
+            }
+            let mut below = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+            below.sort_by_key(fs::DirEntry::file_name);
+            // Files first, as Salt lists them.
+            let (directories, files): (Vec<_>, Vec<_>) = below.into_iter().partition(|entry| entry.path().is_dir());
+            for entry in files.iter().chain(&directories) {
+                if !(entry.file_type()?.is_symlink() && entry.path().is_dir()) {
+                    self.add(&entry.path(), depth - 1)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the time of the last change in the local time zone, as ZIP stores it; the earliest ZIP time if it cannot be
+/// represented.
+fn time_of(status: &fs::Metadata) -> DateTime {
+    let changed = status.modified().ok().and_then(|time| Timestamp::try_from(time).ok());
+    let local = changed.map(|time| time.to_zoned(brine_clock::zone()));
+    let fields = local.and_then(|at| {
+        let [month, day, hour, minute, second] =
+            [at.month(), at.day(), at.hour(), at.minute(), at.second()].map(i8::unsigned_abs);
+        DateTime::from_date_and_time(u16::try_from(at.year()).ok()?, month, day, hour, minute, second).ok()
+    });
+    fields.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,215 @@
+//! Edits of texts: replacement of matches, blocks between markers.
+
+use std::borrow::Cow;
+
+use brine_function::Args;
+use brine_value::Value;
+use fancy_regex::{Captures, Regex};
+
+/// Values and names of Python's flags that are supported.
+const FLAGS: &[(&str, i64)] = &[("IGNORECASE", 2), ("MULTILINE", 8), ("DOTALL", 16), ("UNICODE", 32), ("VERBOSE", 64)];
+
+/// A regular expression, and the replacement of its matches.
+pub(crate) struct Replacing {
+    pub pattern: String,
+    pub repl: String,
+    pub count: usize,
+    pub flags: Value,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    pub not_found_content: Option<String>,
+}
+
+/// The arguments of functions and states that replace the matches of a regular expression.
+#[derive(Args)]
+pub struct PatternArgs {
+    /// Regular expression to search for.
+    pub(crate) pattern: String,
+    /// Replacement, which may refer to groups (`\\1`).
+    pub(crate) repl: Value,
+    /// Highest number of replacements; 0 for all.
+    #[default(0)]
+    pub(crate) count: usize,
+    /// Flags of the regular expression: a number, or names such as `IGNORECASE`. 8 is `MULTILINE`.
+    #[default(8.into())]
+    pub(crate) flags: Value,
+}
+
+/// The arguments for an expression without matches, and for the backup of the file.
+#[derive(Args)]
+pub struct NotFoundArgs {
+    /// Whether the content is appended to the file if there is nothing to replace.
+    #[default(false)]
+    pub(crate) append_if_not_found: bool,
+    /// Whether the content is prepended to the file if there is nothing to replace.
+    #[default(false)]
+    pub(crate) prepend_if_not_found: bool,
+    /// Content to append or prepend; that of `repl` by default.
+    #[default]
+    pub(crate) not_found_content: Value,
+    /// Suffix of the backup of the file, or false for none.
+    #[default(".bak".into())]
+    pub(crate) backup: Value,
+}
+
+impl PatternArgs {
+    /// Returns the replacement. Backslashes in `repl` are literal if `is_literal`; `content` is added where nothing
+    /// matches.
+    pub(crate) fn replacing(self, is_literal: bool, not_found: &NotFoundArgs, content: Option<String>) -> Replacing {
+        let repl = self.repl.to_string();
+        Replacing {
+            pattern: self.pattern,
+            repl: if is_literal { repl.replace('\\', r"\\") } else { repl },
+            count: self.count,
+            flags: self.flags,
+            append_if_not_found: not_found.append_if_not_found,
+            prepend_if_not_found: not_found.prepend_if_not_found,
+            not_found_content: content,
+        }
+    }
+}
+
+/// Lines between two markers.
+pub(crate) struct Block {
+    pub start: String,
+    pub end: String,
+    pub content: String,
+    pub append_if_not_found: bool,
+    pub prepend_if_not_found: bool,
+    /// Whether a newline is added to the content; if unset, only where one is missing.
+    pub append_newline: Option<bool>,
+    /// Regular expressions of the line before or after which a missing block is inserted: the first match counts.
+    pub insert_before_match: Option<String>,
+    pub insert_after_match: Option<String>,
+}
+
+/// Compiles a regular expression with Python's flags: an integer, or a list of names.
+pub(crate) fn compile(pattern: &str, flags: &Value) -> Result<Regex, String> {
+    let named = |name: &str| FLAGS.iter().find(|(known, _)| *known == name.to_uppercase()).map_or(0, |(_, bit)| *bit);
+    let bits = match flags {
+        Value::List(names) => names.iter().map(|name| named(&name.to_string())).fold(0, |all, bit| all | bit),
+        Value::Str(name) => named(name),
+        number => number.as_i64().unwrap_or(8),
+    };
+    let letters: String =
+        [(2, 'i'), (8, 'm'), (16, 's'), (64, 'x')].iter().filter(|(bit, _)| bits & bit != 0).map(|(_, c)| *c).collect();
+    // Python's anchor for the end of the text.
+    let pattern_here = pattern.replace(r"\Z", r"\z");
+    let flagged = if letters.is_empty() { pattern_here } else { format!("(?{letters}){pattern_here}") };
+    Regex::new(&flagged).map_err(|error| format!("The pattern '{pattern}' cannot be used: {error}"))
+}
+
+/// Expands a replacement template in Python's syntax: `\1`, `\g<name>`, `\n`.
+fn fill(template: &str, captures: &Captures<'_, str>) -> String {
+    let group = |name: &str| match name.parse::<usize>() {
+        Ok(number) => captures.get(number),
+        Err(_) => captures.name(name),
+    };
+    let (mut out, mut rest) = (String::new(), template);
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        if digits > 0 {
+            let digits = digits.min(2);
+            out.push_str(group(&rest[..digits]).map_or("", |found| found.as_str()));
+            rest = &rest[digits..];
+        } else if let Some((name, after)) = rest.strip_prefix("g<").and_then(|rest| rest.split_once('>')) {
+            out.push_str(group(name).map_or("", |found| found.as_str()));
+            rest = after;
+        } else {
+            let mut chars = rest.chars();
+            match chars.next() {
+                Some('n') => out.push('\n'),
+                Some('t') => out.push('\t'),
+                Some('r') => out.push('\r'),
+                Some('\\') | None => out.push('\\'),
+                Some(other) => out.extend(['\\', other]),
+            }
+            rest = chars.as_str();
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The result of a replacement.
+pub(crate) struct Replaced {
+    pub text: String,
+    /// The content that was added because nothing matched.
+    pub added: Option<String>,
+}
+
+/// Replaces matches; if there are none, adds the content where that is requested.
+pub(crate) fn replaced(before: &str, wanted: &Replacing) -> Result<Replaced, String> {
+    let regex = compile(&wanted.pattern, &wanted.flags)?;
+    let replaced = regex.is_match(before).and_then(|is_match| {
+        let filled = |captures: &Captures<'_, str>| fill(&wanted.repl, captures);
+        is_match.then(|| regex.try_replacen(before, wanted.count, filled).map(Cow::into_owned)).transpose()
+    });
+    let replaced = replaced.map_err(|error| format!("The pattern '{}' cannot be used: {error}", wanted.pattern))?;
+    if let Some(text) = replaced {
+        return Ok(Replaced { text, added: None });
+    }
+    let content = wanted.not_found_content.as_deref().unwrap_or(&wanted.repl);
+    // Content that an earlier run added may not match the pattern; it must not be added again.
+    let there = before.lines().any(|line| line == content.trim_end_matches('\n'));
+    let content = format!("{content}\n");
+    let text = match (there, wanted.append_if_not_found, wanted.prepend_if_not_found) {
+        (false, true, _) if before.is_empty() || before.ends_with('\n') => format!("{before}{content}"),
+        (false, true, _) => format!("{before}\n{content}"),
+        (false, _, true) => format!("{content}{before}"),
+        _ => before.to_owned(),
+    };
+    Ok(Replaced { text, added: Some(content) })
+}
+
+/// Returns the diff of a text before and after content was added at its start or end. The content counts as one line.
+pub(crate) fn with_whole(before: &str, after: &str, content: &str) -> String {
+    let lines = |text| str::split_inclusive(text, '\n').collect::<Vec<_>>();
+    let new = match (after.strip_suffix(content), after.strip_prefix(content)) {
+        (Some(rest), _) => lines(rest).into_iter().chain([content]).collect(),
+        (None, Some(rest)) => [content].into_iter().chain(lines(rest)).collect(),
+        (None, None) => lines(after),
+    };
+    super::diff::unified_lines(&lines(before), &new)
+}
+
+/// Returns the text with the block replaced or inserted. The error is Salt's message.
+pub(crate) fn with_block(text: &str, block: &Block) -> Result<String, &'static str> {
+    let content = match (block.append_newline, block.content.as_str()) {
+        (Some(false), content) => content.to_owned(),
+        (None, content) if content.ends_with('\n') => content.to_owned(),
+        (_, content) => format!("{content}\n"),
+    };
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let start = lines.iter().position(|line| line.contains(&block.start));
+    let end = start.and_then(|start| (start..lines.len()).find(|at| lines[*at].contains(&block.end)));
+    if let (Some(start), Some(end)) = (start, end) {
+        // Text before the end marker on its line belongs to the content, and is replaced.
+        let rest = lines[end..].concat();
+        let rest = rest.find(&block.end).map_or(rest.as_str(), |at| &rest[at..]);
+        return Ok(format!("{}{content}{rest}", lines[..=start].concat()));
+    }
+    if start.is_some() {
+        return Err("Unterminated marked block. End of file reached before marker_end.");
+    }
+    let whole = format!("{}\n{content}{}\n", block.start, block.end);
+    let place = |pattern: &Option<String>| {
+        let regex = compile(pattern.as_deref()?, &0.into()).ok()?;
+        lines.iter().position(|line| regex.is_match(line).unwrap_or(false))
+    };
+    let before = place(&block.insert_before_match).or_else(|| place(&block.insert_after_match).map(|at| at + 1));
+    if let Some(at) = before {
+        return Ok(format!("{}{whole}{}", lines[..at].concat(), lines[at..].concat()));
+    }
+    let separator = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    match (block.append_if_not_found, block.prepend_if_not_found) {
+        (true, _) => Ok(format!("{text}{separator}{whole}")),
+        (_, true) => Ok(format!("{whole}{text}")),
+        _ => Err("Cannot edit marked block. Markers were not found in file."),
+    }
+}
+
+#[cfg(test)]
+mod tests;

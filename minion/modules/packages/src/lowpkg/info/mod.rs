@@ -1,0 +1,124 @@
+//! `lowpkg.info` and `pkg.info_installed`: attributes of installed packages from dpkg. `pkg/rpm/info.rs` is the
+//! counterpart for rpm.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use brine_context::Context;
+use brine_context::programs::run;
+use brine_function::{CallError, CallResult, function};
+use brine_host::programs::argument;
+use brine_value::{Map, Value};
+use jiff::Timestamp;
+
+use super::{debian, strings};
+use crate::pkg::{packages as manager, rpm_info};
+
+/// The attributes of a package with their fields of dpkg-query, in the order of the result.
+const FIELDS: &[(&str, &str)] = &[
+    ("package", "${Package}"),
+    ("revision", "${binary:Revision}"),
+    ("architecture", "${Architecture}"),
+    ("maintainer", "${Maintainer}"),
+    ("summary", "${Summary}"),
+    ("source", "${source:Package}"),
+    ("version", "${Version}"),
+    ("section", "${Section}"),
+    ("size", "${Size}"),
+    ("MD5", "${MD5sum}"),
+    ("SHA1", "${SHA1}"),
+    ("SHA256", "${SHA256}"),
+    ("origin", "${Origin}"),
+    ("homepage", "${Homepage}"),
+    ("status", "${db:Status-Abbrev}"),
+    ("install_date", "${db-fsys:Last-Modified}"),
+    ("description", "${Description}"),
+];
+/// The line that terminates the record of a package.
+const RECORD_END: &str = "*/~^\\*";
+
+/// Return the attributes of all or some installed packages from dpkg or rpm: version, architecture, vendor,
+/// description, licenses, ...
+///
+/// failhard
+///     With dpkg: whether an unknown package is an error.
+/// attr
+///     With rpm: the attributes, separated by commas.
+/// all_versions
+///     With rpm: whether all installed versions of a package are returned, as a list.
+///
+/// CLI Example:
+///
+///     salt '*' lowpkg.info
+///     salt '*' lowpkg.info apache2 bash
+#[function]
+pub fn info(context: &Context, #[rest] packages: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
+    if let Ok(manager) = manager(context)
+        && manager.is_rpm()
+    {
+        return Ok(rpm_info::described(context, &rpm_info::InfoQuery::read(&packages, &kwargs))?.into());
+    }
+    let failhard = kwargs.get("failhard").is_none_or(Value::is_truthy);
+    Ok(described(context, &strings(&packages), failhard)?.into())
+}
+
+/// Returns the attributes of packages from dpkg, by name.
+///
+/// # Errors
+/// With `failhard`, a package is unknown.
+pub(crate) fn described(context: &Context, names: &[String], failhard: bool) -> Result<Map, CallError> {
+    debian(context)?;
+    let format = FIELDS.iter().map(|(name, field)| format!("{name}:{field}\\n")).collect::<Vec<_>>().concat();
+    // Backslashes are escaped in formats.
+    let end = RECORD_END.replace('\\', "\\\\");
+    let mut words = vec!["dpkg-query".to_owned(), "-W".to_owned(), format!("-f={format}\\n{end}\\n")];
+    for name in names {
+        words.push(argument(name)?);
+    }
+    let output = run(context, &words, &[("LC_ALL", "C")])?;
+    if output.retcode != 0 {
+        if failhard {
+            return Err(CallError::Execution(format!("Error getting packages information: {}", output.stderr)));
+        }
+        return Ok(Map::new());
+    }
+    let blocks = output.stdout.split(RECORD_END).filter(|block| !block.trim().is_empty());
+    let mut found = Map::new();
+    for mut about in blocks.filter_map(package) {
+        let Some(name) = about.get("package").map(ToString::to_string) else { continue };
+        let licenses = licenses(Path::new("/usr/share/doc"), &name);
+        if !licenses.is_empty() {
+            about.insert("license".into(), licenses.into());
+        }
+        found.insert(name.into(), about.into());
+    }
+    Ok(found)
+}
+
+/// Parses the fields of a package. Empty ones are left out.
+fn package(block: &str) -> Option<Map> {
+    let (fields, description) = block.trim_start_matches('\n').split_once("\ndescription:")?;
+    let mut about = Map::new();
+    for (name, value) in fields.lines().filter_map(|line| line.trim().split_once(':')) {
+        let value = match name {
+            "install_date" => {
+                value.parse().ok().and_then(|time| Timestamp::from_second(time).ok()).map(|time| time.to_string())
+            }
+            _ => Some(value.to_owned()).filter(|value| !value.is_empty()),
+        };
+        about.extend(value.map(|value| (name.into(), value.into())));
+    }
+    about.insert("description".into(), description.trim_end_matches('\n').into());
+    Some(about)
+}
+
+/// Returns the licenses in the copyright file of a package.
+fn licenses(documents: &Path, name: &str) -> String {
+    let text = std::fs::read(documents.join(name).join("copyright")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let names: BTreeSet<&str> = text.lines().filter_map(|line| line.strip_prefix("License:")).map(str::trim).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+use brine_function::Args;
+
+use super::*;
+use crate::testing;
+
+#[test]
+fn options_grains_and_pillar_are_found_by_path() {
+    let context = testing::context(&[]);
+    for (key, omit_opts, expected) in [
+        ("pillar:secret:word", false, Value::from("xyzzy")),
+        ("pillar:secret:word", true, "".into()),
+        ("secret:word", false, "xyzzy".into()),
+        ("grains:os", false, "Debian".into()),
+        ("os", false, "Debian".into()),
+        ("pillar:nosuch", false, "".into()),
+        ("state_top", false, "salt://top.sls".into()),
+    ] {
+        let keyword = brine_value::map! {"omit_opts" => omit_opts};
+        let found = context.call("config.get", Args { positional: vec![key.into()], keyword });
+        assert_eq!(found, Ok(expected), "{key}");
+    }
+    let grains = context.call("config.get", Args::positional(["grains".into()])).unwrap();
+    assert_eq!(grains.get("os_family"), Some(&"Debian".into()));
+}
+
+#[test]
+fn option_without_a_name_returns_the_default() {
+    let context = testing::context(&[]);
+    for (args, expected) in [
+        (vec![Value::Nil], Value::from("")),
+        (vec![Value::Nil, 5.into()], 5.into()),
+        (vec![Value::Nil, Value::Nil], "".into()),
+        (vec!["os".into()], "Debian".into()),
+    ] {
+        assert_eq!(context.call("config.option", Args::positional(args.clone())), Ok(expected), "{args:?}");
+    }
+}
+
+#[test]
+fn modes_are_padded_and_urls_checked() {
+    let context = testing::context(&[]);
+    for (fun, arg, expected) in [
+        ("backup_mode", Value::from(""), Value::from("")),
+        ("backup_mode", "minion".into(), "minion".into()),
+        ("manage_mode", 644.into(), "0644".into()),
+        ("manage_mode", "0o7755".into(), "7755".into()),
+        ("manage_mode", "\"755\"".into(), "0755".into()),
+        ("manage_mode", "0".into(), "0000".into()),
+        ("manage_mode", Value::Nil, Value::Nil),
+        ("valid_fileproto", "salt://a".into(), true.into()),
+        ("valid_fileproto", "gopher://a".into(), false.into()),
+        ("valid_fileproto", "/a".into(), false.into()),
+    ] {
+        let found = context.call(&format!("config.{fun}"), Args::positional([arg.clone()]));
+        assert_eq!(found, Ok(expected), "{fun} {arg}");
+    }
+}

@@ -1,0 +1,146 @@
+//! `http`: states that check responses of web servers.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_value::{FromValue, Map, Value};
+use fancy_regex::Regex;
+
+/// State functions of `http`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("http", [query, wait_for_successful_query]);
+
+/// Query a web server, and check the status, a pattern of the body, or both.
+#[function]
+pub fn query(
+    context: &StateContext,
+    name: String,
+    #[default] r#match: Value,
+    #[default("string".to_owned())] match_type: String,
+    #[default] status: Value,
+    #[default("string".to_owned())] status_type: String,
+    #[default] wait_for: Value,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let wanted = Desired { text: r#match, text_type: match_type, status, status_type };
+    wanted.state(context, &name, &wait_for, kwargs)
+}
+
+/// Query a web server as `query`, repeatedly until the check succeeds, for up to `wait_for` seconds.
+#[function]
+pub fn wait_for_successful_query(
+    context: &StateContext,
+    name: String,
+    #[default(300.0)] wait_for: f64,
+    #[keywords] kwargs: Map,
+) -> CallResult {
+    let interval = kwargs.get("request_interval").and_then(f64::from_value).unwrap_or(1.0);
+    let end = std::time::Instant::now() + brine_runtime::seconds::within(0.0..=1e6, wait_for);
+    loop {
+        let mut args = kwargs.clone();
+        args.insert("name".into(), name.as_str().into());
+        let done = context.call.minion.states.call(context, "http.query", Args::keyword(args))?;
+        let pause = brine_runtime::seconds::within(0.01..=3600.0, interval);
+        let is_over = done.get("result").is_some_and(Value::is_truthy) || std::time::Instant::now() > end;
+        if is_over || brine_host::process::cancelled_within(&context.call.job.cancel, pause) {
+            return Ok(done);
+        }
+    }
+}
+
+/// The expected response.
+struct Desired {
+    text: Value,
+    text_type: String,
+    status: Value,
+    status_type: String,
+}
+
+fn fits(pattern: &Value, text: &str) -> Result<bool, CallError> {
+    Regex::new(&pattern.to_string()).and_then(|regex| regex.is_match(text)).map_err(CallError::execution)
+}
+
+impl Desired {
+    fn state(&self, context: &StateContext, name: &str, wait: &Value, mut args: Map) -> Result<Value, CallError> {
+        if self.text.is_nil() && self.status.is_nil() {
+            let mut failed =
+                StateReturn::failed(name, " Either match text (match) or a status code (status) is required.");
+            failed.more.insert("data".into(), Value::map());
+            return Ok(failed.into());
+        }
+        args.entry("decode".into()).or_insert(false.into());
+        args.insert("text".into(), true.into());
+        args.insert("status".into(), true.into());
+        if context.test {
+            args.insert("test".into(), true.into());
+        }
+        let test_url = args.get("test_url").cloned();
+        let function = if wait.is_truthy() { "http.wait_for_successful_query" } else { "http.query" };
+        if wait.is_truthy() {
+            args.insert("wait_for".into(), wait.clone());
+        }
+        args.insert("url".into(), name.into());
+        let data = context.call.call(function, Args::keyword(args))?;
+        let (mut good, mut comments) = (None, Vec::new());
+        self.check_text(&data, &mut good, &mut comments)?;
+        self.check_status(&data, &mut good, &mut comments)?;
+        let mut comment = comments.join(" ");
+        if context.test {
+            good = None;
+            comment += " (TEST MODE";
+            comment += &test_url.map(|url| format!(", TEST URL WAS: {url}")).unwrap_or_default();
+            comment += ")";
+        }
+        let mut done = StateReturn { result: good, ..StateReturn::ok(name, comment) };
+        done.more.insert("data".into(), data);
+        Ok(done.into())
+    }
+
+    fn check_text(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
+        if self.text.is_nil() {
+            return Ok(());
+        }
+        let have = data.get("text").map(ToString::to_string).unwrap_or_default();
+        let (what, found) = match self.text_type.as_str() {
+            "string" => ("text", have.contains(&self.text.to_string())),
+            "pcre" => ("pattern", fits(&self.text, &have)?),
+            _ => return Ok(()),
+        };
+        *good = Some(found);
+        let found = if found { "was" } else { "was not" };
+        comments.push(format!("Match {what} \"{}\" {found} found.", self.text));
+        Ok(())
+    }
+
+    fn check_status(&self, data: &Value, good: &mut Option<bool>, comments: &mut Vec<String>) -> Result<(), CallError> {
+        if self.status.is_nil() {
+            return Ok(());
+        }
+        let have = data.get("status").map(ToString::to_string).unwrap_or_default();
+        let wanted = &self.status;
+        let (what, found) = match self.status_type.as_str() {
+            "list" => {
+                let all = Vec::<String>::from_value(wanted).unwrap_or_default();
+                let same: Vec<&String> = all.iter().filter(|status| **status == have).collect();
+                comments.extend(same.iter().map(|status| format!("Status {status} was found.")));
+                if same.is_empty() || *good == Some(false) {
+                    comments.push(format!("Statuses {wanted} were not found."));
+                    *good = Some(false);
+                }
+                *good = good.or(Some(true));
+                return Ok(());
+            }
+            "pcre" => (format!("Status pattern \"{wanted}\""), fits(wanted, &have)?),
+            "string" => (format!("Status {wanted}"), have == wanted.to_string()),
+            _ => return Ok(()),
+        };
+        comments.push(format!("{what} {} found.", if found { "was" } else { "was not" }));
+        if found {
+            *good = good.or(Some(true));
+        } else {
+            *good = Some(false);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

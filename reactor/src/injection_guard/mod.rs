@@ -1,0 +1,202 @@
+//! Guards reactions against injection: untrusted text from an event is data, never structure.
+//!
+//! An SLS is parsed with placeholders for that text, so that it cannot choose types, functions or names of arguments.
+//! Here the placeholders of one reaction are replaced. In targets and names of keys the text must be literal: no
+//! wildcard, separator or operator. That holds for encoded text as well, since quoting ends at the YAML.
+
+use brine_target::TargetKind;
+use brine_value::{Map, Value};
+use brine_yaml::untrusted::{Part, Placeholders};
+
+use crate::reaction::{ParsedReaction, Reaction};
+
+/// Functions whose first argument is a target.
+const TARGET_FIRST: [&str; 6] =
+    ["cache.grains", "cache.pillar", "cache.mine", "mine.get", "publish.publish", "salt.execute"];
+
+/// Functions that call a wheel function.
+const CALL_WHEEL: [&str; 2] = ["saltutil.wheel", "salt.wheel"];
+
+/// The variables of a reactor SLS.
+pub(crate) const VARIABLES: brine_jinja::Variables = brine_jinja::Variables {
+    trusted: &["opts", "grains", "pillar", "sls", "slspath", "tplfile", "tpldir"],
+    untrusted: &["data", "tag", "rule", "key", "count", "events", "members", "share", "value", "registers"],
+    from_minions: &["mine", "cache", "jobs", "publish", "saltutil", "event"],
+    change_first: &["defaults.merge", "defaults.update", "slsutil.update"],
+};
+
+/// Replaces the placeholders in a reaction.
+///
+/// # Errors
+/// Text from the event where none is allowed, or that is not literal.
+pub(crate) fn resolve(mut written: ParsedReaction, placeholders: &Placeholders) -> Result<ParsedReaction, String> {
+    if placeholders.is_empty() {
+        return Ok(written);
+    }
+    written.id = placeholders.reveal(&written.id);
+    written.name = written.name.map(|name| placeholders.reveal(&name));
+    for requisite in &mut written.requisites {
+        requisite.reveal(placeholders);
+    }
+    written.reaction = reaction(written.reaction, placeholders)?;
+    Ok(written)
+}
+
+fn reaction(mut reaction: Reaction, placeholders: &Placeholders) -> Result<Reaction, String> {
+    let name = placeholders.reveal(&reaction.name());
+    trusted(placeholders, reaction.fun(), "a function")?;
+    let is_wheel = matches!(reaction, Reaction::Wheel { .. });
+    let args = match &mut reaction {
+        Reaction::Local(local) => {
+            trusted(placeholders, &local.tgt_type, "a type of target")?;
+            targets(placeholders, &local.tgt_type, &local.tgt, &name)?;
+            local.tgt = placeholders.resolve(std::mem::take(&mut local.tgt))?;
+            local.ret = placeholders.reveal(&local.ret);
+            local.metadata = local.metadata.take().map(|metadata| placeholders.resolve(metadata)).transpose()?;
+            (&local.fun, &mut local.args)
+        }
+        Reaction::Runner { fun, args } | Reaction::Wheel { fun, args } | Reaction::Caller { fun, args } => {
+            (&*fun, args)
+        }
+    };
+    let (fun, args) = args;
+    for key in args.keyword.keys().filter_map(Value::as_str) {
+        trusted(placeholders, key, "the name of an argument")?;
+    }
+    if is_wheel && fun.starts_with("key.") || CALL_WHEEL.contains(&fun.as_str()) {
+        for value in args.positional.iter().chain(args.keyword.values()) {
+            keys(placeholders, value, &name)?;
+        }
+    }
+    if !is_wheel {
+        target_arguments(placeholders, fun, &args.positional, &args.keyword, &name)?;
+    }
+    let positional = std::mem::take(&mut args.positional);
+    args.positional = positional.into_iter().map(|value| placeholders.resolve(value)).collect::<Result<_, _>>()?;
+    args.keyword = placeholders.resolve_map(std::mem::take(&mut args.keyword))?;
+    Ok(reaction)
+}
+
+/// Rejects text from the event where the SLS itself must decide.
+fn trusted(placeholders: &Placeholders, text: &str, what: &str) -> Result<(), String> {
+    if !placeholders.touches(text) {
+        return Ok(());
+    }
+    match placeholders.parts(text).into_iter().find_map(untrusted) {
+        Some((_, tag)) => Err(format!("`{tag}` is invalid: {what} cannot come from the event, write it in the file")),
+        None => Ok(()),
+    }
+}
+
+fn untrusted(part: Part<'_>) -> Option<(std::sync::Arc<str>, std::sync::Arc<str>)> {
+    match part {
+        Part::Untrusted { text, origin } => Some((text, origin.tag)),
+        Part::Own(_) => None,
+    }
+}
+
+/// Checks the targets among the arguments of a function.
+fn target_arguments(
+    placeholders: &Placeholders,
+    fun: &str,
+    positional: &[Value],
+    keyword: &Map,
+    name: &str,
+) -> Result<(), String> {
+    let named = |key: &str| keyword.get(key).and_then(Value::as_str);
+    let kind = named("tgt_type").or_else(|| named("expr_form")).unwrap_or("glob");
+    let first = positional.first().filter(|_| TARGET_FIRST.contains(&fun));
+    for target in keyword.get("tgt").into_iter().chain(first) {
+        trusted(placeholders, kind, "a type of target")?;
+        targets(placeholders, kind, target, name)?;
+    }
+    Ok(())
+}
+
+/// Checks the strings of a target.
+fn targets(placeholders: &Placeholders, kind: &str, target: &Value, name: &str) -> Result<(), String> {
+    // Unknown types are rejected when the job is published.
+    let kind: Option<TargetKind> = kind.parse().ok();
+    each(target, &mut |text| {
+        if !placeholders.touches(text) {
+            return Ok(());
+        }
+        let parts = placeholders.parts(text);
+        let written: String =
+            parts.iter().filter_map(|part| if let Part::Own(own) = part { Some(*own) } else { None }).collect();
+        literal(
+            parts,
+            "the target",
+            name,
+            |c| is_special(kind, &written, c),
+            |text| {
+                kind == Some(TargetKind::Compound) && matches!(text.to_ascii_lowercase().as_str(), "and" | "or" | "not")
+            },
+        )
+    })
+}
+
+/// Checks the strings that name keys: globs, separated by commas.
+fn keys(placeholders: &Placeholders, value: &Value, name: &str) -> Result<(), String> {
+    each(value, &mut |text| {
+        if !placeholders.touches(text) {
+            return Ok(());
+        }
+        let parts = placeholders.parts(text);
+        let in_brackets = parts.iter().any(|part| matches!(part, Part::Own(own) if own.contains('[')));
+        literal(parts, "the names of keys", name, |c| in_brackets || "*?[],".contains(c), |_| false)
+    })
+}
+
+fn each(value: &Value, check: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
+    match value {
+        Value::Str(text) => check(text.as_str()),
+        Value::List(items) => items.iter().try_for_each(|item| each(item, check)),
+        Value::Map(map) => map.iter().try_for_each(|(key, value)| each(key, check).and_then(|()| each(value, check))),
+        _ => Ok(()),
+    }
+}
+
+fn literal(
+    parts: Vec<Part<'_>>,
+    location: &str,
+    name: &str,
+    is_special: impl Fn(char) -> bool,
+    is_operator: impl Fn(&str) -> bool,
+) -> Result<(), String> {
+    for (text, tag) in parts.into_iter().filter_map(untrusted) {
+        let found = text.chars().find(|c| is_special(*c)).map(|c| format!("{c:?}"));
+        if let Some(found) = found.or_else(|| is_operator(&text).then(|| format!("{text:?}"))) {
+            return Err(format!(
+                "`{tag}` is invalid in {location} of '{name}': the event's text has {found}, which is not literal \
+                 there: check the text in the template, or choose among names in the file"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a character is special in a target of this type. `written` is the trusted text beside it.
+fn is_special(kind: Option<TargetKind>, written: &str, c: char) -> bool {
+    let is_plain = c.is_alphanumeric() || matches!(c, '_' | '-');
+    match kind {
+        // Within brackets every character is special.
+        _ if written.contains('[') => true,
+        Some(TargetKind::Glob) => matches!(c, '*' | '?' | '[' | ']'),
+        Some(TargetKind::List) => c == ',' || c.is_whitespace(),
+        Some(TargetKind::Grain | TargetKind::Pillar | TargetKind::PillarExact) => {
+            matches!(c, '*' | '?' | '[' | ']' | ':')
+        }
+        Some(TargetKind::Nodegroup) => !(is_plain || c == '.'),
+        // A dot matches any character of a regular expression.
+        Some(TargetKind::Compound) => !(is_plain || c == '.' && !written.contains('@')),
+        Some(TargetKind::IpCidr) => !(c.is_ascii_hexdigit() || matches!(c, '.' | ':')),
+        Some(TargetKind::Pcre | TargetKind::GrainPcre | TargetKind::PillarPcre) => {
+            !(is_plain || matches!(c, '@' | ' '))
+        }
+        Some(TargetKind::Range) | None => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! The command line of `salt-key`, and the precedence of its actions.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use brine_master::keys::{Act, KeyState};
+use brine_value::FromValue;
+use clap::{Command, CommandFactory, Parser};
+
+use crate::cli::common::{CommonOptions, OutputArguments};
+use crate::cli::credentials::Credentials;
+use crate::cli::usage;
+
+/// Accept, reject, list and delete the keys of minions
+#[derive(Parser, Debug)]
+#[command(
+    disable_version_flag = true,
+    after_help = "\
+Examples:
+  salt-key                        list all keys
+  salt-key -a web1                accept a key, after asking
+  salt-key -y -a 'web*,db?'       accept these keys without asking
+  salt-key -f web1                show a fingerprint, to compare with the minion's own
+  salt-key -y -d 'old*'           delete keys
+  salt-key -l un --out json       list pending keys, for scripts
+  salt-key --auth pam -a web1     accept a key as a user of the master's external_auth"
+)]
+pub struct Arguments {
+    /// Answer yes to all questions
+    #[arg(short, long)]
+    pub yes: bool,
+    /// Accepted for compatibility with Salt; has no effect
+    #[arg(short, long)]
+    quiet: bool,
+    /// Whether the publish key is rotated when keys are deleted or rejected: True or False
+    #[arg(long, value_name = "BOOL", value_parser = boolean)]
+    pub rotate_aes_key: Option<bool>,
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub output: OutputArguments,
+    #[command(flatten)]
+    pub actions: Actions,
+    #[command(flatten)]
+    pub making: KeyGeneration,
+    #[command(flatten)]
+    pub credentials: Credentials,
+    /// Ignored, as by Salt.
+    #[arg(hide = true)]
+    pub words: Vec<OsString>,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Actions (GLOB: one or several globs, separated by commas)")]
+pub struct Actions {
+    /// List the keys in one state: un or pre (pending), acc, rej, den, or all
+    #[arg(short, long, value_name = "STATE")]
+    list: Option<String>,
+    /// List all keys (the default)
+    #[arg(short = 'L', long)]
+    list_all: bool,
+    /// Accept pending keys
+    #[arg(short, long, value_name = "GLOB")]
+    accept: Option<String>,
+    /// Accept all pending keys
+    #[arg(short = 'A', long)]
+    accept_all: bool,
+    /// Reject pending keys
+    #[arg(short, long, value_name = "GLOB")]
+    reject: Option<String>,
+    /// Reject all pending keys
+    #[arg(short = 'R', long)]
+    reject_all: bool,
+    /// With -a also accept rejected keys, with -r also reject accepted ones (older form)
+    #[arg(long)]
+    include_all: bool,
+    /// With -r, also reject accepted keys
+    #[arg(long)]
+    include_accepted: bool,
+    /// With -a, also accept rejected keys
+    #[arg(long)]
+    include_rejected: bool,
+    /// With -a or -r, include denied keys
+    #[arg(long)]
+    include_denied: bool,
+    /// Show public keys
+    #[arg(short, long, value_name = "GLOB")]
+    print: Option<String>,
+    /// Show all public keys
+    #[arg(short = 'P', long)]
+    print_all: bool,
+    /// Delete keys in any state
+    #[arg(short, long, value_name = "GLOB")]
+    delete: Option<String>,
+    /// Delete all keys
+    #[arg(short = 'D', long)]
+    pub delete_all: bool,
+    /// Show fingerprints
+    #[arg(short, long, value_name = "GLOB")]
+    finger: Option<String>,
+    /// Show all fingerprints, including the master's
+    #[arg(short = 'F', long)]
+    finger_all: bool,
+}
+
+#[derive(clap::Args, Debug)]
+#[command(next_help_heading = "Creating keys")]
+pub struct KeyGeneration {
+    /// Create a key pair: NAME.pem and NAME.pub
+    #[arg(long, value_name = "NAME")]
+    pub gen_keys: Option<String>,
+    /// The directory of the new key pair
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub gen_keys_dir: PathBuf,
+    /// The length of the key in bits, from 2048 to 8192
+    #[arg(long, value_name = "BITS", value_parser = usage::integer, default_value = "2048")]
+    pub keysize: i64,
+}
+
+/// Returns the command line. As in Salt's tool, `-l` is `--list` and `-a` is `--accept`.
+pub fn command() -> Command {
+    Arguments::command().mut_arg("log_level", |arg| arg.short(None)).mut_arg("eauth", |arg| arg.short(None))
+}
+
+fn boolean(text: &str) -> Result<bool, String> {
+    bool::from_value(&text.into()).ok_or_else(|| format!("invalid choice: '{text}' (choose from 'True', 'False')"))
+}
+
+/// An action and the pattern of its keys.
+#[derive(Debug)]
+pub enum Task {
+    List(&'static [KeyState]),
+    Print(String),
+    Finger(String),
+    Change(Act, String),
+}
+
+impl Actions {
+    /// Returns the task to run; of several, the one that takes precedence in Salt.
+    pub fn task(&self) -> Result<Task, String> {
+        let given = |one: &Option<String>, all: bool| {
+            one.clone().filter(|pattern| !pattern.is_empty()).or_else(|| all.then(|| "*".to_owned()))
+        };
+        if let Some(word) = self.list.as_deref().filter(|word| !word.is_empty()) {
+            let states = KeyState::of_word(word);
+            return states.map(Task::List).ok_or_else(|| format!("'{word}' is not a valid argument to '--list'"));
+        }
+        let change = |act, one, all| given(one, all).map(|pattern| Task::Change(act, pattern));
+        Ok((!self.list_all)
+            .then(|| {
+                given(&self.print, self.print_all)
+                    .map(Task::Print)
+                    .or_else(|| change(Act::Accept, &self.accept, self.accept_all))
+                    .or_else(|| change(Act::Reject, &self.reject, self.reject_all))
+                    .or_else(|| change(Act::Delete, &self.delete, self.delete_all))
+                    .or_else(|| given(&self.finger, self.finger_all).map(Task::Finger))
+            })
+            .flatten()
+            .unwrap_or(Task::List(&KeyState::ALL)))
+    }
+
+    /// Returns the states of the keys that are accepted or rejected, in Salt's order.
+    pub fn states(&self, act: Act) -> Vec<KeyState> {
+        let accepted = act != Act::Accept && (self.include_accepted || (self.include_all && act == Act::Reject));
+        let rejected = act != Act::Reject && (self.include_rejected || (self.include_all && act == Act::Accept));
+        let wanted = [
+            (true, KeyState::Pending),
+            (accepted, KeyState::Accepted),
+            (rejected, KeyState::Rejected),
+            (self.include_denied, KeyState::Denied),
+        ];
+        wanted.into_iter().filter(|(wanted, _)| *wanted).map(|(_, state)| state).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! The command line of `salt`.
+
+use std::cmp::Ordering;
+
+use brine_target::TargetKind;
+use brine_value::Value;
+use clap::{Args, Parser};
+
+use super::super::common::{CommonOptions, OutputArguments};
+use super::super::credentials::Credentials;
+use super::super::usage::{float, integer};
+use super::wire_args;
+
+/// Publish a job to minions and show their returns.
+#[derive(Parser, Debug)]
+#[command(
+    after_help = "Examples:\n  salt '*' test.ping                        which minions answer\n  salt -G os:Debian pkg.version nginx       target by grain\n  salt -C 'web* and not G@os:Debian' test.ping\n  salt -L web1,db1 cmd.run 'uptime' -t 10\n  salt '*' state.apply -b 10%               on a tenth of the minions at a time\n  salt '*' state.apply test=True --out=json"
+)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(super) struct Arguments {
+    /// Seconds to wait for returns before asking silent minions whether the job still runs
+    #[arg(short, long, value_name = "SECONDS", value_parser = integer)]
+    pub timeout: Option<i64>,
+    /// Collect all returns and show them together
+    #[arg(short = 's', long = "static")]
+    pub fixed: bool,
+    /// Print the job id and do not wait for returns
+    #[arg(long = "async")]
+    pub asynchronous: bool,
+    /// Print the job id first, and name failed minions in the summary
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// Print the job id first
+    #[arg(long)]
+    pub show_jid: bool,
+    /// Print the number of minions that returned, failed and did not return
+    #[arg(long)]
+    pub summary: bool,
+    /// Show a progress bar and a summary instead of the returns
+    #[arg(short, long)]
+    pub progress: bool,
+    /// Run on N random minions of the target that have the function
+    #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
+    pub subset: i64,
+    /// Run on N minions, or N percent of them, at a time
+    #[arg(short, long, visible_alias = "batch-size", value_name = "N or N%")]
+    pub batch: Option<String>,
+    /// Seconds to wait after a minion of a batch has returned
+    #[arg(long, value_name = "SECONDS", value_parser = float)]
+    pub batch_wait: Option<f64>,
+    /// Run in batches if the target has N or more minions
+    #[arg(long, value_name = "N", value_parser = integer, default_value = "0", hide_default_value = true)]
+    pub batch_safe_limit: i64,
+    /// The batch size for --batch-safe-limit
+    #[arg(long, value_name = "N or N%", default_value = "8")]
+    pub batch_safe_size: String,
+    /// Stop a batch run at the first failure
+    #[arg(long)]
+    pub failhard: bool,
+    /// Returners that minions use in addition, separated by commas
+    #[arg(long = "return", value_name = "RETURNERS")]
+    pub r#return: Option<String>,
+    /// The prefix of the options that the returners use
+    #[arg(long = "return_config", alias = "return-config", value_name = "PREFIX")]
+    pub return_config: Option<String>,
+    /// Options of the returners
+    #[arg(long = "return_kwargs", alias = "return-kwargs", value_name = "MAPPING")]
+    pub return_kwargs: Option<String>,
+    /// Data that is stored with the job
+    #[arg(long, value_name = "MAPPING")]
+    pub metadata: Option<String>,
+    /// Make minions publish an event when they start the job
+    #[arg(long)]
+    pub start_event: bool,
+    /// The executors of the job's function, instead of those of the minion's configuration
+    #[arg(long, value_name = "LIST")]
+    pub module_executors: Option<String>,
+    /// Options of these executors
+    #[arg(long, value_name = "MAPPING")]
+    pub executor_opts: Option<String>,
+    /// Show only states that have changed or failed
+    #[arg(long)]
+    pub output_diff: bool,
+    /// Show the configuration of the master
+    #[arg(long)]
+    pub config_dump: bool,
+    /// Show the minions of the target and do not publish a job
+    #[arg(long)]
+    pub preview_target: bool,
+    /// Show the documentation of functions
+    #[arg(short, long = "doc", alias = "documentation")]
+    pub doc: bool,
+    /// The separator between the arguments of several functions
+    #[arg(long, value_name = "WORD", default_value = ",")]
+    pub args_separator: String,
+    /// Names of keyword arguments that are passed as strings, separated by commas
+    #[arg(long, value_name = "NAMES")]
+    pub no_parse: Option<String>,
+    #[command(flatten)]
+    pub common: CommonOptions,
+    #[command(flatten)]
+    pub target: TargetOptions,
+    #[command(flatten)]
+    pub credentials: Credentials,
+    #[command(flatten)]
+    pub output: OutputArguments,
+    #[arg(hide = true)]
+    pub words: Vec<String>,
+}
+
+/// The target types that every tool supports.
+#[derive(Args, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub struct SimpleTargets {
+    /// The target is a regular expression of ids
+    #[arg(short = 'E', long)]
+    pcre: bool,
+    /// The target is a list of ids
+    #[arg(short = 'L', long)]
+    list: bool,
+    /// The target is a grain: NAME:GLOB
+    #[arg(short = 'G', long)]
+    grain: bool,
+    /// The target is a grain: NAME:REGEX
+    #[arg(short = 'P', long)]
+    grain_pcre: bool,
+    /// The target is a node group of the configuration
+    #[arg(short = 'N', long)]
+    nodegroup: bool,
+}
+
+impl SimpleTargets {
+    /// Returns the types, each with whether it is on the command line.
+    pub fn kinds(&self) -> [(bool, TargetKind); 5] {
+        [
+            (self.pcre, TargetKind::Pcre),
+            (self.list, TargetKind::List),
+            (self.grain, TargetKind::Grain),
+            (self.grain_pcre, TargetKind::GrainPcre),
+            (self.nodegroup, TargetKind::Nodegroup),
+        ]
+    }
+}
+
+/// The type of the target.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Target options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub struct TargetOptions {
+    #[command(flatten)]
+    simple: SimpleTargets,
+    /// The target is a pillar value: PATH:GLOB
+    #[arg(short = 'I', long)]
+    pillar: bool,
+    /// The target is a pillar value: PATH:REGEX
+    #[arg(short = 'J', long)]
+    pillar_pcre: bool,
+    /// The target is an address or a network
+    #[arg(short = 'S', long)]
+    ipcidr: bool,
+    /// The target combines several types with and, or, not and parentheses
+    #[arg(short = 'C', long)]
+    compound: bool,
+    /// The separator of the keys in a grain or pillar path, instead of a colon
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
+}
+
+impl TargetOptions {
+    /// Returns the target types on the command line: at most one is valid.
+    fn kinds(&self) -> Vec<TargetKind> {
+        let kinds = [
+            (self.compound, TargetKind::Compound),
+            (self.pillar, TargetKind::Pillar),
+            (self.pillar_pcre, TargetKind::PillarPcre),
+            (self.ipcidr, TargetKind::IpCidr),
+        ];
+        self.simple.kinds().into_iter().chain(kinds).filter(|(asked, _)| *asked).map(|(_, kind)| kind).collect()
+    }
+
+    /// Returns an error if the command line has several target types.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_with(None)
+    }
+
+    /// Returns an error as [`check`](Self::check), for a tool with a further target type.
+    pub fn check_with(&self, further: Option<TargetKind>) -> Result<(), String> {
+        let kinds: Vec<_> = self.kinds().into_iter().chain(further).collect();
+        if kinds.len() < 2 {
+            return Ok(());
+        }
+        let names: Vec<String> = kinds.iter().map(|kind| format!("--{}", kind.name().replace('_', "-"))).collect();
+        Err(format!("The options {} are mutually exclusive. Please only choose one of them", names.join("/")))
+    }
+
+    /// Returns the target and the name of its type.
+    pub fn read(&self, word: &str) -> (Value, String) {
+        let kind = self.kinds().first().copied().unwrap_or(TargetKind::Glob);
+        let target = match kind {
+            TargetKind::List if word.contains(',') => {
+                word.replace(' ', "").split(',').filter(|id| !id.is_empty()).collect()
+            }
+            TargetKind::List => word.split_whitespace().collect(),
+            _ => Value::from(word),
+        };
+        (target, kind.name().to_owned())
+    }
+}
+
+impl Arguments {
+    /// Returns the function, or the list of functions, and the arguments in their wire format. A command line without
+    /// function, which `--preview-target` allows, has an empty one.
+    pub fn functions(&self) -> Result<(Value, Vec<Value>), String> {
+        let no_parse: Vec<String> =
+            self.no_parse.iter().flat_map(|names| names.split(',')).map(str::to_owned).collect();
+        let [_, fun, words @ ..] = &self.words[..] else { return Ok((Value::from(""), Vec::new())) };
+        if !fun.contains(',') {
+            return Ok((fun.into(), wire_args(words, &no_parse)));
+        }
+        let functions: Vec<&str> = fun.split(',').map(str::trim).collect();
+        // If too few arguments are exactly the separator, it is also searched within arguments.
+        let alone = words.iter().filter(|word| **word == self.args_separator).count() + 1 == functions.len();
+        let mut lists: Vec<Vec<String>> = vec![Vec::new()];
+        for word in words {
+            let whole = (alone && *word != self.args_separator) || word.is_empty();
+            let parts = if whole { vec![word.as_str()] } else { word.split(&self.args_separator).collect() };
+            for (at, part) in parts.into_iter().enumerate() {
+                if at > 0 {
+                    lists.push(Vec::new());
+                }
+                if let Some(list) = lists.last_mut().filter(|_| whole || !part.is_empty()) {
+                    list.push(part.to_owned());
+                }
+            }
+        }
+        // Salt's messages.
+        match lists.len().cmp(&functions.len()) {
+            Ordering::Less => return Err("Cannot execute compound command without defining all arguments.".into()),
+            Ordering::Greater => {
+                return Err("Cannot execute compound command with more arguments than commands.".into());
+            }
+            Ordering::Equal => {}
+        }
+        let lists = lists.iter().map(|list| Value::List(wire_args(list, &no_parse))).collect();
+        Ok((functions.into_iter().collect(), lists))
+    }
+}
+
+#[cfg(test)]
+mod tests;

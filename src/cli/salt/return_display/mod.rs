@@ -1,0 +1,197 @@
+//! Shows the returns of a job one by one or together, counts them, and computes the exit status.
+
+use std::process::ExitCode;
+
+use brine_ids::Jid;
+use brine_job::trim::TRIMMED;
+use brine_job::{Return, no_return};
+use brine_value::{Map, Value, map};
+use brine_wire::PublishRequest;
+
+use super::super::common::ResultPrinter;
+use super::arguments::Arguments;
+use super::{NO_MINION, NOTHING_RETURNED, docs};
+use crate::ui::{bar, print_plain, print_plain_error};
+
+/// The way in which returns are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Each one as it arrives.
+    Each,
+    /// All together at the end (`--static`).
+    Together,
+    /// As documentation.
+    Docs,
+    /// Only their number, as a bar (`--progress`).
+    Count,
+}
+
+/// The returns of one job.
+pub(super) struct ReturnDisplay<'a> {
+    arguments: &'a Arguments,
+    printer: ResultPrinter,
+    form: Form,
+    /// The number of minions that are expected to return.
+    targeted: usize,
+    returned: Vec<String>,
+    silent: Vec<String>,
+    failed: Vec<String>,
+    /// Returns to be shown at the end.
+    gathered: Map,
+    /// Whether the function is a state function: returns shown together have no outputter hint.
+    is_state: bool,
+}
+
+impl<'a> ReturnDisplay<'a> {
+    pub(super) fn new(arguments: &'a Arguments, request: &PublishRequest, printer: ResultPrinter) -> Self {
+        let fun = request.fun.as_str().unwrap_or_default();
+        let form = match fun {
+            _ if arguments.progress => Form::Count,
+            docs::FUNCTION => Form::Docs,
+            _ if arguments.fixed => Form::Together,
+            _ => Form::Each,
+        };
+        ReturnDisplay {
+            arguments,
+            printer,
+            form,
+            targeted: 0,
+            returned: Vec::new(),
+            silent: Vec::new(),
+            failed: Vec::new(),
+            gathered: Map::new(),
+            is_state: fun.starts_with("state."),
+        }
+    }
+
+    /// Records the number of minions that are expected to return.
+    pub(super) fn expect(&mut self, minions: usize) -> anyhow::Result<()> {
+        self.targeted = minions;
+        if self.form == Form::Count { self.count() } else { Ok(()) }
+    }
+
+    /// Records a return.
+    pub(super) fn returned(&mut self, one: &Return) -> anyhow::Result<()> {
+        let id = one.id().to_string();
+        if one.retcode() != 0 {
+            self.failed.push(id.clone());
+        }
+        self.returned.push(id.clone());
+        let value = one.value();
+        match self.form {
+            Form::Each => {
+                self.printer.set_retcode(one.retcode());
+                self.printer.show(&map! {id.as_str() => value.clone()}.into(), one.out().unwrap_or("nested"))?;
+            }
+            Form::Together => _ = self.gathered.insert(id.into(), value.clone()),
+            Form::Docs if value.as_str() != Some(TRIMMED) => docs::gather(&mut self.gathered, value),
+            Form::Docs => {}
+            Form::Count => self.count()?,
+        }
+        Ok(())
+    }
+
+    /// Shows an empty result, as outputters for programs do.
+    pub(super) fn nothing(&mut self) -> anyhow::Result<()> {
+        if matches!(self.form, Form::Each | Form::Together) && !self.printer.is_nested() {
+            self.printer.show(&Value::map(), "nested")?;
+        }
+        Ok(())
+    }
+
+    /// Records a minion that did not return.
+    pub(super) fn missing(&mut self, id: &str, jid: &Jid) -> anyhow::Result<()> {
+        self.silent.push(id.to_owned());
+        match self.form {
+            Form::Each => self.printer.show(&map! {id => no_return(jid.as_str())}.into(), "no_return"),
+            Form::Count => self.count(),
+            Form::Together | Form::Docs => Ok(()),
+        }
+    }
+
+    fn count(&mut self) -> anyhow::Result<()> {
+        let ended = self.returned.len() + self.silent.len();
+        let all = self.targeted;
+        self.printer.progress(&format!("{} {ended} of {all} minions have returned", bar(ended as u64, all as u64)))
+    }
+
+    /// Shows the remaining output, and returns the exit status.
+    pub(super) fn finish(mut self) -> anyhow::Result<ExitCode> {
+        match self.form {
+            Form::Each => {}
+            Form::Count => {
+                self.printer.clear_progress()?;
+                print_plain(self.summary());
+                return Ok(ExitCode::SUCCESS);
+            }
+            Form::Docs => return self.finish_docs(),
+            Form::Together => {
+                if self.gathered.is_empty() {
+                    self.nothing()?;
+                    print_plain_error(NOTHING_RETURNED);
+                    return Ok(ExitCode::from(NO_MINION));
+                }
+                show_together(&mut self.printer, self.gathered, self.is_state)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        if self.arguments.summary && !self.printer.has_outputter() {
+            print_plain(self.summary());
+        }
+        Ok(self.status())
+    }
+
+    fn finish_docs(mut self) -> anyhow::Result<ExitCode> {
+        if self.returned.is_empty() {
+            print_plain_error("No minions found to gather docs from");
+            return Ok(ExitCode::from(NO_MINION));
+        }
+        if self.gathered.is_empty() {
+            let wanted = self.arguments.words.get(2..).unwrap_or_default().join(" ");
+            print_plain_error(format_args!("ERROR: no documentation found for '{wanted}'"));
+            return Ok(ExitCode::FAILURE);
+        }
+        docs::show(&self.gathered, &mut self.printer)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn summary(&self) -> String {
+        let line = "-".repeat(43);
+        let mut text = format!(
+            "\n\n{line}\nSummary\n{line}\n# of minions targeted: {}\n# of minions returned: {}\n# of minions that did not return: {}\n# of minions with errors: {}\n",
+            self.targeted,
+            self.returned.len(),
+            self.silent.len(),
+            self.failed.len()
+        );
+        if self.arguments.verbose {
+            for (what, ids) in [("not responding", &self.silent), ("with failures", &self.failed)] {
+                if !ids.is_empty() {
+                    text += &format!("Minions {what}: {}\n", ids.join(" "));
+                }
+            }
+        }
+        text + &line
+    }
+
+    fn status(&self) -> ExitCode {
+        if self.returned.is_empty() && self.silent.is_empty() {
+            print_plain_error(NOTHING_RETURNED);
+            return ExitCode::from(NO_MINION);
+        }
+        if self.failed.is_empty() && self.silent.is_empty() {
+            return ExitCode::SUCCESS;
+        }
+        print_plain_error("ERROR: Minions returned with non-zero exit code");
+        ExitCode::FAILURE
+    }
+}
+
+/// Shows returns of several minions as one document, sorted by minion.
+pub(super) fn show_together(printer: &mut ResultPrinter, mut returns: Map, is_state: bool) -> anyhow::Result<()> {
+    returns.sort_by_key(|id: &Value, _| id.to_string());
+    printer.show(&returns.into(), if is_state { "highstate" } else { "nested" })
+}
+
+#[cfg(test)]
+mod tests;
