@@ -145,8 +145,8 @@ impl Returner for PythonReturner {
         self.call("save_load", vec![load.jid().to_string().into(), load.map().clone().into(), minions])
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.call("returner", vec![job_return.map().clone().into()])
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| self.call("returner", vec![job_return.map().clone().into()]))
     }
 
     fn stores_jobs(&self) -> bool {

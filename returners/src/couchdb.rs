@@ -143,22 +143,24 @@ impl Returner for Couchdb {
         Ok(())
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let jid = job_return.jid().as_str();
-        let mut document = job_return.map().clone();
-        document.insert("timestamp".into(), brine_clock::now().timestamp().as_duration().as_secs_f64().into());
-        let stored = |id: &str, mut document: Map| {
-            document.insert("_id".into(), id.into());
-            self.put(id, &document.into())
-        };
-        if stored(jid, document.clone())? {
-            return Ok(());
-        }
-        let first = self.http.send_json("GET", &format!("{}/{}", self.path, encoded(jid)), &Body::Nothing)?;
-        if first.get("id") == Some(&job_return.id().into()) {
-            return Ok(());
-        }
-        stored(&format!("{jid}:{}", job_return.id()), document).map(drop)
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let jid = job_return.jid().as_str();
+            let mut document = job_return.map().clone();
+            document.insert("timestamp".into(), brine_clock::now().timestamp().as_duration().as_secs_f64().into());
+            let stored = |id: &str, mut document: Map| {
+                document.insert("_id".into(), id.into());
+                self.put(id, &document.into())
+            };
+            if stored(jid, document.clone())? {
+                return Ok(());
+            }
+            let first = self.http.send_json("GET", &format!("{}/{}", self.path, encoded(jid)), &Body::Nothing)?;
+            if first.get("id") == Some(&job_return.id().into()) {
+                return Ok(());
+            }
+            stored(&format!("{jid}:{}", job_return.id()), document).map(drop)
+        })
     }
 
     fn get_jid(&self, jid: &Jid) -> Result<Map, ReturnerError> {

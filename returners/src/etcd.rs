@@ -268,16 +268,19 @@ impl Returner for Etcd {
         self.writer.store(&[(key, encoding::of_map(load.map()))], None)
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let (root, jid, id) = (&self.root, job_return.jid(), job_return.id());
-        let of_return = format!("{root}/jobs/{jid}/{id}/return");
-        let mut pairs = vec![
-            (format!("{root}/minions/{id}"), jid.to_string()),
-            (format!("{root}/functions/{}/{id}", job_return.fun()), jid.to_string()),
-        ];
-        let field = |(name, value): (&Value, &Value)| (format!("{root}/jobs/{jid}/{id}/{name}"), json::to_json(value));
-        pairs.extend(job_return.map().iter().map(field));
-        self.writer.store(&pairs, Some(&of_return))
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let (root, jid, id) = (&self.root, job_return.jid(), job_return.id());
+            let of_return = format!("{root}/jobs/{jid}/{id}/return");
+            let mut pairs = vec![
+                (format!("{root}/minions/{id}"), jid.to_string()),
+                (format!("{root}/functions/{}/{id}", job_return.fun()), jid.to_string()),
+            ];
+            let field =
+                |(name, value): (&Value, &Value)| (format!("{root}/jobs/{jid}/{id}/{name}"), json::to_json(value));
+            pairs.extend(job_return.map().iter().map(field));
+            self.writer.store(&pairs, Some(&of_return))
+        })
     }
 
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {

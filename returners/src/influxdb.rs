@@ -171,10 +171,6 @@ impl Returner for Influxdb {
         self.write(format!("jids,jid={} load={text} {}\n", tag(jid.as_str()), time_of(jid)))
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         // Points of one series and request have the same time: the last one would replace the first.
         let mut seen = HashSet::new();

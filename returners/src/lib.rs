@@ -77,15 +77,15 @@ pub trait Returner: Send + Sync {
         Err(self.cannot("store jobs"))
     }
 
-    /// Stores the return of a minion.
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let _ = job_return;
+    /// Stores returns, in one operation where the backend has one.
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        let _ = returns;
         Err(self.cannot("store returns"))
     }
 
-    /// Stores several returns in one operation.
-    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
-        returns.iter().try_for_each(|one| self.returner(one))
+    /// Stores the return of a minion.
+    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
+        self.save_returns(std::slice::from_ref(job_return))
     }
 
     /// Stores calls of runner and wheel functions, each a job with one return. Damaged ones are logged and skipped.

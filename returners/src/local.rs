@@ -38,8 +38,8 @@ impl Returner for Local {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        print(&job_return.map().clone().into())
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| print(&job_return.map().clone().into()))
     }
 
     fn event_return(&self, events: &[Event]) -> Result<(), ReturnerError> {

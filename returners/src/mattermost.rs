@@ -68,8 +68,8 @@ impl Returner for Mattermost {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.post(chat::text_of(job_return, &job_return.value().to_string()))
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| self.post(chat::text_of(job_return, &job_return.value().to_string())))
     }
 
     fn stores_events_together(&self) -> bool {

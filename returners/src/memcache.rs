@@ -244,15 +244,17 @@ impl Returner for Memcache {
         })
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let (jid, id, fun) = (job_return.jid(), job_return.id().as_str(), job_return.fun());
-        let text = encoding::of_map(job_return.map());
-        self.run(|client| {
-            if client.store("add", &format!("{jid}:{id}"), None, &text)? {
-                client.store("set", &format!("{fun}:{id}"), None, &text)?;
-            }
-            client.append("minions", id, usize::MAX)?;
-            client.append("jids", jid.as_str(), MAX_JIDS)
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let (jid, id, fun) = (job_return.jid(), job_return.id().as_str(), job_return.fun());
+            let text = encoding::of_map(job_return.map());
+            self.run(|client| {
+                if client.store("add", &format!("{jid}:{id}"), None, &text)? {
+                    client.store("set", &format!("{fun}:{id}"), None, &text)?;
+                }
+                client.append("minions", id, usize::MAX)?;
+                client.append("jids", jid.as_str(), MAX_JIDS)
+            })
         })
     }
 

@@ -144,10 +144,6 @@ impl Returner for Redis {
         self.run(|connection| pipe.query(connection))
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         for page in returns.chunks(PAGE) {
             let mut pipe = ::redis::pipe();

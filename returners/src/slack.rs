@@ -108,21 +108,23 @@ impl Returner for Slack {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let shown = self.shown(job_return.value());
-        let shown = if self.is_yaml { brine_yaml::dump(&shown, Style::BLOCK) } else { python::repr(&shown) };
-        let text = chat::preformatted(&chat::text_of(job_return, &shown));
-        let form = [
-            ("channel", self.channel.as_str()),
-            ("username", &self.username),
-            ("as_user", &self.as_user),
-            ("text", &text),
-        ];
-        let reply = self.http.send("POST", "/chat.postMessage", &Body::Form(&form))?;
-        if self.http.json(&reply)?.get("ok") == Some(&true.into()) {
-            return Ok(());
-        }
-        Err(self.http.failed(excerpt(&reply.text), false))
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let shown = self.shown(job_return.value());
+            let shown = if self.is_yaml { brine_yaml::dump(&shown, Style::BLOCK) } else { python::repr(&shown) };
+            let text = chat::preformatted(&chat::text_of(job_return, &shown));
+            let form = [
+                ("channel", self.channel.as_str()),
+                ("username", &self.username),
+                ("as_user", &self.as_user),
+                ("text", &text),
+            ];
+            let reply = self.http.send("POST", "/chat.postMessage", &Body::Form(&form))?;
+            if self.http.json(&reply)?.get("ok") == Some(&true.into()) {
+                return Ok(());
+            }
+            Err(self.http.failed(excerpt(&reply.text), false))
+        })
     }
 
     fn stores_events(&self) -> bool {

@@ -142,8 +142,8 @@ impl Returner for Smtp {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.send(job_return.map())
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| self.send(job_return.map()))
     }
 
     fn stores_events_together(&self) -> bool {

@@ -94,10 +94,6 @@ impl Returner for Splunk {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.send(returns.iter().map(|one| one.map().clone().into()))
     }

@@ -53,10 +53,12 @@ impl Returner for Telegram {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let text = chat::cut(NAME, chat::text_of(job_return, &job_return.value().to_string()), MAX_MESSAGE_LENGTH);
-        let form = [("chat_id", self.chat.as_str()), ("text", &text)];
-        self.http.send("POST", &format!("/bot{}/sendMessage", self.token), &Body::Form(&form)).map(drop)
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let text = chat::cut(NAME, chat::text_of(job_return, &job_return.value().to_string()), MAX_MESSAGE_LENGTH);
+            let form = [("chat_id", self.chat.as_str()), ("text", &text)];
+            self.http.send("POST", &format!("/bot{}/sendMessage", self.token), &Body::Form(&form)).map(drop)
+        })
     }
 
     fn stores_events(&self) -> bool {

@@ -67,10 +67,6 @@ impl Returner for RefusingReturner {
         "picky"
     }
 
-    fn returner(&self, one: &Return) -> Result<(), ReturnerError> {
-        self.take(&[one.id().to_string()])
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.take(&returns.iter().map(|one| one.id().to_string()).collect::<Vec<_>>())
     }

@@ -161,10 +161,6 @@ impl Returner for Amqp {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let key = |one: &Return| routing_key(format!("ret.{}", one.id().as_str().replace('.', "_")));
         self.publish(returns.iter().map(|one| (key(one), encoding::of_map(one.map()))).collect())

@@ -166,10 +166,12 @@ impl Returner for Carbon {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let mut metrics = Vec::new();
         let time = brine_clock::now().timestamp().as_second();
-        Self::walk(&self.base(job_return), job_return.value(), time, self.skips, &mut metrics)?;
+        for job_return in returns {
+            Self::walk(&self.base(job_return), job_return.value(), time, self.skips, &mut metrics)?;
+        }
         self.send(&metrics)
     }
 

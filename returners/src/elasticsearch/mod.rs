@@ -300,13 +300,13 @@ impl Returner for Elasticsearch {
         })
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        match self.document(job_return) {
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| match self.document(job_return) {
             None => Ok(()),
             Some((index, document)) => {
                 self.create(&index, &format!("{}_{}", job_return.jid(), job_return.id()), &document)
             }
-        }
+        })
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {

@@ -183,18 +183,20 @@ impl Returner for Highstate {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        let Some(report) = report::of(job_return, self.reports) else { return Ok(()) };
-        let text = self.format.write(&report.value);
-        match &self.delivery {
-            // Reports contain changes and comments, which may be secret; other users may be able to read the directory.
-            Delivery::File(path) => brine_system::files::write_soon(path, text.as_bytes(), 0o600)
-                .map_err(|error| ReturnerError::Refused { returner: NAME, reason: error.to_string() }),
-            Delivery::Mail { mailer, success, failure } => {
-                let subject = if report.has_failed { failure } else { success };
-                mailer.send(subject, text, self.format.content_type())
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            let Some(report) = report::of(job_return, self.reports) else { return Ok(()) };
+            let text = self.format.write(&report.value);
+            match &self.delivery {
+                // Reports contain changes and comments, which may be secret; other users may be able to read the directory.
+                Delivery::File(path) => brine_system::files::write_soon(path, text.as_bytes(), 0o600)
+                    .map_err(|error| ReturnerError::Refused { returner: NAME, reason: error.to_string() }),
+                Delivery::Mail { mailer, success, failure } => {
+                    let subject = if report.has_failed { failure } else { success };
+                    mailer.send(subject, text, self.format.content_type())
+                }
             }
-        }
+        })
     }
 
     fn stores_events(&self) -> bool {

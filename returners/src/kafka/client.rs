@@ -277,10 +277,6 @@ impl Returner for Kafka {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let message = |one: &Return| Message { key: one.id().as_str().to_owned(), value: encoding::of_map(one.map()) };
         self.publish(&self.topic, returns.iter().map(message).collect())

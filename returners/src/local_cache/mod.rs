@@ -216,10 +216,6 @@ impl Returner for LocalCache {
         self.write(batch)
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let mut batch = Batch::new();
         for one in returns {

@@ -209,10 +209,6 @@ impl Returner for Mongo {
         })
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         let document = |one: &Return| {
             let full = to_document(one.map(), without_dots);

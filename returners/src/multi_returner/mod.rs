@@ -99,10 +99,6 @@ impl Returner for Multi {
         self.each(|one| one.save_load(load)).map(drop)
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.each(|one| one.returner(job_return)).map(drop)
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.each(|one| one.save_returns(returns)).map(drop)
     }

@@ -150,10 +150,6 @@ impl Returner for Nats {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         // Ids may contain characters that are special in subjects.
         let part = |id: &str| id.replace(|c: char| c.is_whitespace() || matches!(c, '.' | '*' | '>'), "_");

@@ -73,10 +73,6 @@ impl Returner for RawfileJson {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.append(std::iter::once(encoding::of_map(job_return.map())))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.append(returns.iter().map(|one| encoding::of_map(one.map())))
     }

@@ -177,8 +177,8 @@ impl Returner for SlackWebhook {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.post(job_return.map(), &self.options.with_grains_in("{id}"))
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| self.post(job_return.map(), &self.options.with_grains_in("{id}")))
     }
 
     fn stores_events_together(&self) -> bool {

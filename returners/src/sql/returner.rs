@@ -219,10 +219,6 @@ impl Returner for Sql {
         self.run(|client| client.execute(self.layout.replace_load, &columns))
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         if returns.is_empty() {
             return Ok(());

@@ -241,10 +241,6 @@ impl Returner for Sqlite {
         })
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        self.save_returns(std::slice::from_ref(job_return))
-    }
-
     fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
         self.change(|transaction| returns.iter().try_for_each(|one| insert_return(transaction, one)))
     }

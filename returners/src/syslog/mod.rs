@@ -139,18 +139,20 @@ impl Returner for Syslog {
         false
     }
 
-    fn returner(&self, job_return: &Return) -> Result<(), ReturnerError> {
-        // JSON contains no line breaks: a return cannot look like several messages.
-        let message = encoding::of_map(job_return.map());
-        if self.is_printed {
-            // Standard error may be closed.
-            _ = writeln!(std::io::stderr(), "{}: {message}", self.tag);
-        }
-        self.send(&message).map_err(|source| ReturnerError::Server {
-            returner: NAME,
-            server: format!("syslog at {}", self.socket.display()),
-            reason: format!("{source} (message of {} bytes)", message.len()),
-            is_outage: false,
+    fn save_returns(&self, returns: &[Return]) -> Result<(), ReturnerError> {
+        returns.iter().try_for_each(|job_return| {
+            // JSON contains no line breaks: a return cannot look like several messages.
+            let message = encoding::of_map(job_return.map());
+            if self.is_printed {
+                // Standard error may be closed.
+                _ = writeln!(std::io::stderr(), "{}: {message}", self.tag);
+            }
+            self.send(&message).map_err(|source| ReturnerError::Server {
+                returner: NAME,
+                server: format!("syslog at {}", self.socket.display()),
+                reason: format!("{source} (message of {} bytes)", message.len()),
+                is_outage: false,
+            })
         })
     }
 
