@@ -122,7 +122,7 @@ pub async fn connect(
 ) -> Result<(Reader, Writer), TransportError> {
     let in_time = async {
         let (read, write) = endpoint.open(limits.source).await?;
-        handshake(read, write, BytesMut::new(), as_type, limits, None).await
+        handshake(Reader::new(read, BytesMut::new(), limits, None), Writer::new(write), as_type).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
     match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
@@ -144,21 +144,15 @@ pub(super) async fn accept(
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
     let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
-    let shake = handshake(read, write, received, as_type, limits, trust);
+    let shake = handshake(Reader::new(read, received, limits, trust), Writer::new(write), as_type);
     tokio::time::timeout(HANDSHAKE_TIME, shake).await.map_err(timed_out)?
 }
 
 async fn handshake(
-    read: ReadHalf,
-    write: WriteHalf,
-    received: BytesMut,
+    mut reader: Reader,
+    mut writer: Writer,
     as_type: SocketType,
-    limits: Limits,
-    trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
-    let mut reader = Reader::new(read, received, limits, trust);
-    let mut writer = Writer::new(write);
-
     let mut greeting = [0; GREETING_SIZE];
     (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
     greeting[12..16].copy_from_slice(b"NULL");
