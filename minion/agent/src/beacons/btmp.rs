@@ -12,11 +12,11 @@ const BTMP: &str = "/var/log/btmp";
 pub(super) const KIND: Kind = Kind {
     name: "btmp",
     doc: "Failed logins, read from `/var/log/btmp`.",
-    tag: "",
     options: Options::Named(LOGIN_OPTIONS),
     fields: LOGIN_FIELDS,
     is_available: || Path::new(BTMP).is_file(),
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -13,15 +13,14 @@ struct DiskUsage(Vec<(Regex, f64)>);
 pub(super) const KIND: Kind = Kind {
     name: "diskusage",
     doc: "File systems with at least the given usage, at each poll.",
-    tag: "",
     options: Options::Keyed(entry(
         "<mount point>",
         "The percentage from which on the file system is reported, such as `80%`. The name is a mount point, or a \
          regular expression that matches it as a whole.",
     )),
     fields: &[entry("diskusage", "The percentage in use."), entry("mount", "The mount point.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

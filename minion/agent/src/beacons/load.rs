@@ -18,7 +18,6 @@ struct Load {
 pub(super) const KIND: Kind = Kind {
     name: "load",
     doc: "Load averages outside their range, at each poll.",
-    tag: "",
     options: Options::Named(&[
         entry(
             "averages",
@@ -28,8 +27,8 @@ pub(super) const KIND: Kind = Kind {
         entry("emitatstartup", "Whether the first poll may report, with `onchangeonly` (True)."),
     ]),
     fields: &[entry("1m, 5m, 15m", "The load averages.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -14,11 +14,10 @@ struct Usage {
 pub(super) const KIND: Kind = Kind {
     name: "memusage",
     doc: "Memory usage of at least the given percentage, at each poll.",
-    tag: "",
     options: Options::Named(&[entry("percent", "Required. The percentage, such as `63%`.")]),
     fields: &[entry("memusage", "The percentage in use.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -84,6 +84,19 @@ pub struct Kind {
     start: fn(&Settings) -> Result<Box<dyn Beacon>, String>,
 }
 
+impl Kind {
+    /// A beacon without options and fields whose events' tags end with its name, and which every host has.
+    const DEFAULT: Kind = Kind {
+        name: "",
+        doc: "",
+        tag: "",
+        options: Options::Named(&[]),
+        fields: &[],
+        is_available: || true,
+        start: |_| Err("the beacon has no implementation".into()),
+    };
+}
+
 /// The own options of a beacon.
 pub enum Options {
     /// A fixed set of names.

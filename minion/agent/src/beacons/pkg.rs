@@ -18,7 +18,6 @@ struct Packages {
 pub(super) const KIND: Kind = Kind {
     name: "pkg",
     doc: "Packages that were installed or removed, or have an upgrade, since the last poll.",
-    tag: "",
     options: Options::Named(&[
         entry("pkgs", "Required. A list of package names."),
         entry("refresh", "Whether the package lists are refreshed before each poll (False)."),
@@ -28,8 +27,8 @@ pub(super) const KIND: Kind = Kind {
         entry("version", "The installed version, or that of the upgrade."),
         entry("status", "`installed`, `not-installed` or `upgrade`."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

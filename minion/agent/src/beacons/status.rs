@@ -23,8 +23,8 @@ pub(super) const KIND: Kind = Kind {
         "The keys or list indexes of the function's result that are reported, or `all`.",
     )),
     fields: &[entry("data", "A mapping of function to result.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -7,11 +7,10 @@ use super::{Beacon, Kind, Options, entry};
 pub(super) const KIND: Kind = Kind {
     name: "swapusage",
     doc: "Swap usage of at least the given percentage, at each poll.",
-    tag: "",
     options: Options::Named(&[entry("percent", "Required. The percentage, such as `13%`.")]),
     fields: &[entry("swapusage", "The percentage in use.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -57,7 +57,6 @@ struct Certificates {
 pub(super) const KIND: Kind = Kind {
     name: "cert_info",
     doc: "Certificates that expire soon, read by `openssl`.",
-    tag: "",
     options: Options::Named(&[
         entry("files", "Required. A list of PEM files, or of mappings of a file to `notify_days`."),
         entry(
@@ -74,6 +73,7 @@ pub(super) const KIND: Kind = Kind {
     )],
     is_available: || which("openssl").is_some(),
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -61,7 +61,6 @@ const COMPARISONS: &[(&str, Comparison)] = &[
 pub(super) const KIND: Kind = Kind {
     name: "http_status",
     doc: "Web pages whose status or content is not the expected one.",
-    tag: "",
     options: Options::Named(&[entry(
         "sites",
         "Required. A mapping of names to `url`, `timeout` (5 seconds, and at most that), `status` and `content`: each \
@@ -77,8 +76,8 @@ pub(super) const KIND: Kind = Kind {
         entry("status_code", "Nothing, if there was no response."),
         entry("error", "The error of a request without a response, or of a content that is not JSON."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

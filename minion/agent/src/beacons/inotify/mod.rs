@@ -84,8 +84,8 @@ pub(super) const KIND: Kind = Kind {
         entry("path", "The changed file or directory."),
         entry("change", "The change, such as `IN_MODIFY` or `IN_CREATE|IN_ISDIR`."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -36,8 +36,8 @@ pub(super) const KIND: Kind = Kind {
         entry("raw", "The line."),
         entry("error", "The error of an invalid expression."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

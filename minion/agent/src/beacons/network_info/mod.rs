@@ -30,15 +30,14 @@ struct Interface {
 pub(super) const KIND: Kind = Kind {
     name: "network_info",
     doc: "Interfaces with a counter that equals or exceeds a value, at each poll.",
-    tag: "",
     options: Options::Named(&[entry(
         "interfaces",
         "A mapping of interface names to `type` (`equal` or `greater`) and values of `bytes_sent`, `bytes_recv`, \
          `packets_sent`, `packets_recv`, `errin`, `errout`, `dropin`, `dropout`.",
     )]),
     fields: &[entry("interface", "The name of the interface."), entry("network_info", "A mapping of all counters.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

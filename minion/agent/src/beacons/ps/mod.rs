@@ -26,14 +26,13 @@ enum Reported {
 pub(super) const KIND: Kind = Kind {
     name: "ps",
     doc: "Processes that run or do not run, at each poll.",
-    tag: "",
     options: Options::Named(&[entry(
         "processes",
         "Required. A mapping of process names to `running` or `stopped`: the state that is reported.",
     )]),
     fields: &[entry("<process>", "`Running`, `Stopped`, or False.")],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

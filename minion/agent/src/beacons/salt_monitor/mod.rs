@@ -27,7 +27,6 @@ pub(super) const KIND: Kind = Kind {
     name: "salt_monitor",
     doc: "Results of execution functions that are not false or empty. The functions are called one after the other, \
           and other beacons are not polled meanwhile.",
-    tag: "",
     options: Options::Named(&[entry(
         "salt_fun",
         "Required. The name of a function, whose result is always reported; or a list of names and of mappings of a \
@@ -39,8 +38,8 @@ pub(super) const KIND: Kind = Kind {
         entry("args", "Its positional arguments, if there are any."),
         entry("kwargs", "Its keyword arguments, if there are any."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -43,8 +43,8 @@ pub(super) const KIND: Kind = Kind {
         ),
         entry("service_name", "The name of the service."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

@@ -37,8 +37,8 @@ pub(super) const KIND: Kind = Kind {
         entry("path", "The file or directory; of a moved one its former path."),
         entry("change", "`created`, `modified`, `deleted` or `moved`. Changes in a directory also modify it."),
     ],
-    is_available: || true,
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {

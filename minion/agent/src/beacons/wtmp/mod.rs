@@ -78,11 +78,11 @@ pub(super) const LOGIN_FIELDS: &[Entry] = &[
 pub(super) const KIND: Kind = Kind {
     name: "wtmp",
     doc: "Logins and logouts, read from `/var/log/wtmp`.",
-    tag: "",
     options: Options::Named(LOGIN_OPTIONS),
     fields: LOGIN_FIELDS,
     is_available: || Path::new(WTMP).is_file(),
     start,
+    ..Kind::DEFAULT
 };
 
 fn start(settings: &Settings) -> Result<Box<dyn Beacon>, String> {
