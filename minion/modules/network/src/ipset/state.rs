@@ -82,67 +82,109 @@ pub struct EntryArgs {
 /// Ensure that a set has an entry, or several, with these options.
 #[function]
 pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
-    let EntryArgs { name, entry, family, set_name, kwargs } = args;
-    let entries = entries_of(&entry)?;
-    if entries.is_empty() {
-        return Ok(StateReturn::failed(&name, "ipset entry must be specified").into());
-    }
-    let set = Set::load(&context.call, &set_name)?;
-    let elements = set.as_ref().map(Set::elements).unwrap_or_default();
-    let (mut report, mut comment) = (StateReturn::ok(&name, ""), String::new());
-    for text in entries {
-        let (entry, full) = with_options(&text, &kwargs)?;
-        if set.as_ref().is_some_and(|set| set.element(&full).is_covered(&elements)) {
-            comment.push_str(&format!("entry for {entry} already in set {set_name} for {family}\n"));
-        } else if context.test {
-            report.result = None;
-            comment.push_str(&format!("entry {entry} would be added to set {set_name} for family {family}\n"));
-        } else {
-            let answer = add_entry(&context.call, &set_name, &full, &kwargs)?;
-            if answer.starts_with("Error") {
-                report.result = Some(false);
-                comment = format!("Failed to add to entry {full} to set {set_name} for family {family}.\n{answer}");
-            } else {
-                report.changes = map! {"locale" => &name};
-                comment.push_str(&format!("entry {full} added to set {set_name} for family {family}\n"));
-            }
+    each_entry(context, &args, |Entry { entry, full, place, is_covered, .. }| {
+        if is_covered {
+            return Ok(Outcome::Unchanged(format!("entry for {entry} already in {place}")));
         }
-    }
-    Ok(StateReturn { comment, ..report }.into())
+        if context.test {
+            return Ok(Outcome::Predicted(format!("entry {entry} would be added to {place}")));
+        }
+        let answer = add_entry(&context.call, &args.set_name, &full, &args.kwargs)?;
+        Ok(if answer.starts_with("Error") {
+            Outcome::Failed(format!("Failed to add to entry {full} to {place}.\n{answer}"))
+        } else {
+            Outcome::Changed(format!("entry {full} added to {place}"))
+        })
+    })
 }
 
 /// Ensure that a set does not have an entry, or several.
 #[function]
 pub fn absent(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
-    let EntryArgs { name, entry, family, set_name, kwargs } = args;
-    let entries = entries_of(&entry)?;
-    if entries.is_empty() {
-        return Ok(StateReturn::failed(&name, "ipset entry must be specified").into());
-    }
-    let set = Set::load(&context.call, &set_name)?;
-    let elements = set.as_ref().map(Set::elements).unwrap_or_default();
-    let (mut report, mut comment) = (StateReturn::ok(&name, ""), String::new());
-    for text in entries {
-        let (entry, full) = with_options(&text, &kwargs)?;
-        if !set.as_ref().is_some_and(|set| set.element(&full).is_in(&elements)) {
-            comment.push_str(&format!("ipset entry for {full} not present in set {set_name} for {family}\n"));
-        } else if context.test {
-            report.result = None;
-            comment.push_str(&format!("ipset entry {entry} would be removed from set {set_name} for {family}\n"));
-        } else {
-            // Not all addresses of a range need to be in the set.
-            let words = ["del".to_owned(), "-exist".into(), word("set", &set_name)?, word("entry", &entry)?];
-            let answer = success_or(change(&context.call, &words)?);
-            if answer.starts_with("Error") {
-                report.result = Some(false);
-                comment = format!(
-                    "Failed to delete ipset entry from set {set_name} for {family}. Attempted entry was {full}.\n{answer}\n"
-                );
-            } else {
-                report.changes = map! {"locale" => &name};
-                comment.push_str(&format!("ipset entry {full} removed from set {set_name} for {family}\n"));
-            }
+    each_entry(context, &args, |Entry { entry, full, place, is_listed, .. }| {
+        if !is_listed {
+            return Ok(Outcome::Unchanged(format!("ipset entry for {full} not present in {place}")));
         }
+        if context.test {
+            return Ok(Outcome::Predicted(format!("ipset entry {entry} would be removed from {place}")));
+        }
+        // Not all addresses of a range need to be in the set.
+        let words = ["del".to_owned(), "-exist".into(), word("set", &args.set_name)?, word("entry", &entry)?];
+        let answer = success_or(change(&context.call, &words)?);
+        Ok(if answer.starts_with("Error") {
+            Outcome::Failed(format!(
+                "Failed to delete ipset entry from {place}. Attempted entry was {full}.\n{answer}\n"
+            ))
+        } else {
+            Outcome::Changed(format!("ipset entry {full} removed from {place}"))
+        })
+    })
+}
+
+/// An entry of a state.
+struct Entry {
+    /// The entry without options.
+    entry: String,
+    /// The entry with its options.
+    full: String,
+    /// The set, as comments name it.
+    place: String,
+    /// Whether the set has the whole entry with these options.
+    is_covered: bool,
+    /// Whether the set lists an element of the entry.
+    is_listed: bool,
+}
+
+/// The result of a state for one entry: a line of the comment, or a failure that replaces it.
+enum Outcome {
+    Unchanged(String),
+    Predicted(String),
+    Changed(String),
+    Failed(String),
+}
+
+/// Ensures the state of each entry, and joins the outcomes.
+fn each_entry(
+    context: &StateContext,
+    args: &EntryArgs,
+    ensure: impl Fn(Entry) -> Result<Outcome, CallError>,
+) -> CallResult {
+    let EntryArgs { name, entry, family, set_name, kwargs } = args;
+    let entries = entries_of(entry)?;
+    if entries.is_empty() {
+        return Ok(StateReturn::failed(name, "ipset entry must be specified").into());
+    }
+    let set = Set::load(&context.call, set_name)?;
+    let elements = set.as_ref().map(Set::elements).unwrap_or_default();
+    let (mut report, mut comment) = (StateReturn::ok(name, ""), String::new());
+    for text in entries {
+        let (entry, full) = with_options(&text, kwargs)?;
+        let element = set.as_ref().map(|set| set.element(&full));
+        let outcome = ensure(Entry {
+            entry,
+            full,
+            place: format!("set {set_name} for {family}"),
+            is_covered: element.as_ref().is_some_and(|element| element.is_covered(&elements)),
+            is_listed: element.is_some_and(|element| element.is_in(&elements)),
+        })?;
+        let line = match outcome {
+            Outcome::Unchanged(line) => line,
+            Outcome::Predicted(line) => {
+                report.result = None;
+                line
+            }
+            Outcome::Changed(line) => {
+                report.changes = map! {"locale" => name};
+                line
+            }
+            Outcome::Failed(message) => {
+                report.result = Some(false);
+                comment = message;
+                continue;
+            }
+        };
+        comment.push_str(&line);
+        comment.push('\n');
     }
     Ok(StateReturn { comment, ..report }.into())
 }

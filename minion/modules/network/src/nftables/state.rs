@@ -106,54 +106,52 @@ pub struct RuleArgs {
 /// `nftables.build_rule`.
 #[function]
 pub fn append(context: &StateContext, name: String, #[args] args: RuleArgs) -> CallResult {
-    let rule = match Rule::new(context, args)? {
-        Ok(rule) => rule,
-        Err(reason) => return Ok(StateReturn::failed(&name, reason).into()),
-    };
-    let (family, text) = (&rule.ruleset.name, &rule.text);
-    if rule.check()?.result {
-        let message = format!("nftables rule for {name} already set ({text}) for {family}");
-        return Ok(StateReturn::ok(&name, message).into());
-    }
-    if context.test {
-        let message = format!("nftables rule for {name} needs to be set ({text}) for {family}");
-        return Ok(StateReturn::would(&name, message).into());
-    }
-    let report = rule.ruleset.add("add", [&rule.table, &rule.chain, text], None)?;
-    if !report.result {
-        let reason = report.comment;
-        let message =
-            format!("Failed to set nftables rule for {name}.\nAttempted rule was {text} for {family}.\n{reason}");
-        return Ok(StateReturn::failed(&name, message).into());
-    }
-    rule.report_set(context, &name)
+    present(context, &name, args, &Position::End)
 }
 
 /// Ensure that a rule is in a chain, as `append`; a missing one is inserted before the rule with the handle `position`, or
 /// before all rules.
 #[function]
 pub fn insert(context: &StateContext, name: String, position: Option<u64>, #[args] args: RuleArgs) -> CallResult {
+    present(context, &name, args, &Position::Before(position.filter(|position| *position != 0)))
+}
+
+/// Where a missing rule is added.
+enum Position {
+    /// After all rules.
+    End,
+    /// Before the rule with this handle, or before all rules.
+    Before(Option<u64>),
+}
+
+fn present(context: &StateContext, name: &str, args: RuleArgs, position: &Position) -> CallResult {
     let rule = match Rule::new(context, args)? {
         Ok(rule) => rule,
-        Err(reason) => return Ok(StateReturn::failed(&name, reason).into()),
+        Err(reason) => return Ok(StateReturn::failed(name, reason).into()),
     };
     let (family, text) = (&rule.ruleset.name, &rule.text);
+    // The order of the words is Salt's.
+    let comment = |what: &str| match position {
+        Position::End => format!("nftables rule for {name} {what} ({text}) for {family}"),
+        Position::Before(_) => format!("nftables rule for {name} {what} for {family} ({text})"),
+    };
     if rule.check()?.result {
-        let message = format!("nftables rule for {name} already set for {family} ({text})");
-        return Ok(StateReturn::ok(&name, message).into());
+        return Ok(StateReturn::ok(name, comment("already set")).into());
     }
     if context.test {
-        let message = format!("nftables rule for {name} needs to be set for {family} ({text})");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::would(name, comment("needs to be set")).into());
     }
-    let position = position.filter(|position| *position != 0);
-    let report = rule.ruleset.add("insert", [&rule.table, &rule.chain, text], position)?;
+    let words = [rule.table.as_str(), &rule.chain, text];
+    let (report, attempted) = match position {
+        Position::End => (rule.ruleset.add("add", words, None)?, format!("{text} for {family}.")),
+        Position::Before(handle) => (rule.ruleset.add("insert", words, *handle)?, text.clone()),
+    };
     if !report.result {
         let reason = report.comment;
-        let message = format!("Failed to set nftables rule for {name}.\nAttempted rule was {text}\n{reason}");
-        return Ok(StateReturn::failed(&name, message).into());
+        let message = format!("Failed to set nftables rule for {name}.\nAttempted rule was {attempted}\n{reason}");
+        return Ok(StateReturn::failed(name, message).into());
     }
-    rule.report_set(context, &name)
+    rule.report_set(context, name)
 }
 
 /// Ensure that a rule is not in a chain. It is given by its options as in `append`, by its handle `position`, or by both:
