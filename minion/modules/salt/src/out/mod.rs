@@ -1,7 +1,7 @@
 //! `out`: values as text, as the outputters of the command line tools format them.
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Function, function, registry};
 use brine_output::{Colours, OutputOptions, Outputter, display};
 use brine_value::{Map, Value};
 
@@ -10,24 +10,32 @@ pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::E
 /// Execution functions of `out`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("out", [out_format, string_format, html_format]);
 
-/// Format a value by an outputter, such as `nested`, `highstate`, `json` or `table`; `opts` are options such as
-/// `state_output`, by default those of the minion. Text is coloured unless the option `color` is False.
+/// The arguments of the functions.
+#[derive(Args)]
+pub struct FormatArgs {
+    /// Value.
+    data: Value,
+    /// Outputter, such as `nested`, `highstate`, `json` or `table`.
+    #[default("nested".into())]
+    out: String,
+    /// Options such as `state_output`, by default those of the minion.
+    opts: Option<Map>,
+    /// Further arguments, ignored.
+    #[keywords]
+    _kwargs: Map,
+}
+
+/// Format a value by an outputter. Text is coloured unless the option `color` is False.
 ///
 /// CLI Example:
 ///
 ///     salt '*' out.out_format "{'key': 'value'}"
 #[function]
-pub fn out_format(
-    context: &Context,
-    data: Value,
-    #[default("nested".into())] out: String,
-    opts: Option<Map>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let opts = opts.filter(|opts| !opts.is_empty());
-    let has_colour = opts.as_ref().and_then(|given| given.get("color")).is_none_or(Value::is_truthy);
+pub fn out_format(context: &Context, #[args] args: FormatArgs) -> CallResult {
+    let args = FormatArgs { opts: args.opts.filter(|opts| !opts.is_empty()), ..args };
+    let has_colour = args.opts.as_ref().and_then(|given| given.get("color")).is_none_or(Value::is_truthy);
     let colours = if has_colour { Colours::ON } else { Colours::OFF };
-    Ok(formatted(context, &data, &out, opts, colours).into())
+    Ok(formatted(context, &args, colours).into())
 }
 
 /// Format a value by an outputter without colours.
@@ -36,14 +44,8 @@ pub fn out_format(
 ///
 ///     salt '*' out.string_format "{'key': 'value'}" out=table
 #[function]
-pub fn string_format(
-    context: &Context,
-    data: Value,
-    #[default("nested".into())] out: String,
-    opts: Option<Map>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    Ok(formatted(context, &data, &out, opts, Colours::OFF).into())
+pub fn string_format(context: &Context, #[args] args: FormatArgs) -> CallResult {
+    Ok(formatted(context, &args, Colours::OFF).into())
 }
 
 /// Format a value by an outputter as HTML: with fixed spaces and line breaks, and markup in the value escaped.
@@ -52,29 +54,23 @@ pub fn string_format(
 ///
 ///     salt '*' out.html_format "{'key': 'value'}" out=yaml
 #[function]
-pub fn html_format(
-    context: &Context,
-    data: Value,
-    #[default("nested".into())] out: String,
-    opts: Option<Map>,
-    #[keywords] _kwargs: Map,
-) -> CallResult {
-    let text = formatted(context, &data, &out, opts, Colours::OFF);
+pub fn html_format(context: &Context, #[args] args: FormatArgs) -> CallResult {
+    let text = formatted(context, &args, Colours::OFF);
     let text = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     Ok(text.replace(' ', "&nbsp;").replace('\n', "<br />").into())
 }
 
-fn formatted(context: &Context, data: &Value, out: &str, opts: Option<Map>, colours: Colours) -> String {
-    let outputter = out.parse::<Outputter>().unwrap_or_else(|error| {
+fn formatted(context: &Context, args: &FormatArgs, colours: Colours) -> String {
+    let outputter = args.out.parse::<Outputter>().unwrap_or_else(|error| {
         tracing::error!(jid = context.job.jid, "{error}");
         Outputter::Nested
     });
     let mut options = OutputOptions { colours, ..OutputOptions::default() };
-    match opts {
-        Some(opts) => options.set_all(&opts),
+    match &args.opts {
+        Some(opts) => options.set_all(opts),
         None => options.set_all(&context.opts()),
     }
-    display(data, outputter, &options)
+    display(&args.data, outputter, &options)
 }
 
 #[cfg(test)]

@@ -81,23 +81,32 @@ pub fn report_highstate_tests(context: &Context, saltenv: Option<String>) -> Cal
     .into())
 }
 
+/// The arguments of `saltcheck.run_state_tests`.
+#[derive(Args)]
+pub struct StateTestArgs {
+    /// States, as a list or separated by commas.
+    state: Value,
+    /// Environment of the states.
+    saltenv: Option<String>,
+    /// Whether all tests in their directories are run, not only those with the name of a state.
+    #[default(false)]
+    check_all: bool,
+    /// Whether only failed tests are returned.
+    #[default(false)]
+    only_fails: bool,
+    /// Accepted for compatibility with Salt.
+    #[default(false)]
+    junit: bool,
+}
+
 /// Run the tests of states, and of the states that they include, and return the results. The retcode is 1 if one failed.
-///
-/// state: the states, separated by commas. check_all: whether all tests in their directories are run, not only those with the
-/// name of a state. only_fails: whether only failed tests are returned. junit: accepted for compatibility with Salt.
 ///
 /// CLI Example:
 ///
 ///     salt '*' saltcheck.run_state_tests postfix,common
 #[function]
-pub fn run_state_tests(
-    context: &Context,
-    state: Value,
-    saltenv: Option<String>,
-    #[default(false)] check_all: bool,
-    #[default(false)] only_fails: bool,
-    #[default(false)] junit: bool,
-) -> CallResult {
+pub fn run_state_tests(context: &Context, #[args] args: StateTestArgs) -> CallResult {
+    let StateTestArgs { state, saltenv, check_all, only_fails, junit } = args;
     _ = junit;
     let states = match state {
         Value::List(states) => states.iter().map(ToString::to_string).collect(),
@@ -112,15 +121,8 @@ pub fn run_state_tests(
 ///
 ///     salt-ssh '*' saltcheck.run_state_tests_ssh postfix
 #[function]
-pub fn run_state_tests_ssh(
-    context: &Context,
-    state: Value,
-    saltenv: Option<String>,
-    #[default(false)] check_all: bool,
-    #[default(false)] only_fails: bool,
-    #[default(false)] junit: bool,
-) -> CallResult {
-    run_state_tests(context, state, saltenv, check_all, only_fails, junit)
+pub fn run_state_tests_ssh(context: &Context, #[args] args: StateTestArgs) -> CallResult {
+    run_state_tests(context, args)
 }
 
 /// Run the tests of all states of the highstate, as `run_state_tests`.

@@ -1,7 +1,7 @@
 //! `partition`: functions that change disks and their partition tables.
 
 use brine_context::Context;
-use brine_function::{CallResult, function};
+use brine_function::{Args, CallResult, function};
 use brine_host::programs::argument;
 use brine_value::Value;
 
@@ -89,30 +89,32 @@ pub fn mklabel(context: &Context, device: String, label_type: String) -> CallRes
     lines(context, &["parted", "-m", "-s", &argument(&device)?, "mklabel", &label_type])
 }
 
+/// The arguments of `partition.mkpart`.
+#[derive(Args)]
+pub struct PartitionArgs {
+    /// Path of the disk.
+    device: String,
+    /// `primary`, `logical` or `extended`.
+    part_type: String,
+    /// Type of the file system that it is for; none is created.
+    fs_type: Option<String>,
+    /// Start on the disk, in megabytes or with a unit.
+    #[default]
+    start: Value,
+    /// End on the disk.
+    #[default]
+    end: Value,
+}
+
 /// Create a partition, and return the output.
-///
-/// part_type
-///     `primary`, `logical` or `extended`.
-///
-/// fs_type
-///     The type of the file system that it is for; none is created.
-///
-/// start, end
-///     The positions on the disk, in megabytes or with a unit.
 ///
 /// CLI Example:
 ///
 ///     salt '*' partition.mkpart /dev/sda primary fs_type=fat32 start=0 end=639
 ///     salt '*' partition.mkpart /dev/sda primary start=0 end=639
 #[function]
-pub fn mkpart(
-    context: &Context,
-    device: String,
-    part_type: String,
-    fs_type: Option<String>,
-    #[default] start: Value,
-    #[default] end: Value,
-) -> CallResult {
+pub fn mkpart(context: &Context, #[args] args: PartitionArgs) -> CallResult {
+    let PartitionArgs { device, part_type, fs_type, start, end } = args;
     let device = device_of(&device)?;
     one_of(&part_type, &["primary", "logical", "extended"], "part_type", "mkpart")?;
     let fs_type = fs_type.filter(|fs_type| !fs_type.is_empty());
@@ -133,15 +135,8 @@ pub fn mkpart(
 ///
 ///     salt '*' partition.mkpartfs /dev/sda primary fs_type=fat32 start=0 end=639
 #[function]
-pub fn mkpartfs(
-    context: &Context,
-    device: String,
-    part_type: String,
-    fs_type: Option<String>,
-    #[default] start: Value,
-    #[default] end: Value,
-) -> CallResult {
-    mkpart(context, device, part_type, fs_type, start, end)
+pub fn mkpartfs(context: &Context, #[args] args: PartitionArgs) -> CallResult {
+    mkpart(context, args)
 }
 
 /// Set the name of a partition, and return the output. A name consists of letters, digits, blanks, `_` and `-`. Only

@@ -1,7 +1,7 @@
 //! `rabbitmq_cluster`: states of the cluster of a node.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Function, function, registry};
 use brine_value::map;
 
 use super::or_failed;
@@ -11,17 +11,27 @@ use crate::rabbitmq::node::{cluster_nodes, join as join_node};
 /// State functions of `rabbitmq_cluster`.
 pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_cluster", [joined, join]);
 
-/// Ensure that the node is in the cluster of the node `user@host`; `name` is not used. With `ram_node`, it joins as a node
-/// that stores its data in memory only.
-#[function]
-pub fn joined(
-    context: &StateContext,
+/// The arguments of the states.
+#[derive(Args)]
+pub struct JoinArgs {
+    /// Name of the state.
     name: String,
+    /// Host of a node of the cluster.
     host: String,
-    #[default("rabbit".into())] user: String,
+    /// User in the name of that node.
+    #[default("rabbit".into())]
+    user: String,
+    /// Whether the node joins as one that stores its data in memory only.
     ram_node: Option<bool>,
-    #[default(Some("root".into()))] runas: Option<String>,
-) -> CallResult {
+    /// User who runs the command.
+    #[default(Some("root".into()))]
+    runas: Option<String>,
+}
+
+/// Ensure that the node is in the cluster of the node `user@host`.
+#[function]
+pub fn joined(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
+    let JoinArgs { name, host, user, ram_node, runas } = args;
     let ctl = Ctl::new(&context.call, runas);
     let node = format!("{user}@{host}");
     let ensure = || {
@@ -40,13 +50,6 @@ pub fn joined(
 
 /// Ensure that the node is in a cluster, as `rabbitmq_cluster.joined`.
 #[function]
-pub fn join(
-    context: &StateContext,
-    name: String,
-    host: String,
-    #[default("rabbit".into())] user: String,
-    ram_node: Option<bool>,
-    #[default(Some("root".into()))] runas: Option<String>,
-) -> CallResult {
-    joined(context, name, host, user, ram_node, runas)
+pub fn join(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
+    joined(context, args)
 }
