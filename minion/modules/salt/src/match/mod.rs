@@ -186,11 +186,13 @@ pub fn filter_by(
     #[default("default".into())]
     default: Value,
 ) -> CallResult {
-    let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
-    match lookup.iter().find(|(target, _)| matches_id(context, kind, (*target).clone(), minion_id.clone())) {
-        Some((_, value)) => merged(value.clone(), &merge, merge_lists),
-        None => Ok(lookup.get(&default).cloned().unwrap_or_default()),
+    let matcher: Matcher = tgt_type.parse().map_err(CallError::execution)?;
+    for (target, value) in &lookup {
+        if matcher.matches(context, target, minion_id.as_deref())? {
+            return merged(value.clone(), &merge, merge_lists);
+        }
     }
+    Ok(lookup.get(&default).cloned().unwrap_or_default())
 }
 
 /// Return the value after the first of several targets that matches this minion, or the last argument, which has no
@@ -205,22 +207,22 @@ pub fn ifelse(context: &Context, #[rest] args: Vec<Value>, #[keywords] kwargs: M
         return Err(CallError::Execution("The ifelse function must have an odd number of arguments!".into()));
     };
     let kind = kwargs.get("tgt_type").map_or_else(|| "compound".to_owned(), ToString::to_string);
-    let kind: TargetKind = kind.parse().map_err(CallError::execution)?;
+    let matcher: Matcher = kind.parse().map_err(CallError::execution)?;
     let minion_id = kwargs.get("minion_id").filter(|id| id.is_truthy()).map(ToString::to_string);
-    let is_match = |target: &Value| match target {
-        Value::Bool(answer) => *answer,
-        target => matches_id(context, kind, target.clone(), minion_id.clone()),
-    };
-    match pairs.chunks_exact(2).find(|pair| is_match(&pair[0])) {
-        Some(pair) => {
+    for pair in pairs.chunks_exact(2) {
+        let is_match = match &pair[0] {
+            Value::Bool(answer) => *answer,
+            target => matcher.matches(context, target, minion_id.as_deref())?,
+        };
+        if is_match {
             let merge_lists = kwargs.get("merge_lists").is_some_and(Value::is_truthy);
-            merged(pair[1].clone(), kwargs.get("merge").unwrap_or(&Value::Nil), merge_lists)
+            return merged(pair[1].clone(), kwargs.get("merge").unwrap_or(&Value::Nil), merge_lists);
         }
-        None => Ok(otherwise.clone()),
     }
+    Ok(otherwise.clone())
 }
 
-/// Return the keys with a target in their list that matches this minion.
+/// Return the keys with a target in their list that matches this minion, once for each such target.
 ///
 /// CLI Example:
 ///
@@ -236,13 +238,15 @@ pub fn search_by(
     /// Minion id to match instead of this minion's; grains, pillar and addresses are those of this minion.
     minion_id: Option<String>,
 ) -> CallResult {
-    let kind: TargetKind = tgt_type.parse().map_err(CallError::execution)?;
-    let found = lookup.iter().filter(|(_, targets)| {
-        let single = [(*targets).clone()];
-        let targets = targets.as_list().unwrap_or(&single);
-        targets.iter().any(|target| matches_id(context, kind, target.clone(), minion_id.clone()))
-    });
-    let keys: Vec<Value> = found.map(|(key, _)| key.clone()).collect();
+    let matcher: Matcher = tgt_type.parse().map_err(CallError::execution)?;
+    let mut keys: Vec<Value> = Vec::new();
+    for (key, targets) in &lookup {
+        for target in targets.as_list().unwrap_or(std::slice::from_ref(targets)) {
+            if matcher.matches(context, target, minion_id.as_deref())? {
+                keys.push(key.clone());
+            }
+        }
+    }
     Ok(if keys.is_empty() { Value::Nil } else { keys.into() })
 }
 
@@ -261,6 +265,33 @@ fn merged(value: Value, merge: &Value, merge_lists: bool) -> CallResult {
             Ok(value.into())
         }
         other => Err(CallError::Execution(format!("merge failed: the matched value '{other}' is not a mapping"))),
+    }
+}
+
+/// The type of the targets of `filter_by`, `ifelse` and `search_by`.
+#[derive(Debug, Clone, Copy)]
+enum Matcher {
+    /// A target of a job.
+    Target(TargetKind),
+    /// A stored value, which only `match` can match.
+    Data,
+}
+
+impl std::str::FromStr for Matcher {
+    type Err = <TargetKind as std::str::FromStr>::Err;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        if name == "data" { Ok(Matcher::Data) } else { name.parse().map(Matcher::Target) }
+    }
+}
+
+impl Matcher {
+    /// Whether a target matches this minion, or the id `minion_id`.
+    fn matches(self, context: &Context, target: &Value, minion_id: Option<&str>) -> Result<bool, CallError> {
+        match self {
+            Matcher::Target(kind) => Ok(matches_id(context, kind, target.clone(), minion_id.map(str::to_owned))),
+            Matcher::Data => data(context, target.to_string()).map(|matched| matched.is_truthy()),
+        }
     }
 }
 

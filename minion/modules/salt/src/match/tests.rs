@@ -21,6 +21,7 @@ fn targets_match_this_minion_or_not() {
         ("filter_by", Value::from(map! {"web*" => 1, "test*" => 2}), 2.into()),
         ("filter_by", map! {"web*" => 1, "default" => 3}.into(), 3.into()),
         ("search_by", map! {"a" => list!["web*", "test*"], "b" => "db*"}.into(), list!["a"]),
+        ("search_by", map! {"a" => list!["*", "test*"], "b" => "test*"}.into(), list!["a", "a", "b"]),
     ] {
         let args = Args::positional([target]);
         assert_eq!(context.call(&format!("match.{fun}"), args.clone()), Ok(value), "{fun} {args:?}");
@@ -108,6 +109,15 @@ fn stored_values_match_globs_items_and_keys() {
         ("word", false),
     ] {
         assert_eq!(context.call("match.data", Args::positional([target.into()])), Ok(expected.into()), "{target}");
+    }
+    for (fun, args, expected) in [
+        ("filter_by", list![map! {"word:a*" => 1, "list:e*" => 2}], 2.into()),
+        ("search_by", list![map! {"a" => list!["word:x", "word:S*"], "b" => list!["none:*"]}], list!["a"]),
+        ("ifelse", list!["map:b", 1, "map:a", 2, 3], 2.into()),
+    ] {
+        let positional = args.as_list().unwrap().to_vec();
+        let called = Args { positional, keyword: map! {"tgt_type" => "data"} };
+        assert_eq!(context.call(&format!("match.{fun}"), called), Ok(expected), "{fun}");
     }
 }
 
