@@ -92,6 +92,8 @@ async fn past_jobs_are_listed_and_looked_up() {
     assert_eq!(listed.get("Minions").and_then(|minions| minions.as_list().map(<[_]>::len)), Some(2));
     assert_eq!(stdout(&system.tool("salt-run", &["jobs.exit_success", &jid])), "db1:\n    True\nweb1:\n    True\n");
     assert!(stdout(&system.tool("salt-run", &["jobs.last_run", "function=test.ping"])).contains("test.ping"));
+    let as_json = stdout(&system.tool("salt-run", &["jobs.last_run", "function=test.ping", "outputter=json"]));
+    assert!(as_json.starts_with('{') && as_json.contains("\"Function\": \"test.ping\""), "{as_json}");
     assert!(
         stdout(&system.tool("salt-run", &["jobs.list_jobs"]))
             .contains(&format!("{jid}:\n    ----------\n    Arguments:\n        - hello"))

@@ -168,8 +168,8 @@ pub fn list_jobs_filter(
 /// Return the newest job that matches, as `print_job`; False if none does.
 ///
 /// ext_source: the returner to read from (the master's job cache); a configured ext_job_cache takes precedence.
-/// metadata: a mapping, of which one pair must be in the job's metadata. function, target: globs. display_progress:
-/// publish progress events (False).
+/// outputter: the outputter of the result. metadata: a mapping, of which one pair must be in the job's metadata. function,
+/// target: globs. display_progress: publish progress events (False).
 ///
 /// CLI Example:
 ///
@@ -185,7 +185,6 @@ pub fn last_run(
     #[default] target: Value,
     #[default(false)] display_progress: bool,
 ) -> CallResult {
-    _ = outputter;
     let cache = cache(context, ext_source.as_deref())?;
     publish_search(context, display_progress, &*cache);
     if metadata.is_truthy() && metadata.as_map().is_none() {
@@ -193,7 +192,10 @@ pub fn last_run(
     }
     let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
     let newest = search.jobs(&*cache, Some(1))?.pop();
-    newest.map_or(Ok(Value::Bool(false)), |(jid, _)| print(&*cache, &jid))
+    match newest {
+        Some((jid, _)) => Ok(with_outputter(print(&*cache, &jid)?, outputter)),
+        None => Ok(Value::Bool(false)),
+    }
 }
 
 /// Return which minions returned success for a job.
