@@ -13,6 +13,8 @@ use brine_modules_files::file::{digest, hash_kind};
 use brine_system::{files, processes};
 use brine_value::{Map, Value};
 
+use super::refresh::refresh_pillar;
+
 /// The types that `sync_all` syncs.
 const KINDS: &[&str] = &[
     "clouds",
@@ -42,14 +44,17 @@ const PROGRAMS: [&[u8]; 2] = [b"#!", b"\x7fELF"];
 const MAX_FILES: usize = 10_000;
 const MAX_FILE_BYTES: usize = 64 << 20;
 
+/// The types that only masterless minions sync, as others have them from their master.
+const MASTERLESS_KINDS: [(&str, &str); 3] =
+    [("pillar", "Pillar modules"), ("tops", "Master top modules"), ("wrapper", "Wrapper modules")];
+
 /// The arguments of `sync_*`.
 #[derive(Args)]
 pub struct SyncArgs {
     /// The environments, as a list or separated by commas; by default those of the top file.
     #[default]
     saltenv: Value,
-    /// Whether grains are collected again after syncing grains modules, and `sync_all` refreshes the pillar. Unlike in
-    /// Salt, `False` does not keep the old modules loaded: new and changed ones are always reloaded.
+    /// Accepted as in Salt. New and changed modules are reloaded in any case.
     #[default(true)]
     refresh: bool,
     /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
@@ -58,6 +63,35 @@ pub struct SyncArgs {
     /// The names of modules not to sync, as for `extmod_whitelist`.
     #[default]
     extmod_blacklist: Value,
+}
+
+/// The arguments of the functions that also refresh the pillar.
+#[derive(Args)]
+pub struct SyncPillarArgs {
+    /// The environments, as a list or separated by commas; by default those of the top file.
+    #[default]
+    saltenv: Value,
+    /// Whether the pillar is refreshed, and the grains are collected again if grains modules were synced. Unlike in Salt,
+    /// `False` does not keep the old modules loaded: new and changed ones are always reloaded.
+    #[default(true)]
+    refresh: bool,
+    /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
+    #[default]
+    extmod_whitelist: Value,
+    /// The names of modules not to sync, as for `extmod_whitelist`.
+    #[default]
+    extmod_blacklist: Value,
+    /// Whether the master renders the pillar again instead of returning a cached one.
+    #[default(false)]
+    clean_pillar_cache: bool,
+}
+
+impl SyncPillarArgs {
+    /// Returns the arguments about the modules, and `clean_pillar_cache`.
+    fn split(self) -> (SyncArgs, bool) {
+        let SyncPillarArgs { saltenv, refresh, extmod_whitelist, extmod_blacklist, clean_pillar_cache } = self;
+        (SyncArgs { saltenv, refresh, extmod_whitelist, extmod_blacklist }, clean_pillar_cache)
+    }
 }
 
 macro_rules! sync_functions {
@@ -71,7 +105,8 @@ macro_rules! sync_functions {
         )*
 
         /// Execution functions that sync modules.
-        pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [sync_all, $($name),*]);
+        pub static FUNCTIONS: &[Function<Context>] =
+            registry!("saltutil", [sync_all, sync_grains, sync_pillar, $($name),*]);
     };
 }
 
@@ -100,12 +135,6 @@ sync_functions! {
     ///
     ///     salt '*' saltutil.sync_executors
     sync_executors "executors";
-    /// Sync `_grains` from the file server and collect the grains again.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.sync_grains
-    sync_grains "grains";
     /// Sync `_log_handlers` from the file server; Brine does not use them.
     ///
     /// CLI Example:
@@ -136,12 +165,6 @@ sync_functions! {
     ///
     ///     salt '*' saltutil.sync_outputters
     sync_outputters "output";
-    /// Sync `_pillar` from the file server.
-    ///
-    /// CLI Example:
-    ///
-    ///     salt '*' saltutil.sync_pillar
-    sync_pillar "pillar";
     /// Sync `_proxy` from the file server; Brine does not use them.
     ///
     /// CLI Example:
@@ -190,7 +213,7 @@ sync_functions! {
     ///
     ///     salt '*' saltutil.sync_thorium
     sync_thorium "thorium";
-    /// Sync `_tops` from the file server.
+    /// Sync `_tops` from the file server, on a masterless minion.
     ///
     /// CLI Example:
     ///
@@ -202,12 +225,32 @@ sync_functions! {
     ///
     ///     salt '*' saltutil.sync_utils
     sync_utils "utils";
-    /// Sync `_wrapper` from the file server; Brine does not use them.
+    /// Sync `_wrapper` from the file server, on a masterless minion; Brine does not use them.
     ///
     /// CLI Example:
     ///
     ///     salt '*' saltutil.sync_wrapper
     sync_wrapper "wrapper";
+}
+
+/// Sync `_grains` from the file server, collect the grains again, and refresh the pillar.
+///
+/// CLI Example:
+///
+///     salt '*' saltutil.sync_grains
+#[function]
+pub fn sync_grains(context: &Context, #[args] args: SyncPillarArgs) -> CallResult {
+    sync_and_refresh(context, "grains", args)
+}
+
+/// Sync `_pillar` from the file server and refresh the pillar, on a masterless minion.
+///
+/// CLI Example:
+///
+///     salt-call --local saltutil.sync_pillar
+#[function]
+pub fn sync_pillar(context: &Context, #[args] args: SyncPillarArgs) -> CallResult {
+    sync_and_refresh(context, "pillar", args)
 }
 
 /// Sync all types of custom modules from the file server. Returns the new and changed modules by type.
@@ -217,7 +260,8 @@ sync_functions! {
 ///     salt '*' saltutil.sync_all
 ///     salt '*' saltutil.sync_all extmod_whitelist="{modules: [web]}"
 #[function]
-pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
+pub fn sync_all(context: &Context, #[args] args: SyncPillarArgs) -> CallResult {
+    let (args, clean_cache) = args.split();
     let mut source = Source::new(context, &args)?;
     let mut all = Map::new();
     let is_masterless = context.config().file_client == "local";
@@ -227,8 +271,8 @@ pub fn sync_all(context: &Context, #[args] args: SyncArgs) -> CallResult {
     }
     let has_grains = all.get("grains").is_some_and(Value::is_truthy);
     source.finish(args.refresh && has_grains);
-    if args.refresh && context.minion.upstream.has_master() {
-        context.call("saltutil.refresh_pillar", Args::default())?;
+    if args.refresh {
+        refresh_pillar(context, false, 0.0, clean_cache)?;
     }
     Ok(Value::Map(all))
 }
@@ -249,7 +293,20 @@ pub fn sync_types(context: &Context, kinds: &[&'static str], args: Args) -> Resu
     Ok(synced)
 }
 
+fn sync_and_refresh(context: &Context, kind: &str, args: SyncPillarArgs) -> CallResult {
+    let (args, clean_cache) = args.split();
+    let synced = sync_kind(context, kind, &args)?;
+    if args.refresh {
+        refresh_pillar(context, false, 0.0, clean_cache)?;
+    }
+    Ok(synced)
+}
+
 fn sync_kind(context: &Context, kind: &str, args: &SyncArgs) -> CallResult {
+    let masterless = MASTERLESS_KINDS.iter().find(|(name, _)| *name == kind);
+    if let Some((_, modules)) = masterless.filter(|_| context.config().file_client != "local") {
+        return Err(CallError::Execution(format!("{modules} can only be synced to masterless minions")));
+    }
     let mut source = Source::new(context, args)?;
     let synced = source.sync(kind)?;
     source.finish(args.refresh && kind == "grains");

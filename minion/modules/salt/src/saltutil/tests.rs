@@ -1,5 +1,7 @@
 use brine_config::MinionConfig;
-use brine_value::list;
+use brine_context::{MasterEvent, Upstream};
+use brine_value::{list, map};
+use parking_lot::Mutex;
 
 use super::*;
 use crate::testing;
@@ -44,4 +46,68 @@ fn running_jobs_are_found_and_killed() {
     assert_eq!(call("kill_job", "20000101000000000000".into()), "".into());
     let all = context.call("saltutil.kill_all_jobs", Args::default()).unwrap();
     assert_eq!(all, list![format!("Signal 9 sent to job {} at pid {}", other.jid, other.pid)]);
+}
+
+/// A master that records whether a cached pillar is accepted.
+#[derive(Default)]
+struct Pillars(Mutex<Vec<&'static str>>);
+
+impl Upstream for Pillars {
+    fn has_master(&self) -> bool {
+        true
+    }
+
+    fn fire_master(&self, _event: MasterEvent) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>, _over: &Map) -> Result<Map, String> {
+        self.0.lock().push("cached");
+        Ok(map! {"fresh" => true})
+    }
+
+    fn pillar_with(&self, _external: &Map, _over: &Map) -> Result<Map, String> {
+        Err("not asked for".into())
+    }
+
+    fn refreshed_pillar(&self, _saltenv: Option<&str>, _pillarenv: Option<&str>) -> Result<Map, String> {
+        self.0.lock().push("clean");
+        Ok(map! {"fresh" => true})
+    }
+}
+
+#[test]
+fn sync_functions_refresh_the_pillar_unless_refresh_is_false() {
+    for (fun, keyword, asked) in [
+        ("sync_pillar", map! {}, &["cached"][..]),
+        ("sync_pillar", map! {"clean_pillar_cache" => true}, &["clean"]),
+        ("sync_pillar", map! {"refresh" => false, "clean_pillar_cache" => true}, &[]),
+        ("sync_grains", map! {"clean_pillar_cache" => true}, &["clean"]),
+        ("sync_all", map! {}, &["cached"]),
+        ("sync_all", map! {"clean_pillar_cache" => true}, &["clean"]),
+        ("sync_modules", map! {}, &[]),
+        ("sync_tops", map! {}, &[]),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let master = Arc::new(Pillars::default());
+        let mut minion = testing::minion_with(&[], Arc::clone(&master) as _);
+        let (cachedir, file_client) = (directory.path().to_owned(), "local".to_owned());
+        Arc::get_mut(&mut minion).unwrap().config =
+            Arc::new(MinionConfig { cachedir, file_client, ..Default::default() });
+        let context = testing::context_of(minion);
+        context.call(&format!("saltutil.{fun}"), Args::keyword(keyword.clone())).unwrap();
+        assert_eq!(*master.0.lock(), asked, "{fun} {keyword:?}");
+        assert_eq!(context.minion.pillar.read().contains_key(&Value::from("fresh")), !asked.is_empty(), "{fun}");
+    }
+}
+
+#[test]
+fn only_masterless_minions_sync_modules_of_masters() {
+    let context = testing::context(&[]);
+    for (fun, modules) in
+        [("sync_pillar", "Pillar modules"), ("sync_tops", "Master top modules"), ("sync_wrapper", "Wrapper modules")]
+    {
+        let error = context.call(&format!("saltutil.{fun}"), Args::default()).unwrap_err().to_string();
+        assert_eq!(error, format!("ERROR: {modules} can only be synced to masterless minions"), "{fun}");
+    }
 }
