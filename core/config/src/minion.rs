@@ -159,6 +159,11 @@ shared_options! {
     startup_states: Option<String> = None,
     /// The SLS files for `startup_states: sls`.
     sls_list: Vec<String> = Vec::new(),
+    /// The top file for `startup_states: top`.
+    top_file: String = String::new(),
+    /// The conditions under which states run: compound targets, one or a list, by module (`pkg`), function
+    /// (`pkg.installed`) or `*` for all. A state runs if any target of its entries matches this minion.
+    global_state_conditions: Map = Map::new(),
     /// `remote` reads files and pillar from the master, `local` from this host.
     file_client: String = "remote".into(),
     /// The file with the certificate authorities that `https://` trusts; by default the system's.

@@ -241,6 +241,15 @@ impl Caller<'_> {
                 "result" => true,
             });
         }
+        if !conditions::permits(self.context, chunk) {
+            tracing::info!("Failed to meet global state conditions. State '{}' not called.", chunk.written_name());
+            return Ok(map! {
+                "name" => chunk.written_name(),
+                "comment" => "Failed to meet global state conditions. State not called.",
+                "changes" => map! {},
+                "result" => Value::Nil,
+            });
+        }
         if slots::are_in(&args.keyword) {
             slots::fill(self.context, &mut args)?;
         }

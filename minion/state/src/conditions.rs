@@ -1,11 +1,13 @@
-//! `onlyif`, `unless` and `creates` decide whether a state runs, `check_cmd` whether it succeeded.
+//! `global_state_conditions`, `onlyif`, `unless` and `creates` decide whether a state runs, `check_cmd` whether it
+//! succeeded.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_context::Context;
+use brine_context::{Context, OwnFacts};
 use brine_function::{Args, CallError};
 use brine_sls::compile::Chunk;
+use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_value::{Map, Value};
 
 /// Arguments of a state that also apply to the commands of its conditions.
@@ -52,6 +54,39 @@ pub(super) fn skipped(context: &Context, chunk: &Chunk) -> Result<Option<String>
     }
     let comments: Vec<String> = said.into_iter().map(|said| said.comment).collect();
     Ok(Some(comments.join("\n")))
+}
+
+/// Whether `global_state_conditions` permits a state: if it has targets for the state, one of them must match this
+/// minion. An invalid target matches no minion.
+pub(super) fn permits(context: &Context, chunk: &Chunk) -> bool {
+    let full = format!("{}.{}", chunk.state, chunk.fun);
+    let applies = |name: &Value| name.as_str().is_some_and(|name| ["*", &full, &chunk.state].contains(&name));
+    let entries = context.config().global_state_conditions.iter().filter(|(name, _)| applies(name));
+    let mut targets = entries
+        .flat_map(|(_, conditions)| match conditions {
+            Value::Str(_) => std::slice::from_ref(conditions),
+            conditions => conditions.as_list().unwrap_or_default(),
+        })
+        .peekable();
+    if targets.peek().is_none() {
+        return true;
+    }
+    let facts = OwnFacts::of(context);
+    targets.any(|target| matches(context, &facts, target))
+}
+
+fn matches(context: &Context, facts: &OwnFacts, target: &Value) -> bool {
+    let kind = TargetKind::Compound;
+    if let Some(matched) = facts.own_match(kind.name(), target, DEFAULT_DELIMITER) {
+        return matched == Match::Yes;
+    }
+    match Target::parse(kind, target.clone(), DEFAULT_DELIMITER, &context.config().nodegroups) {
+        Ok(target) => target.matches(facts),
+        Err(error) => {
+            tracing::error!(%target, %error, "a target of the option 'global_state_conditions' is invalid");
+            false
+        }
+    }
 }
 
 /// Evaluates `onlyif`: the state runs if all entries succeed.

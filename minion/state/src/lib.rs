@@ -12,7 +12,7 @@
 //! | `parallel.rs` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
-//! | `conditions.rs` | `onlyif`, `unless`, `creates`, `check_cmd` |
+//! | `conditions.rs` | `global_state_conditions`, `onlyif`, `unless`, `creates`, `check_cmd` |
 //!
 //! The module `state` of the crate `brine-modules` contains the execution functions.
 

@@ -74,6 +74,15 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
         findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     }
+    for (state, conditions) in &config.global_state_conditions {
+        let single = std::slice::from_ref(conditions);
+        if conditions.as_list().unwrap_or(single).iter().any(|condition| condition.as_str().is_none()) {
+            findings.push(Finding::broken(format!(
+                "option 'global_state_conditions': '{state}': expected a compound target or a list of them, got \
+                 {conditions}"
+            )));
+        }
+    }
     findings
 }
 

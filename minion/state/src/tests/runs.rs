@@ -149,3 +149,41 @@ fn single_states_chunks_and_strings_are_run() {
         assert_eq!(call(&context, "state.sls_exists", &[mods], Map::new()), Ok(exist.into()));
     }
 }
+
+#[test]
+fn states_run_only_where_a_global_condition_matches() {
+    let sls = "a: test.nop\nb: test.succeed_with_changes\nc: {test.nop: [onlyif: 'false']}\nd: {test.nop: [parallel: True]}\n\
+               e: {test.nop: [require: [test: b]]}\n";
+    let (met, skipped) = (None, Some("Failed to meet global state conditions. State not called."));
+    for (conditions, expected) in [
+        (map! {}, [met, met]),
+        (map! {"*" => "test-*"}, [met, met]),
+        (map! {"*" => list!["web*", "G@os:RedHat"]}, [skipped, skipped]),
+        (map! {"*" => list!["web*", "G@os:Debian"]}, [met, met]),
+        (map! {"test" => "web*"}, [skipped, skipped]),
+        (map! {"test.nop" => "web*"}, [skipped, met]),
+        (map! {"test" => "web*", "test.nop" => "test-*"}, [met, skipped]),
+        (map! {"tes" => "web*", "pkg.installed" => "web*", "test" => list![]}, [met, met]),
+        (map! {"test.nop" => "and and"}, [skipped, met]),
+    ] {
+        let mut minion = testing::minion(&[("t.sls", sls)]);
+        let config = brine_config::MinionConfig { global_state_conditions: conditions.clone(), ..Default::default() };
+        Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
+        let results = call(&testing::context_of(minion), "state.apply", &["t"], Map::new()).unwrap();
+        for (tag, result) in results.as_map().unwrap() {
+            let id = &tag.to_string()[7..8];
+            let comment = result.get("comment").map(ToString::to_string).unwrap_or_default();
+            let ran = result.get("result");
+            match expected[usize::from(id == "b")] {
+                _ if id == "c" => assert_eq!(comment, "onlyif condition is false", "{conditions:?}"),
+                Some(skipped) => {
+                    assert_eq!((comment.as_str(), ran), (skipped, Some(&Value::Nil)), "{id} {conditions:?}");
+                    assert_eq!(result.get("changes"), Some(&Value::map()), "{id} {conditions:?}");
+                }
+                None => assert_eq!(ran, Some(&true.into()), "{id} {conditions:?}: {comment}"),
+            }
+        }
+        // A state that the conditions do not permit is no failure for those that require it.
+        assert!(results.get("test_|-e_|-e_|-nop").is_some());
+    }
+}
