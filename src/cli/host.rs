@@ -70,6 +70,9 @@ impl MasterHost {
             "template_fuel",
             "template_memory",
             "template_output",
+            "http_connect_timeout",
+            "http_request_timeout",
+            "http_max_body",
         ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }

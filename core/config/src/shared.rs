@@ -34,6 +34,12 @@ macro_rules! shared_options {
         log_datefmt_logfile: Option<String> = None,
         /// The maximum size of a message from the network, in bytes.
         max_message_size: usize = 64 << 20,
+        /// The number of seconds after which a connection to a web server fails; 0 for no limit.
+        http_connect_timeout: f64 = 20.0,
+        /// The number of seconds after which a request to a web server fails, with its body; 0 for no limit.
+        http_request_timeout: f64 = 3600.0,
+        /// The maximum size of the body of a web server's response, in bytes: it is held in memory.
+        http_max_body: u64 = 1 << 30,
         /// The length of new RSA keys, in bits.
         keysize: usize = 2048,
         /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or

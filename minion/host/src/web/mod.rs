@@ -10,20 +10,33 @@ use brine_config::MinionConfig;
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, ProxyProtocol};
 
-/// The maximum size of a response, in bytes: it is held in memory.
-pub const MAX_BODY: u64 = 1 << 30;
+/// The timeout of connections and requests without a limit.
+const NO_LIMIT: Duration = Duration::from_secs(1_000_000);
 
 /// The settings for access to web servers.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Access {
     /// The file with the trusted certificate authorities, instead of those of the host.
     pub ca_bundle: Option<PathBuf>,
     /// The proxy, instead of that of the environment (`http_proxy` and its like).
     pub proxy: Option<Proxy>,
+    /// The timeout of a connection.
+    pub connect_timeout: Duration,
+    /// The timeout of a whole request, unless the request has its own.
+    pub request_timeout: Duration,
+    /// The maximum size of a response, in bytes: it is held in memory.
+    pub max_body: u64,
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Access::of(&MinionConfig::default())
+    }
 }
 
 impl Access {
-    /// Reads the options `ca_bundle`, `proxy_host` and its like, and `no_proxy`.
+    /// Reads the options `ca_bundle`, `proxy_host` and its like, `no_proxy`, and `http_connect_timeout`,
+    /// `http_request_timeout` and `http_max_body`.
     pub fn of(config: &MinionConfig) -> Self {
         let login = (config.proxy_username.clone(), config.proxy_password.clone());
         let proxy = Proxy {
@@ -34,8 +47,20 @@ impl Access {
         };
         // As in Salt, a proxy needs both.
         let is_set = !proxy.host.is_empty() && proxy.port != 0;
-        Access { ca_bundle: config.ca_bundle.clone(), proxy: is_set.then_some(proxy) }
+        Access {
+            ca_bundle: config.ca_bundle.clone(),
+            proxy: is_set.then_some(proxy),
+            connect_timeout: timeout(config.http_connect_timeout),
+            request_timeout: timeout(config.http_request_timeout),
+            max_body: config.http_max_body,
+        }
     }
+}
+
+/// Returns a timeout of this many seconds. 0 and invalid durations mean no limit.
+pub fn timeout(seconds: f64) -> Duration {
+    let given = Duration::try_from_secs_f64(seconds).unwrap_or(NO_LIMIT);
+    if given.is_zero() { NO_LIMIT } else { given.min(NO_LIMIT) }
 }
 
 /// An HTTP proxy. Connections to servers are tunnelled with `CONNECT`, also for `http://`.
@@ -117,6 +142,7 @@ pub fn agent(options: &Options) -> Result<Agent, WebError> {
         .build();
     let mut config = Agent::config_builder()
         .timeout_global(Some(options.timeout))
+        .timeout_connect(Some(options.access.connect_timeout))
         .max_redirects(if options.follow { 10 } else { 0 })
         .max_redirects_will_error(false)
         .http_status_as_error(options.status_is_error)
@@ -133,7 +159,8 @@ pub fn agent_of(access: &Access) -> Result<Agent, String> {
 }
 
 fn agent_with(access: &Access, trust_anyone: bool) -> Result<Agent, String> {
-    let options = Options { access: access.clone(), trust_anyone, ..Options::default() };
+    let timeout = access.request_timeout;
+    let options = Options { timeout, access: access.clone(), trust_anyone, ..Options::default() };
     agent(&options).map_err(|error| error.to_string())
 }
 
@@ -182,8 +209,24 @@ pub fn fetch_unless(
         return Ok(None);
     }
     let etag = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec().map_err(report)?;
+    let body = read_body(&mut response, access).map_err(|error| format!("Error: {error} reading {}", path()))?;
     Ok(Some(Fetched { body, etag }))
+}
+
+/// Reads the body of a response, up to `http_max_body`.
+///
+/// # Errors
+/// The message of the error.
+pub fn read_body(response: &mut ureq::http::Response<ureq::Body>, access: &Access) -> Result<Vec<u8>, String> {
+    let limit = access.max_body;
+    // ureq refuses a body that has the size of its limit.
+    let body = response.body_mut().with_config().limit(limit.saturating_add(1)).read_to_vec();
+    body.map_err(|error| match error {
+        ureq::Error::BodyExceedsLimit(_) => {
+            format!("the response is larger than {limit} bytes; the option `http_max_body` permits more")
+        }
+        error => error_message(&error),
+    })
 }
 
 /// Returns the message of an error; that of the operating system if there is one.

@@ -142,3 +142,41 @@ fn the_hosts_authorities_are_trusted() {
         _ => assert_eq!(there, 0),
     }
 }
+
+#[test]
+fn a_timeout_of_zero_is_no_limit() {
+    for (seconds, expected) in [
+        (20.0, Duration::from_secs(20)),
+        (0.5, Duration::from_millis(500)),
+        (0.0, NO_LIMIT),
+        (-1.0, NO_LIMIT),
+        (f64::NAN, NO_LIMIT),
+        (f64::INFINITY, NO_LIMIT),
+        (1e300, NO_LIMIT),
+    ] {
+        assert_eq!(timeout(seconds), expected, "{seconds}");
+    }
+}
+
+#[test]
+fn bodies_and_times_are_bounded_by_the_options() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            _ = stream.read(&mut [0; 1024]).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\n0123456789").unwrap();
+        }
+    });
+    let access = |max_body| Access::of(&MinionConfig { http_max_body: max_body, ..MinionConfig::default() });
+    assert_eq!(fetch(&access(10), &url), Ok(b"0123456789".to_vec()));
+    let error = fetch(&access(9), &url).unwrap_err();
+    assert!(error.contains("larger than 9 bytes; the option `http_max_body`"), "{error}");
+    // A server that accepts connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", silent.local_addr().unwrap());
+    let config = MinionConfig { http_request_timeout: 0.1, ..MinionConfig::default() };
+    let error = fetch(&Access::of(&config), &url).unwrap_err();
+    assert!(error.contains("timeout"), "{error}");
+}

@@ -106,12 +106,13 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
     if let Some(params) = kwargs.get("params").and_then(Value::as_map).filter(|params| !params.is_empty()) {
         url = format!("{url}{}{}", if url.contains('?') { '&' } else { '?' }, encoded(params));
     }
-    let seconds = kwargs.get("timeout").and_then(f64::from_value).unwrap_or(3600.0);
     let mut access = context.web();
     access.ca_bundle = text("ca_bundle").map(Into::into).or(access.ca_bundle);
+    let seconds = kwargs.get("timeout").and_then(f64::from_value);
+    let timeout = seconds.map_or(access.request_timeout, |given| brine_runtime::seconds::within(0.001..=1e6, given));
     let options = web::Options {
         access,
-        timeout: brine_runtime::seconds::within(0.001..=1e6, seconds),
+        timeout,
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
         status_is_error: false,
         ..web::Options::default()
@@ -134,10 +135,10 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
             return Ok(answer);
         }
     };
-    let content = match response.body_mut().with_config().limit(web::MAX_BODY).read_to_vec() {
+    let content = match web::read_body(&mut response, &options.access) {
         Ok(content) => content,
         Err(error) => {
-            answer.insert("error".into(), web::error_message(&error).into());
+            answer.insert("error".into(), error.into());
             return Ok(answer);
         }
     };
