@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use brine_agent::identity;
 use brine_config::opts::{master as master_opts, minion as minion_opts, shared};
 use brine_config::{DEFAULT_DIRECTORY, Loaded, MasterConfig, MinionConfig, Warning};
 use brine_value::{Map, Value};
@@ -162,6 +163,7 @@ impl CommonOptions {
     /// Works like [`CommonOptions::start_with_master`] for the minion's configuration.
     pub fn start_with_minion(&self, overrides: &Map) -> anyhow::Result<MinionConfig> {
         let mut loaded = sdb::minion_config(self.directory()?, overrides)?;
+        identity::identify(&mut loaded.config)?;
         let opts = &mut loaded.config.opts;
         // Templates read the user of the minion in `opts`.
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
@@ -195,7 +197,8 @@ impl CommonOptions {
     /// the identity of the minion.
     pub fn start_syndic(&self, role: Role, user: Option<&str>) -> anyhow::Result<(MasterConfig, MinionConfig)> {
         let mut loaded = sdb::master_config(self.directory()?, &of_user(user))?;
-        let minion = sdb::minion_config(self.directory()?, &Map::new())?.config;
+        let mut minion = sdb::minion_config(self.directory()?, &Map::new())?.config;
+        identity::identify(&mut minion)?;
         if user.is_none() && loaded.config.syndic_user.is_some() {
             loaded.config.user.clone_from(&loaded.config.syndic_user);
         }
@@ -207,9 +210,13 @@ impl CommonOptions {
 
     /// Works like [`CommonOptions::start_daemon_with_master`] for the minion.
     pub fn start_daemon_with_minion(&self, role: Role, user: Option<&str>) -> anyhow::Result<MinionConfig> {
-        let loaded = sdb::minion_config(self.directory()?, &of_user(user))?;
+        let mut loaded = sdb::minion_config(self.directory()?, &of_user(user))?;
+        let origin = identity::identify(&mut loaded.config)?;
         privileges::take_environment(loaded.config.user.as_deref())?;
         self.start(role, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;
+        if role == Role::Daemon {
+            identity::cache(&loaded.config, &origin);
+        }
         Ok(report(loaded, role, |config| &config.opts))
     }
 

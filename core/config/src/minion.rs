@@ -18,6 +18,15 @@ shared_options! {
     minion_id_lowercase: bool = false,
     /// The domain that is removed from the end of the host name when it becomes the id; `True` for all after the first dot.
     minion_id_remove_domain: Value = Value::Bool(false),
+    /// Whether the daemon stores an id that is not configured in `minion_id` in the configuration directory, where it is
+    /// read from then on, so that the minion keeps it if the host gets another name.
+    minion_id_caching: bool = true,
+    /// The execution function that returns the id of a minion without `id`: its name, or a mapping of its name to its
+    /// keyword arguments.
+    id_function: Value = Value::Map(Map::new()),
+    /// The paths that end with the id of the minion, for several minions on one host: `pki_dir`, `cachedir`,
+    /// `extension_modules` and `pidfile`.
+    append_minionid_config_dirs: Vec<String> = Vec::new(),
     /// The address of the master, with or without port, or a list of addresses of several masters.
     master: Vec<String> = vec!["salt".into()],
     /// `str` for a minion that is connected to all of its masters at once; `failover` for one master at a time,
@@ -262,6 +271,29 @@ impl MinionConfig {
         self.file_client == "local" || self.is_masterless()
     }
 
+    /// Sets the id, and appends it to the paths that `append_minionid_config_dirs` names. To be called once.
+    pub fn set_id(&mut self, id: &str) {
+        self.id = Some(id.to_owned());
+        self.opts.insert("id".into(), id.into());
+        let modules = self.extension_modules.clone().unwrap_or_else(|| self.cachedir.join("extmods"));
+        for name in self.append_minionid_config_dirs.clone() {
+            let path = match name.as_str() {
+                "pki_dir" => &mut self.pki_dir,
+                "cachedir" => &mut self.cachedir,
+                "extension_modules" => self.extension_modules.get_or_insert_with(|| modules.clone()),
+                "pidfile" => &mut self.pidfile,
+                _ => continue,
+            };
+            *path = match (name.as_str(), path.parent(), path.file_name()) {
+                // As in Salt.
+                ("pidfile", Some(directory), Some(file)) => directory.join("salt").join(id).join(file),
+                _ => path.join(id),
+            };
+            let value = Value::from(path.clone());
+            self.opts.insert(name.into(), value);
+        }
+    }
+
     /// Sets `file_client: local`.
     pub fn make_local(&mut self) {
         "local".clone_into(&mut self.file_client);
@@ -324,6 +356,40 @@ fn address(written: &str, default: u16) -> (String, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_id_is_appended_to_the_named_paths() {
+        for (names, expected) in [
+            (vec![], ["/p", "/c", "/c/extmods", "/run/m.pid"]),
+            (vec!["pki_dir", "pidfile"], ["/p/web1", "/c", "/c/extmods", "/run/salt/web1/m.pid"]),
+            (vec!["cachedir", "default_include"], ["/p", "/c/web1", "/c/web1/extmods", "/run/m.pid"]),
+            (vec!["cachedir", "extension_modules"], ["/p", "/c/web1", "/c/extmods/web1", "/run/m.pid"]),
+        ] {
+            let mut config = MinionConfig {
+                pki_dir: "/p".into(),
+                cachedir: "/c".into(),
+                pidfile: "/run/m.pid".into(),
+                append_minionid_config_dirs: names.iter().map(ToString::to_string).collect(),
+                ..Default::default()
+            };
+            config.set_id("web1");
+            let modules = config.extension_modules.clone().unwrap_or_else(|| config.cachedir.join("extmods"));
+            let paths = [config.pki_dir, config.cachedir, modules, config.pidfile];
+            assert_eq!(paths, expected.map(PathBuf::from), "{names:?}");
+            assert_eq!(config.opts.get("id"), Some(&"web1".into()));
+            for (name, path) in
+                ["pki_dir", "cachedir", "extension_modules", "pidfile"].into_iter().zip(paths_of(&expected))
+            {
+                if names.contains(&name) {
+                    assert_eq!(config.opts.get(name), Some(&path), "{names:?}");
+                }
+            }
+        }
+    }
+
+    fn paths_of(paths: &[&str]) -> Vec<Value> {
+        paths.iter().map(|path| (*path).into()).collect()
+    }
 
     #[test]
     fn the_port_of_the_master_is_optional() {

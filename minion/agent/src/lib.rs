@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`daemon`] | the main loop of a minion: connect, subscribe, run, return |
 //! | [`channel`] | the session with the master |
+//! | [`identity`] | the id of a minion, before its start |
 //! | `masters` | which of several masters is used |
 //! | `master_link`, `master_files` | events, pillar and files from the master |
 //! | [`jobs`], [`pool`] | published jobs and their threads |
@@ -24,6 +25,7 @@ pub mod channel;
 mod check;
 pub mod daemon;
 pub mod events;
+pub mod identity;
 pub mod jobs;
 pub mod master_files;
 mod master_link;

@@ -1,5 +1,7 @@
 //! The id of a minion, and errors of its creation.
 
+use std::path::PathBuf;
+
 use brine_config::MinionConfig;
 use brine_ids::MinionId;
 use brine_system::files::{self, FileError};
@@ -27,14 +29,42 @@ pub enum SetupError {
 
 /// Returns the id in the configuration, or in `minion_id` in its directory, or the host's name.
 pub fn minion_id(config: &MinionConfig) -> Result<MinionId, SetupError> {
-    if let Some(id) = &config.id {
-        return Ok(id.parse()?);
-    }
-    if let Some(id) = files::read_if_exists(config.config_dir.join("minion_id"))? {
-        return Ok(id.trim().parse()?);
+    if let Some(id) = known_id(config)? {
+        return Ok(id);
     }
     let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
-    Ok(of_host(config, &name.unwrap_or_else(|| "localhost".into())).parse()?)
+    id_of_name(config, &name.unwrap_or_else(|| "localhost".into()))
+}
+
+/// Returns the id in the configuration, or, with `minion_id_caching`, in `minion_id` in its directory.
+pub fn known_id(config: &MinionConfig) -> Result<Option<MinionId>, SetupError> {
+    if let Some(id) = &config.id {
+        return Ok(Some(id.parse()?));
+    }
+    if !config.minion_id_caching {
+        return Ok(None);
+    }
+    let stored = files::read_if_exists(id_file(config))?.unwrap_or_default();
+    // As in Salt: the first line, without a byte order mark. `localhost` identifies no host.
+    let id = stored.lines().next().unwrap_or_default().trim().trim_start_matches('\u{feff}');
+    Ok(if ["", "localhost"].contains(&id) { None } else { Some(id.parse()?) })
+}
+
+/// Stores a generated id, which [`known_id`] returns from then on. Blocks.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn store_id(config: &MinionConfig, id: &MinionId) -> Result<(), FileError> {
+    files::write_atomic(id_file(config), id.as_str().as_bytes(), 0o644)
+}
+
+fn id_file(config: &MinionConfig) -> PathBuf {
+    config.config_dir.join("minion_id")
+}
+
+/// Returns the id of a host with this name, by `minion_id_lowercase` and `minion_id_remove_domain`.
+pub fn id_of_name(config: &MinionConfig, name: &str) -> Result<MinionId, SetupError> {
+    Ok(of_host(config, name).parse()?)
 }
 
 /// Applies `minion_id_lowercase` and `minion_id_remove_domain` to a host name.
@@ -60,6 +90,26 @@ mod tests {
     use brine_value::map;
 
     use super::*;
+
+    #[test]
+    fn a_stored_id_takes_precedence_over_the_host_name_unless_caching_is_off() {
+        let directory = tempfile::tempdir().unwrap();
+        let config = |caching: bool| {
+            let config = MinionConfig::load(directory.path(), &map! {"minion_id_caching" => caching});
+            config.unwrap().config
+        };
+        let known = |caching| known_id(&config(caching)).unwrap().map(|id| id.as_str().to_owned());
+        assert_eq!(known(true), None);
+        for (stored, id) in [("\u{feff}web1\nweb2\n", Some("web1")), ("localhost\n", None), ("\n", None)] {
+            std::fs::write(directory.path().join("minion_id"), stored).unwrap();
+            assert_eq!(known(true).as_deref(), id, "{stored:?}");
+            assert_eq!(known(false), None);
+        }
+        store_id(&config(true), &"web3".parse().unwrap()).unwrap();
+        assert_eq!(known(true).as_deref(), Some("web3"));
+        std::fs::write(directory.path().join("minion_id"), "a/b").unwrap();
+        assert!(known_id(&config(true)).is_err());
+    }
 
     #[test]
     fn the_host_name_becomes_the_id_as_in_salt() {

@@ -53,5 +53,5 @@ pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion,
 pub use facts::OwnFacts;
 pub use function::{StateContext, StateReturn};
 pub use grains::Grains;
-pub use identity::{MASTER_KEY, SetupError, minion_id};
+pub use identity::{MASTER_KEY, SetupError, id_of_name, known_id, minion_id, store_id};
 pub use modules::{Aggregate, Module, Modules};

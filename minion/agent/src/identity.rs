@@ -1,0 +1,154 @@
+//! The id of a minion before its start: `id_function`, `minion_id_caching` and `append_minionid_config_dirs`.
+
+use brine_config::MinionConfig;
+use brine_context::{Context, Job, id_of_name, known_id, masterless, minion_id, store_id};
+use brine_function::Args;
+use brine_ids::{Jid, MinionId};
+use brine_value::{Map, Value};
+
+use crate::daemon::MinionError;
+
+/// The origin of an id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdOrigin {
+    /// The configuration or the file `minion_id`, or there is no valid id, which the checks of the start report.
+    Configured,
+    /// The name of the host, or `id_function`.
+    Generated(MinionId),
+}
+
+/// Sets the id of the configuration, and the paths that depend on it. Calls `id_function` if there is no other id. Blocks,
+/// and must not be called in async code.
+///
+/// # Errors
+/// `id_function` is invalid, names no function, fails or returns no id.
+pub fn identify(config: &mut MinionConfig) -> Result<IdOrigin, MinionError> {
+    let Ok(known) = known_id(config) else { return Ok(IdOrigin::Configured) };
+    if let Some(id) = known {
+        config.set_id(id.as_str());
+        return Ok(IdOrigin::Configured);
+    }
+    let id = match called(config)? {
+        Some(name) => id_of_name(config, &name)?,
+        None => match minion_id(config) {
+            Ok(id) => id,
+            Err(_) => return Ok(IdOrigin::Configured),
+        },
+    };
+    config.set_id(id.as_str());
+    Ok(IdOrigin::Generated(id))
+}
+
+/// Stores a generated id in `minion_id`, unless `minion_id_caching` is off. As in Salt, a minion starts even if the file
+/// cannot be written. Blocks.
+pub fn cache(config: &MinionConfig, origin: &IdOrigin) {
+    let IdOrigin::Generated(id) = origin else { return };
+    if config.minion_id_caching
+        && let Err(error) = store_id(config, id)
+    {
+        tracing::error!(%id, %error, "storing the id of the minion failed: set the option 'id'");
+    }
+}
+
+/// Returns the result of `id_function`; `None` without that option.
+fn called(config: &MinionConfig) -> Result<Option<String>, MinionError> {
+    let Some((fun, keyword)) = function(&config.id_function)? else { return Ok(None) };
+    let invalid = |problem: String| MinionError::Invalid(format!("option 'id_function': {problem}"));
+    let minion = masterless::without_pillar(config.clone(), brine_modules::MODULES)?;
+    let args = Args::keyword(keyword);
+    let job = Job::local(&Jid::new(), &fun, &args);
+    let returned = Context::new(minion, job.into()).call(&fun, args);
+    match returned.map_err(|error| invalid(format!("calling {fun} failed: {error}")))? {
+        Value::Str(name) if !name.is_empty() => {
+            tracing::info!(function = fun, name, "the id function returned the id");
+            Ok(Some(name))
+        }
+        other => Err(invalid(format!("{fun} must return the id as a string, got {}", other.type_name()))),
+    }
+}
+
+/// Returns the function of `id_function` and its keyword arguments.
+fn function(option: &Value) -> Result<Option<(String, Map)>, MinionError> {
+    match option {
+        Value::Nil => Ok(None),
+        Value::Str(name) if name.is_empty() => Ok(None),
+        Value::Str(name) => Ok(Some((name.clone(), Map::new()))),
+        // As in Salt, the first entry counts.
+        Value::Map(option) => match option.first() {
+            None => Ok(None),
+            Some((Value::Str(name), Value::Nil)) => Ok(Some((name.clone(), Map::new()))),
+            Some((Value::Str(name), Value::Map(keyword))) => Ok(Some((name.clone(), keyword.clone()))),
+            Some((name, arguments)) => Err(MinionError::Invalid(format!(
+                "option 'id_function' is invalid: expected a mapping of keyword arguments for {name}, got {}",
+                arguments.type_name()
+            ))),
+        },
+        other => Err(MinionError::Invalid(format!(
+            "option 'id_function' is invalid: expected the name of a function or a mapping of it to its arguments, got {}",
+            other.type_name()
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_value::{list, map};
+
+    use super::*;
+
+    fn identified(directory: &std::path::Path, given: &Map) -> Result<(IdOrigin, MinionConfig), String> {
+        let mut given = given.clone();
+        given.insert("root_dir".into(), directory.to_owned().into());
+        let mut config = MinionConfig::load(directory, &given).unwrap().config;
+        let origin = identify(&mut config).map_err(|error| error.to_string())?;
+        cache(&config, &origin);
+        Ok((origin, config))
+    }
+
+    #[test]
+    fn the_id_function_names_a_minion_once() {
+        let echo = |id: &str| map! {"id_function" => map! {"test.echo" => map! {"text" => id}}};
+        let directory = tempfile::tempdir().unwrap();
+        let more = map! {"minion_id_lowercase" => true, "append_minionid_config_dirs" => list!["pki_dir"]};
+        let given = echo("Web1").into_iter().chain(more).collect();
+        let (origin, config) = identified(directory.path(), &given).unwrap();
+        assert_eq!(origin, IdOrigin::Generated("web1".parse().unwrap()));
+        assert_eq!(
+            (config.id.as_deref(), config.pki_dir),
+            (Some("web1"), directory.path().join("etc/salt/pki/minion/web1"))
+        );
+        // The stored id is used from then on, unless caching is off.
+        let (origin, config) = identified(directory.path(), &echo("web2")).unwrap();
+        assert_eq!((origin, config.id.as_deref()), (IdOrigin::Configured, Some("web1")));
+        let mut uncached = echo("web2");
+        uncached.insert("minion_id_caching".into(), false.into());
+        let (origin, config) = identified(directory.path(), &uncached).unwrap();
+        assert_eq!((origin, config.id.as_deref()), (IdOrigin::Generated("web2".parse().unwrap()), Some("web2")));
+        assert_eq!(std::fs::read_to_string(directory.path().join("minion_id")).unwrap(), "web1");
+    }
+
+    #[test]
+    fn a_configured_id_needs_no_function() {
+        let directory = tempfile::tempdir().unwrap();
+        let (origin, _) = identified(directory.path(), &map! {"id" => "web1", "id_function" => "test.nope"}).unwrap();
+        assert_eq!(origin, IdOrigin::Configured);
+        assert!(!directory.path().join("minion_id").exists());
+    }
+
+    #[test]
+    fn id_functions_that_return_no_valid_id_are_refused() {
+        for (function, message) in [
+            (Value::from("test.nope"), "option 'id_function': calling test.nope failed: "),
+            ("test.ping".into(), "option 'id_function': test.ping must return the id as a string, got bool"),
+            (map! {"test.echo" => map! {"text" => ""}}.into(), "test.echo must return the id as a string"),
+            (map! {"test.echo" => map! {"text" => "a/b"}}.into(), "a/b"),
+            (map! {"test.echo" => map! {"word" => 1}}.into(), "calling test.echo failed: "),
+            (map! {"test.echo" => list![1]}.into(), "expected a mapping of keyword arguments for test.echo, got list"),
+            (list!["test.ping"], "expected the name of a function"),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let error = identified(directory.path(), &map! {"id_function" => function.clone()}).unwrap_err();
+            assert!(error.contains(message), "{function}: {error}");
+        }
+    }
+}
