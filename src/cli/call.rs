@@ -126,7 +126,7 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let jid = Jid::new();
     let metadata = arguments.set_metadata.as_deref().map(arguments::parse_value);
-    let local = arguments.local || config.is_local();
+    let local = arguments.local || config.has_local_pillar();
     let (minion, outcome) = if local {
         let minion = masterless(config, MODULES)?;
         let outcome = call(&minion, &fun, args, &jid, fields(&arguments));

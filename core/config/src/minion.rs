@@ -175,6 +175,8 @@ shared_options! {
     global_state_conditions: Map = Map::new(),
     /// `remote` reads files and pillar from the master, `local` from this host.
     file_client: String = "remote".into(),
+    /// Whether a minion with `file_client: local` has the pillar of the master, and sends it the events of `event.send`.
+    use_master_when_local: bool = false,
     /// The file with the certificate authorities that `https://` trusts; by default the system's.
     ca_bundle: Option<PathBuf> = None,
     /// Which replaced files `file.managed` and its like keep in `file_backup` of the cache directory, unless a state says
@@ -269,6 +271,11 @@ impl MinionConfig {
     /// Whether the minion uses local files and a local pillar: with `file_client: local`, or without a master.
     pub fn is_local(&self) -> bool {
         self.file_client == "local" || self.is_masterless()
+    }
+
+    /// Whether the minion renders its own pillar: with local files, unless `use_master_when_local` is set.
+    pub fn has_local_pillar(&self) -> bool {
+        self.is_local() && (self.is_masterless() || !self.use_master_when_local)
     }
 
     /// Sets the id, and appends it to the paths that `append_minionid_config_dirs` names. To be called once.

@@ -93,7 +93,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "tcp_reconnect_backoff" => 1,
         "top_file" => "",
         "transport" => "zeromq",
-        "use_master_when_local" => false,
         "winrepo_cachefile" => "winrepo.p",
         "winrepo_dir" => "/srv/salt/win/repo",
         "winrepo_dir_ng" => "/srv/salt/win/repo-ng",

@@ -31,8 +31,10 @@ pub struct MasterUpstream {
     pub masks: Mutex<Option<(u64, bool)>>,
     /// The other masters.
     pub others: Others,
-    /// The pillar of this host, with `file_client: local`.
+    /// The pillar and `master_tops` of this host, with `file_client: local`.
     pub local: Option<Arc<LocalUpstream>>,
+    /// Whether the pillar is that of this host.
+    pub has_local_pillar: bool,
     /// Whether the minion connects to no master.
     pub is_alone: bool,
 }
@@ -51,14 +53,14 @@ impl Upstream for MasterUpstream {
     }
 
     fn pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Result<Map, String> {
-        if let Some(local) = &self.local {
+        if let Some(local) = self.local_pillar() {
             return local.pillar(saltenv, pillarenv, over);
         }
         self.ask_pillar(pillar_load(&self.grains.get(), saltenv, pillarenv, over))
     }
 
     fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
-        if let Some(local) = &self.local {
+        if let Some(local) = self.local_pillar() {
             return local.pillar_with(external, over);
         }
         let mut load = pillar_load(&self.grains.get(), None, None, over);
@@ -67,7 +69,7 @@ impl Upstream for MasterUpstream {
     }
 
     fn refreshed_pillar(&self, saltenv: Option<&str>, pillarenv: Option<&str>) -> Result<Map, String> {
-        if let Some(local) = &self.local {
+        if let Some(local) = self.local_pillar() {
             return local.refreshed_pillar(saltenv, pillarenv);
         }
         let mut load = pillar_load(&self.grains.get(), saltenv, pillarenv, &Map::new());
@@ -133,6 +135,11 @@ impl Upstream for MasterUpstream {
 }
 
 impl MasterUpstream {
+    /// Returns the pillar of this host, unless the minion has that of the master.
+    fn local_pillar(&self) -> Option<&Arc<LocalUpstream>> {
+        self.local.as_ref().filter(|_| self.has_local_pillar)
+    }
+
     /// Queues a load for the other masters; a master that is not connected receives it later.
     fn send_to_others(&self, label: &str, load: impl Fn() -> Map) {
         for other in self.others.get().into_iter().flatten() {

@@ -14,7 +14,7 @@ use crate::template_functions;
 /// Returns the pillar for templates. A pillar that the minion compiles itself contains `OrderedDict`s; a pillar from a
 /// master does not.
 pub fn pillar_tree(context: &Context, pillar: Arc<Map>) -> Tree {
-    if context.config().file_client == "local" { Tree::ordered(pillar) } else { Tree::new(pillar) }
+    if context.config().has_local_pillar() { Tree::ordered(pillar) } else { Tree::new(pillar) }
 }
 
 /// The minion's functions.

@@ -69,9 +69,11 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
         let options = brine_fileserver::Options::default();
         let served = brine_fileserver::configured(config.file_roots.clone(), &options, &config.opts, &config.cachedir);
         findings.extend(served.err().map(Finding::refused));
+        findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
+    }
+    if config.has_local_pillar() {
         let is_custom = |name: &str| brine_context::custom::may_have(config, "pillar", name);
         findings.extend(brine_sls::pillar::check(&config.opts, is_custom).into_iter().map(Finding::broken));
-        findings.extend(brine_check::top_files(&config.file_roots, &config.state_top, &config.renderer));
         findings.extend(brine_check::top_files(&config.pillar_roots, &config.state_top, &config.renderer));
     }
     for (state, conditions) in &config.global_state_conditions {
@@ -103,6 +105,8 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
     }
     if config.is_local() {
         findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
+    }
+    if config.has_local_pillar() {
         findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     }
     findings

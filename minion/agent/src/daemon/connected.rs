@@ -167,6 +167,7 @@ impl Connected {
             masks: Mutex::default(),
             others: Arc::clone(&others),
             local: local.clone(),
+            has_local_pillar: config.has_local_pillar(),
             is_alone: config.is_masterless(),
         });
         let minion = match first {
@@ -253,7 +254,7 @@ impl Connected {
     pub async fn refresh_pillar(&self) -> Result<(), MinionError> {
         let grains = self.minion.grains.get();
         let config = &self.minion.config;
-        if config.is_local() {
+        if config.has_local_pillar() {
             return self.render_pillar().await;
         }
         let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());

@@ -146,9 +146,9 @@ pub fn fire_master(
     Ok(fired.is_ok().into())
 }
 
-/// Whether events are sent to a master: not with `file_client: local`, as in Salt.
+/// Whether events are sent to a master: as in Salt, with `file_client: local` only if `use_master_when_local` is set.
 fn has_master(context: &Context) -> bool {
-    context.minion.upstream.has_master() && context.config().file_client != "local"
+    context.minion.upstream.has_master() && !context.config().has_local_pillar()
 }
 
 /// Default timeout for the acceptance of an event, in seconds.
