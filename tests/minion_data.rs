@@ -1,10 +1,10 @@
-//! Data that a minion sends to its master: the mine and pushed files.
+//! Data that a minion sends to its master, or has from it: the mine, pushed files, the pillar, and its id.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use brine_value::{Value, list, map};
-use support::{Events, System, text};
+use support::{BRINE, Events, System, stdout, text, within_limit};
 
 /// Waits until the master has accepted a scheduled update of the mine.
 async fn mine_updated(events: &mut Events, id: &str) {
@@ -137,4 +137,68 @@ async fn changed_grains_are_collected_with_the_pillar_that_depends_on_them() {
     get(&["event.fire", "{'force_refresh': False}", "grains_refresh"]);
     support::until("the pillar of the new grain", || get(&["pillar.get", "port", "unmask=True"]) == 80.into()).await;
     assert_eq!(get(&["grains.get", "role"]), "web".into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_with_local_files_can_have_the_pillar_of_its_master() {
+    let mut system = System::start("").await;
+    system.write("srv/pillar/top.sls", "base: {'*': [site]}\n");
+    system.write("srv/pillar/site.sls", "from: master\n");
+    system.write("own/pillar/top.sls", "base: {'*': [site]}\n");
+    system.write("own/pillar/site.sls", "from: minion\n");
+    system.write("own/salt/where.sls", "own files: test.nop\n");
+    let local = "file_client: local\nfile_roots: {base: [ROOT/own/salt]}\npillar_roots: {base: [ROOT/own/pillar]}\n";
+    for (id, more, from) in [("web1", "use_master_when_local: True\n", "master"), ("web2", "", "minion")] {
+        system.configure_minion(id, &format!("{local}{more}"));
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion(id);
+        events.until(&format!("salt/minion/{id}/start")).await;
+        let get = |words: &[&str]| system.salt_json(&[&[id], words].concat()).get(id).cloned().unwrap();
+        assert_eq!(get(&["pillar.get", "from", "unmask=True"]), from.into(), "{id}");
+        get(&["saltutil.refresh_pillar"]);
+        assert_eq!(get(&["pillar.get", "from", "unmask=True"]), from.into(), "{id}");
+        assert_eq!(get(&["cp.list_states"]), list!["where"], "{id}");
+        let etc = system.path(&format!("{id}/etc")).display().to_string();
+        let words = ["salt-call", "-c", &etc, "pillar.get", "from", "unmask=True", "--out=json"];
+        let called = stdout(&within_limit(BRINE).args(words).output().unwrap());
+        assert!(called.contains(&format!("\"local\": \"{from}\"")), "{id}: {called}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_keeps_the_id_of_its_id_function_and_has_paths_of_its_own() {
+    let mut system = System::start("").await;
+    let configure = |system: &System, name: &str| {
+        let options = format!(
+            "id_function: {{test.echo: {{text: {name}}}}}\nminion_id_lowercase: True\n\
+             append_minionid_config_dirs: [pki_dir, cachedir, pidfile]\n"
+        );
+        let etc = system.configure_minion("host", &options);
+        let text = std::fs::read_to_string(etc.join("minion")).unwrap();
+        std::fs::write(etc.join("minion"), text.trim_start_matches("id: host\n")).unwrap();
+    };
+    for name in ["Web1", "Web2"] {
+        configure(&system, name);
+        let mut events = system.events("salt/minion/").await;
+        system.spawn_minion("host");
+        events.until("salt/minion/web1/start").await;
+        assert_eq!(std::fs::read_to_string(system.path("host/etc/minion_id")).unwrap(), "web1");
+        for path in ["host/pki/web1/minion.pem", "host/cache/web1", "salt/web1/host.pid"] {
+            assert!(system.path(path).exists(), "{path}");
+        }
+        assert!(!system.path("host/pki/minion.pem").exists());
+        assert_eq!(system.salt_json(&["web1", "config.get", "id"]).get("web1"), Some(&"web1".into()));
+        system.stop_minion("host");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_minion_applies_its_top_file_at_the_start() {
+    let mut system = System::start("").await;
+    system.write("srv/salt/boot.sls", "base: {'*': [first]}\n");
+    system.write("srv/salt/first.sls", "done: {test.nop: [fire_event: boot]}\n");
+    system.configure_minion("web1", "startup_states: top\ntop_file: boot.sls\n");
+    let mut events = system.events("salt/").await;
+    system.spawn_minion("web1");
+    events.until("salt/state_result/*/web1/boot").await;
 }

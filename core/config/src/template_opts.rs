@@ -91,7 +91,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "tcp_keepalive_idle" => 300,
         "tcp_keepalive_intvl" => -1,
         "tcp_reconnect_backoff" => 1,
-        "top_file" => "",
         "transport" => "zeromq",
         "winrepo_cachefile" => "winrepo.p",
         "winrepo_dir" => "/srv/salt/win/repo",

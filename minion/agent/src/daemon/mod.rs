@@ -381,6 +381,7 @@ fn run_startup_states(connected: &Arc<Connected>) {
     let (fun, arg) = match config.startup_states.as_deref() {
         Some("highstate") => ("state.highstate", Vec::new()),
         Some("sls") => ("state.sls", vec![Value::from(config.sls_list.clone())]),
+        Some("top") => ("state.top", vec![Value::from(config.top_file.as_str())]),
         _ => return,
     };
     let jid = brine_ids::Jid::new();
