@@ -89,6 +89,11 @@ shared_options! {
     auth_timeout: u64 = 5,
     /// The number of seconds after which a request without reply fails.
     request_timeout: u64 = 60,
+    /// The number of seconds after which an attempt to send a return or an event fails, which is repeated until it succeeds;
+    /// by default `request_timeout`.
+    return_retry_timer: Option<u64> = None,
+    /// The maximum of `return_retry_timer`: each attempt has a random time between both.
+    return_retry_timer_max: Option<u64> = None,
     /// The minimum number of milliseconds before the minion reconnects.
     recon_default: u64 = 1000,
     /// The maximum number of milliseconds before the minion reconnects.

@@ -103,7 +103,10 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
 pub fn template_opts(config: &MinionConfig) -> Map {
     let mut opts = config.opts.clone();
     for (name, value) in DEFAULTS.iter() {
-        opts.entry(name.clone()).or_insert_with(|| value.clone());
+        // Options without a default here have that of Salt.
+        if opts.get(name).is_none_or(Value::is_nil) {
+            opts.insert(name.clone(), value.clone());
+        }
     }
     opts.insert("__role".into(), "minion".into());
     for name in ["master_finger", "startup_states"] {

@@ -24,33 +24,43 @@ impl Channel {
     /// Sends a command to the master and returns its reply. The session is renewed once if the master no longer
     /// recognises it.
     pub async fn request(self: &Arc<Self>, load: Map) -> Result<Value, ChannelError> {
-        match self.request_in_session(&load).await {
+        self.request_within(load, Duration::from_secs(self.config.request_timeout.max(1))).await
+    }
+
+    /// Sends a command as [`Channel::request`] does, with its own timeout.
+    pub async fn request_within(self: &Arc<Self>, load: Map, timeout: Duration) -> Result<Value, ChannelError> {
+        match self.request_in_session(&load, timeout).await {
             Err(ChannelError::Transport(error @ TransportError::Unanswered { .. })) if may_be_repeated(&load) => {
                 tracing::debug!(%error, "sending a request again");
-                self.request_in_session(&load).await
+                self.request_in_session(&load, timeout).await
             }
             result => result,
         }
     }
 
-    async fn request_in_session(self: &Arc<Self>, load: &Map) -> Result<Value, ChannelError> {
+    async fn request_in_session(self: &Arc<Self>, load: &Map, timeout: Duration) -> Result<Value, ChannelError> {
         let keys = self.keys.read().clone();
         let used = keys.as_ref().map_or(0, |keys| keys.generation);
         let answered = match keys {
-            Some(keys) => self.request_once(keys, load).await,
+            Some(keys) => self.request_once(keys, load, timeout).await,
             None => Err(ChannelError::Refused),
         };
         match answered {
             Err(ChannelError::Refused | ChannelError::Crypt(_)) => {
                 self.renew(used).await?;
                 let keys = self.keys.read().clone().ok_or(ChannelError::Refused)?;
-                self.request_once(keys, load).await
+                self.request_once(keys, load, timeout).await
             }
             result => result,
         }
     }
 
-    async fn request_once(self: &Arc<Self>, keys: Arc<Keys>, load: &Map) -> Result<Value, ChannelError> {
+    async fn request_once(
+        self: &Arc<Self>,
+        keys: Arc<Keys>,
+        load: &Map,
+        timeout: Duration,
+    ) -> Result<Value, ChannelError> {
         let mut load = load.clone();
         let nonce = token::nonce();
         load.insert("nonce".into(), nonce.as_str().into());
@@ -67,7 +77,6 @@ impl Channel {
         }
         let sealed = keys.session.seal(&msgpack::pack_map(&load), None, &purpose::request(&self.id));
         let envelope = encrypted(&self.id, sealed, &self.config.encryption_algorithm, &self.config.signing_algorithm);
-        let timeout = Duration::from_secs(self.config.request_timeout.max(1));
         let answer = self.client().request(envelope, timeout).await?;
         let sealed = match msgpack::unpack(&answer).map_err(WireError::from)? {
             Value::Bytes(sealed) => sealed,

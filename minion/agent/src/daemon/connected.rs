@@ -40,6 +40,8 @@ const RETURNERS_DIRECTORY: &str = "returners";
 const MAX_RETURN_AGE: Duration = Duration::from_secs(24 * 3600);
 /// The bounds of the queue of events.
 const EVENT_QUEUE_BOUNDS: Bounds = Bounds { count: 1000, bytes: 16 << 20, age: Duration::from_secs(600) };
+/// The minimum timeout of an attempt to send a return if only `return_retry_timer_max` is set, in seconds: Salt's default.
+const RETURN_RETRY_TIMER: u64 = 5;
 /// The size of a message without its load.
 const ENVELOPE_SIZE: usize = 64 << 10;
 
@@ -337,7 +339,7 @@ impl Connected {
     /// Sends a load to the master, once.
     pub(super) async fn send(&self, load: Map) -> SendResult {
         let jid = load.get("jid").cloned();
-        match self.channel.request(load).await {
+        match self.channel.request_within(load, return_timeout(&self.minion.config)).await {
             Ok(answer) if is_accepted(&answer) => SendResult::Accepted,
             // The master's journal fails, for example because of a full disk.
             Ok(Value::Bool(false)) => {
@@ -403,5 +405,43 @@ impl Connected {
     pub(super) fn backoff(&self) -> Backoff {
         let config = &self.minion.config;
         Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max))
+    }
+}
+
+/// Returns the timeout of an attempt to send a return or an event: a random one from `return_retry_timer` to
+/// `return_retry_timer_max`, so that minions whose master is overloaded do not come back together; without either,
+/// `request_timeout`.
+fn return_timeout(config: &MinionConfig) -> Duration {
+    let seconds = match (config.return_retry_timer, config.return_retry_timer_max) {
+        (None, None) => config.request_timeout,
+        (least, most) => {
+            let least = least.unwrap_or(RETURN_RETRY_TIMER);
+            rand::random_range(least..=most.unwrap_or(0).max(least))
+        }
+    };
+    Duration::from_secs(seconds.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_timeout_of_returns_is_between_its_two_options() {
+        for (least, most, range) in [
+            (None, None, 60..=60),
+            (Some(3), None, 3..=3),
+            (Some(3), Some(0), 3..=3),
+            (Some(3), Some(4), 3..=4),
+            (Some(9), Some(4), 9..=9),
+            (None, Some(6), 5..=6),
+            (Some(0), None, 1..=1),
+        ] {
+            let (return_retry_timer, return_retry_timer_max) = (least, most);
+            let config = MinionConfig { return_retry_timer, return_retry_timer_max, ..MinionConfig::default() };
+            for _ in 0..20 {
+                assert!(range.contains(&return_timeout(&config).as_secs()), "{least:?} {most:?}");
+            }
+        }
     }
 }
