@@ -13,7 +13,7 @@ use tracing::level_filters::LevelFilter;
 use super::custom_outputters::CustomOutputters;
 use super::log_file::LogFile;
 use super::log_format::{self, LineFormat};
-use super::logging;
+use super::logging::{self, GranularLevels};
 use super::privileges::{self, OwnedPaths};
 use super::saltfile;
 use super::sdb;
@@ -91,6 +91,8 @@ struct LogOptions {
 struct Configured<'a> {
     level: &'a str,
     file_level: Option<&'a str>,
+    /// `log_granular_levels`.
+    granular: &'a Map,
     file: &'a Path,
     /// Whether the path is not the default.
     is_named: bool,
@@ -105,6 +107,7 @@ macro_rules! configured {
         Configured {
             level: &$config.log_level,
             file_level: $config.log_level_logfile.as_deref(),
+            granular: &$config.log_granular_levels,
             file: &$config.$file,
             is_named: $config.$file != $config.root_dir.join($default),
             console_format: $config.log_fmt_console.as_deref(),
@@ -269,7 +272,7 @@ impl CommonOptions {
         } else {
             (log_format::CONSOLE, log_format::TIME)
         };
-        let mut wrong = Vec::new();
+        let (levels, mut wrong) = GranularLevels::read(configured.granular);
         let mut format = |option: &str, template: Option<&str>, date: Option<&str>, default: (&str, &str)| {
             LineFormat::parse(template.unwrap_or(default.0), date.unwrap_or(default.1)).or_else(|error| {
                 wrong.push(format!("option '{option}': {error}; the default is used"));
@@ -279,8 +282,9 @@ impl CommonOptions {
         let on_console = format("log_fmt_console", configured.console_format, configured.console_date, default)?;
         let default = (log_format::FILE, log_format::DATE_AND_TIME);
         let in_file = format("log_fmt_logfile", configured.file_format, configured.file_date, default)?;
-        let file = self.open(role, configured, file_level, &mut wrong).map(|file| (file, file_level, in_file));
-        logging::start((console, on_console), file)?;
+        let file =
+            self.open(role, configured, file_level, &mut wrong).map(|file| (file, levels.filter(file_level), in_file));
+        logging::start((levels.filter(console), on_console), file)?;
         for wrong in wrong {
             tracing::warn!("{wrong}");
         }

@@ -21,6 +21,9 @@ macro_rules! shared_options {
         log_level: String = "warning".into(),
         /// The lowest level that is logged to the log file; by default `log_level`.
         log_level_logfile: Option<String> = None,
+        /// Log levels by target (`%(name)s` of log lines) or by Salt's loggers, such as `salt.master` and, for all, `salt`.
+        /// They only lower `log_level` and `log_level_logfile`.
+        log_granular_levels: Map = Map::new(),
         /// The format of log lines on stderr, with Python's `%(name)s` attributes; by default Salt's, for daemons with
         /// date and time in front.
         log_fmt_console: Option<String> = None,

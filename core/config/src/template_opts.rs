@@ -47,7 +47,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "log_datefmt_logfile" => "%Y-%m-%d %H:%M:%S",
         "log_fmt_console" => "[%(levelname)-8s] %(message)s",
         "log_fmt_logfile" => "%(asctime)s,%(msecs)03d [%(name)-17s:%(lineno)-4d][%(levelname)-8s][%(process)d] %(message)s",
-        "log_granular_levels" => map! {},
         "log_rotate_backup_count" => 0,
         "log_rotate_max_bytes" => 0,
         "master_alive_interval" => 0,

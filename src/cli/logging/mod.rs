@@ -2,6 +2,8 @@
 //!
 //! An event is always one line: control characters of messages and fields are escaped, and long values truncated.
 
+mod granular;
+
 use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::Mutex;
@@ -11,12 +13,14 @@ use tracing::field::{Field, Visit};
 use tracing::level_filters::LevelFilter;
 use tracing::{Event, Subscriber};
 use tracing_subscriber::Layer;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 
+pub use self::granular::GranularLevels;
 use super::log_file::LogFile;
 use super::log_format::{LineFormat, Record};
 use crate::escape;
@@ -51,21 +55,18 @@ pub fn level(word: &str) -> Result<LevelFilter, String> {
 }
 
 /// Starts logging of the process to stderr, and to a file if one is given.
-pub fn start(
-    console: (LevelFilter, LineFormat),
-    file: Option<(LogFile, LevelFilter, LineFormat)>,
-) -> anyhow::Result<()> {
-    let (level, format) = console;
+pub fn start(console: (Targets, LineFormat), file: Option<(LogFile, Targets, LineFormat)>) -> anyhow::Result<()> {
+    let (levels, format) = console;
     let on_stderr = tracing_subscriber::fmt::layer()
         .event_format(Lines(format))
         .with_writer(io::stderr)
         // A closed stderr must not cause a panic.
         .log_internal_errors(false)
         .with_ansi(false)
-        .with_filter(level);
-    let in_file = file.map(|(file, level, format)| {
+        .with_filter(levels);
+    let in_file = file.map(|(file, levels, format)| {
         let layer = tracing_subscriber::fmt::layer().event_format(Lines(format)).with_ansi(false);
-        layer.log_internal_errors(false).with_writer(Mutex::new(file)).with_filter(level)
+        layer.log_internal_errors(false).with_writer(Mutex::new(file)).with_filter(levels)
     });
     tracing_subscriber::registry().with(on_stderr).with(in_file).try_init().context("logging is started already")
 }

@@ -22,8 +22,10 @@ use clap::{CommandFactory, Parser};
 use minion::{Shared, SimulatedMinion};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
+use tracing::level_filters::LevelFilter;
 
 use super::log_format::{self, LineFormat};
+use super::logging::{self, GranularLevels};
 use super::runtime;
 use super::usage;
 use crate::ui::{ColourChoice, Ui};
@@ -75,7 +77,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
         Err(status) => return Ok(status),
     };
     let format = LineFormat::parse(log_format::CONSOLE, log_format::TIME)?;
-    super::logging::start((tracing::level_filters::LevelFilter::WARN, format), None)?;
+    let levels = GranularLevels::default().filter(LevelFilter::WARN);
+    logging::start((levels, format), None)?;
     let own = std::env::temp_dir().join(format!("brine-swarm-{}", std::process::id()));
     let directory = arguments.dir.as_ref().map(std::path::absolute).transpose()?;
     let runtime = runtime::multi_thread(None)?;
