@@ -41,7 +41,7 @@ fn comment(returned: &Value) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn minions_get_their_states_from_a_repository() {
     let repository = repository();
-    let mut system = System::start(&options(&repository)).await;
+    let mut system = System::start(&format!("gitfs_fallback: dev\n{}", options(&repository))).await;
     system.configure_minion("web1", "");
     system.start_minion("web1").await;
     let run = |words: &[&str]| {
@@ -54,6 +54,8 @@ async fn minions_get_their_states_from_a_repository() {
     assert_eq!(run(&["fileserver.dir_list", "saltenv=dev"]), brine_value::list![]);
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told"])), "one again");
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told", "saltenv=dev"])), "dev");
+    let file = system.salt_json(&["web1", "cp.get_file_str", "salt://told.sls", "saltenv=new"]);
+    assert!(file.to_string().contains("comment: dev"), "the fallback: {file}");
     commit(&repository, "true", "two");
     assert_eq!(run(&["fileserver.update", "backend=git"]), true.into());
     assert_eq!(comment(&system.salt_json(&["web1", "state.sls", "told"])), "two");

@@ -74,10 +74,6 @@ module_options! {
         gitfs_remotes: "a list of URLs, each alone or as a key of its own options" Value = "[]" Value::List(Vec::new()),
         /// Options by environment: `ref`, `root`, `mountpoint`.
         gitfs_saltenv: "a list of one-key mappings" Value = "[]" Value::List(Vec::new()),
-        /// Globs of environments that are not served.
-        gitfs_saltenv_blacklist: "a list of strings" Vec<String> = "[]" Vec::new(),
-        /// Globs of the only environments that are served.
-        gitfs_saltenv_whitelist: "a list of strings" Vec<String> = "[]" Vec::new(),
         /// The ids of minions whose pushed files `minionfs` does not serve: ids, globs or regular expressions.
         minionfs_blacklist: "a list of strings" Vec<String> = "[]" Vec::new(),
         /// The environment of the files of `minionfs`.
@@ -186,9 +182,26 @@ macro_rules! git_options {
         &[
             git_options!(@one $prefix, $owner, "base", "a string", "master",
                 "The branch or tag that is the environment `base`."),
+            git_options!(@one $prefix, $owner, "depth", "a non-negative integer", "0",
+                "The number of commits of each branch and tag that are fetched; 0 for all."),
+            git_options!(@one $prefix, $owner, "fallback", "a string", "",
+                "The branch or tag that replaces a missing one."),
+            git_options!(@one $prefix, $owner, "insecure_auth", "a boolean", "False",
+                "Whether passwords are sent to `http://` remotes, which do not encrypt them."),
+            git_options!(@one $prefix, $owner, "passphrase", "a string", "",
+                concat!("The passphrase of `", $prefix, "privkey`.")),
             git_options!(@one $prefix, $owner, "password", "a string", "",
                 concat!("The password for `https://` remotes, with `", $prefix, "user`.")),
             git_options!(@one $prefix, $owner, "privkey", "a path", "", "The private key for SSH remotes."),
+            git_options!(@one $prefix, $owner, "proxy", "a string", "",
+                "The URL of the proxy for `http://` and `https://` remotes."),
+            git_options!(@one $prefix, $owner, "pubkey", "a path", "",
+                concat!("The public key for SSH remotes whose private key an SSH agent holds; not needed beside `",
+                    $prefix, "privkey`.")),
+            git_options!(@one $prefix, $owner, "refspecs", "a list of strings",
+                "['+refs/heads/*:refs/remotes/origin/*', '+refs/tags/*:refs/tags/*']",
+                "The references that are fetched, with destinations below `refs/remotes/origin/` for branches and \
+                 `refs/tags/` for tags."),
             git_options!(@one $prefix, $owner, "ssl_verify", "a boolean", "True",
                 "Whether certificates of `https://` remotes are verified."),
             git_options!(@one $prefix, $owner, "user", "a string", "", "The user name for `https://` remotes."),
@@ -212,6 +225,8 @@ const GITFS: &[ModuleOption] = git_options! {
     "mountpoint": "a string" = "", "The `salt://` directory below which the files of a repository are served.";
     "ref_types": "a list of strings" = "[branch, tag, sha]", "The kinds of references that become environments.";
     "root": "a string" = "", "The directory of the repository that is served; by default all of it.";
+    "saltenv_blacklist": "a list of strings" = "[]", "Globs of environments that are not served.";
+    "saltenv_whitelist": "a list of strings" = "[]", "Globs of the only environments that are served.";
 };
 
 /// The options of git_pillar's remotes.
@@ -219,7 +234,6 @@ const GIT_PILLAR: &[ModuleOption] = git_options! {
     "git_pillar_", "pillar";
     "branch": "a string" = "", "The branch of remotes without one; by default `git_pillar_base`.";
     "env": "a string" = "", "The environment of all remotes; by default the branch.";
-    "fallback": "a string" = "", "The branch or tag that replaces a missing one.";
     "mountpoint": "a string" = "", "The directory below which the files of a repository are mounted.";
     "ref_types": "a list of strings" = "[branch, tag, sha]", "The kinds of references that can be named.";
     "root": "a string" = "", "The directory of the repository with the pillar files; by default all of it.";

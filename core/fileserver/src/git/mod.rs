@@ -3,6 +3,7 @@
 //! Each remote is a bare repository in the cache. The first request for an environment after a change unpacks its
 //! commit into a directory of its own, which never changes again; the rest of the file server serves directories.
 
+mod access;
 mod repository;
 
 use std::fs;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 use brine_config::opts::modules;
 use brine_text::glob::fnmatch;
-use brine_value::{FromValue, Map, Value};
-use indexmap::IndexMap;
+use brine_value::{Map, Value};
+use indexmap::{IndexMap, IndexSet};
 use parking_lot::RwLock;
 
 use repository::pairs;
@@ -39,7 +40,24 @@ struct Remote {
     environments: IndexMap<String, Mapping>,
     /// Whether all branches and tags become environments.
     maps_all: bool,
+    /// The reference that is served in every environment (`all_saltenvs`).
+    everywhere: Option<String>,
+    /// The reference that is served in environments that the repository lacks.
+    fallback: Option<String>,
     kinds: Vec<String>,
+    /// Globs of the only environments that are served; none for all.
+    allowed: Vec<String>,
+    /// Globs of environments that are not served.
+    denied: Vec<String>,
+}
+
+/// The state of the remotes after their last fetch.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Served {
+    /// The trees of each environment, with the index of their remote.
+    environments: IndexMap<String, Vec<(usize, Tree)>>,
+    /// The commits of `fallback`, by the index of their remote.
+    fallbacks: IndexMap<usize, String>,
 }
 
 /// The repositories of `gitfs_remotes`.
@@ -47,10 +65,7 @@ struct Remote {
 pub struct Gitfs {
     remotes: Vec<Remote>,
     cache: PathBuf,
-    allowed: Vec<String>,
-    denied: Vec<String>,
-    /// The trees of each environment, with the index of their remote.
-    environments: RwLock<IndexMap<String, Vec<(usize, Tree)>>>,
+    served: RwLock<Served>,
 }
 
 impl Mapping {
@@ -71,33 +86,55 @@ impl Remote {
                 environments.insert(name.to_string(), Mapping::read(&mapping));
             }
         }
-        let kinds = own.get("ref_types").and_then(|kinds| Vec::from_value(&kinds));
         Ok(Remote {
             base: own.text("base").unwrap_or_else(|| "master".into()),
             all: Mapping { reference: None, root: own.text("root"), mountpoint: own.text("mountpoint") },
             environments,
             maps_all: !own.flag("disable_saltenv_mapping", false),
-            kinds: kinds.unwrap_or_else(|| ["branch", "tag", "sha"].map(str::to_owned).into()),
+            everywhere: own.own.get("all_saltenvs").map(ToString::to_string),
+            fallback: own.text("fallback"),
+            kinds: own.kinds(),
+            allowed: own.list("saltenv_whitelist"),
+            denied: own.list("saltenv_blacklist"),
             repository: Repository::new(&url, &own, cache)?,
         })
     }
 
-    /// Returns the trees of the environments that these references define, with the index of the remote.
-    fn trees(&self, number: usize, references: &IndexMap<String, String>) -> IndexMap<String, (usize, Tree)> {
+    fn is_served(&self, environment: &str) -> bool {
+        let fits = |patterns: &[String]| patterns.iter().any(|pattern| fnmatch(pattern, environment));
+        (self.allowed.is_empty() || fits(&self.allowed)) && !fits(&self.denied)
+    }
+
+    /// Whether the environment of this name can be a reference of the repository.
+    fn maps(&self, environment: &str) -> bool {
+        let mapping = self.environments.get(environment).and_then(|mapping| mapping.reference.as_ref());
+        self.maps_all || environment == "base" || mapping.is_some()
+    }
+
+    /// Returns the commit of a branch, a tag or, if `ref_types` permits it, a commit's own hash.
+    fn commit(&self, reference: &str, references: &IndexMap<String, String>) -> Option<String> {
+        let is_commit = reference.len() == 40 && reference.chars().all(|c| c.is_ascii_hexdigit());
+        let is_allowed = is_commit && self.kinds.iter().any(|kind| kind == "sha");
+        references.get(reference).cloned().or_else(|| is_allowed.then(|| reference.to_owned()))
+    }
+
+    /// Returns the tree of a commit in an environment.
+    fn tree(&self, environment: &str, commit: &str) -> Tree {
+        let own = self.environments.get(environment).cloned().unwrap_or_default();
+        let part = |own: Option<String>, all: &Option<String>| own.or_else(|| all.clone()).unwrap_or_default();
+        Tree::new(commit, &part(own.root, &self.all.root), &part(own.mountpoint, &self.all.mountpoint))
+    }
+
+    /// Returns the trees of the environments that these references define.
+    fn trees(&self, references: &IndexMap<String, String>) -> IndexMap<String, Tree> {
         let mut trees = IndexMap::new();
         let mut add = |environment: &str, commit: &str| {
-            let own = self.environments.get(environment).cloned().unwrap_or_default();
-            let part = |own: Option<String>, all: &Option<String>| own.or_else(|| all.clone()).unwrap_or_default();
-            let (root, mountpoint) = (part(own.root, &self.all.root), part(own.mountpoint, &self.all.mountpoint));
-            let tree = (number, Tree::new(commit, &root, &mountpoint));
-            trees.entry(environment.to_owned()).or_insert(tree);
+            trees.entry(environment.to_owned()).or_insert_with(|| self.tree(environment, commit));
         };
         for (environment, mapping) in &self.environments {
             let Some(reference) = &mapping.reference else { continue };
-            let is_commit = reference.len() == 40 && reference.chars().all(|c| c.is_ascii_hexdigit());
-            let is_allowed = is_commit && self.kinds.iter().any(|kind| kind == "sha");
-            if let Some(commit) = references.get(reference).or(is_allowed.then_some(reference)) {
-                add(environment, commit);
+            if let Some(commit) = self.commit(reference, references) {
+                add(environment, &commit);
             }
         }
         for (name, commit) in references {
@@ -124,70 +161,90 @@ impl Gitfs {
         Ok(Some(Gitfs {
             remotes: remotes.iter().map(|remote| Remote::read(remote, options, &cache)).collect::<Result<_, _>>()?,
             cache,
-            allowed: modules::gitfs_saltenv_whitelist(options),
-            denied: modules::gitfs_saltenv_blacklist(options),
-            environments: RwLock::default(),
+            served: RwLock::default(),
         }))
     }
 
     /// Fetches all remotes. Logs the error of an unreachable one and continues to serve its last state. Returns whether
     /// any environment has changed.
     pub fn update(&self) -> bool {
-        let mut environments: IndexMap<String, Vec<(usize, Tree)>> = IndexMap::new();
-        for (number, remote) in self.remotes.iter().enumerate() {
+        let fetched = self.remotes.iter().map(|remote| {
             if let Err(error) = remote.repository.fetch() {
                 tracing::error!(%error, "fetching a gitfs remote failed: its last state is served");
             }
             let references = remote.repository.references(&remote.kinds).unwrap_or_default();
-            for (name, tree) in remote.trees(number, &references) {
-                if self.is_served(&name) {
-                    environments.entry(name).or_default().push(tree);
+            (remote, remote.trees(&references), references)
+        });
+        let fetched: Vec<_> = fetched.collect();
+        let names = fetched.iter().flat_map(|(remote, trees, _)| trees.keys().filter(|name| remote.is_served(name)));
+        let names: IndexSet<&String> = names.collect();
+        let mut now = Served::default();
+        for (number, (remote, trees, references)) in fetched.iter().enumerate() {
+            let commit = |reference: &Option<String>| remote.commit(reference.as_ref()?, references);
+            now.fallbacks.extend(commit(&remote.fallback).map(|commit| (number, commit)));
+            let everywhere = commit(&remote.everywhere);
+            for name in names.iter().copied().filter(|name| remote.is_served(name)) {
+                let tree = match &remote.everywhere {
+                    Some(_) => everywhere.as_ref().map(|commit| remote.tree(name, commit)),
+                    None => trees.get(name).cloned(),
+                };
+                if let Some(tree) = tree {
+                    now.environments.entry(name.clone()).or_default().push((number, tree));
                 }
             }
         }
-        let mut served = self.environments.write();
-        let changed = *served != environments;
-        *served = environments;
+        let mut served = self.served.write();
+        let changed = *served != now;
+        *served = now;
         changed
-    }
-
-    fn is_served(&self, environment: &str) -> bool {
-        let fits = |patterns: &[String]| patterns.iter().any(|pattern| fnmatch(pattern, environment));
-        (self.allowed.is_empty() || fits(&self.allowed)) && !fits(&self.denied)
     }
 
     /// Returns the environments.
     pub fn envs(&self) -> Vec<String> {
-        self.environments.read().keys().cloned().collect()
+        self.served.read().environments.keys().cloned().collect()
+    }
+
+    /// Returns the trees of an environment in the order of the remotes, with the remote of each. Minions choose the
+    /// name: nothing is kept for one that is unknown.
+    fn trees_of(&self, saltenv: &str) -> Vec<(&Remote, Tree)> {
+        let served = self.served.read();
+        let known = served.environments.get(saltenv).map(Vec::as_slice).unwrap_or_default();
+        let tree = |(number, remote): (usize, &Remote)| {
+            let own = known.iter().find(|(of, _)| *of == number).map(|(_, tree)| tree.clone());
+            own.or_else(|| {
+                let commit = served.fallbacks.get(&number)?;
+                (remote.is_served(saltenv) && remote.maps(saltenv)).then(|| remote.tree(saltenv, commit))
+            })
+        };
+        self.remotes.iter().enumerate().filter_map(|(number, remote)| Some((remote, tree((number, remote))?))).collect()
     }
 
     /// Returns the directories of an environment, in the order of the remotes. Logs and omits trees that cannot be
     /// unpacked.
     pub fn roots_of(&self, saltenv: &str) -> Vec<PathBuf> {
-        let trees = self.environments.read().get(saltenv).cloned().unwrap_or_default();
-        let unpacked = |(number, tree): &(usize, Tree)| {
-            let remote = self.remotes.get(*number)?;
+        let unpacked = |(remote, tree): (&Remote, Tree)| {
             remote
                 .repository
-                .unpacked(tree)
+                .unpacked(&tree)
                 .inspect_err(|error| tracing::error!(saltenv, %error, "serving an environment of gitfs failed"))
                 .ok()
         };
-        trees.iter().filter_map(unpacked).collect()
+        self.trees_of(saltenv).into_iter().filter_map(unpacked).collect()
     }
 
     /// Removes the unpacked directories of commits that are no longer served.
     pub fn clean(&self) {
         for (number, remote) in self.remotes.iter().enumerate() {
-            let environments = self.environments.read();
-            let served = environments.values().flatten().filter(|(of, _)| *of == number);
-            remote.repository.keep_only(&served.map(|(_, tree)| tree.commit.clone()).collect());
+            let served = self.served.read();
+            let trees = served.environments.values().flatten().filter(|(of, _)| *of == number);
+            let commits = trees.map(|(_, tree)| &tree.commit).chain(served.fallbacks.get(&number));
+            remote.repository.keep_only(&commits.cloned().collect());
         }
     }
 
     /// Removes the whole cache.
     pub fn clear(&self) -> io::Result<()> {
-        self.environments.write().clear();
+        *self.served.write() = Served::default();
         match fs::remove_dir_all(&self.cache) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),

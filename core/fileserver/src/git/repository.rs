@@ -8,11 +8,16 @@ use std::process::{Command, Stdio};
 
 use brine_digest::hex;
 use brine_system::{files, processes};
-use brine_text::shell;
 use brine_value::{FromValue, Map, Value};
 use indexmap::IndexMap;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+
+use super::access::Access;
+
+/// The refspecs without `refspecs`: branches and tags. Salt's prefix of branches, `refs/remotes/origin/`, is written
+/// where a bare repository has its branches.
+const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
 
 /// An error of a remote or its options.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +77,50 @@ impl OwnOptions<'_> {
     pub fn flag(&self, name: &str, default: bool) -> bool {
         self.get(name).and_then(|value| bool::from_value(&value)).unwrap_or(default)
     }
+
+    /// Returns an option as a list of strings; empty if it is not set.
+    pub fn list(&self, name: &str) -> Vec<String> {
+        self.get(name).and_then(|value| Vec::from_value(&value)).unwrap_or_default()
+    }
+
+    /// Returns `ref_types`: the kinds of references that can be named.
+    pub fn kinds(&self) -> Vec<String> {
+        let kinds = self.list("ref_types");
+        if kinds.is_empty() { ["branch", "tag", "sha"].map(str::to_owned).into() } else { kinds }
+    }
+
+    /// Returns the refspecs that are fetched, in the layout of the cached repository.
+    fn refspecs(&self) -> Result<Vec<String>, GitError> {
+        let given = self.list("refspecs");
+        if given.is_empty() {
+            return Ok(REFSPECS.map(str::to_owned).into());
+        }
+        given.iter().map(|refspec| self.refspec(refspec)).collect()
+    }
+
+    fn refspec(&self, refspec: &str) -> Result<String, GitError> {
+        let of_cache = |(source, destination): (&str, &str)| {
+            let branch = destination.strip_prefix("refs/remotes/origin/").map(|branch| format!("refs/heads/{branch}"));
+            let tag = destination.strip_prefix("refs/tags/").map(|_| destination.to_owned());
+            branch.or(tag).map(|destination| format!("{source}:{destination}"))
+        };
+        let excluded = refspec.starts_with('^').then(|| refspec.to_owned());
+        excluded.or_else(|| refspec.split_once(':').and_then(of_cache)).ok_or_else(|| {
+            GitError::Options(format!(
+                "{}refspecs: '{refspec}' is invalid: expected a destination below refs/remotes/origin/ or refs/tags/, \
+                 such as +refs/pull/*/head:refs/remotes/origin/pr/*",
+                self.prefix
+            ))
+        })
+    }
+
+    /// Returns `depth`: the number of commits of each reference that are fetched; 0 for all.
+    fn depth(&self) -> Result<u32, GitError> {
+        let Some(given) = self.get("depth") else { return Ok(0) };
+        u32::from_value(&given).ok_or_else(|| {
+            GitError::Options(format!("{}depth: expected a non-negative integer, got {given}", self.prefix))
+        })
+    }
 }
 
 /// Parses a remote from the configuration: a name, or a name with options.
@@ -117,8 +166,10 @@ impl Tree {
 #[derive(Debug)]
 pub struct Repository {
     url: String,
-    checks_certificate: bool,
-    key: Option<String>,
+    access: Access,
+    refspecs: Vec<String>,
+    /// The number of commits of each reference that are fetched; 0 for all.
+    depth: u32,
     /// The directory of the repository.
     directory: PathBuf,
     /// Held while a tree is unpacked or removed.
@@ -128,19 +179,22 @@ pub struct Repository {
 impl Repository {
     /// Creates a repository cached below `cache`. The option `name` distinguishes remotes of the same URL.
     pub fn new(url: &str, options: &OwnOptions<'_>, cache: &Path) -> Result<Self, GitError> {
-        let mut url = url.to_owned();
-        if let (Some(user), Some((protocol, rest))) = (options.text("user"), url.split_once("://")) {
-            let password = options.text("password").unwrap_or_default();
-            url = format!("{protocol}://{user}:{password}@{rest}");
-        }
+        let (access, url) = Access::of(url, options)?;
         if url.starts_with('-') {
             return Err(GitError::Options(format!("{url} is not a URL")));
         }
         let name = options.own.get("name").map(ToString::to_string).unwrap_or_default();
+        let (refspecs, depth) = (options.refspecs()?, options.depth()?);
+        let mut identity = format!("{url} {name}");
+        if refspecs != REFSPECS {
+            // References of other refspecs must not stay.
+            identity = format!("{identity} {}", refspecs.join(" "));
+        }
         Ok(Repository {
-            directory: cache.join(hex(Sha256::digest(format!("{url} {name}")))),
-            checks_certificate: options.flag("ssl_verify", true),
-            key: options.text("privkey"),
+            directory: cache.join(hex(Sha256::digest(identity))),
+            access,
+            refspecs,
+            depth,
             working: Mutex::default(),
             url,
         })
@@ -165,18 +219,8 @@ impl Repository {
 
     fn git(&self, words: &[&str]) -> Result<String, GitError> {
         let mut command = Command::new("git");
-        command
-            .arg("--git-dir")
-            .arg(self.bare())
-            .stdin(Stdio::null())
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .env("LC_ALL", "C");
-        if !self.checks_certificate {
-            command.args(["-c", "http.sslVerify=false"]);
-        }
-        if let Some(key) = &self.key {
-            command.env("GIT_SSH_COMMAND", format!("ssh -oBatchMode=yes -i {}", shell::quote(key)));
-        }
+        command.arg("--git-dir").arg(self.bare()).stdin(Stdio::null());
+        self.access.apply(&mut command, &self.bare());
         let start = |source| GitError::Start { remote: self.describe(), source };
         let output = processes::output(command.args(words)).map_err(start)?;
         if !output.status.success() {
@@ -190,21 +234,21 @@ impl Repository {
     pub fn fetch(&self) -> Result<(), GitError> {
         let _working = self.working.lock();
         let bare = self.bare();
+        let failed = |error: files::FileError| GitError::Cache { path: bare.clone(), source: io::Error::other(error) };
         if !bare.join("HEAD").is_file() {
-            let failed = |source| GitError::Cache { path: bare.clone(), source };
-            files::create_private_dir(&bare).map_err(|error| failed(io::Error::other(error)))?;
+            files::create_private_dir(&bare).map_err(failed)?;
             self.git(&["init", "--quiet", "--bare"])?;
         }
-        let words = [
-            "fetch",
-            "--quiet",
-            "--prune",
-            "--force",
-            "--",
-            &self.url,
-            "+refs/heads/*:refs/heads/*",
-            "+refs/tags/*:refs/tags/*",
-        ];
+        self.access.prepare(&bare).map_err(failed)?;
+        let depth = match self.depth {
+            // Git's file that lists the commits without their parents.
+            0 if bare.join("shallow").exists() => Some("--unshallow".to_owned()),
+            0 => None,
+            depth => Some(format!("--depth={depth}")),
+        };
+        let options = ["fetch", "--quiet", "--prune", "--force"].into_iter().chain(depth.as_deref());
+        let words: Vec<&str> =
+            options.chain(["--", self.url.as_str()]).chain(self.refspecs.iter().map(String::as_str)).collect();
         self.git(&words).map(|_| ())
     }
 

@@ -1,4 +1,7 @@
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
 use std::process::Command;
+use std::thread;
 
 use tempfile::TempDir;
 
@@ -17,7 +20,7 @@ fn repository() -> TempDir {
     sh(&directory, "ln -s /etc/passwd states/out && ln -s a.sls states/in && git add . && git commit -qm one");
     sh(
         &directory,
-        "git tag -a -m message v1 && git checkout -qb dev && echo dev > states/a.sls && git commit -qam dev && git checkout -q master",
+        "git tag -a -m message v1 && git checkout -qb dev && echo dev > states/a.sls && git commit -qam dev && git checkout -q master && git update-ref refs/pull/7/head dev",
     );
     directory
 }
@@ -99,11 +102,148 @@ fn each_remote_has_its_own_options() {
         (list![url(&repository)], map! {"gitfs_saltenv_blacklist" => list!["de*"]}, "dev", "top.sls", None),
         (list![url(&repository)], map! {"gitfs_saltenv_whitelist" => list!["base"]}, "dev", "top.sls", None),
         (list![url(&repository)], map! {"gitfs_ref_types" => list!["branch"]}, "v1", "top.sls", None),
+        (own(list![map! {"saltenv_blacklist" => list!["de*"]}]), Map::new(), "dev", "top.sls", None),
         (list![url(&repository)], map! {"gitfs_root" => "nowhere"}, "base", "top.sls", None),
+        (list![url(&repository)], map! {"gitfs_fallback" => "dev"}, "new", "states/a.sls", Some("dev\n")),
+        (list![url(&repository)], map! {"gitfs_fallback" => "dev"}, "base", "states/a.sls", Some("one\n")),
+        (own(list![map! {"fallback" => "dev", "base" => "none"}]), Map::new(), "base", "states/a.sls", Some("dev\n")),
+        (
+            list![url(&repository)],
+            map! {"gitfs_fallback" => "dev", "gitfs_saltenv_whitelist" => list!["base"]},
+            "new",
+            "states/a.sls",
+            None,
+        ),
+        (
+            list![url(&repository)],
+            map! {"gitfs_fallback" => "dev", "gitfs_disable_saltenv_mapping" => true},
+            "new",
+            "states/a.sls",
+            None,
+        ),
+        (own(list![map! {"all_saltenvs" => "dev"}]), Map::new(), "v1", "states/a.sls", Some("dev\n")),
+        (own(list![map! {"all_saltenvs" => "dev"}]), Map::new(), "new", "states/a.sls", None),
+        (
+            own(list![map! {"refspecs" => list!["+refs/pull/*/head:refs/remotes/origin/pr/*"]}]),
+            Map::new(),
+            "pr/7",
+            "states/a.sls",
+            Some("dev\n"),
+        ),
+        (
+            own(list![map! {"refspecs" => list!["+refs/pull/*/head:refs/remotes/origin/pr/*"]}]),
+            Map::new(),
+            "base",
+            "states/a.sls",
+            None,
+        ),
         (list![url(&repository)], map! {"gitfs_mountpoint" => "../out"}, "base", "top.sls", None),
     ] {
         let roots = served(&cache, remotes.clone(), more.clone());
         assert_eq!(text(&roots, path, env).as_deref(), wanted, "{remotes} {more:?} {env}");
+    }
+}
+
+#[test]
+fn all_saltenvs_adds_a_remote_to_the_environments_of_the_others() {
+    let (first, second, cache) = (repository(), repository(), tempfile::tempdir().unwrap());
+    sh(&first, "git branch prod");
+    sh(&second, "echo more > more.sls && git add . && git commit -qm second");
+    let remotes = list![url(&first), map! {url(&second) => list![map! {"all_saltenvs" => "master"}]}];
+    let roots = served(&cache, remotes, Map::new());
+    assert_eq!(roots.envs(), ["base", "dev", "prod", "v1"]);
+    for env in ["base", "dev", "prod", "v1"] {
+        assert_eq!(text(&roots, "more.sls", env).as_deref(), Some("more\n"), "{env}");
+    }
+    assert_eq!(text(&roots, "states/a.sls", "dev").as_deref(), Some("dev\n"), "the first remote takes precedence");
+}
+
+#[test]
+fn fetched_references_follow_the_refspecs() {
+    let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
+    let refspecs =
+        list!["+refs/heads/*:refs/remotes/origin/*", "+refs/pull/*/head:refs/remotes/origin/pr/*", "^refs/heads/dev"];
+    let roots = served(&cache, list![url(&repository)], map! {"gitfs_refspecs" => refspecs});
+    let expected = ["base", "pr/7", "v1"];
+    assert_eq!(roots.envs(), expected);
+    assert!(!roots.update(), "references of one refspec are not pruned by another");
+    sh(&repository, "git update-ref -d refs/pull/7/head");
+    assert!(roots.update());
+    assert_eq!(roots.envs(), ["base", "v1"]);
+}
+
+#[test]
+fn depth_limits_the_commits_that_are_fetched() {
+    let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
+    for (depth, commits) in [(1, "1\n"), (0, "2\n"), (1, "1\n")] {
+        let all = map! {"gitfs_depth" => depth};
+        let options = OwnOptions { own: Map::new(), all: &all, prefix: "gitfs_" };
+        let cached = Repository::new(&url(&repository), &options, cache.path()).unwrap();
+        cached.fetch().unwrap();
+        let directory = cached.place().join("repository");
+        let counted =
+            Command::new("git").arg("--git-dir").arg(directory).args(["rev-list", "--count", "dev"]).output().unwrap();
+        assert_eq!(String::from_utf8(counted.stdout).unwrap(), commits, "{depth}");
+    }
+}
+
+/// Serves a repository as a proxy for `http://repository.invalid/x.git/` to the user `me` with the password `secret`.
+/// Returns the proxy's URL.
+fn proxy(repository: &TempDir) -> String {
+    sh(repository, "git update-server-info");
+    let (listener, files) = (TcpListener::bind("127.0.0.1:0").unwrap(), repository.path().join(".git"));
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = BufReader::new(stream.unwrap());
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && stream.read_line(&mut head).unwrap() > 0 {}
+            let path = head.strip_prefix("GET http://repository.invalid/x.git/");
+            let path = path.and_then(|path| path.split([' ', '?']).next()).unwrap_or("../none");
+            let (status, body) = if head.contains("Authorization: Basic bWU6c2VjcmV0\r\n") {
+                fs::read(files.join(path)).map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body))
+            } else {
+                ("401 Unauthorized\r\nWWW-Authenticate: Basic realm=x", Vec::new())
+            };
+            let length = body.len();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+            stream.get_mut().write_all(&[head.as_bytes(), &body].concat()).unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_remote_behind_a_proxy_gets_the_password() {
+    let repository = repository();
+    let proxy = proxy(&repository);
+    for (password, expected) in [("secret", &["base", "dev", "v1"][..]), ("other", &[])] {
+        let cache = tempfile::tempdir().unwrap();
+        let options = map! {
+            "fileserver_backend" => list!["gitfs"], "gitfs_remotes" => list!["http://repository.invalid/x.git"],
+            "gitfs_proxy" => proxy.as_str(), "gitfs_user" => "me", "gitfs_password" => password,
+            "gitfs_insecure_auth" => true,
+        };
+        let gitfs = Gitfs::of(&options, cache.path()).unwrap().unwrap();
+        gitfs.update();
+        let mut found = gitfs.envs();
+        found.sort();
+        assert_eq!(found, expected, "{password}");
+    }
+}
+
+#[test]
+fn invalid_options_of_remotes_are_refused() {
+    for (option, value, expected) in [
+        ("refspecs", list!["+refs/pull/*/head:refs/pull/*"], "refs/remotes/origin/"),
+        ("refspecs", list!["master"], "refs/remotes/origin/"),
+        ("depth", "many".into(), "a non-negative integer"),
+        ("user", "me".into(), "insecure_auth"),
+    ] {
+        let all = Map::new();
+        let options = OwnOptions { own: map! {option => value}, all: &all, prefix: "gitfs_" };
+        let error = Repository::new("http://h/x.git", &options, Path::new("/nonexistent")).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }
 

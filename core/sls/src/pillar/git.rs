@@ -117,14 +117,15 @@ impl Remote {
             _ => return Err(format!("'{written}' is not a branch and a URL")),
         };
         let requested = call.request.pillarenv.or(call.request.saltenv);
-        let (branch, environment) = match requested {
+        let everywhere = options.own.get("all_saltenvs").filter(|_| branch == ANY_BRANCH).map(ToString::to_string);
+        let (branch, environment) = match (everywhere, requested) {
+            (Some(reference), _) => (reference, requested.unwrap_or("base").to_owned()),
             _ if branch == base => (branch, "base".to_owned()),
             _ if branch != ANY_BRANCH => (branch.clone(), branch),
-            None | Some("base") => (base, "base".to_owned()),
-            Some(requested) => (requested.to_owned(), requested.to_owned()),
+            (None, None | Some("base")) => (base, "base".to_owned()),
+            (None, Some(requested)) => (requested.to_owned(), requested.to_owned()),
         };
         let cache = opts::master::cachedir(&call.source.opts);
-        let kinds = options.get("ref_types").and_then(|kinds| Vec::from_value(&kinds));
         let interval = options.get("update_interval").and_then(|seconds| u64::from_value(&seconds)).unwrap_or(60);
         Ok(Remote {
             repository: Repository::new(url, &options, &cache.join("git_pillar")).map_err(|error| error.to_string())?,
@@ -133,7 +134,7 @@ impl Remote {
             environment: options.text("env").unwrap_or(environment),
             root: options.text("root").unwrap_or_default(),
             mountpoint: options.text("mountpoint").unwrap_or_default(),
-            kinds: kinds.unwrap_or_else(|| ["branch", "tag", "sha"].map(str::to_owned).into()),
+            kinds: options.kinds(),
             interval: Duration::from_secs(interval),
         })
     }

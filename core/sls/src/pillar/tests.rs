@@ -384,6 +384,14 @@ fn git_branches_are_pillar_environments() {
         (list![branch("master")], map! {"git_pillar_root" => "sub"}, None, map! {"sub" => "base web1"}),
         (list![with("master", list![map! {"env" => "other"}])], none(), None, none()),
         (list![with("none", list![map! {"fallback" => "dev"}, map! {"env" => "dev"}])], none(), None, dev.clone()),
+        (list![with("__env__", list![map! {"all_saltenvs" => "master"}])], none(), Some("dev"), none()),
+        (list![with("__env__", list![map! {"all_saltenvs" => "dev"}])], none(), Some("dev"), dev.clone()),
+        (
+            list![with("new", list![map! {"env" => "dev"}])],
+            map! {"git_pillar_refspecs" => list!["+refs/heads/dev:refs/remotes/origin/new"]},
+            None,
+            dev.clone(),
+        ),
         (list![branch("none")], none(), None, error(format!("{url} has no branch or tag 'none'"))),
         (list!["a b c"], none(), None, error("'a b c' is not a branch and a URL".into())),
     ] {
