@@ -6,7 +6,7 @@ use std::time::Duration;
 use brine_bus::{EventSockets, SocketNames};
 use brine_config::MasterConfig;
 use brine_wire::TOPIC_BROADCAST;
-use brine_zmtp::{Endpoint, Limits, Listener, PeerLimits, Publisher, Pull};
+use brine_zmtp::{Endpoint, Keepalive, Limits, Listener, PeerLimits, PortOptions, Publisher, Pull};
 use tokio_util::sync::CancellationToken;
 
 use crate::{StartError, access, salt_clients};
@@ -27,8 +27,9 @@ impl Listeners {
     /// Binds all sockets, and sets the ports in the configuration.
     pub(crate) async fn bind(config: &mut MasterConfig) -> Result<Self, StartError> {
         let endpoint = |port| Endpoint::Tcp(config.interface.clone(), port);
-        let publish = Listener::bind(&endpoint(config.publish_port)).await?;
-        let request = Listener::bind(&endpoint(config.ret_port)).await?;
+        let options = port_options(config);
+        let publish = Listener::bind_port(&endpoint(config.publish_port), options).await?;
+        let request = Listener::bind_port(&endpoint(config.ret_port), options).await?;
         let event_sockets = EventSockets::bind(&config.sock_dir, &SocketNames::master()).await?;
         access::open_to_users(config)?;
         salt_clients::create_worker_socket_marker(&config.sock_dir);
@@ -49,6 +50,12 @@ pub(crate) async fn feed_publisher(feed: Listener, publisher: Publisher, limits:
         std::future::ready(())
     };
     Pull::serve(feed, take, limits, shutdown).await;
+}
+
+fn port_options(config: &MasterConfig) -> PortOptions {
+    let (idle, interval) = (config.tcp_keepalive_idle, config.tcp_keepalive_intvl);
+    let keepalive = Keepalive::new(config.tcp_keepalive, idle, interval, config.tcp_keepalive_cnt);
+    PortOptions { backlog: config.zmq_backlog, keepalive }
 }
 
 /// Returns the resource limits of peers, for both ports.

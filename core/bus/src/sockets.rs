@@ -69,8 +69,8 @@ impl EventSockets {
     pub async fn serve(self, bus: Bus, shutdown: CancellationToken) {
         let publishing = bus.clone();
         let receive = move |frames| publish_received(publishing.clone(), frames);
-        let limits = Limits { message: bus.inner.limits.event, frames: 1, source: None };
-        let subscriptions = Limits { message: 8192, frames: 1, source: None };
+        let limits = Limits { message: bus.inner.limits.event, frames: 1, ..Limits::default() };
+        let subscriptions = Limits { message: 8192, frames: 1, ..Limits::default() };
         let publisher = Server { listener: self.publish, role: SocketType::Pub, limits: subscriptions, bounds: None };
         let own = bus.clone();
         let receive_foreign = move |peer| salt_clients::receive(own.clone(), peer);

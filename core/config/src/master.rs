@@ -53,6 +53,8 @@ shared_options! {
     unauthenticated_message_size: usize = 64 << 10,
     /// The maximum number of bytes of unfinished messages of all unauthenticated connections.
     unauthenticated_memory: usize = 64 << 20,
+    /// The number of connections of each port that wait to be accepted; the system has a limit of its own, too.
+    zmq_backlog: u32 = 1000,
     /// The number of seconds that a peer has to finish a message that it has begun, and to read a reply.
     message_timeout: u64 = 60,
     /// The maximum size of an event, in bytes. The event of a larger return is trimmed; the job cache keeps the return

@@ -43,6 +43,14 @@ macro_rules! shared_options {
         http_request_timeout: f64 = 3600.0,
         /// The maximum size of the body of a web server's response, in bytes: it is held in memory.
         http_max_body: u64 = 1 << 30,
+        /// Whether the system probes silent connections, to notice peers that have vanished.
+        tcp_keepalive: bool = true,
+        /// The number of seconds of silence before the first probe; -1 for the system's value.
+        tcp_keepalive_idle: i64 = 60,
+        /// The number of seconds between two probes; -1 for the system's value.
+        tcp_keepalive_intvl: i64 = 20,
+        /// The number of unanswered probes after which a connection ends; -1 for the system's value.
+        tcp_keepalive_cnt: i64 = 3,
         /// The length of new RSA keys, in bits.
         keysize: usize = 2048,
         /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or

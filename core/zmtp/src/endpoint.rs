@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
 
 use super::TransportError;
 use super::io::{ReadHalf, WriteHalf};
+use super::keepalive::Keepalive;
 
 /// The address of a socket: `tcp://host:port` or `ipc:///path`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -51,7 +52,11 @@ impl fmt::Display for Endpoint {
 
 impl Endpoint {
     /// Connects. A TCP connection is opened from the address and port `source`, if given.
-    pub(super) async fn open(&self, source: Option<SocketAddr>) -> Result<(ReadHalf, WriteHalf), TransportError> {
+    pub(super) async fn open(
+        &self,
+        source: Option<SocketAddr>,
+        keepalive: Keepalive,
+    ) -> Result<(ReadHalf, WriteHalf), TransportError> {
         match self {
             Endpoint::Tcp(host, port) => {
                 let resolved = tokio::net::lookup_host((host.as_str(), *port)).await;
@@ -67,7 +72,7 @@ impl Endpoint {
                 };
                 let stream = connected.map_err(TransportError::io(self))?;
                 tracing::debug!(endpoint = %self, "connected");
-                prepare(&stream);
+                prepare(&stream, keepalive);
                 let (read, write) = stream.into_split();
                 Ok((ReadHalf::Tcp(read), WriteHalf::Tcp(write)))
             }
@@ -121,13 +126,44 @@ async fn connect_by(source: SocketAddr, address: SocketAddr) -> std::io::Result<
 }
 
 /// Sets the socket options: no Nagle delay, as messages are small, and keepalive, so that vanished peers are noticed.
-fn prepare(stream: &TcpStream) {
+fn prepare(stream: &TcpStream, keepalive: Keepalive) {
     _ = stream.set_nodelay(true);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(60))
-        .with_interval(Duration::from_secs(20))
-        .with_retries(3);
-    _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
+    if let Err(error) = keepalive.apply(stream) {
+        tracing::debug!(%error, ?keepalive, "setting the TCP keepalive failed");
+    }
+}
+
+/// The settings of a TCP port.
+#[derive(Debug, Clone, Copy)]
+pub struct PortOptions {
+    /// The number of connections that wait to be accepted; the system has a limit of its own, too.
+    pub backlog: u32,
+    /// The keepalive of accepted connections.
+    pub keepalive: Keepalive,
+}
+
+impl Default for PortOptions {
+    fn default() -> Self {
+        PortOptions { backlog: 1000, keepalive: Keepalive::default() }
+    }
+}
+
+/// Listens on the first address of a host that can be bound.
+async fn listen(host: &str, port: u16, backlog: u32) -> std::io::Result<TcpListener> {
+    let mut failed = std::io::Error::new(std::io::ErrorKind::InvalidInput, format!("{host} has no address"));
+    for address in tokio::net::lookup_host((host, port)).await? {
+        let listening = (|| {
+            let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            socket.set_reuseaddr(true)?;
+            socket.bind(address)?;
+            socket.listen(backlog.max(1))
+        })();
+        match listening {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
 }
 
 /// The system's limit on the path of a unix socket, in bytes.
@@ -138,6 +174,7 @@ const MAX_PATH: usize = 107;
 pub struct Listener {
     endpoint: Endpoint,
     socket: Socket,
+    keepalive: Keepalive,
     /// Device and inode of the unix socket's file.
     file: Option<(u64, u64)>,
 }
@@ -162,13 +199,20 @@ impl Listener {
     /// Listens at an address. A unix socket gets mode 0600; a stale one is replaced, one in use is an error. Port 0
     /// selects any free port.
     pub async fn bind(endpoint: &Endpoint) -> Result<Self, TransportError> {
+        Self::bind_port(endpoint, PortOptions::default()).await
+    }
+
+    /// As [`Listener::bind`], with the settings of a TCP port.
+    pub async fn bind_port(endpoint: &Endpoint, port_options: PortOptions) -> Result<Self, TransportError> {
+        let PortOptions { backlog, keepalive } = port_options;
         let failed = || TransportError::io(endpoint);
         match endpoint {
             Endpoint::Tcp(host, port) => {
-                let listener = TcpListener::bind((host.as_str(), *port)).await.map_err(failed())?;
+                let listener = listen(host, *port, backlog).await.map_err(failed())?;
                 let port = listener.local_addr().map_err(failed())?.port();
-                tracing::debug!(endpoint = %Endpoint::Tcp(host.clone(), port), "listening");
-                Ok(Listener { endpoint: Endpoint::Tcp(host.clone(), port), socket: Socket::Tcp(listener), file: None })
+                let endpoint = Endpoint::Tcp(host.clone(), port);
+                tracing::debug!(%endpoint, "listening");
+                Ok(Listener { endpoint, socket: Socket::Tcp(listener), keepalive, file: None })
             }
             Endpoint::Ipc(path) => {
                 Self::check(endpoint)?;
@@ -186,7 +230,7 @@ impl Listener {
                 std::fs::set_permissions(path, PermissionsExt::from_mode(0o600)).map_err(failed())?;
                 let file = Some(file_of(path).map_err(failed())?);
                 tracing::debug!(%endpoint, "listening");
-                Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener), file })
+                Ok(Listener { endpoint: endpoint.clone(), socket: Socket::Unix(listener), keepalive, file })
             }
         }
     }
@@ -215,7 +259,7 @@ impl Listener {
         loop {
             let accepted = match &self.socket {
                 Socket::Tcp(listener) => listener.accept().await.map(|(stream, address)| {
-                    prepare(&stream);
+                    prepare(&stream, self.keepalive);
                     // A peer with the same address as the local end runs on this host.
                     let is_local = stream.local_addr().is_ok_and(|own| own.ip() == address.ip());
                     let (read, write) = stream.into_split();
@@ -259,6 +303,35 @@ impl Drop for Listener {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn both_ends_of_a_connection_have_their_keepalive() {
+        let keepalive = |idle| Keepalive::new(true, idle, 7, 2);
+        let options = PortOptions { keepalive: keepalive(40), ..PortOptions::default() };
+        let listener = Listener::bind_port(&Endpoint::Tcp("127.0.0.1".into(), 0), options).await.unwrap();
+        let (opened, accepted) = tokio::join!(listener.endpoint().open(None, keepalive(30)), listener.accept());
+        for (half, idle) in [(opened.unwrap().0, 30), (accepted.read, 40)] {
+            let ReadHalf::Tcp(stream) = half else { panic!("not TCP") };
+            let socket = socket2::SockRef::from(stream.as_ref());
+            assert!(socket.keepalive().unwrap());
+            assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(idle));
+            assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(7));
+            assert_eq!(socket.tcp_keepalive_retries().unwrap(), 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn the_backlog_bounds_the_connections_that_are_not_accepted_yet() {
+        let options = PortOptions { backlog: 1, ..PortOptions::default() };
+        let listener = Listener::bind_port(&Endpoint::Tcp("127.0.0.1".into(), 0), options).await.unwrap();
+        let mut open = Vec::new();
+        while let Ok(opened) =
+            tokio::time::timeout(Duration::from_millis(300), listener.endpoint().open(None, Keepalive::default())).await
+        {
+            open.push(opened.unwrap());
+            assert!(open.len() < 10, "all connections were accepted");
+        }
+    }
 
     #[test]
     fn endpoints_are_parsed() {

@@ -80,7 +80,7 @@ impl Publisher {
     /// Serves subscribers until `shutdown`.
     pub async fn serve(self, listener: Listener, bounds: Bounds, shutdown: CancellationToken) {
         // Subscribers send only subscriptions.
-        let limits = Limits { message: 4096, frames: 1, source: None };
+        let limits = Limits { message: 4096, frames: 1, ..Limits::default() };
         let server = Server { listener, role: SocketType::Pub, limits, bounds: Some(bounds) };
         server.run(self, shutdown).await;
     }

@@ -340,7 +340,7 @@ async fn a_unix_socket_is_private_and_a_stale_one_is_replaced() {
 async fn a_name_that_does_not_resolve_is_distinguished_from_a_host_that_is_not_there() {
     for (host, is_unresolved) in [("no-such-host.invalid", true), ("127.0.0.1", false)] {
         for source in [None, Some("127.0.0.1:0".parse().unwrap())] {
-            let opened = Endpoint::Tcp(host.into(), 1).open(source).await;
+            let opened = Endpoint::Tcp(host.into(), 1).open(source, Keepalive::default()).await;
             let error = opened.err().unwrap();
             assert_eq!(matches!(error, TransportError::Unresolved { .. }), is_unresolved, "{error:?}");
             assert!(error.to_string().starts_with(&format!("tcp://{host}:1: ")), "{error}");

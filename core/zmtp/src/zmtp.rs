@@ -8,6 +8,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::bounds::Trust;
 use super::io::{ReadHalf, Reader, WriteHalf, Writer};
+use super::keepalive::Keepalive;
 use super::{Endpoint, TransportError};
 
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
@@ -22,11 +23,13 @@ pub struct Limits {
     pub frames: usize,
     /// The address and port from which this side connects over the network, if not the system's choice.
     pub source: Option<SocketAddr>,
+    /// The keepalive of connections that this side opens over the network.
+    pub keepalive: Keepalive,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { message: 64 << 20, frames: 16, source: None }
+        Limits { message: 64 << 20, frames: 16, source: None, keepalive: Keepalive::default() }
     }
 }
 
@@ -121,7 +124,7 @@ pub async fn connect(
     limits: Limits,
 ) -> Result<(Reader, Writer), TransportError> {
     let in_time = async {
-        let (read, write) = endpoint.open(limits.source).await?;
+        let (read, write) = endpoint.open(limits.source, limits.keepalive).await?;
         handshake(Reader::new(read, BytesMut::new(), limits, None), Writer::new(write), as_type).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
@@ -176,7 +179,10 @@ async fn handshake(
     if &theirs[12..17] != b"NULL\0" {
         return Err(TransportError::Handshake("it requires another security mechanism"));
     }
-    let limits = std::mem::replace(&mut reader.limits, Limits { message: 4096, frames: 1, source: None });
+    let limits = std::mem::replace(
+        &mut reader.limits,
+        Limits { message: 4096, frames: 1, source: None, keepalive: Keepalive::default() },
+    );
     let Message::Command(command) = reader.read().await? else {
         return Err(TransportError::Handshake("it sent a message before its READY command"));
     };

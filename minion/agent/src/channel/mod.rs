@@ -5,6 +5,7 @@ mod publishes;
 mod requests;
 mod source;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
 use brine_wire::{AuthRefusal, AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, WireError, deferred};
-use brine_zmtp::{Endpoint, Limits, RequestClient};
+use brine_zmtp::{Endpoint, Keepalive, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
@@ -60,12 +61,15 @@ struct PreparedAuthentication {
     secret: Option<Vec<u8>>,
 }
 
+/// Returns the limits of connections to a master, which are opened from `source`.
+fn limits(config: &MinionConfig, source: Option<SocketAddr>) -> Limits {
+    let (idle, interval) = (config.tcp_keepalive_idle, config.tcp_keepalive_intvl);
+    let keepalive = Keepalive::new(config.tcp_keepalive, idle, interval, config.tcp_keepalive_cnt);
+    Limits { message: config.max_message_size, source, keepalive, ..Limits::default() }
+}
+
 fn client(config: &MinionConfig, master: &Address) -> RequestClient {
-    let limits = Limits {
-        message: config.max_message_size,
-        source: source::of(config, config.source_ret_port),
-        ..Limits::default()
-    };
+    let limits = limits(config, source::of(config, config.source_ret_port));
     RequestClient::new(Endpoint::Tcp(master.host.clone(), master.port), limits)
 }
 

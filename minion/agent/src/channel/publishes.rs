@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_crypt::Cipher;
 use brine_value::{Map, Value, msgpack};
 use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
-use brine_zmtp::{Limits, Subscriber, TransportError};
+use brine_zmtp::{Subscriber, TransportError};
 use bytes::Bytes;
 
 use super::{Channel, ChannelError, source};
@@ -47,7 +47,7 @@ impl Channel {
             _ => vec![Vec::new()],
         };
         let source = source::of(&self.config, self.config.source_publish_port);
-        let limits = Limits { message: self.config.max_message_size, source, ..Limits::default() };
+        let limits = super::limits(&self.config, source);
         let subscriber = Subscriber::connect(&endpoint, &prefixes, limits).await?;
         let topics = [gcm, broadcast, own].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect();
         Ok(Some(Publishes { subscriber, topics }))
