@@ -227,7 +227,7 @@ async fn a_return_beyond_max_event_size_is_stored_whole_and_its_event_trimmed() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_of_runner_functions_are_jobs() {
-    let system = System::start("id: host_master\n").await;
+    let system = System::start("id: host_master\njob_cache_store_endtime: True\n").await;
     system.write("srv/salt/orch.sls", "a:\n  test.fail_without_changes: []\n");
     let mut events = system.events("salt/run/").await;
     let output = system.tool_async("salt-run", &["state.orchestrate", "orch"]).await;
@@ -244,6 +244,10 @@ async fn calls_of_runner_functions_are_jobs() {
         ("Arguments", "[]"),
     ] {
         assert_eq!(job.get(name).map(ToString::to_string).as_deref(), Some(is), "{name}: {job}");
+    }
+    for job in [job, &runner(&system, &["jobs.list_job", &jid])] {
+        let time = |name: &str| job.get(name).map(ToString::to_string).unwrap_or_default();
+        assert!(time("EndTime") > time("StartTime"), "{job}");
     }
     let returned = runner(&system, &["jobs.lookup_jid", &jid]);
     let returned = returned.get("host_master").unwrap();

@@ -297,7 +297,8 @@ impl Master {
         let custom = custom_returner::CustomReturners::new(&config, calls.services.functions.clone());
         let mut parts = Supervisor::new();
         if config.job_cache {
-            let cache = job_cache::JobCache { cache: job_cache, id, runner_returns: config.runner_returns };
+            let (runner_returns, end_times) = (config.runner_returns, config.job_cache_store_endtime);
+            let cache = job_cache::JobCache { cache: job_cache, id, runner_returns, end_times };
             tasks::start_job_cache(&mut parts, &bus, &executors, cache, cache_progress)?;
         }
         if let Some(name) = config.ext_job_cache.as_deref().filter(|name| !name.is_empty()) {

@@ -45,6 +45,7 @@ mod telegram;
 mod tests;
 mod webhook;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -109,6 +110,18 @@ pub trait Returner: Send + Sync {
     fn save_minions(&self, jid: &Jid, minions: &[MinionId]) -> Result<(), ReturnerError> {
         let _ = (jid, minions);
         Err(self.cannot("store the minions of a job"))
+    }
+
+    /// Stores the times of the last returns of jobs, in microseconds since 1970. Backends that cannot do that ignore them.
+    fn save_end_times(&self, times: &BTreeMap<Jid, u64>) -> Result<(), ReturnerError> {
+        let _ = times;
+        Ok(())
+    }
+
+    /// Returns the stored time of the last return of a job, in microseconds since 1970.
+    fn get_end_time(&self, jid: &Jid) -> Result<Option<u64>, ReturnerError> {
+        let _ = jid;
+        Ok(None)
     }
 
     /// Returns the load of a job with all minions expected to return, or `None` for an unknown job.

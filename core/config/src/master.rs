@@ -73,6 +73,8 @@ shared_options! {
     archive_jobs: bool = false,
     /// Whether jobs are stored.
     job_cache: bool = true,
+    /// Whether `local_cache` stores the time of the last return of each job, which `salt-run jobs.*` show as `EndTime`.
+    job_cache_store_endtime: bool = false,
     /// Whether calls of runner functions are stored as jobs.
     runner_returns: bool = true,
     /// The returner that stores jobs.

@@ -1,5 +1,6 @@
 //! The job cache and the event returners: durable subscribers of the bus that hand events to returners.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brine_bus::{Bus, Filter, Start, Subscription};
@@ -34,6 +35,8 @@ pub(crate) struct JobCache {
     pub id: MinionId,
     /// Whether calls of runner functions are stored (`runner_returns`).
     pub runner_returns: bool,
+    /// Whether the time of the last return of each job is stored (`job_cache_store_endtime`).
+    pub end_times: bool,
 }
 
 /// Stores jobs, returns, and calls of runner and wheel functions until `shutdown`.
@@ -108,8 +111,12 @@ impl JobCache {
         for (index, event) in events.iter().enumerate() {
             match self.store(event) {
                 Ok(None) => {}
-                Ok(Some(Stored::Call(call))) => batch.calls.push(call),
+                Ok(Some(Stored::Call(call))) => {
+                    batch.end_times.extend(self.end_time(call.jid(), event));
+                    batch.calls.push(call);
+                }
                 Ok(Some(Stored::Return(one))) => {
+                    batch.end_times.extend(self.end_time(one.jid(), event));
                     batch.returns.push(one);
                     batch.of_returns.push(index);
                     batch.bytes += event.body().len();
@@ -124,6 +131,11 @@ impl JobCache {
             }
         }
         batch.store(&*self.cache, events.len())
+    }
+
+    /// Returns the time of a return, if it is to be stored.
+    fn end_time(&self, jid: &Jid, event: &Event) -> Option<(Jid, u64)> {
+        if self.end_times { event.time().map(|time| (jid.clone(), time)) } else { None }
     }
 
     /// Stores a load, or returns the return or call that is to be stored. Job and minion are taken from the tag, which
@@ -233,6 +245,8 @@ enum Stored {
 struct JobBatch {
     calls: Vec<Call>,
     returns: Vec<Return>,
+    /// The times of the last returns, in microseconds since 1970, by job.
+    end_times: BTreeMap<Jid, u64>,
     /// For each return, the index of its event in the batch of events.
     of_returns: Vec<usize>,
     /// The total size of the returns' events, in bytes.
@@ -243,7 +257,10 @@ impl JobBatch {
     /// Stores all records and empties the batch. `handled` is the number of events up to the last one of the batch. A
     /// retry after an error stores some records again, which is idempotent.
     fn store(&mut self, cache: &dyn Returner, handled: usize) -> Result<(), Unstored> {
-        let JobBatch { calls, returns, of_returns, .. } = std::mem::take(self);
+        let JobBatch { calls, returns, end_times, of_returns, .. } = std::mem::take(self);
+        if !end_times.is_empty() {
+            cache.save_end_times(&end_times).map_err(|error| Unstored { handled: 0, count: handled, error })?;
+        }
         if !calls.is_empty() {
             cache.save_calls(&calls).map_err(|error| Unstored { handled: 0, count: handled, error })?;
         }

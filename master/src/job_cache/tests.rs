@@ -12,7 +12,12 @@ fn master_calls_are_stored_as_jobs_of_the_master() {
     let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
     let cache: Arc<dyn Returner> =
         brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store))).unwrap().into();
-    let job_cache = JobCache { cache: Arc::clone(&cache), id: "host_master".parse().unwrap(), runner_returns: true };
+    let job_cache = JobCache {
+        cache: Arc::clone(&cache),
+        id: "host_master".parse().unwrap(),
+        runner_returns: true,
+        end_times: false,
+    };
     let body = |fun: &str| map! {"fun" => fun, "fun_args" => list!["orch.web"], "user" => "root", "return" => 1, "success" => true};
     let event = |tag: &str, body: &Map| Event::from_map(tag, body).unwrap();
     let store = |cache: &JobCache, event| assert!(cache.store_all(&[event]).is_ok());
@@ -83,7 +88,8 @@ impl Returner for RefusingReturner {
 #[test]
 fn a_refused_return_does_not_block_the_others() {
     let picky = Arc::new(RefusingReturner::default());
-    let cache = JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true };
+    let cache =
+        JobCache { cache: picky.clone(), id: "host_master".parse().unwrap(), runner_returns: true, end_times: false };
     let jid = Jid::new();
     let events = ["a", "b", "bad", "c"].map(|id| {
         Event::from_map(&format!("salt/job/{jid}/ret/{id}"), &map! {"fun" => "test.ping", "return" => true}).unwrap()

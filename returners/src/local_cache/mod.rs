@@ -4,7 +4,7 @@ mod clean;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -37,6 +37,8 @@ const RETURNS: Table = Table("jobs_return");
 const CALLS: Table = Table("jobs_call");
 /// Keys `<jid>/<minion id>` of minions expected to return in addition to those in the load.
 const MINIONS: Table = Table("jobs_minions");
+/// The time of each job's last return, in microseconds since 1970 as eight bytes, by job id.
+const END_TIMES: Table = Table("jobs_endtime");
 /// The data that listings show of each job, by job id: the length of the job's outline in four bytes, the outline, and
 /// the load without minions. A listing therefore reads neither minions nor the results of calls.
 const INDEX: Table = Table("jobs_index");
@@ -247,6 +249,19 @@ impl Returner for LocalCache {
             batch.put(MINIONS, key(jid, id.as_str()), Vec::new());
         }
         self.write(batch)
+    }
+
+    fn save_end_times(&self, times: &BTreeMap<Jid, u64>) -> Result<(), ReturnerError> {
+        let mut batch = Batch::new();
+        for (jid, time) in times {
+            batch.put(END_TIMES, jid.as_str(), time.to_be_bytes().to_vec());
+        }
+        self.write(batch)
+    }
+
+    fn get_end_time(&self, jid: &Jid) -> Result<Option<u64>, ReturnerError> {
+        let row = self.settle()?.get(END_TIMES, jid.as_str().as_bytes())?;
+        Ok(row.and_then(|row| Some(u64::from_be_bytes(row[..].try_into().ok()?))))
     }
 
     fn get_load(&self, jid: &Jid) -> Result<Option<Load>, ReturnerError> {

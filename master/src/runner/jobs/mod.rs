@@ -12,6 +12,7 @@ use brine_job::Load;
 use brine_returners::{Options, Returner};
 use brine_value::{Map, Value, map, python};
 use brine_wire::PublishRequest;
+use jiff::Timestamp;
 
 use super::RunnerContext;
 use search::Search;
@@ -89,7 +90,7 @@ pub fn list_job(
     let (cache, jid) = (cache(context, ext_source.as_deref())?, parse(&jid)?);
     publish_progress(context, display_progress, || format!("Querying returner: {}", cache.name()));
     let mut job = map! {"jid" => &jid};
-    job.extend(whole(&*cache, &jid)?);
+    job.extend(whole(context, &*cache, &jid)?);
     Ok(job.into())
 }
 
@@ -103,7 +104,7 @@ pub fn list_job(
 ///     salt-run jobs.print_job 20261120235852025555
 #[function]
 pub fn print_job(context: &RunnerContext, jid: String, ext_source: Option<String>) -> CallResult {
-    print(&*cache(context, ext_source.as_deref())?, &parse(&jid)?)
+    print(context, &*cache(context, ext_source.as_deref())?, &parse(&jid)?)
 }
 
 /// Return all stored jobs, oldest first.
@@ -133,7 +134,10 @@ pub fn list_jobs(
     let cache = cache(context, ext_source.as_deref())?;
     publish_search(context, display_progress, &*cache);
     let search = Search::new(search_metadata, &search_function, &search_target, &start_time, &end_time)?;
-    let jobs = search.jobs(&*cache, None)?;
+    let mut jobs = search.jobs(&*cache, None)?;
+    for (jid, job) in &mut jobs {
+        add_end_time(context, jid, job)?;
+    }
     Ok(shown(jobs, outputter))
 }
 
@@ -193,7 +197,7 @@ pub fn last_run(
     let search = Search::new(metadata, &function, &target, &Value::Nil, &Value::Nil)?;
     let newest = search.jobs(&*cache, Some(1))?.pop();
     match newest {
-        Some((jid, _)) => Ok(with_outputter(print(&*cache, &jid)?, outputter)),
+        Some((jid, _)) => Ok(with_outputter(print(context, &*cache, &jid)?, outputter)),
         None => Ok(Value::Bool(false)),
     }
 }
@@ -331,7 +335,7 @@ fn expected(load: &Load) -> Vec<Value> {
 }
 
 /// Returns a job with its minions and returns. For an unknown job, the result has an error field.
-fn whole(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
+fn whole(context: &RunnerContext, cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
     let mut job = if let Some(load) = load(cache, jid)? {
         let mut job = load.summary();
         let minions = expected(&load);
@@ -344,11 +348,27 @@ fn whole(cache: &dyn Returner, jid: &Jid) -> Result<Map, CallError> {
         map! {"Error" => error, "StartTime" => jid.start_time()}
     };
     job.insert("Result".into(), returns(cache, jid)?.into());
+    add_end_time(context, jid, &mut job)?;
     Ok(job)
 }
 
-fn print(cache: &dyn Returner, jid: &Jid) -> Result<Value, CallError> {
-    Ok(Value::Map([(Value::from(jid), whole(cache, jid)?.into())].into_iter().collect()))
+/// Adds the time of the last return of a job, if `job_cache_store_endtime` is set and it is known.
+fn add_end_time(context: &RunnerContext, jid: &Jid, job: &mut Map) -> Result<(), CallError> {
+    if context.master.config.job_cache_store_endtime {
+        let time = context.storage().job_cache.get_end_time(jid).map_err(CallError::execution)?;
+        job.extend(time.and_then(end_time).map(|time| ("EndTime".into(), time.into())));
+    }
+    Ok(())
+}
+
+/// Returns a time in microseconds since 1970 as local time, in the form of a job's start time.
+fn end_time(micros: u64) -> Option<String> {
+    let time = Timestamp::from_microsecond(i64::try_from(micros).ok()?).ok()?.to_zoned(brine_clock::zone());
+    Some(format!("{}.{:06}", time.strftime("%Y, %b %d %H:%M:%S"), time.subsec_nanosecond() / 1000))
+}
+
+fn print(context: &RunnerContext, cache: &dyn Returner, jid: &Jid) -> Result<Value, CallError> {
+    Ok(Value::Map([(Value::from(jid), whole(context, cache, jid)?.into())].into_iter().collect()))
 }
 
 fn shown(jobs: Vec<(Jid, Map)>, outputter: Option<String>) -> Value {

@@ -9,13 +9,13 @@ use brine_bus::store::{Batch, Table};
 use brine_ids::{Jid, MinionId};
 use brine_job::oldest_kept;
 
-use super::{CALLS, INDEX, LOADS, LocalCache, MINIONS, RETURNS, key};
+use super::{CALLS, END_TIMES, INDEX, LOADS, LocalCache, MINIONS, RETURNS, key};
 use crate::ReturnerError;
 
 /// The time of the newest late return, as the first digits of a job id, by job id.
 const LATE_RETURNS: Table = Table("jobs_late");
 /// The tables whose keys begin with a job id.
-const TABLES: [Table; 6] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE_RETURNS];
+const TABLES: [Table; 7] = [LOADS, RETURNS, CALLS, MINIONS, INDEX, LATE_RETURNS, END_TIMES];
 /// The age of a job, in seconds, from which on its returns are late. Jobs are kept this much longer.
 const LATE_AFTER: u64 = 60;
 /// The number of digits of a job id up to its seconds.

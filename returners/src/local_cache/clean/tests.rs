@@ -14,6 +14,7 @@ fn jid(text: &str) -> Jid {
 fn store_job(cache: &LocalCache, jid: &Jid) {
     cache.save_load(&brine_job::Load::from_map(map! {"jid" => jid, "fun" => "test.ping"}).unwrap()).unwrap();
     cache.save_minions(jid, &["a".parse().unwrap()]).unwrap();
+    cache.save_end_times(&[(jid.clone(), 7)].into()).unwrap();
     let mut batch = Batch::new();
     for id in ["a", "b"] {
         batch.put(RETURNS, key(jid, id), brine_value::msgpack::pack_map(returned(jid, id).map()));
