@@ -14,6 +14,7 @@ use brine_text::glob::GlobSet;
 use tokio::sync::watch;
 
 use crate::custom_stores::CacheDriver;
+use crate::delivery::Queueing;
 use crate::runner_calls::{RunnerCalls, Services};
 use crate::{
     StartError, cache_mirror, custom_files, facts, file_events, job_cache, jobs, maintenance, salt_clients, schedule,
@@ -71,6 +72,8 @@ pub(crate) fn start_event_returner(
     returner: Arc<dyn Returner>,
 ) -> Result<(), StartError> {
     let (filter, deny) = event_return_filters(config)?;
+    let seconds = Some(config.event_return_queue_max_seconds).filter(|seconds| *seconds > 0);
+    let queueing = Queueing { events: config.event_return_queue, time: seconds.map(Duration::from_secs) };
     let cursor = Start::Durable(format!("event_return/{name}"));
     bus.subscribe(filter.clone(), cursor.clone())?;
     let (bus, disk) = (bus.clone(), executors.disk.clone());
@@ -79,7 +82,7 @@ pub(crate) fn start_event_returner(
         let (filter, deny, cursor) = (filter.clone(), deny.clone(), cursor.clone());
         async move {
             match bus.subscribe(filter, cursor) {
-                Ok(events) => job_cache::return_events(&bus, events, returner, deny, disk, shutdown).await,
+                Ok(events) => job_cache::return_events(&bus, events, returner, (deny, queueing), disk, shutdown).await,
                 Err(error) => tracing::error!(%error, "subscribing an event returner to the event bus failed"),
             }
         }

@@ -88,6 +88,11 @@ shared_options! {
     event_return_whitelist: Vec<String> = Vec::new(),
     /// Globs of tags: matching events are not stored by `event_return`.
     event_return_blacklist: Vec<String> = Vec::new(),
+    /// The number of events that are stored together; until then they wait in memory and in the journal. 0 stores each as
+    /// soon as possible.
+    event_return_queue: usize = 0,
+    /// The number of seconds after which fewer events are stored, too; 0 for never.
+    event_return_queue_max_seconds: u64 = 0,
     /// The module of `_cache` that gets copies of the minions' data and has that of `salt-run cache.store`; by default
     /// the master's store alone has both.
     cache: String = "localfs".into(),

@@ -33,10 +33,59 @@ pub(crate) struct Unstored {
     pub error: ReturnerError,
 }
 
-/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Failed events are retried. The
-/// retries are unlimited if the master's own store has failed, which recovers with the disk, or if the returner's
-/// server is unreachable; they last about a minute if the returner rejects the events. Meanwhile the journal retains
-/// the following events. `name` is the returner's name in events and logs.
+/// The size of queued events, in bytes, from which on they are delivered.
+const MAX_QUEUED_BYTES: usize = 16 << 20;
+
+/// How long events wait to be delivered together. Until then they are in memory and in the journal.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Queueing {
+    /// The number of events that are delivered together; 0 delivers what is there.
+    pub events: usize,
+    /// The time after which fewer are delivered, too.
+    pub time: Option<Duration>,
+}
+
+/// Events that wait to be delivered together.
+struct Queue {
+    queueing: Queueing,
+    events: Vec<Event>,
+    bytes: usize,
+    /// The time at which the oldest event came.
+    since: tokio::time::Instant,
+}
+
+impl Queue {
+    fn new(queueing: Queueing) -> Self {
+        Queue { queueing, events: Vec::new(), bytes: 0, since: tokio::time::Instant::now() }
+    }
+
+    fn extend(&mut self, events: Vec<Event>) {
+        if self.events.is_empty() {
+            self.since = tokio::time::Instant::now();
+        }
+        self.bytes += events.iter().map(|event| event.frame().len()).sum::<usize>();
+        self.events.extend(events);
+    }
+
+    fn is_full(&self) -> bool {
+        self.events.len() >= self.queueing.events || self.bytes >= MAX_QUEUED_BYTES
+    }
+
+    /// Waits until the oldest event has waited long enough; forever if none has to.
+    async fn due(&self) {
+        match self.queueing.time.filter(|_| !self.events.is_empty()) {
+            Some(time) => tokio::time::sleep_until(self.since + time).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn take(&mut self) -> Vec<Event> {
+        self.bytes = 0;
+        std::mem::take(&mut self.events)
+    }
+}
+
+/// Delivers events as [`deliver_queued`] does, all that are there at a time.
 pub(crate) async fn deliver(
     bus: &Bus,
     name: &str,
@@ -45,14 +94,38 @@ pub(crate) async fn deliver(
     shutdown: CancellationToken,
     take: impl Fn(&[Event]) -> Result<(), Unstored> + Send + Sync + 'static,
 ) {
+    deliver_queued(bus, name, (events, Queueing::default(), |_| true), disk, shutdown, take).await;
+}
+
+/// Runs `take` on a blocking thread for each batch of events, and commits the cursor. Failed events are retried. The
+/// retries are unlimited if the master's own store has failed, which recovers with the disk, or if the returner's
+/// server is unreachable; they last about a minute if the returner rejects the events. Meanwhile the journal retains
+/// the following events. `name` is the returner's name in events and logs; events that are not wanted are skipped.
+pub(crate) async fn deliver_queued(
+    bus: &Bus,
+    name: &str,
+    (events, queueing, is_wanted): (&mut Subscription, Queueing, impl Fn(&Event) -> bool),
+    disk: &Executor,
+    shutdown: CancellationToken,
+    take: impl Fn(&[Event]) -> Result<(), Unstored> + Send + Sync + 'static,
+) {
     let take = Arc::new(take);
     let mut outages = Outages { bus: bus.clone(), name: name.to_owned(), since: None };
     let mut passes = tokio::time::interval(COMMIT_INTERVAL);
     let mut passed = 0;
+    let mut queue = Queue::new(queueing);
     loop {
-        let batch = tokio::select! {
-            batch = events.recv_many() => batch,
-            _ = passes.tick() => {
+        tokio::select! {
+            batch = events.recv_many() => {
+                let Some(mut batch) = batch else { return };
+                batch.retain(&is_wanted);
+                queue.extend(batch);
+                if !queue.is_full() {
+                    continue;
+                }
+            }
+            () = queue.due() => {}
+            _ = passes.tick(), if queue.events.is_empty() => {
                 // The cursor also moves past events outside of the filter, so that the journal need not retain them for
                 // this subscriber.
                 let reached = events.position() - 1;
@@ -62,9 +135,10 @@ pub(crate) async fn deliver(
                 }
                 continue;
             }
+            // Queued events are delivered after the next start.
             () = shutdown.cancelled() => return,
-        };
-        let Some(batch) = batch else { return };
+        }
+        let batch = queue.take();
         let last = batch.last().map_or(0, Event::seq);
         let mut rest: Arc<[Event]> = batch.into();
         let mut tries = 0;
@@ -114,7 +188,9 @@ pub(crate) async fn deliver(
             }
             rest = rest.get(skipped..).unwrap_or_default().into();
         }
-        events.commit(last);
+        if last > 0 {
+            events.commit(last);
+        }
     }
 }
 

@@ -99,3 +99,36 @@ async fn an_outage_is_announced_once_and_drops_nothing() {
     shutdown.cancel();
     task.await.unwrap();
 }
+
+/// Delivers events with these tags, and returns the tags of the first batch with the time until it came.
+async fn first_batch(queueing: Queueing, tags: &[&str]) -> (Vec<String>, Duration) {
+    let (_folder, bus) = journalled().await;
+    let mut events = bus.subscribe(Filter::All, Start::Durable("queued".into())).unwrap();
+    let (shutdown, (stored, mut batches)) = (CancellationToken::new(), tokio::sync::mpsc::unbounded_channel());
+    let (stop, of, begun) = (shutdown.clone(), bus.clone(), Instant::now());
+    let task = tokio::spawn(async move {
+        let events = (&mut events, queueing, |event: &Event| event.tag() != "denied");
+        let take = move |batch: &[Event]| {
+            stored.send(batch.iter().map(|event| event.tag().to_owned()).collect::<Vec<_>>()).unwrap();
+            Ok(())
+        };
+        deliver_queued(&of, "test", events, &Executor::new("disk", 1, 1), stop, take).await;
+    });
+    for tag in tags {
+        bus.fire(tag, &map! {}).await.unwrap();
+    }
+    let batch = (batches.recv().await.unwrap(), begun.elapsed());
+    shutdown.cancel();
+    task.await.unwrap();
+    batch
+}
+
+#[tokio::test]
+async fn queued_events_are_delivered_by_number_or_by_age() {
+    let (batch, _) = first_batch(Queueing { events: 3, time: None }, &["a", "b", "denied", "c"]).await;
+    assert_eq!(batch, ["a", "b", "c"]);
+    let time = Duration::from_millis(50);
+    let (batch, after) = first_batch(Queueing { events: 3, time: Some(time) }, &["denied", "a"]).await;
+    assert_eq!(batch, ["a"]);
+    assert!(after >= time, "{after:?}");
+}

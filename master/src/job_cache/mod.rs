@@ -14,7 +14,7 @@ use brine_value::{Map, Value, list, msgpack};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::delivery::{Unstored, deliver};
+use crate::delivery::{Queueing, Unstored, deliver, deliver_queued};
 use crate::jobs::{MORE, PART};
 
 /// The limits of one storage operation: the number of returns, and the total size of their events in bytes. Decoded,
@@ -332,23 +332,19 @@ pub(crate) fn without_envelope(mut data: Map) -> Map {
     data
 }
 
-/// Stores the events that do not match the deny list.
-fn store_events(returner: &dyn Returner, deny: Option<&GlobSet>, batch: &[Event]) -> Result<(), Unstored> {
-    let is_wanted = |event: &Event| deny.is_none_or(|deny| !deny.is_match(event.tag()));
-    let (indexes, wanted): (Vec<usize>, Vec<Event>) =
-        batch.iter().cloned().enumerate().filter(|(_, event)| is_wanted(event)).unzip();
-    let Some(&first) = indexes.first() else { return Ok(()) };
+/// Stores events.
+fn store_events(returner: &dyn Returner, events: &[Event]) -> Result<(), Unstored> {
     if returner.stores_events_together() {
-        match returner.event_return(&wanted) {
+        match returner.event_return(events) {
             Ok(()) => return Ok(()),
-            Err(error) if wanted.len() == 1 || !is_refused(&error) => {
-                return Err(Unstored { handled: first, count: 1, error });
+            Err(error) if events.len() == 1 || !is_refused(&error) => {
+                return Err(Unstored { handled: 0, count: 1, error });
             }
             // A rejected event must not block the others.
             Err(_) => {}
         }
     }
-    wanted.iter().zip(indexes).try_for_each(|(event, handled)| {
+    events.iter().enumerate().try_for_each(|(handled, event)| {
         let stored = returner.event_return(std::slice::from_ref(event));
         stored.map_err(|error| Unstored { handled, count: 1, error })
     })
@@ -359,12 +355,14 @@ pub(crate) async fn return_events(
     bus: &Bus,
     mut events: Subscription,
     returner: Arc<dyn Returner>,
-    deny: Option<GlobSet>,
+    (deny, queueing): (Option<GlobSet>, Queueing),
     disk: Executor,
     shutdown: CancellationToken,
 ) {
     let name = returner.name();
-    deliver(bus, name, &mut events, &disk, shutdown, move |batch| store_events(&*returner, deny.as_ref(), batch)).await;
+    let is_wanted = move |event: &Event| deny.as_ref().is_none_or(|deny| !deny.is_match(event.tag()));
+    let events = (&mut events, queueing, is_wanted);
+    deliver_queued(bus, name, events, &disk, shutdown, move |batch| store_events(&*returner, batch)).await;
 }
 
 #[cfg(test)]
