@@ -3,6 +3,7 @@
 
 mod support;
 
+use brine_value::json::from_json;
 use brine_value::{Value, list, map};
 use support::{BRINE, Events, System, stdout, text, within_limit};
 
@@ -66,6 +67,20 @@ async fn the_mine_is_updated_on_schedule() {
     );
     mine_updated(&mut events, "web1").await;
     assert_eq!(get("later"), Some("new".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mine_is_removed_with_the_key_unless_it_is_preserved() {
+    for (options, found) in [("", map! {}), ("preserve_minion_cache: True\n", map! {"web1" => "hello"})] {
+        let mut system = System::start(options).await;
+        system.start_minion("web1").await;
+        system.salt_json(&["web1", "mine.send", "test.echo", "hello"]);
+        system.stop_minion("web1");
+        assert!(system.tool("salt-key", &["--yes", "--delete", "web1"]).status.success());
+        system.start_minion("web1").await;
+        let output = system.tool("salt-run", &["mine.get", "web1", "test.echo", "--out=json"]);
+        assert_eq!(from_json(&stdout(&output)).unwrap(), found.into(), "{options}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

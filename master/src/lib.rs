@@ -192,8 +192,8 @@ impl Master {
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
             files: file_roots(&config)?,
-            minion_data: facts::minion_data::MinionData::new(store.clone()),
-            mines: facts::mine::Mines::new(store.clone()),
+            minion_data: facts::minion_data::MinionData::new(store.clone(), config.minion_data_cache),
+            mines: facts::mine::Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
             queues: queues::Queues::new(store.clone()),
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Blocking;
-use brine_target::{Match, TargetKind};
+use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use brine_wire::{PeerPublish, PeerRun, PublishRequest};
 
@@ -166,9 +166,10 @@ impl Peers {
         let may_reach = |valid: &str| match valid {
             "*" => true,
             _ if valid.starts_with('@') => false,
-            _ => self.facts.target(TargetKind::Compound, valid.into(), ":").is_ok_and(|valid| {
-                targeted.minions.iter().all(|id| valid.check(&storage.minion_data.facts(id)) != Match::No)
-            }),
+            _ => self
+                .facts
+                .target(TargetKind::Compound, valid.into(), ":")
+                .is_ok_and(|valid| targeted.minions.iter().all(|id| storage.minion_data.is_permitted(&valid, id))),
         };
         let arg = &asked.request.arg;
         match &functions[..] {

@@ -56,8 +56,8 @@ impl Fixture {
         let storage = Storage {
             keys: Arc::new(keys),
             files: crate::file_roots(&config).unwrap(),
-            minion_data: MinionData::new(store.clone()),
-            mines: Mines::new(store.clone()),
+            minion_data: MinionData::new(store.clone(), config.minion_data_cache),
+            mines: Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
             queues: crate::queues::Queues::new(store.clone()),
             banks: crate::cache_banks::Banks::new(store.clone(), None),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),

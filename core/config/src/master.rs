@@ -389,6 +389,13 @@ shared_options! {
     master_stats_event_iter: u64 = 60,
     /// Whether a new job is also published under its bare job id, as up to Salt 3007.
     bare_jid_events: bool = false,
+    /// Whether the grains and pillars of minions are stored, for targets. Otherwise, targets by them are resolved by the
+    /// minions alone, and permissions by them permit nothing.
+    minion_data_cache: bool = true,
+    /// Whether mines are stored without `minion_data_cache`, too.
+    enforce_mine_cache: bool = false,
+    /// Whether the grains, pillar and mine of a minion stay when its key is deleted. The next minion of this id has them.
+    preserve_minion_cache: bool = false,
     /// Whether `minion/refresh` events are published.
     minion_data_cache_events: bool = true,
     /// Whether all jobs with their returns, and the grains of minions, are also written as the files that Salt's own

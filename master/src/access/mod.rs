@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
 use crate::events::Events;
-use crate::facts::{Facts, Targets, resolve};
+use crate::facts::{Facts, Targets};
 use crate::host_functions::HostFunctions;
 use crate::runner_calls::Kind;
 use crate::storage::Storage;
@@ -379,7 +379,9 @@ impl Access {
 /// Returns the minions that match the compound target of an entry.
 fn minions_of(facts: &Facts, storage: &Storage, target: &str) -> Option<HashSet<String>> {
     let target = facts.target(TargetKind::Compound, target.into(), ":").ok()?;
-    resolve(storage, &target).ok().map(|targets| targets.minions.into_iter().collect())
+    let accepted = storage.accepted().ok()?;
+    let ids = accepted.iter().map(String::as_str).filter(|id| storage.minion_data.is_permitted(&target, id));
+    Some(ids.map(str::to_owned).collect())
 }
 
 /// Returns the names of the functions of a job.

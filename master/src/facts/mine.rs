@@ -36,24 +36,32 @@ pub enum MineError {
 /// The mines in the store: for each minion a map of function or alias to result.
 pub struct Mines {
     store: BlockingStore,
+    /// `minion_data_cache` or `enforce_mine_cache`: otherwise mines are empty, and changes have no effect.
+    is_kept: bool,
     /// Serializes changes: a mine is read, changed and written as a whole.
     changing: Mutex<()>,
 }
 
 impl Mines {
     /// Creates the mines of a store.
-    pub fn new(store: BlockingStore) -> Self {
-        Mines { store, changing: Mutex::default() }
+    pub fn new(store: BlockingStore, is_kept: bool) -> Self {
+        Mines { store, is_kept, changing: Mutex::default() }
     }
 
     /// Returns the mine of a minion.
     pub fn get(&self, id: &str) -> Result<Map, StoreError> {
+        if !self.is_kept {
+            return Ok(Map::new());
+        }
         let packed = self.store.get(MINE, id.as_bytes())?;
         Ok(packed.and_then(|packed| msgpack::unpack_map(&packed).ok()).unwrap_or_default())
     }
 
     /// Adds data to a minion's mine. `clear` removes the old data first.
     pub fn add(&self, id: &MinionId, data: Map, clear: bool) -> Result<(), MineError> {
+        if !self.is_kept {
+            return Ok(());
+        }
         let _guard = self.changing.lock();
         let mut mine = if clear { Map::new() } else { self.get(id.as_str())? };
         mine.extend(data);
@@ -166,7 +174,7 @@ mod tests {
     fn mines(directory: &tempfile::TempDir) -> Mines {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-        Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+        Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), true)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use brine_bus::store::{Batch, BlockingStore, StoreError, Table, Ticket};
 use brine_ids::MinionId;
-use brine_target::Facts;
+use brine_target::{Facts, Match, Target};
 use brine_value::{Map, map, msgpack};
 use parking_lot::Mutex;
 
@@ -16,20 +16,25 @@ pub(crate) const MINIONS: Table = Table("minion_data");
 /// The data of the minions in the store.
 pub struct MinionData {
     store: BlockingStore,
+    /// `minion_data_cache`: otherwise nothing is stored, and data stored before is not used.
+    is_kept: bool,
     /// Serializes changes that read before they write.
     changing: Mutex<()>,
 }
 
 impl MinionData {
     /// Creates the data of a store.
-    pub fn new(store: BlockingStore) -> Self {
-        MinionData { store, changing: Mutex::default() }
+    pub fn new(store: BlockingStore, is_kept: bool) -> Self {
+        MinionData { store, is_kept, changing: Mutex::default() }
     }
 
     /// Stores a minion's grains and pillar. Without a pillar, the stored one is kept. Grains larger than [`MAX_GRAINS`]
     /// are not stored, so that targets cannot match them.
     pub fn put(&self, id: &MinionId, grains: Map, pillar: Option<Map>) -> Ticket {
         let mut batch = Batch::new();
+        if !self.is_kept {
+            return self.store.write(batch);
+        }
         let size = msgpack::pack_map(&grains).len();
         let grains = if size <= MAX_GRAINS {
             grains
@@ -87,12 +92,25 @@ impl MinionData {
         StoredFacts { data: self, id, read: OnceCell::new() }
     }
 
+    /// Whether a target in a permission includes a minion. Without stored facts the minion counts as included, since it
+    /// may be new; but not if no facts are ever stored: a target by grains would then permit every minion.
+    pub fn is_permitted(&self, target: &Target, id: &str) -> bool {
+        match target.check(&self.facts(id)) {
+            Match::Yes => true,
+            Match::Unknown => self.is_kept,
+            Match::No => false,
+        }
+    }
+
     /// Returns the stored grains of a minion.
     pub fn grains(&self, id: &str) -> Option<Map> {
         self.read(id)?.get("grains")?.as_map().cloned()
     }
 
     fn read(&self, id: &str) -> Option<Map> {
+        if !self.is_kept {
+            return None;
+        }
         match self.store.get(MINIONS, id.as_bytes()) {
             Ok(packed) => msgpack::unpack_map(&packed?).ok(),
             Err(error) => {

@@ -31,6 +31,25 @@ async fn targets_are_resolved_by_keys_and_grains() {
     assert!(matches!(facts.targets(&request).await, Err(ResolveError::Target(_))));
 }
 
+#[tokio::test]
+async fn without_the_data_cache_targets_by_grains_find_all_minions_and_permit_none() {
+    let fixture = Fixture::new(&["web1"], |config| config.minion_data_cache = false);
+    fixture.set_grains("web1", map! {"os" => "Debian"}).await;
+    let facts = fixture.facts();
+    for (tgt, is_found, is_permitted) in
+        [("G@os:Fedora", true, false), ("G@os:Debian", true, false), ("web*", true, true), ("db*", false, false)]
+    {
+        let target = facts.target(TargetKind::Compound, tgt.into(), ":").unwrap();
+        let checked = fixture.storage.run(move |storage| {
+            let web1 = "web1".parse().unwrap();
+            storage.mines.add(&web1, map! {"a" => 1}, false).unwrap();
+            assert_eq!((storage.minion_data.grains("web1"), storage.mines.get("web1").unwrap()), (None, map! {}));
+            (!resolve(storage, &target).unwrap().minions.is_empty(), storage.minion_data.is_permitted(&target, "web1"))
+        });
+        assert_eq!(checked.await.unwrap(), (is_found, is_permitted), "{tgt}");
+    }
+}
+
 #[cfg(feature = "cluster")]
 #[tokio::test]
 async fn minions_of_other_members_are_present() {

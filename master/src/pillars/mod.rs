@@ -82,7 +82,7 @@ impl Pillars {
         if let Err(error) = ticket.durable().await {
             tracing::error!(minion = %id, %error, "storing the data of a minion failed");
         }
-        if self.config.minion_data_cache_events {
+        if self.config.minion_data_cache && self.config.minion_data_cache_events {
             self.events.fire(&format!("minion/refresh/{id}"), &map! {"Minion data cache refresh" => &id}).await;
         }
         pillar.into()

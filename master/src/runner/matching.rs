@@ -29,6 +29,9 @@ pub fn compound_matches(context: &RunnerContext, expr: String, minion_id: String
 }
 
 fn matches(context: &RunnerContext, expr: &str, minion: &str) -> Result<bool, String> {
+    if !context.master.config.minion_data_cache {
+        return Err("there are no stored grains and pillars: set minion_data_cache to True".into());
+    }
     let id: MinionId = minion.parse().map_err(|error| format!("{error}"))?;
     let target =
         context.master.facts.target(TargetKind::Compound, expr.into(), ":").map_err(|error| error.to_string())?;
