@@ -71,15 +71,28 @@ async fn the_mine_is_updated_on_schedule() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mine_is_removed_with_the_key_unless_it_is_preserved() {
-    for (options, found) in [("", map! {}), ("preserve_minion_cache: True\n", map! {"web1" => "hello"})] {
+    let (none, hello) = (map! {}, map! {"web1" => "hello"});
+    for (options, asks, found) in [
+        ("", None, &none),
+        ("preserve_minion_cache: True\n", None, &hello),
+        ("", Some("preserve_minion_cache=False"), &none),
+        ("", Some("preserve_minion_cache=True"), &hello),
+    ] {
         let mut system = System::start(options).await;
         system.start_minion("web1").await;
         system.salt_json(&["web1", "mine.send", "test.echo", "hello"]);
+        if let Some(asks) = asks {
+            let mut keys = system.events("salt/key").await;
+            system.salt_json(&["web1", "--async", "saltutil.revoke_auth", asks]);
+            keys.until("salt/key").await;
+        }
         system.stop_minion("web1");
-        assert!(system.tool("salt-key", &["--yes", "--delete", "web1"]).status.success());
+        if asks.is_none() {
+            assert!(system.tool("salt-key", &["--yes", "--delete", "web1"]).status.success());
+        }
         system.start_minion("web1").await;
         let output = system.tool("salt-run", &["mine.get", "web1", "test.echo", "--out=json"]);
-        assert_eq!(from_json(&stdout(&output)).unwrap(), found.into(), "{options}");
+        assert_eq!(from_json(&stdout(&output)).unwrap(), found.clone().into(), "{options} {asks:?}");
     }
 }
 

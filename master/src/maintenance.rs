@@ -87,7 +87,7 @@ pub(crate) async fn end_sessions(services: Arc<Services>, shutdown: Cancellation
         }
         // For an event of another member: the data of the minion was removed by that member.
         if act == "delete" && event.origin().is_none() {
-            let is_kept = services.config.preserve_minion_cache;
+            let is_kept = services.facts.take_preserved(&id) || services.config.preserve_minion_cache;
             let (facts, syndic) = (Arc::clone(&services.facts), id.clone());
             _ = services.executors.disk.run(move |thread| facts.syndics.forget(&syndic, thread)).await;
             let forgotten = services.storage.run(move |storage| {

@@ -114,7 +114,10 @@ pub enum MinionCommand {
     /// Records the resources that the minion manages, by type.
     Resources(Map),
     /// Deletes the minion's key.
-    RevokeAuth,
+    RevokeAuth {
+        /// Whether the minion's grains, pillar and mine stay.
+        preserve_data: bool,
+    },
     /// Returns the jobs that a minion has missed while it was disconnected. An extension of Brine.
     CatchUp(CatchUp),
 }
@@ -229,7 +232,9 @@ impl MinionCommand {
             "pub_ret" => Ok(MinionCommand::PeerReturns(parsed(map, "jid")?)),
             "minion_runner" => PeerRun::from_map(map).map(MinionCommand::PeerRun),
             "_register_resources" => Ok(MinionCommand::Resources(field(map, "resources")?)),
-            "revoke_auth" => Ok(MinionCommand::RevokeAuth),
+            "revoke_auth" => Ok(MinionCommand::RevokeAuth {
+                preserve_data: optional(map, "preserve_minion_cache")?.unwrap_or_default(),
+            }),
             "_catch_up" => CatchUp::from_map(map).map(MinionCommand::CatchUp),
             other => Err(WireError::UnknownCommand(other.chars().take(64).collect())),
         }

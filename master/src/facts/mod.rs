@@ -37,6 +37,8 @@ pub(crate) struct Facts {
     elsewhere: Mutex<BTreeMap<MinionId, IpAddr>>,
     /// The syndics below this master.
     pub syndics: Syndics,
+    /// The minions whose data stays when their keys are deleted, until the deletion is handled.
+    preserved: Mutex<HashSet<MinionId>>,
 }
 
 /// The result of resolving a target.
@@ -63,7 +65,18 @@ impl Facts {
     /// Creates the facts of a master. `publisher` provides the connected subscribers.
     pub fn new(config: Arc<MasterConfig>, storage: Blocking<Storage>, publisher: Publisher) -> Self {
         let syndics = Syndics::new(&config);
-        Facts { config, storage, publisher, presence: Presence::default(), elsewhere: Mutex::default(), syndics }
+        let (presence, elsewhere, preserved) = (Presence::default(), Mutex::default(), Mutex::default());
+        Facts { config, storage, publisher, presence, elsewhere, syndics, preserved }
+    }
+
+    /// Keeps the data of a minion whose key is about to be deleted.
+    pub fn preserve(&self, id: &MinionId) {
+        self.preserved.lock().insert(id.clone());
+    }
+
+    /// Returns whether [`Facts::preserve`] was called for a minion since the last call of this function.
+    pub fn take_preserved(&self, id: &MinionId) -> bool {
+        self.preserved.lock().remove(id)
     }
 
     /// Parses a target, with the nodegroups of the configuration.

@@ -423,7 +423,7 @@ impl Requests {
                     Value::map()
                 }
             },
-            MinionCommand::RevokeAuth => self.revoke(id, thread).into(),
+            MinionCommand::RevokeAuth { preserve_data } => self.revoke(id, preserve_data, thread).into(),
             MinionCommand::MasterOpts { env_only } => {
                 files::master_opts(&self.services.config, &storage.files, env_only)
             }
@@ -433,7 +433,7 @@ impl Requests {
 
     /// Revokes a minion's key at its own request, if `allow_minion_key_revoke` permits it. Returns whether it was
     /// revoked.
-    fn revoke(&self, id: &MinionId, thread: &MayBlock) -> bool {
+    fn revoke(&self, id: &MinionId, preserve_data: bool, thread: &MayBlock) -> bool {
         if !self.services.config.allow_minion_key_revoke {
             peers::refused(id, "the option 'allow_minion_key_revoke' does not allow it");
             return false;
@@ -441,11 +441,16 @@ impl Requests {
         let (jid, thread) = (Jid::new(), thread.clone());
         let caller = Caller { jid, user: id.to_string(), cause: Map::new(), thread };
         let key = crate::keys::Key { id: id.clone(), state: crate::keys::KeyState::Accepted };
+        if preserve_data {
+            self.services.facts.preserve(id);
+        }
         let results = crate::wheel::key::apply(&self.calls.wheel_context(caller), crate::keys::Act::Delete, &[key]);
         let revoked = results.iter().all(|(_, result)| result.is_ok());
         if revoked {
             // Ended immediately: the event of the key may be handled only after the minion's next request.
             self.services.admission.sessions().end(id);
+        } else {
+            self.services.facts.take_preserved(id);
         }
         revoked
     }
