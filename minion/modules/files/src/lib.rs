@@ -16,6 +16,7 @@ pub(crate) mod ini;
 pub(crate) mod logrotate;
 pub(crate) mod rsync;
 pub(crate) mod temp;
+pub(crate) mod webutil;
 pub(crate) mod xml;
 
 #[cfg(test)]
