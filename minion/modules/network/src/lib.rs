@@ -2,6 +2,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+pub(crate) mod bridge;
 pub(crate) mod dnsutil;
 pub(crate) mod ethtool;
 pub(crate) mod firewall;
