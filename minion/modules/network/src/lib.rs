@@ -3,6 +3,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod bridge;
+pub(crate) mod dig;
 pub(crate) mod dnsutil;
 pub(crate) mod ethtool;
 pub(crate) mod firewall;

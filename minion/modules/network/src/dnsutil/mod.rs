@@ -241,8 +241,16 @@ fn next_serial(stored: &str, today: String) -> String {
     }
 }
 
+/// The kind of records of [`dig`] that are the names of an address.
+pub(crate) const REVERSE: &str = "-x";
+
 /// Returns the lines of `dig +short`; `None` if dig is not installed.
-fn dig(context: &Context, name: &str, kind: &str, server: Option<&str>) -> Result<Option<Vec<String>>, CallError> {
+pub(crate) fn dig(
+    context: &Context,
+    name: &str,
+    kind: &str,
+    server: Option<&str>,
+) -> Result<Option<Vec<String>>, CallError> {
     if context.minion.programs.find("dig").is_none() {
         return Ok(None);
     }
@@ -251,7 +259,8 @@ fn dig(context: &Context, name: &str, kind: &str, server: Option<&str>) -> Resul
     if let Some(server) = server {
         words.push(format!("@{}", argument(server)?));
     }
-    words.extend([argument(name)?, kind.to_owned()]);
+    let name_word = argument(name)?;
+    words.extend(if kind == REVERSE { [kind.to_owned(), name_word] } else { [name_word, kind.to_owned()] });
     // `@`, `+` and `-` begin options of dig.
     if let Some(odd) = [name, kind].into_iter().chain(server).find(|word| !is_plain(word)) {
         return Err(CallError::Execution(format!("{odd:?} is not a valid domain name")));
