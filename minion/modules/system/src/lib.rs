@@ -18,6 +18,7 @@ pub(crate) mod locale;
 pub(crate) mod locate;
 pub(crate) mod lvm;
 pub(crate) mod mount;
+pub(crate) mod nfs3;
 pub(crate) mod partition;
 pub(crate) mod ps;
 pub(crate) mod quota;
