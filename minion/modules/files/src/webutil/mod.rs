@@ -1,5 +1,6 @@
 //! `webutil`: users of htpasswd files, with the program `htpasswd`.
 
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,7 @@ use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 use brine_value::{Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `webutil`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("webutil", [useradd, userdel, verify]);

@@ -84,3 +84,81 @@ fn words_that_change_the_meaning_are_rejected() {
     webutil.userdel: ERROR: '-n' cannot be used: it starts with '-' or is empty
     "#);
 }
+
+#[test]
+fn states_compare_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pw").display().to_string();
+    std::fs::write(&file, "larry:{SHA}kgol72hsT3ymrSPdEJ061lMWGDI=\nmoe.x:y\n").unwrap();
+    let wrong = "$ htpasswd -iv FILE larry\n! password verification failed\n= 3\n";
+    let add = "$ htpasswd -i FILE larry\n! Updating password for user larry\n";
+    let (set, gone) =
+        ("User 'NAME' is set to be added to htpasswd file", "User 'NAME' is set to be removed from htpasswd file");
+    for (function, name, more, test, transcript, result, comment) in [
+        ("user_exists", "larry", map! {}, false, "", Some(true), "User already known"),
+        ("user_exists", "curly", map! {}, true, "", None, set),
+        ("user_exists", "moe*x", map! {}, true, "", None, set),
+        ("user_exists", "larry", map! {"force" => true}, true, "", None, set),
+        ("user_exists", "larry", map! {"update" => true}, true, wrong, None, set),
+        (
+            "user_exists",
+            "larry",
+            map! {"update" => true},
+            false,
+            "$ htpasswd -iv FILE larry\n! Password for user larry correct.\n",
+            Some(true),
+            "User already known",
+        ),
+        (
+            "user_exists",
+            "larry",
+            map! {"update" => true},
+            false,
+            &format!("{wrong}{add}"),
+            Some(true),
+            "Updating password for user larry",
+        ),
+        (
+            "user_exists",
+            "curly",
+            map! {"options" => "B"},
+            false,
+            "$ htpasswd -iB FILE curly\n! htpasswd: cannot modify file\n= 1\n",
+            Some(false),
+            "htpasswd: cannot modify file",
+        ),
+        ("user_absent", "curly", map! {}, false, "", Some(true), "User already not in file"),
+        ("user_absent", "larry", map! {}, true, "", None, gone),
+        (
+            "user_absent",
+            "larry",
+            map! {},
+            false,
+            "$ htpasswd -D FILE larry\n! Deleting password for user larry\n",
+            Some(true),
+            "Deleting password for user larry",
+        ),
+        (
+            "user_absent",
+            "larry",
+            map! {},
+            false,
+            "$ htpasswd -D FILE larry\n! htpasswd: cannot modify file\n= 1\n",
+            Some(false),
+            "htpasswd: cannot modify file",
+        ),
+    ] {
+        let programs = Scripted::new(&transcript.replace("FILE", &file));
+        let call = context_with(map! {}, programs.clone());
+        let mut args = map! {"name" => name, "htpasswd_file" => file.as_str()};
+        args.extend(more);
+        if function == "user_exists" {
+            args.insert("password".into(), "secr3t".into());
+        }
+        let report = brine_testing::applied(&call, &programs, &format!("webutil.{function}"), args, test);
+        assert_eq!((report.result, report.comment), (result, comment.replace("NAME", name)), "{function} {name}");
+        let is_changed = !comment.contains("already") && result != Some(false);
+        assert_eq!(report.changes.is_truthy(), is_changed, "{function} {name}");
+        assert!(!report.ran.contains("secr3t"));
+    }
+}

@@ -2,6 +2,7 @@
 
 mod document;
 mod path;
+pub(crate) mod state;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +14,7 @@ use brine_value::{Map, Value};
 use self::document::{Document, XmlError};
 use self::path::Path;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `xml`.
 pub static FUNCTIONS: &[Function<Context>] = registry!("xml", [get_value, set_value, get_attribute, set_attribute]);

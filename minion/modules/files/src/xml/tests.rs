@@ -1,7 +1,7 @@
 use brine_value::{list, map};
 
 use super::*;
-use crate::testing::{answers, context};
+use crate::testing::{Scripted, answers, context, context_with};
 
 const FILE: &str = "<?xml version='1.0' encoding='UTF-8'?>
 <!-- kept -->
@@ -200,4 +200,29 @@ fn values_are_read_and_set() {
     "#);
     let written = std::fs::read_to_string(&file).unwrap();
     assert_eq!(written, FILE.replace("id='2'", "id='True'").replace(">two<", ">3<"));
+}
+
+#[test]
+fn the_state_compares_the_text() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("a.xml").display().to_string();
+    for (xpath, value, test, result, comment) in [
+        ("item[2]", "two", false, Some(true), "two is already present"),
+        ("{urn:x}item", "", false, Some(true), " is already present"),
+        ("item[2]", "3", true, None, "FILE will be updated"),
+        ("item[2]", "3", false, Some(true), "FILE updated"),
+        ("{urn:x}item", "3", false, Some(true), "FILE updated"),
+        ("none", "3", true, Some(false), "xpath query none not found in FILE"),
+        ("none", "3", false, Some(false), "xpath query none not found in FILE"),
+    ] {
+        std::fs::write(&file, FILE).unwrap();
+        let programs = Scripted::new("");
+        let call = context_with(map! {}, programs.clone());
+        let value: Value = value.parse::<i64>().map_or_else(|_| value.into(), Value::from);
+        let args = map! {"name" => file.as_str(), "xpath" => xpath, "value" => value};
+        let report = brine_testing::applied(&call, &programs, "xml.value_present", args, test);
+        assert_eq!((report.result, report.comment.replace(&file, "FILE")), (result, comment.to_owned()), "{xpath}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap() != FILE, comment == "FILE updated", "{xpath}");
+        assert_eq!(report.changes.is_truthy(), comment.contains("updated"), "{xpath}");
+    }
 }

@@ -1,0 +1,111 @@
+//! `webutil`: states of the users of htpasswd files.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_system::files;
+use brine_value::{Map, Value, map};
+
+/// State functions of `webutil`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("webutil", [user_exists, user_absent]);
+
+/// Ensure that an htpasswd file has a user.
+///
+/// name
+///     Name of the user.
+///
+/// password
+///     Password of the user.
+///
+/// htpasswd_file
+///     Path of the file; a missing one is created.
+///
+/// options
+///     Letters of options of `htpasswd`, as in the execution function `webutil.useradd`.
+///
+/// force
+///     Whether the password is set in any case.
+///
+/// runas
+///     User that `htpasswd` runs as.
+///
+/// update
+///     Whether another password is replaced.
+#[function]
+pub fn user_exists(
+    context: &StateContext,
+    name: String,
+    password: Option<String>,
+    htpasswd_file: Option<String>,
+    #[default] options: String,
+    #[default(false)] force: bool,
+    runas: Option<String>,
+    #[default(false)] update: bool,
+) -> CallResult {
+    let (Some(password), Some(file)) = (password, htpasswd_file) else {
+        return Ok(StateReturn::failed(&name, "password and htpasswd_file are required").into());
+    };
+    let more = map! {"opts" => options, "runas" => runas};
+    let call = |function: &str| {
+        let args = [file.as_str(), &name, &password].map(Value::from).to_vec();
+        context.call.call(&format!("webutil.{function}"), Args { positional: args, keyword: more.clone() })
+    };
+    let is_wanted = has_user(&file, &name)? && !force && (!update || call("verify")?.is_truthy());
+    if is_wanted {
+        return Ok(StateReturn::ok(&name, "User already known").into());
+    }
+    let changes = map! {name.as_str() => true};
+    if context.test {
+        let comment = format!("User '{name}' is set to be added to htpasswd file");
+        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+    }
+    Ok(report(&name, &call("useradd")?, changes))
+}
+
+/// Ensure that an htpasswd file does not have a user.
+///
+/// name
+///     Name of the user.
+///
+/// htpasswd_file
+///     Path of the file.
+///
+/// runas
+///     User that `htpasswd` runs as.
+#[function]
+pub fn user_absent(
+    context: &StateContext,
+    name: String,
+    htpasswd_file: Option<String>,
+    runas: Option<String>,
+) -> CallResult {
+    let Some(file) = htpasswd_file else {
+        return Ok(StateReturn::failed(&name, "htpasswd_file is required").into());
+    };
+    if !has_user(&file, &name)? {
+        return Ok(StateReturn::ok(&name, "User already not in file").into());
+    }
+    let changes = map! {name.as_str() => true};
+    if context.test {
+        let comment = format!("User '{name}' is set to be removed from htpasswd file");
+        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+    }
+    let positional = [file.as_str(), &name].map(Value::from).to_vec();
+    let keyword = map! {"runas" => runas, "all_results" => true};
+    Ok(report(&name, &context.call.call("webutil.userdel", Args { positional, keyword })?, changes))
+}
+
+/// Whether a file has a line of a user; a missing file has none.
+fn has_user(file: &str, user: &str) -> Result<bool, CallError> {
+    let text = files::read_if_exists(file).map_err(CallError::execution)?.unwrap_or_default();
+    Ok(text.lines().any(|line| line.split_once(':').is_some_and(|(name, _)| name == user)))
+}
+
+/// Returns the result of a run of `htpasswd`, whose comment are its messages.
+fn report(name: &str, output: &Value, changes: Map) -> Value {
+    let messages = output.get("stderr").map(ToString::to_string).unwrap_or_default();
+    if output.get("retcode").and_then(Value::as_i64) == Some(0) {
+        StateReturn::ok(name, messages).with_changes(changes).into()
+    } else {
+        StateReturn::failed(name, messages).into()
+    }
+}
