@@ -11,6 +11,7 @@ pub(crate) mod pip;
 pub(crate) mod pkg;
 pub(crate) mod pkg_resource;
 pub(crate) mod pyenv;
+pub(crate) mod restartcheck;
 pub(crate) mod virtualenv;
 
 #[cfg(test)]
