@@ -4,6 +4,7 @@
 
 pub(crate) mod at;
 pub(crate) mod blockdev;
+pub(crate) mod chroot;
 pub(crate) mod cron;
 pub(crate) mod cryptdev;
 pub(crate) mod devinfo;
