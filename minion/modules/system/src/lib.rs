@@ -27,6 +27,7 @@ pub(crate) mod raid;
 pub(crate) mod scsi;
 pub(crate) mod service;
 pub(crate) mod shadow;
+pub(crate) mod snapper;
 pub(crate) mod status;
 pub(crate) mod supervisord;
 pub(crate) mod sysctl;
