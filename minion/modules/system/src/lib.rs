@@ -22,6 +22,7 @@ pub(crate) mod mount;
 pub(crate) mod nfs3;
 pub(crate) mod partition;
 pub(crate) mod ps;
+pub(crate) mod puppet;
 pub(crate) mod quota;
 pub(crate) mod raid;
 pub(crate) mod scsi;
