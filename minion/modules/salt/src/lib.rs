@@ -9,6 +9,7 @@ pub(crate) mod defaults;
 pub(crate) mod environ;
 pub(crate) mod event;
 pub(crate) mod grains;
+pub(crate) mod highstate_doc;
 pub(crate) mod http;
 pub(crate) mod jinja;
 pub(crate) mod key;

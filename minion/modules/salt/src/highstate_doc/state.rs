@@ -1,0 +1,35 @@
+//! `highstate_doc`: a state that is only for documents.
+
+use brine_context::{StateContext, StateReturn};
+use brine_function::{CallResult, Function, function, registry};
+use brine_value::Map;
+
+/// State functions of `highstate_doc`.
+pub static FUNCTIONS: &[Function<StateContext>] = registry!("highstate_doc", [note]);
+
+/// The length of texts that the comment shows, in characters.
+const SHOWN: usize = 200;
+
+/// Add a text to the document of `highstate_doc.render`, at the place of the state. Nothing is changed on the host.
+///
+/// name
+///     Name of the state, without effect.
+///
+/// source
+///     File under `salt://` with the text.
+///
+/// contents
+///     The text.
+#[function]
+pub fn note(
+    _context: &StateContext,
+    name: String,
+    source: Option<String>,
+    contents: Option<String>,
+    #[keywords] _kwargs: Map,
+) -> CallResult {
+    let mut comment =
+        source.filter(|path| !path.is_empty()).map_or_else(String::new, |path| format!("include file: {path}\n"));
+    comment.extend(contents.filter(|text| text.chars().count() < SHOWN));
+    Ok(StateReturn::ok(&name, comment).into())
+}
