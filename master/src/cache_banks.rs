@@ -146,7 +146,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-        let banks = Banks::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None);
+        let banks = Banks::new(store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone())), None);
         for (bank, key) in [("a", "k"), ("a/b", "one"), ("a/b", "two"), ("a/b/c", "x"), ("ab", "k")] {
             banks.store(bank, key, &format!("{bank}:{key}").into()).unwrap();
         }

@@ -109,7 +109,7 @@ impl CustomModules {
         let function = format!("{}.start", engine.module);
         let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
         let call = Call { kind: "engines", function: &function, args, data: self.data(), ..Call::default() };
-        let thread = MayBlock::own_thread(Handle::current());
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
         let caller = Caller { jid: Jid::new(), user: "engine".to_owned(), cause: Map::new(), thread };
         let running = Running { custom: self, call: Some((calls, &caller)), stopping: Some(stopping) };
         self.library.call_alone(call, || self.names(), &running)

@@ -47,7 +47,7 @@ impl Fixture {
         change(&mut config);
         let config = Arc::new(config);
         let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-        let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+        let store = store.blocking(&MayBlock::on_dedicated_thread(Handle::current()));
         let options = brine_returners::Options::new(&Map::new(), Some(store.clone()));
         let keys = KeyStore::open(&config.pki_dir).unwrap();
         for id in minions {

@@ -190,7 +190,7 @@ mod tests {
         let stop = CancellationToken::new();
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("brine.redb");
-        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let thread = MayBlock::on_dedicated_thread(tokio::runtime::Handle::current());
         let open = || DeadLetters::open(Some(Store::open(&path, 1 << 20).unwrap().0.blocking(&thread))).unwrap();
         let letters = open();
         for (seq, label) in [(7, "a"), (7, "b"), (9, "a"), (7, "a")] {

@@ -56,7 +56,7 @@ fn store_all(cache: &dyn Returner) {
 
 fn opened(directory: &std::path::Path, runtime: &tokio::runtime::Runtime) -> (BlockingStore, Box<dyn Returner>) {
     let (store, _) = Store::open(&directory.join("brine.redb"), CACHE).unwrap();
-    let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
     (store.clone(), open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap())
 }
 

@@ -56,7 +56,7 @@ fn local_cache_behaves() {
     behaves("local_cache", |directory| {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-        let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
+        let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
         open("local_cache", &Options::new(&Map::new(), Some(store))).unwrap()
     });
 }

@@ -22,7 +22,7 @@ fn a_million_returns_are_looked_up_quickly() {
     let directory = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (store, _) = Store::open(&directory.path().join("brine.redb"), 64 << 20).unwrap();
-    let blocking = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
+    let blocking = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
     let cache = open("local_cache", &Options::new(&Map::new(), Some(blocking))).unwrap();
     let minions: Vec<String> = (0..MINIONS).map(|number| format!("minion{number:04}.example.org")).collect();
     let jids: Vec<Jid> = (0..JOBS).map(|number| format!("20261120{number:012}").parse().unwrap()).collect();

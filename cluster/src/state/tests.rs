@@ -9,7 +9,7 @@ const LEASE: Duration = Duration::from_millis(200);
 
 fn state(directory: &std::path::Path) -> State {
     let (store, _) = Store::open(&directory.join("store"), 1 << 20).unwrap();
-    let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+    let store = store.blocking(&MayBlock::on_dedicated_thread(Handle::current()));
     std::thread::spawn(move || State::open("m1", LEASE, store).unwrap()).join().unwrap()
 }
 

@@ -18,7 +18,7 @@ pub(super) fn executor() -> Executor {
 
 /// Tests may block.
 pub(super) fn thread() -> MayBlock {
-    MayBlock::own_thread(tokio::runtime::Handle::current())
+    MayBlock::on_dedicated_thread(tokio::runtime::Handle::current())
 }
 
 async fn open(directory: &std::path::Path) -> (Bus, Opened) {

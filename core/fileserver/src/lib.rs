@@ -28,7 +28,7 @@ use fancy_regex::Regex;
 use indexmap::IndexMap;
 
 pub use git::{GitError, Gitfs};
-pub use git::{OwnOptions, Repository, Tree, named_with_options};
+pub use git::{RemoteOptions, Repository, Tree, named_with_options};
 pub use lists::FileLists;
 pub use mirror::Mirror;
 

@@ -107,12 +107,12 @@ impl Schedule {
     }
 
     /// Returns the configuration: the jobs, and the options of the whole schedule.
-    pub fn own(&self) -> &Map {
+    pub fn config(&self) -> &Map {
         &self.own
     }
 
     /// Returns the configuration mutably. Changes take effect at the next poll.
-    pub fn own_mut(&mut self) -> &mut Map {
+    pub fn config_mut(&mut self) -> &mut Map {
         &mut self.own
     }
 

@@ -192,7 +192,7 @@ fn a_change_that_keeps_the_times_keeps_the_state() {
     let mut fixture = Fixture::of(map! {"seconds" => 60});
     assert_eq!(fixture.runs(&["12:00:00"]).len(), 1);
     let set = |fixture: &mut Fixture, name: &str, value: Value| {
-        let job = fixture.schedule.own_mut().get_mut("j").and_then(Value::as_map_mut).unwrap();
+        let job = fixture.schedule.config_mut().get_mut("j").and_then(Value::as_map_mut).unwrap();
         job.insert(name.into(), value);
     };
     set(&mut fixture, "enabled", false.into());

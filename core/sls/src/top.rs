@@ -11,7 +11,7 @@ pub struct TopError(pub String);
 /// Whether a target of a top file, of the kind in its `match`, matches a minion.
 pub fn matches_target(expression: &str, kind: &str, facts: &impl Facts, nodegroups: &Map) -> Result<bool, TopError> {
     let invalid = |error: &dyn std::fmt::Display| TopError(format!("target '{expression}' of the top file: {error}"));
-    if let Some(matched) = facts.own_match(kind, &expression.into(), ":") {
+    if let Some(matched) = facts.custom_match(kind, &expression.into(), ":") {
         return Ok(matched == Match::Yes);
     }
     // Salt has matchers for other stores; without these stores nothing matches.

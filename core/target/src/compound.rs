@@ -37,7 +37,7 @@ pub(super) struct Word {
 impl Term {
     fn check(&self, facts: &impl Facts) -> Match {
         let word = self.word.as_ref();
-        let own = word.and_then(|word| facts.own_match(word.kind.name(), &word.text, &word.delimiter));
+        let own = word.and_then(|word| facts.custom_match(word.kind.name(), &word.text, &word.delimiter));
         own.unwrap_or_else(|| self.matcher.check(facts))
     }
 }

@@ -164,7 +164,7 @@ pub trait Facts {
     fn pillar(&self) -> Option<&Map>;
     /// Matches a target, or a term of a compound one, by a custom matcher; `None` if there is no custom matcher for the
     /// type, such as `grain`. The result of a matcher that fails is [`Match::Unknown`].
-    fn own_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<Match> {
+    fn custom_match(&self, _kind: &str, _target: &Value, _delimiter: &str) -> Option<Match> {
         None
     }
 }

@@ -445,7 +445,7 @@ fn custom_matchers_evaluate_terms_of_their_type() {
         fn pillar(&self) -> Option<&Map> {
             None
         }
-        fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+        fn custom_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
             let is_match = || (*target == "rack=7".into() && delimiter == "=").into();
             (kind == "grain").then(is_match).or((kind == "pcre").then_some(Match::Unknown))
         }

@@ -96,7 +96,7 @@ mod tests {
     #[tokio::test]
     async fn keys_take_the_state_of_the_cluster() {
         let directory = tempfile::tempdir().unwrap();
-        let thread = MayBlock::own_thread(Handle::current());
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
         let keys = Keys(Arc::new(KeyStore::open(directory.path()).unwrap()));
         let pem = PrivateKey::generate(2048).unwrap().public().to_pem();
         let value = |state: &str| msgpack::pack_map(&map! {"state" => state, "key" => pem.as_str()});

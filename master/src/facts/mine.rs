@@ -174,7 +174,7 @@ mod tests {
     fn mines(directory: &tempfile::TempDir) -> Mines {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-        Mines::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), true)
+        Mines::new(store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone())), true)
     }
 
     #[test]

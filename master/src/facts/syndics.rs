@@ -125,7 +125,7 @@ mod tests {
     #[tokio::test]
     async fn syndics_are_known_after_a_restart_until_their_key_is_deleted() {
         let directory = tempfile::tempdir().unwrap();
-        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let thread = MayBlock::on_dedicated_thread(tokio::runtime::Handle::current());
         let config = MasterConfig {
             cachedir: directory.path().to_owned(),
             order_masters: true,

@@ -9,7 +9,7 @@ fn master_calls_are_stored_as_jobs_of_the_master() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-    let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
     let cache: Arc<dyn Returner> =
         brine_returners::open("local_cache", &brine_returners::Options::new(&Map::new(), Some(store))).unwrap().into();
     let job_cache = JobCache {

@@ -9,7 +9,7 @@ use super::*;
 
 fn open(directory: &Path) -> LargeReturns {
     let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-    let store = store.blocking(&MayBlock::own_thread(Handle::current()));
+    let store = store.blocking(&MayBlock::on_dedicated_thread(Handle::current()));
     LargeReturns::open(&store, 1000, true).unwrap()
 }
 

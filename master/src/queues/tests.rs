@@ -7,7 +7,7 @@ use super::*;
 fn queues(directory: &tempfile::TempDir) -> Queues {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-    Queues::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())))
+    Queues::new(store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone())))
 }
 
 #[test]

@@ -78,7 +78,7 @@ pub(crate) async fn start(
     let entries = Entries::from_opts(&config.opts).map_err(|error| invalid_entries(&error))?;
     let functions = services.functions.clone();
     // The reactor's workers run on dedicated threads.
-    let thread = MayBlock::own_thread(Handle::current());
+    let thread = MayBlock::on_dedicated_thread(Handle::current());
     let options = Options {
         workers: config.reactor_worker_threads,
         waiting: config.reactor_worker_hwm,

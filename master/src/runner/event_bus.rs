@@ -147,7 +147,7 @@ mod tests {
     #[tokio::test]
     async fn pages_end_with_the_limit_or_the_bytes() {
         let bus = Bus::in_memory(brine_bus::BusLimits::default());
-        let thread = MayBlock::own_thread(tokio::runtime::Handle::current());
+        let thread = MayBlock::on_dedicated_thread(tokio::runtime::Handle::current());
         for n in 0..10 {
             bus.fire("t", &map! {"n" => n, "text" => "x".repeat(1000)}).await.unwrap();
         }

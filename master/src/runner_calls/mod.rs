@@ -283,7 +283,7 @@ impl RunnerCalls {
         let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
         let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
         // The reactor's workers run on dedicated threads.
-        let thread = MayBlock::own_thread(Handle::current());
+        let thread = MayBlock::on_dedicated_thread(Handle::current());
         let (body, is_elsewhere) = tokio::task::block_in_place(|| self.call(&call, &thread));
         if !is_elsewhere {
             self.publish_return(&call, &body).await;

@@ -9,7 +9,7 @@ use crate::custom::CustomModules;
 use crate::{Context, Minion};
 
 /// The facts of a minion about itself.
-pub struct OwnFacts {
+pub struct MinionFacts {
     id: String,
     grains: Arc<Map>,
     pillar: Arc<Map>,
@@ -18,15 +18,15 @@ pub struct OwnFacts {
     context: Option<Context>,
 }
 
-impl OwnFacts {
+impl MinionFacts {
     /// Returns the facts within a job, with the pillar of its state run.
     pub fn of(context: &Context) -> Self {
-        OwnFacts { pillar: context.pillar(), context: Some(context.clone()), ..Self::of_minion(&context.minion) }
+        MinionFacts { pillar: context.pillar(), context: Some(context.clone()), ..Self::of_minion(&context.minion) }
     }
 
     /// Returns the current facts outside a job.
     pub fn of_minion(minion: &Minion) -> Self {
-        OwnFacts {
+        MinionFacts {
             id: minion.id.clone(),
             grains: minion.grains.get(),
             pillar: Arc::clone(&minion.pillar.read()),
@@ -38,11 +38,11 @@ impl OwnFacts {
     /// Returns these facts with another minion id; grains and pillar stay those of this minion.
     #[must_use]
     pub fn with_id(self, id: String) -> Self {
-        OwnFacts { id, ..self }
+        MinionFacts { id, ..self }
     }
 }
 
-impl Facts for OwnFacts {
+impl Facts for MinionFacts {
     fn id(&self) -> &str {
         &self.id
     }
@@ -55,7 +55,7 @@ impl Facts for OwnFacts {
         Some(&self.pillar)
     }
 
-    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+    fn custom_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
         self.custom.matches(self.context.as_ref(), &self.id, kind, target, delimiter)
     }
 }

@@ -62,7 +62,7 @@ impl StateReturn {
     }
 
     /// Creates the result of a change in test mode.
-    pub fn would(name: &str, comment: impl Into<String>) -> Self {
+    pub fn predicted(name: &str, comment: impl Into<String>) -> Self {
         StateReturn { result: None, ..Self::ok(name, comment) }
     }
 

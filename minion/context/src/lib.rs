@@ -18,7 +18,7 @@
 //! | [`template_functions`] | the behaviour of functions in templates |
 //! | [`template_host`] | the functions and files for templates |
 //! | [`masterless`] | minions without a session |
-//! | `facts` | the facts that targets match: [`OwnFacts`] |
+//! | `facts` | the facts that targets match: [`MinionFacts`] |
 //! | [`beacons`], [`schedule`] | the configured beacons and scheduled jobs |
 //! | [`redact`] | masking of secrets in logs |
 //! | [`suggest`] | suggestions for misspelt names |
@@ -50,7 +50,7 @@ pub mod template_functions;
 pub mod template_host;
 
 pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion, Upstream};
-pub use facts::OwnFacts;
+pub use facts::MinionFacts;
 pub use function::{StateContext, StateReturn};
 pub use grains::Grains;
 pub use identity::{MASTER_KEY, SetupError, id_of_name, known_id, minion_id, store_id};

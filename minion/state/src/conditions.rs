@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use brine_context::{Context, OwnFacts};
+use brine_context::{Context, MinionFacts};
 use brine_function::{Args, CallError};
 use brine_sls::compile::Chunk;
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
@@ -71,13 +71,13 @@ pub(super) fn permits(context: &Context, chunk: &Chunk) -> bool {
     if targets.peek().is_none() {
         return true;
     }
-    let facts = OwnFacts::of(context);
+    let facts = MinionFacts::of(context);
     targets.any(|target| matches(context, &facts, target))
 }
 
-fn matches(context: &Context, facts: &OwnFacts, target: &Value) -> bool {
+fn matches(context: &Context, facts: &MinionFacts, target: &Value) -> bool {
     let kind = TargetKind::Compound;
-    if let Some(matched) = facts.own_match(kind.name(), target, DEFAULT_DELIMITER) {
+    if let Some(matched) = facts.custom_match(kind.name(), target, DEFAULT_DELIMITER) {
         return matched == Match::Yes;
     }
     match Target::parse(kind, target.clone(), DEFAULT_DELIMITER, &context.config().nodegroups) {

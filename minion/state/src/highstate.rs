@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use brine_config::opts::{minion as of_minion, shared};
 use brine_config::template_opts;
-use brine_context::{Context, OwnFacts, masterless};
+use brine_context::{Context, MinionFacts, masterless};
 use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_value::{Map, Value, map};
@@ -51,19 +51,19 @@ pub struct Options {
 
 /// The reason why a pillar cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NoPillar {
+pub enum PillarError {
     /// The pillar request failed.
-    NotThere(String),
+    Unavailable(String),
     /// The pillar has errors.
-    Wrong(Vec<String>),
+    Invalid(Vec<String>),
 }
 
-impl NoPillar {
+impl PillarError {
     /// Returns the errors that a run returns instead of results.
     pub fn lines(self) -> Vec<String> {
         match self {
-            NoPillar::NotThere(error) => vec![error],
-            NoPillar::Wrong(errors) => {
+            PillarError::Unavailable(error) => vec![error],
+            PillarError::Invalid(errors) => {
                 std::iter::once("Pillar failed to render with the following messages:".to_owned())
                     .chain(errors)
                     .collect()
@@ -74,8 +74,8 @@ impl NoPillar {
     /// Converts to the error of functions that show states without running them.
     pub fn error(self) -> CallError {
         CallError::Execution(match self {
-            NoPillar::NotThere(error) => error,
-            NoPillar::Wrong(errors) => {
+            PillarError::Unavailable(error) => error,
+            PillarError::Invalid(errors) => {
                 // Further lines of an error are indented below its first one.
                 let listed = errors.iter().map(|error| format!("- {}\n", error.replace('\n', "\n  ")));
                 format!("Pillar failed to render. Additional info follows:\n\n{}", listed.collect::<String>())
@@ -99,7 +99,7 @@ impl StateRun {
     /// # Errors
     ///
     /// A pillar that is missing or has errors.
-    pub fn new(context: &Context, options: Options) -> Result<Self, NoPillar> {
+    pub fn new(context: &Context, options: Options) -> Result<Self, PillarError> {
         let mut options = options;
         // Test mode is not read from the file of `localconfig`.
         options.test.get_or_insert(context.config().test);
@@ -107,14 +107,14 @@ impl StateRun {
             Some(path) => masterless::with_file(&context.minion, path),
             None => Ok(Arc::clone(&context.minion)),
         };
-        let minion = other.map_err(|error| NoPillar::NotThere(format!("localconfig: {error}")))?;
+        let minion = other.map_err(|error| PillarError::Unavailable(format!("localconfig: {error}")))?;
         let context = &Context { minion, ..context.clone() };
-        let pillar = pillar(context, &options).map_err(NoPillar::NotThere)?;
+        let pillar = pillar(context, &options).map_err(PillarError::Unavailable)?;
         if let Some(errors) = pillar.get("_errors").and_then(Value::as_list)
             && !options.force
         {
             context.set_retcode(PILLAR_FAILURE);
-            return Err(NoPillar::Wrong(errors.iter().map(ToString::to_string).collect()));
+            return Err(PillarError::Invalid(errors.iter().map(ToString::to_string).collect()));
         }
         Ok(Self::with_pillar(context, options, pillar))
     }
@@ -149,7 +149,7 @@ impl StateRun {
         let of_opts = shared::state_top(&self.context.opts());
         let state_top = self.options.state_top.as_deref().unwrap_or(&of_opts);
         let state_top = state_top.strip_prefix("salt://").unwrap_or(state_top);
-        let facts = OwnFacts::of(&self.context);
+        let facts = MinionFacts::of(&self.context);
         let mut top = Top::read(&self.context, &self.source, state_top, self.environment().as_deref(), &facts);
         if top.errors.is_empty() {
             top.add(self.master_tops(), of_minion::master_tops_first(&self.context.opts()));

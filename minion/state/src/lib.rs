@@ -33,7 +33,7 @@ mod sub_states;
 mod top;
 
 pub use call::call_errors;
-pub use highstate::{NoPillar, Options, StateRun, errors};
+pub use highstate::{Options, PillarError, StateRun, errors};
 pub use queue::{Queue, only_run};
 pub use run::{Settings, run};
 pub use source::Source;

@@ -138,7 +138,7 @@ fn start_limited(directory: &Path, reactor: &Value, limits: Map) -> Running {
 
 /// Returns the token that permits the thread of a test to block.
 fn thread() -> MayBlock {
-    MayBlock::own_thread(Handle::current())
+    MayBlock::on_dedicated_thread(Handle::current())
 }
 
 /// Starts a reactor with these options of the configuration, and changes to its own.

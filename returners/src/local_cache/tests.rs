@@ -9,7 +9,7 @@ use super::*;
 pub(super) fn cache(directory: &std::path::Path) -> LocalCache {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-    let store = store.blocking(&MayBlock::own_thread(runtime.handle().clone()));
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
     LocalCache { store, in_flight: Mutex::default(), is_indexed: AtomicBool::default() }
 }
 

@@ -3,7 +3,7 @@ use brine_value::map;
 
 /// Tests may block.
 fn thread() -> MayBlock {
-    MayBlock::own_thread(tokio::runtime::Handle::current())
+    MayBlock::on_dedicated_thread(tokio::runtime::Handle::current())
 }
 
 /// Opens the journal of a new store.

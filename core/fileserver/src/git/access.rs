@@ -10,7 +10,7 @@ use brine_system::processes;
 use brine_text::shell;
 use brine_value::percent_encoded;
 
-use super::repository::{GitError, OwnOptions};
+use super::repository::{GitError, RemoteOptions};
 
 /// The program that git and ssh ask for secrets. It answers the prompts of git for the password of the remote's own
 /// protocol and host, which a redirect can change, and those of ssh for the passphrase of a key.
@@ -58,7 +58,7 @@ impl Access {
     ///
     /// # Errors
     /// A password for a remote without encryption, which only `insecure_auth` permits.
-    pub(super) fn of(url: &str, options: &OwnOptions<'_>) -> Result<(Self, String), GitError> {
+    pub(super) fn of(url: &str, options: &RemoteOptions<'_>) -> Result<(Self, String), GitError> {
         let web = url.split_once("://").filter(|(protocol, _)| ["http", "https"].contains(protocol));
         let (mut login, mut url) = (None, url.to_owned());
         if let (Some(user), Some((protocol, rest))) = (options.text("user"), web) {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn access(url: &str, options: &Map) -> Result<(Access, String), GitError> {
-        Access::of(url, &OwnOptions { own: Map::new(), all: options, prefix: "gitfs_" })
+        Access::of(url, &RemoteOptions { own: Map::new(), all: options, prefix: "gitfs_" })
     }
 
     #[test]

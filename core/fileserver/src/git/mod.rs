@@ -17,7 +17,7 @@ use indexmap::{IndexMap, IndexSet};
 use parking_lot::RwLock;
 
 use repository::pairs;
-pub use repository::{GitError, OwnOptions, Repository, Tree, named_with_options};
+pub use repository::{GitError, RemoteOptions, Repository, Tree, named_with_options};
 
 /// The mapping of a part of a repository to an environment. Unset fields default to those of the remote.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Mapping {
 impl Remote {
     fn read(value: &Value, options: &Map, cache: &Path) -> Result<Self, GitError> {
         let (url, own) = named_with_options(value).ok_or_else(|| GitError::Options("a remote has no URL".into()))?;
-        let own = OwnOptions { own, all: options, prefix: "gitfs_" };
+        let own = RemoteOptions { own, all: options, prefix: "gitfs_" };
         let mut environments = IndexMap::new();
         for given in [Some(&modules::gitfs_saltenv(options)), own.own.get("saltenv")].into_iter().flatten() {
             for (name, mapping) in pairs(given) {

@@ -52,7 +52,7 @@ pub enum GitError {
 }
 
 /// The options of one remote: its own, over the defaults for all remotes.
-pub struct OwnOptions<'a> {
+pub struct RemoteOptions<'a> {
     /// The remote's own options.
     pub own: Map,
     /// The configuration, which contains the defaults.
@@ -61,7 +61,7 @@ pub struct OwnOptions<'a> {
     pub prefix: &'a str,
 }
 
-impl OwnOptions<'_> {
+impl RemoteOptions<'_> {
     /// Returns an option: the remote's own, or the default.
     pub fn get(&self, name: &str) -> Option<Value> {
         let all = || self.all.get(format!("{}{name}", self.prefix).as_str());
@@ -178,7 +178,7 @@ pub struct Repository {
 
 impl Repository {
     /// Creates a repository cached below `cache`. The option `name` distinguishes remotes of the same URL.
-    pub fn new(url: &str, options: &OwnOptions<'_>, cache: &Path) -> Result<Self, GitError> {
+    pub fn new(url: &str, options: &RemoteOptions<'_>, cache: &Path) -> Result<Self, GitError> {
         let (access, url) = Access::of(url, options)?;
         if url.starts_with('-') {
             return Err(GitError::Options(format!("{url} is not a URL")));

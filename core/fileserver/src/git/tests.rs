@@ -177,7 +177,7 @@ fn depth_limits_the_commits_that_are_fetched() {
     let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
     for (depth, commits) in [(1, "1\n"), (0, "2\n"), (1, "1\n")] {
         let all = map! {"gitfs_depth" => depth};
-        let options = OwnOptions { own: Map::new(), all: &all, prefix: "gitfs_" };
+        let options = RemoteOptions { own: Map::new(), all: &all, prefix: "gitfs_" };
         let cached = Repository::new(&url(&repository), &options, cache.path()).unwrap();
         cached.fetch().unwrap();
         let directory = cached.place().join("repository");
@@ -241,7 +241,7 @@ fn invalid_options_of_remotes_are_refused() {
         ("user", "me".into(), "insecure_auth"),
     ] {
         let all = Map::new();
-        let options = OwnOptions { own: map! {option => value}, all: &all, prefix: "gitfs_" };
+        let options = RemoteOptions { own: map! {option => value}, all: &all, prefix: "gitfs_" };
         let error = Repository::new("http://h/x.git", &options, Path::new("/nonexistent")).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }

@@ -37,7 +37,7 @@ pub struct MayBlock {
 
 impl MayBlock {
     /// Creates the proof for a thread that the caller has started for blocking work, outside of any executor.
-    pub fn own_thread(runtime: Handle) -> Self {
+    pub fn on_dedicated_thread(runtime: Handle) -> Self {
         MayBlock { runtime }
     }
 

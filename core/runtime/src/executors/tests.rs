@@ -61,5 +61,5 @@ async fn a_stopped_executor_refuses_and_drops() {
 async fn a_blocking_api_is_reachable_through_its_executor() {
     let api = Blocking::new(7, Executor::new("test", 1, 1));
     assert_eq!(api.run(|number| number + 1).await, Ok(8));
-    assert_eq!(api.get(&MayBlock::own_thread(Handle::current())), &7);
+    assert_eq!(api.get(&MayBlock::on_dedicated_thread(Handle::current())), &7);
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use brine_config::{Roots, opts};
-use brine_fileserver::{GitError, OwnOptions, Repository, Tree, named_with_options};
+use brine_fileserver::{GitError, RemoteOptions, Repository, Tree, named_with_options};
 use brine_value::{FromValue, Map, Value};
 use parking_lot::Mutex;
 
@@ -82,7 +82,7 @@ pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Ma
     let mut updated = Map::new();
     for item in remotes {
         let (written, own) = named_with_options(&item).ok_or("a remote of ext_pillar git has no URL")?;
-        let options = OwnOptions { own, all: opts, prefix: "git_pillar_" };
+        let options = RemoteOptions { own, all: opts, prefix: "git_pillar_" };
         let base = || options.text("base").unwrap_or_else(|| "master".into());
         let (of_branch, url) = match written.split_whitespace().collect::<Vec<_>>()[..] {
             [url] => (options.text("branch").unwrap_or_else(base), url.to_owned()),
@@ -108,7 +108,7 @@ pub fn update(opts: &Map, branch: Option<&str>, repo: Option<&str>) -> Result<Ma
 impl Remote {
     fn read(item: &Value, call: &Call<'_>) -> Result<Self, String> {
         let (written, own) = named_with_options(item).ok_or("a remote has no URL")?;
-        let options = OwnOptions { own, all: &call.source.opts, prefix: "git_pillar_" };
+        let options = RemoteOptions { own, all: &call.source.opts, prefix: "git_pillar_" };
         let base = options.text("base").unwrap_or_else(|| "master".into());
         let words: Vec<&str> = written.split_whitespace().collect();
         let (branch, url) = match words[..] {

@@ -221,7 +221,7 @@ impl Facts for PillarFacts<'_> {
         Some(self.pillar)
     }
 
-    fn own_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
+    fn custom_match(&self, kind: &str, target: &Value, delimiter: &str) -> Option<Match> {
         let (functions, id) = (self.request.functions.as_ref()?, self.request.id);
         let args = || Args {
             positional: vec![target.clone()],

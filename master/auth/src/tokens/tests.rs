@@ -6,7 +6,7 @@ use super::*;
 fn tokens(directory: &Path) -> TokenStore {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (store, _) = Store::open(&directory.join("brine.redb"), 1 << 20).unwrap();
-    TokenStore::new(store.blocking(&MayBlock::own_thread(runtime.handle().clone())), None)
+    TokenStore::new(store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone())), None)
 }
 
 fn fred() -> Identity {

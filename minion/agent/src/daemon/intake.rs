@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use brine_context::jobs::{MASTER, ProcFile, exception_event, left_behind};
-use brine_context::{Job, Minion, OwnFacts};
+use brine_context::{Job, Minion, MinionFacts};
 use brine_function::CallError;
 use brine_ids::Jid;
 use brine_returners::split;
@@ -86,8 +86,8 @@ fn with_default_returners(minion: &Minion, ret: &str) -> String {
 
 fn is_targeted(minion: &Minion, publication: &Publication) -> bool {
     let delimiter = publication.load.get("delimiter").and_then(Value::as_str).unwrap_or(":");
-    let facts = OwnFacts::of_minion(minion);
-    if let Some(matched) = facts.own_match(&publication.tgt_type, &publication.tgt, delimiter) {
+    let facts = MinionFacts::of_minion(minion);
+    if let Some(matched) = facts.custom_match(&publication.tgt_type, &publication.tgt, delimiter) {
         return matched == Match::Yes;
     }
     let kind: Result<TargetKind, _> = publication.tgt_type.parse();

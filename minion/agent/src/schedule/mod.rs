@@ -38,7 +38,7 @@ pub(crate) fn add_own_jobs(minion: &Minion) {
     let mut schedule = minion.schedule.lock();
     // A schedule saved by a Salt minion has the jobs with their options at that time.
     for name in [MINE, GRAINS] {
-        schedule.own_mut().shift_remove(name);
+        schedule.config_mut().shift_remove(name);
     }
     if config.mine_enabled {
         let job = map! {
@@ -46,7 +46,7 @@ pub(crate) fn add_own_jobs(minion: &Minion) {
             "maxrunning" => MINE_MAX_RUNNING, "run_on_start" => true, "return_job" => config.mine_return_job,
             "enabled" => true, "name" => MINE,
         };
-        schedule.own_mut().insert(MINE.into(), job.into());
+        schedule.config_mut().insert(MINE.into(), job.into());
     }
     if config.grains_refresh_every > 0 {
         let job = map! {
@@ -54,7 +54,7 @@ pub(crate) fn add_own_jobs(minion: &Minion) {
             "minutes" => config.grains_refresh_every, "jid_include" => true, "maxrunning" => 1, "run_on_start" => false,
             "return_job" => false, "enabled" => true, "name" => GRAINS,
         };
-        schedule.own_mut().insert(GRAINS.into(), job.into());
+        schedule.config_mut().insert(GRAINS.into(), job.into());
     }
 }
 

@@ -75,7 +75,7 @@ fn mine_is_updated_at_start_and_every_interval() {
     ] {
         assert_eq!(at(time), if runs { vec!["mine.update"] } else { vec![] }, "{time}");
     }
-    let shown = minion.schedule.lock().own().get(MINE).cloned().unwrap();
+    let shown = minion.schedule.lock().config().get(MINE).cloned().unwrap();
     for (option, value) in [
         ("function", Value::from("mine.update")),
         ("minutes", 2.into()),
@@ -118,22 +118,22 @@ fn grains_are_collected_every_interval() {
         let functions: Vec<_> = due(time).into_iter().map(|job| job.function).collect();
         assert_eq!(functions, if runs { vec!["event.fire"] } else { vec![] }, "{time}");
     }
-    let saved = minion.schedule.lock().own().clone();
+    let saved = minion.schedule.lock().config().clone();
     let mut without = minion_with_mine(MinionConfig::default());
     Arc::get_mut(&mut without).unwrap().schedule = Arc::new(Mutex::new(Schedule::new(saved)));
     add_own_jobs(&without);
-    assert!(!without.schedule.lock().own().contains_key(GRAINS), "grains_refresh_every is 0");
+    assert!(!without.schedule.lock().config().contains_key(GRAINS), "grains_refresh_every is 0");
 }
 
 #[test]
 fn mine_enabled_false_removes_the_job() {
     let minion = minion_with_mine(MinionConfig::default());
     let mut without = minion_with_mine(MinionConfig { mine_enabled: false, ..MinionConfig::default() });
-    assert!(!without.schedule.lock().own().contains_key(MINE));
-    let saved = minion.schedule.lock().own().clone();
+    assert!(!without.schedule.lock().config().contains_key(MINE));
+    let saved = minion.schedule.lock().config().clone();
     Arc::get_mut(&mut without).unwrap().schedule = Arc::new(Mutex::new(Schedule::new(saved)));
     add_own_jobs(&without);
-    assert!(!without.schedule.lock().own().contains_key(MINE));
+    assert!(!without.schedule.lock().config().contains_key(MINE));
 }
 
 #[test]

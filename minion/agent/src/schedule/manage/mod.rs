@@ -40,18 +40,18 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             if of_pillar.contains_key(new) {
                 tracing::warn!("the scheduled job {new} is in the pillar: change it there");
             } else {
-                schedule.own_mut().insert(new.clone(), config);
+                schedule.config_mut().insert(new.clone(), config);
                 changed = true;
             }
             "add_complete"
         }
         "delete" | "modify" => {
-            let had = schedule.own_mut().shift_remove(name);
+            let had = schedule.config_mut().shift_remove(name);
             changed = had.is_some() || !of_pillar.contains_key(name);
             if changed {
                 schedule.forget(Some(name));
                 if func == "modify" {
-                    schedule.own_mut().insert(name.into(), data.get("schedule").cloned().unwrap_or_default());
+                    schedule.config_mut().insert(name.into(), data.get("schedule").cloned().unwrap_or_default());
                 }
             } else {
                 tracing::warn!("the scheduled job {name} is in the pillar: change it there");
@@ -59,7 +59,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             "delete_complete"
         }
         "enable" | "disable" => {
-            schedule.own_mut().insert("enabled".into(), (func == "enable").into());
+            schedule.config_mut().insert("enabled".into(), (func == "enable").into());
             changed = true;
             if func == "enable" { "enabled_complete" } else { "disabled_complete" }
         }
@@ -84,11 +84,11 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
             schedule.forget(None);
             let given = data.get("schedule").cloned().unwrap_or_default();
             let given = given.get("schedule").cloned().unwrap_or(given);
-            schedule.own_mut().extend(given.as_map().cloned().unwrap_or_default());
+            schedule.config_mut().extend(given.as_map().cloned().unwrap_or_default());
             return Answer::default();
         }
         "save_schedule" => {
-            let written = write(minion, schedule.own());
+            let written = write(minion, schedule.config());
             let fields = map! {"complete" => is_written(written)};
             return Answer { reply: Some(("/salt/minion/minion_schedule_saved".into(), fields)), run: None };
         }
@@ -131,7 +131,7 @@ pub(crate) fn answer(minion: &Minion, data: &Map) -> Answer {
         }
     };
     if changed && data.get("persist").is_some_and(Value::is_truthy) {
-        is_written(write(minion, schedule.own()));
+        is_written(write(minion, schedule.config()));
     }
     complete(tag, "schedule", schedule.shown(&pillar).into())
 }
@@ -151,7 +151,7 @@ fn is_written(written: Result<(), String>) -> bool {
 
 /// Changes a job of the configuration, if it exists.
 fn change(schedule: &mut Schedule, name: &str, change: impl FnOnce(&mut Map)) -> bool {
-    let job = schedule.own_mut().get_mut(name).and_then(Value::as_map_mut);
+    let job = schedule.config_mut().get_mut(name).and_then(Value::as_map_mut);
     if job.is_none() {
         tracing::warn!("there is no scheduled job {name} in the minion's configuration");
     }

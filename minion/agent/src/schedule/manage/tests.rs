@@ -45,12 +45,12 @@ fn events_query_and_change_the_schedule() {
 fn a_job_is_run_postponed_and_queried() {
     let minion = testing::minion(&[]);
     let ping = map! {"function" => "test.ping", "when" => "5pm"};
-    minion.schedule.lock().own_mut().insert("j".into(), ping.into());
+    minion.schedule.lock().config_mut().insert("j".into(), ping.into());
     assert_eq!(answer(&minion, &map! {"func" => "run_job", "name" => "j"}).run.unwrap().function, "test.ping");
     assert!(answer(&minion, &map! {"func" => "run_job", "name" => "none"}).run.is_none());
     let (from, to) = ("2026-11-21T17:00:00", "2026-11-21T18:00:00");
     answer(&minion, &map! {"func" => "postpone_job", "name" => "j", "time" => from, "new_time" => to});
-    let own = minion.schedule.lock().own().get("j").cloned().unwrap();
+    let own = minion.schedule.lock().config().get("j").cloned().unwrap();
     let time = |time: &str| list![map! {"time" => time, "time_fmt" => "%Y-%m-%dT%H:%M:%S"}];
     assert_eq!((own.get("skip_explicit"), own.get("run_explicit")), (Some(&time(from)), Some(&time(to))));
     let now = "2026-11-21T12:00:00".parse().unwrap();

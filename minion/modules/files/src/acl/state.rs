@@ -221,7 +221,7 @@ fn present_state(context: &StateContext, wanted: &Desired<'_>, labels: &Labels) 
         }
     };
     if context.test {
-        return Ok(StateReturn::would(name, would).with_changes(changes).into());
+        return Ok(StateReturn::predicted(name, would).with_changes(changes).into());
     }
     let grant = || {
         if wanted.force {
@@ -259,7 +259,7 @@ fn absent_state(context: &StateContext, wanted: &Desired<'_>) -> Result<Value, C
         return Ok(StateReturn::ok(name, "Permissions are in the desired state").into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, "Removing permissions").into());
+        return Ok(StateReturn::predicted(name, "Removing permissions").into());
     }
     for acl_name in there {
         wanted.change(context, "delfacl", vec![wanted.kind.into(), acl_name.into()])?;

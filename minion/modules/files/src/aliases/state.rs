@@ -16,7 +16,7 @@ pub fn present(context: &StateContext, name: String, target: Value) -> CallResul
         return Ok(StateReturn::ok(&name, format!("Alias {name} already present")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Alias {name} -> {target} is set to be added")).into());
+        return Ok(StateReturn::predicted(&name, format!("Alias {name} -> {target} is set to be added")).into());
     }
     let comment = format!("Set email alias {name} -> {target}");
     context.call.call("aliases.set_target", Args::positional([name.as_str().into(), target]))?;
@@ -30,7 +30,7 @@ pub fn absent(context: &StateContext, name: String) -> CallResult {
         return Ok(StateReturn::ok(&name, format!("Alias {name} already absent")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Alias {name} is set to be removed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Alias {name} is set to be removed")).into());
     }
     context.call.call("aliases.rm_alias", Args::positional([name.as_str().into()]))?;
     let comment = format!("Removed alias {name}");

@@ -57,7 +57,7 @@ pub fn only(context: &StateContext, name: String, hostnames: Vec<String>) -> Cal
     let done = if old == new {
         StateReturn::ok(&name, format!("IP address {name} already set to \"{new}\""))
     } else if context.test {
-        StateReturn::would(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
+        StateReturn::predicted(&name, format!("Would change {name} from \"{old}\" to \"{new}\""))
     } else if call(context, "hosts.set_host", &name, &new)? {
         let comment = format!("successfully changed {name} from \"{old}\" to \"{new}\"");
         StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => map! {"old" => &old, "new" => &new}})

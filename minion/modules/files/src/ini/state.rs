@@ -225,7 +225,7 @@ impl Plan {
 
     fn report(self, name: &str, nothing: &str) -> StateReturn {
         let comment = if self.lines.is_empty() { nothing } else { &self.lines };
-        if self.changes { StateReturn::would(name, comment) } else { StateReturn::ok(name, comment) }
+        if self.changes { StateReturn::predicted(name, comment) } else { StateReturn::ok(name, comment) }
     }
 }
 

@@ -37,7 +37,7 @@ pub fn set(
     let changes = map! {"old" => old, "new" => new.clone()};
     if context.test {
         let comment = format!("{capital} will be set to value: {new}");
-        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());
     }
     if setting.is_nil() {
         args.insert("value".into(), new.clone());

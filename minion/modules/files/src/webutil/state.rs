@@ -56,7 +56,7 @@ pub fn user_exists(
     let changes = map! {name.as_str() => true};
     if context.test {
         let comment = format!("User '{name}' is set to be added to htpasswd file");
-        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());
     }
     Ok(report(&name, &call("useradd")?, changes))
 }
@@ -87,7 +87,7 @@ pub fn user_absent(
     let changes = map! {name.as_str() => true};
     if context.test {
         let comment = format!("User '{name}' is set to be removed from htpasswd file");
-        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());
     }
     let positional = [file.as_str(), &name].map(Value::from).to_vec();
     let keyword = map! {"runas" => runas, "all_results" => true};

@@ -33,7 +33,7 @@ pub fn value_present(context: &StateContext, name: String, xpath: String, value:
     }
     let changes = map! {name.as_str() => map! {"old" => current, "new" => value.clone()}};
     if context.test {
-        return Ok(StateReturn::would(&name, format!("{name} will be updated")).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, format!("{name} will be updated")).with_changes(changes).into());
     }
     call("set_value", Some(value))?;
     Ok(StateReturn::ok(&name, format!("{name} updated")).with_changes(changes).into())

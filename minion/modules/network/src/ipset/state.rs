@@ -24,7 +24,7 @@ pub fn set_present(
         return Ok(StateReturn::ok(&name, format!("ipset set {name} already exists for {family}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("ipset set {name} would be added for {family}")).into());
+        return Ok(StateReturn::predicted(&name, format!("ipset set {name} would be added for {family}")).into());
     }
     let mut args = map! {"name" => &name, "set_type" => set_type, "family" => &family};
     args.extend(kwargs);
@@ -50,7 +50,7 @@ pub fn set_absent(
         return Ok(StateReturn::ok(&name, format!("ipset set {name} for {family} is already absent")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("ipset set {name} for {family} would be removed")).into());
+        return Ok(StateReturn::predicted(&name, format!("ipset set {name} for {family} would be removed")).into());
     }
     for (command, verb) in [("flush", "flush"), ("destroy", "delete")] {
         if let Some(reason) = change(&context.call, &[command.to_owned(), word("set", &name)?])? {
@@ -200,7 +200,7 @@ pub fn flush(
     Ok(if !exists(&context.call, &name)? {
         StateReturn::failed(&name, format!("ipset set {name} does not exist for {family}"))
     } else if context.test {
-        StateReturn::would(&name, format!("ipset entries in set {name} for {family} would be flushed"))
+        StateReturn::predicted(&name, format!("ipset entries in set {name} for {family} would be flushed"))
     } else if change(&context.call, &["flush".to_owned(), word("set", &name)?])?.is_none() {
         done(&name, format!("Flushed ipset entries from set {name} for {family}"))
     } else {

@@ -39,7 +39,7 @@ pub fn chain_present(context: &StateContext, #[args] args: ChainArgs) -> CallRes
     Ok(if chain.call(context, "check_chain", map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("iptables {name} chain is already exist in {table} table for {family}"))
     } else if context.test {
-        StateReturn::would(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
+        StateReturn::predicted(&name, format!("iptables {name} chain in {table} table needs to be set for {family}"))
     } else {
         match chain.call(context, "new_chain", map! {})? {
             Value::Bool(true) => {
@@ -65,7 +65,7 @@ pub fn chain_absent(context: &StateContext, #[args] args: ChainArgs) -> CallResu
     }
     if context.test {
         let message = format!("iptables {name} chain in {table} table needs to be removed {family}");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     for (function, verb) in [("flush", "flush"), ("delete_chain", "delete")] {
         let refused = chain.call(context, function, map! {})?;
@@ -143,7 +143,7 @@ pub fn delete(
     }
     if context.test {
         let message = format!("iptables rule for {name} needs to be deleted for {family} ({command})");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     let which = position.map_or_else(|| map! {"rule" => &rule.text}, |position| map! {"position" => position});
     if rule.chain.call(context, "delete", which)?.is_truthy() {
@@ -180,7 +180,7 @@ pub fn set_policy(
         let message = format!(
             "iptables default policy for chain {chain} on table {table} for {family} needs to be set to {policy}"
         );
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     if target.call(context, "set_policy", map! {"policy" => &policy})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to set iptables default policy").into());
@@ -203,7 +203,7 @@ pub fn flush(
     let Chain { table, family, name: chain } = &target;
     if context.test {
         let message = format!("iptables rules in {name} table {table} chain {family} family needs to be flushed");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     if target.call(context, "flush", map! {})?.is_truthy() {
         return Ok(StateReturn::failed(&name, "Failed to flush iptables rules").into());
@@ -278,7 +278,7 @@ impl Rule {
             return self.report_existing(context, name, existing);
         }
         if context.test {
-            return Ok(StateReturn::would(name, expected).into());
+            return Ok(StateReturn::predicted(name, expected).into());
         }
         if add()? { self.report_set(context, name) } else { Ok(StateReturn::failed(name, failed).into()) }
     }

@@ -35,7 +35,7 @@ pub fn chain_present(
     }
     if context.test {
         let message = format!("nftables chain {name} would be created in table {table} for family {family}");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     let report = match hook_of(table_type, hook, priority) {
         Ok(hook) => ruleset.new_chain(&table, &name, hook.as_ref())?,
@@ -65,7 +65,7 @@ pub fn chain_absent(
     }
     if context.test {
         let message = format!("nftables chain {name} would be deleted from table {table} for family {family}");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     let failed = |verb: &str, report: Report| {
         let reason = report.comment;
@@ -139,7 +139,7 @@ fn present(context: &StateContext, name: &str, args: RuleArgs, position: &Positi
         return Ok(StateReturn::ok(name, comment("already set")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, comment("needs to be set")).into());
+        return Ok(StateReturn::predicted(name, comment("needs to be set")).into());
     }
     let words = [rule.table.as_str(), &rule.chain, text];
     let (report, attempted) = match position {
@@ -170,7 +170,7 @@ pub fn delete(context: &StateContext, name: String, position: Option<u64>, #[arg
     }
     if context.test {
         let message = format!("nftables rule for {name} needs to be deleted for {family} ({text})");
-        return Ok(StateReturn::would(&name, message).into());
+        return Ok(StateReturn::predicted(&name, message).into());
     }
     let which = position.map_or(Which::Text(text), Which::Handle);
     let report = rule.ruleset.delete(&rule.table, &rule.chain, which)?;
@@ -199,7 +199,7 @@ pub fn flush(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     if context.test {
-        return Ok(StateReturn::would(&name, "nftables flush not performed in test mode.").into());
+        return Ok(StateReturn::predicted(&name, "nftables flush not performed in test mode.").into());
     }
     let ruleset = Ruleset::new(&context.call, &family)?;
     let chain = given(Some(chain));
@@ -265,7 +265,7 @@ pub fn set_policy(context: &StateContext, #[args] args: PolicyArgs, #[keywords] 
         return Ok(StateReturn::ok(&name, format!("{at} already set to {policy}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("{at} needs to be set to {policy}")).into());
+        return Ok(StateReturn::predicted(&name, format!("{at} needs to be set to {policy}")).into());
     }
     if !ruleset.set_policy(&table, &chain, &policy.to_ascii_lowercase())? {
         return Ok(StateReturn::failed(&name, "Failed to set nftables default policy").into());
@@ -290,7 +290,7 @@ pub fn table_present(
     Ok(if ruleset.check_table(&name)?.result {
         StateReturn::ok(&name, format!("nftables table {name} already exists in family {family}"))
     } else if context.test {
-        StateReturn::would(&name, format!("nftables table {name} would be created in family {family}"))
+        StateReturn::predicted(&name, format!("nftables table {name} would be created in family {family}"))
     } else if ruleset.new_table(&name)?.result {
         done(&name, format!("nftables table {name} successfully created in family {family}"))
     } else {
@@ -311,7 +311,7 @@ pub fn table_absent(
     Ok(if !ruleset.check_table(&name)?.result {
         StateReturn::ok(&name, format!("nftables table {name} is already absent from family {family}"))
     } else if context.test {
-        StateReturn::would(&name, format!("nftables table {name} would be deleted from family {family}"))
+        StateReturn::predicted(&name, format!("nftables table {name} would be deleted from family {family}"))
     } else if ruleset.delete_table(&name)?.result {
         done(&name, format!("nftables table {name} successfully deleted from family {family}"))
     } else {

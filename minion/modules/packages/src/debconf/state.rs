@@ -62,7 +62,7 @@ pub fn set_file(
         }
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "Debconf selections would have been set.").into());
+        return Ok(StateReturn::predicted(&name, "Debconf selections would have been set.").into());
     }
     let mut args = map! {"path" => source, "saltenv" => &context.saltenv};
     let function = if template.is_some() { "debconf.set_template" } else { "debconf.set_file" };

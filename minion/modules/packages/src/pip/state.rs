@@ -55,7 +55,7 @@ pub fn removed(context: &StateContext, name: String, #[keywords] kwargs: Map) ->
         return Ok(StateReturn::ok(&name, "Package is not installed.").into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Package {name} is set to be removed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Package {name} is set to be removed")).into());
     }
     let requirements = kwargs.get("requirements").cloned().unwrap_or_default();
     let done = call(context, "pip.uninstall", &kwargs, map! {"pkgs" => name.as_str(), "requirements" => requirements})?;
@@ -78,7 +78,7 @@ pub fn uptodate(context: &StateContext, name: String, #[keywords] kwargs: Map) -
         return Ok(StateReturn::ok(&name, "System is already up-to-date.").into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "System update will be performed").into());
+        return Ok(StateReturn::predicted(&name, "System update will be performed").into());
     }
     let updated = call(context, "pip.upgrade", &kwargs, Map::new())?;
     let text = |key: &str| updated.get(key).map(ToString::to_string).unwrap_or_default();
@@ -165,7 +165,7 @@ impl Installed {
                     [one] => format!("Python package {one} is set to be installed"),
                     several => format!("Python package(s) set to be installed:\n{}", several.join("\n")),
                 };
-                return Ok(StateReturn::would(&self.label, comment));
+                return Ok(StateReturn::predicted(&self.label, comment));
             }
         }
         if targets.is_empty() {
@@ -259,7 +259,7 @@ impl Installed {
             comments.extend(editable.map(|source| {
                 format!("Package will be installed in editable mode (i.e. setuptools \"develop mode\") from {source}.")
             }));
-            return Ok(StateReturn::would(&self.label, comments.join(" ")));
+            return Ok(StateReturn::predicted(&self.label, comments.join(" ")));
         }
         let done = self.install(context, map! {"pkgs" => ""})?;
         let text = |key: &str| done.get(key).map(ToString::to_string).unwrap_or_default();

@@ -32,7 +32,7 @@ pub fn send(context: &StateContext, #[args] args: SendArgs) -> CallResult {
         Map::new()
     };
     if context.test {
-        return Ok(StateReturn::would(&args.name, "Event would have been fired").with_changes(changes).into());
+        return Ok(StateReturn::predicted(&args.name, "Event would have been fired").with_changes(changes).into());
     }
     let mut keyword = map! {
         "data" => args.content.data,

@@ -39,7 +39,9 @@ pub fn present(
             None => ("added", map! {"new" => &name}),
             Some(_) => ("changed", map! {"changed" => map! {name.as_str() => value}}),
         };
-        return Ok(StateReturn::would(&name, format!("Grain {name} is set to be {word}")).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, format!("Grain {name} is set to be {word}"))
+            .with_changes(changes)
+            .into());
     }
     let mut done = set(context, &name, value.clone(), false, force)?;
     if done.result == Some(true) && !done.changes.is_empty() {
@@ -84,7 +86,7 @@ pub fn list_present(
         } else {
             format!("Grain {name} is set to be added")
         };
-        return Ok(StateReturn::would(&name, comment).with_changes(map! {"new" => have}).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(map! {"new" => have}).into());
     }
     let args = Args::positional([name.as_str().into(), missing.clone()]);
     let Value::Map(new) = context.call.call("grains.append", args)? else {
@@ -157,7 +159,7 @@ pub fn absent(
         (false, true) => (String::new(), "Grain is already set".into(), Map::new()),
     };
     if context.test {
-        return Ok(StateReturn::would(&name, would).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, would).with_changes(changes).into());
     }
     let mut done = set(context, &name, Value::Nil, destructive, force)?;
     if done.result == Some(true) {
@@ -190,7 +192,7 @@ pub fn append(
     };
     let changes = map! {"added" => value.clone()};
     if context.test {
-        return Ok(StateReturn::would(&name, would).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, would).with_changes(changes).into());
     }
     let comment = format!("Value {value} was added to grain {name}");
     context.call.call("grains.append", Args::positional([name.as_str().into(), value, convert.into()]))?;

@@ -1,6 +1,6 @@
 //! `match`: whether a target matches this minion.
 
-use brine_context::{Context, Module, OwnFacts};
+use brine_context::{Context, MinionFacts, Module};
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_text::glob::fnmatch;
@@ -146,7 +146,7 @@ pub fn ipcidr(context: &Context, tgt: Value) -> CallResult {
 ///     salt '*' match.data 'spam:eggs'
 #[function]
 pub fn data(context: &Context, tgt: String) -> CallResult {
-    if let Some(matched) = OwnFacts::of(context).own_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
+    if let Some(matched) = MinionFacts::of(context).custom_match("data", &tgt.as_str().into(), DEFAULT_DELIMITER) {
         return Ok((matched == Match::Yes).into());
     }
     let Some((key, wanted)) = tgt.split_once(':') else { return Ok(false.into()) };
@@ -297,7 +297,7 @@ impl Matcher {
 
 /// Matches a target as [`matches`] does, with a given minion id. An empty id is that of this minion, as in Salt.
 fn matches_id(context: &Context, kind: TargetKind, target: Value, minion_id: Option<String>) -> bool {
-    let facts = OwnFacts::of(context);
+    let facts = MinionFacts::of(context);
     let facts = match minion_id.filter(|id| !id.is_empty()) {
         Some(id) => facts.with_id(id),
         None => facts,
@@ -307,11 +307,11 @@ fn matches_id(context: &Context, kind: TargetKind, target: Value, minion_id: Opt
 
 /// Matches a target, by a custom matcher if there is one for its type. An invalid target matches no minion, as in Salt.
 fn matches(context: &Context, kind: TargetKind, target: Value, delimiter: &str) -> bool {
-    check(context, &OwnFacts::of(context), kind, target, delimiter)
+    check(context, &MinionFacts::of(context), kind, target, delimiter)
 }
 
-fn check(context: &Context, facts: &OwnFacts, kind: TargetKind, target: Value, delimiter: &str) -> bool {
-    if let Some(matched) = facts.own_match(kind.name(), &target, delimiter) {
+fn check(context: &Context, facts: &MinionFacts, kind: TargetKind, target: Value, delimiter: &str) -> bool {
+    if let Some(matched) = facts.custom_match(kind.name(), &target, delimiter) {
         return matched == Match::Yes;
     }
     match Target::parse(kind, target, delimiter, &context.config().nodegroups) {

@@ -187,7 +187,7 @@ fn by_name(context: &StateContext, name: &str, kwargs: &Map) -> StateReturn {
         return StateReturn::failed(name, format!("Module function {name} is not available"));
     };
     if context.test {
-        return StateReturn::would(name, format!("Module function {name} is set to execute"));
+        return StateReturn::predicted(name, format!("Module function {name} is set to execute"));
     }
     for (key, is_right, kind) in [
         ("args", kwargs.get("args").is_none_or(|args| args.as_list().is_some()), "list"),

@@ -174,7 +174,7 @@ pub fn sync_wrapper(context: &StateContext, name: String, #[keywords] kwargs: Ma
 
 fn synced(context: &StateContext, name: &str, kind: &str, kwargs: Map) -> Result<Value, CallError> {
     if context.test {
-        return Ok(StateReturn::would(name, format!("saltutil.sync_{kind} would have been run")).into());
+        return Ok(StateReturn::predicted(name, format!("saltutil.sync_{kind} would have been run")).into());
     }
     let brought = match context.call.call(&format!("saltutil.sync_{kind}"), Args::keyword(kwargs)) {
         Ok(brought) => brought,

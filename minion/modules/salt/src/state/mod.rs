@@ -14,7 +14,7 @@ use brine_context::{Context, Module};
 use brine_function::arguments::names;
 use brine_function::{Args, CallError, CallResult, Function, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
-use brine_state::{NoPillar, Options, Queue, StateRun, Top};
+use brine_state::{Options, PillarError, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
 pub(super) static MODULE: Module = Module {
@@ -346,7 +346,7 @@ fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec
         options.queue = Queue::of(&brine_config::opts::modules::state_queue(&context.config().opts));
     }
     brine_state::only_run(context, &options)?;
-    StateRun::new(context, options).map_err(NoPillar::lines)
+    StateRun::new(context, options).map_err(PillarError::lines)
 }
 
 /// Runs the high data that `high` returns.

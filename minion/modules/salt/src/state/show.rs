@@ -5,7 +5,7 @@ use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_sls::compile::{Chunk, Low};
-use brine_state::{NoPillar, Options, StateRun, Top};
+use brine_state::{Options, PillarError, StateRun, Top};
 use brine_value::{Map, Value, map};
 
 use super::{in_environment, of_top, options, with};
@@ -190,7 +190,7 @@ pub(super) fn shown(
     look: impl FnOnce(&StateRun) -> Result<Value, Vec<String>>,
 ) -> Result<Value, CallError> {
     let options = Options { exclude: Vec::new(), ..options(context, kwargs)? };
-    let run = StateRun::new(context, options).map_err(NoPillar::error)?;
+    let run = StateRun::new(context, options).map_err(PillarError::error)?;
     look(&run).or_else(|errors| brine_state::errors(context, errors))
 }
 

@@ -56,7 +56,7 @@ pub fn succeed_with_changes(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let done = if context.test {
-        StateReturn::would(&name, "If we weren't testing, this would be successful with changes")
+        StateReturn::predicted(&name, "If we weren't testing, this would be successful with changes")
     } else {
         StateReturn::ok(&name, comment)
     };
@@ -84,7 +84,7 @@ pub fn fail_with_changes(
     #[keywords] _kwargs: Map,
 ) -> CallResult {
     let done = if context.test {
-        StateReturn::would(&name, "If we weren't testing, this would be failed with changes")
+        StateReturn::predicted(&name, "If we weren't testing, this would be failed with changes")
     } else {
         StateReturn::failed(&name, comment)
     };

@@ -25,7 +25,7 @@ pub fn tuned(context: &StateContext, name: String, #[keywords] kwargs: Map) -> C
         return Ok(StateReturn::failed(&name, comment).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Changes to {name} will be applied ")).into());
+        return Ok(StateReturn::predicted(&name, format!("Changes to {name} will be applied ")).into());
     }
     Ok(tuned_device(context, &name, kwargs)?.into())
 }
@@ -86,7 +86,7 @@ pub fn formatted(
         return Ok(StateReturn::failed(&name, format!("Invalid fs_type: {fs_type}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Changes to {name} will be applied ")).into());
+        return Ok(StateReturn::predicted(&name, format!("Changes to {name} will be applied ")).into());
     }
     let mut keyword = kwargs;
     keyword.insert("force".into(), force.into());

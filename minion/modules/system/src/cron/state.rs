@@ -181,14 +181,14 @@ fn identifier_of(identifier: &Value, command: &str) -> Option<String> {
 fn predict_set(name: &str, what: &str, have: Option<bool>) -> StateReturn {
     match have {
         Some(true) => StateReturn::ok(name, format!("{what} already present")),
-        Some(false) => StateReturn::would(name, format!("{what} is set to be updated")),
-        None => StateReturn::would(name, format!("{what} is set to be added")),
+        Some(false) => StateReturn::predicted(name, format!("{what} is set to be updated")),
+        None => StateReturn::predicted(name, format!("{what} is set to be added")),
     }
 }
 
 fn predict_remove(name: &str, what: &str, have: bool) -> StateReturn {
     if have {
-        StateReturn::would(name, format!("{what} is set to be removed"))
+        StateReturn::predicted(name, format!("{what} is set to be removed"))
     } else {
         StateReturn::ok(name, format!("{what} is absent"))
     }
@@ -244,7 +244,7 @@ fn crontab_state(
     if context.test {
         let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {value}\n")).collect();
         let comment = format!("The following values are set to be changed:\n{}", lines.concat());
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     let file = Scratch::new(&wanted, None)?;
     let path = file.path().to_string_lossy();

@@ -24,7 +24,7 @@ fn ensured(context: &StateContext, name: &str, (get, set): (&str, &str), (of, in
         return Ok(StateReturn::ok(name, format!("{of} layout {name} already set")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("{of} layout {name} needs to be set")).into());
+        return Ok(StateReturn::predicted(name, format!("{of} layout {name} needs to be set")).into());
     }
     Ok(match context.call.call(set, Args::positional([name.into()])) {
         Ok(_) => StateReturn::ok(name, format!("Set {inside} keyboard layout {name}"))

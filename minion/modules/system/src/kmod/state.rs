@@ -31,7 +31,7 @@ pub fn present(
     }
     if context.test {
         sentences.extend(listed(&missing, "is set to be loaded", "are set to be loaded"));
-        return Ok(StateReturn::would(&name, sentences.join("\n")).into());
+        return Ok(StateReturn::predicted(&name, sentences.join("\n")).into());
     }
     let loadable = kmod::loadable();
     let (can, cannot): (Vec<String>, Vec<String>) = missing.into_iter().partition(|module| loadable.contains(module));
@@ -64,7 +64,7 @@ pub fn absent(
     }
     if context.test {
         let sentences = listed(&there, "is set to be removed", "are set to be removed").unwrap_or_default();
-        return Ok(StateReturn::would(&name, sentences).into());
+        return Ok(StateReturn::predicted(&name, sentences).into());
     }
     let how = map! {"persist" => persist, "comment" => comment};
     let work = Progress::of(context, &there, "kmod.remove", how, "removed")?;

@@ -25,7 +25,7 @@ pub fn present(context: &StateContext, name: String) -> CallResult {
     let done = if call("locale.avail")?.is_truthy() {
         StateReturn::ok(&name, format!("Locale {name} is already present"))
     } else if context.test {
-        StateReturn::would(&name, format!("Locale {name} needs to be generated"))
+        StateReturn::predicted(&name, format!("Locale {name} needs to be generated"))
     } else if call("locale.gen_locale")?.is_truthy() {
         StateReturn::ok(&name, format!("Generated locale {name}")).with_changes(map! {"locale" => &name})
     } else {
@@ -38,7 +38,7 @@ fn set(context: &StateContext, name: &str) -> Result<StateReturn, CallError> {
     Ok(if context.call.call("locale.get_locale", Args::default())?.as_str() == Some(name) {
         StateReturn::ok(name, format!("System locale {name} already set"))
     } else if context.test {
-        StateReturn::would(name, format!("System locale {name} needs to be set"))
+        StateReturn::predicted(name, format!("System locale {name} needs to be set"))
     } else if context.call.call("locale.set_locale", Args::positional([name.into()]))?.is_truthy() {
         StateReturn::ok(name, format!("Set system locale {name}")).with_changes(map! {"locale" => name})
     } else {

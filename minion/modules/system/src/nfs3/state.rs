@@ -59,7 +59,7 @@ pub fn present(
     let changes = map! {"old" => old.map(described), "new" => described(wanted)};
     if context.test {
         let comment = format!("Export {name} would be {verb}");
-        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());
     }
     file.write(&exports)?;
     let (is_applied, messages) = reload(context)?;
@@ -83,7 +83,7 @@ pub fn absent(context: &StateContext, name: String, #[default("/etc/exports".int
     let changes = map! {name.as_str() => described(old)};
     if context.test {
         let comment = format!("Export {name} would be removed");
-        return Ok(StateReturn::would(&name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, comment).with_changes(changes).into());
     }
     file.remove(&name);
     file.write(&exports)?;

@@ -16,7 +16,7 @@ pub fn absent(context: &StateContext, name: String, user: Option<String>, #[defa
         let running = context.call.call("ps.pgrep", Args::keyword(args))?;
         let count = running.as_list().map_or(0, <[Value]>::len);
         let report = if count == 0 { none.to_owned() } else { format!("{count} processes will be killed") };
-        return Ok(StateReturn::would(&name, report).into());
+        return Ok(StateReturn::predicted(&name, report).into());
     }
     if signal.is_truthy() {
         args.insert("signal".into(), signal);

@@ -43,7 +43,7 @@ pub fn mode(context: &StateContext, name: String, mode: Value, quotatype: String
         return Ok(StateReturn::ok(&name, format!("Quota for {name} already set to {wanted}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Quota for {name} needs to be set to {wanted}")).into());
+        return Ok(StateReturn::predicted(&name, format!("Quota for {name} needs to be set to {wanted}")).into());
     }
     if !call(wanted)?.is_truthy() {
         return failed(format!("Failed to set quota for {name} to {wanted}"));

@@ -67,7 +67,7 @@ pub fn absent(context: &StateContext, name: String) -> CallResult {
         return Ok(StateReturn::ok(&name, format!("Raid {name} already absent")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Raid {name} is set to be destroyed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Raid {name} is set to be destroyed")).into());
     }
     Ok(if call(context, "destroy", [name.as_str().into()], map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("Raid {name} has been destroyed"))
@@ -132,7 +132,7 @@ impl Array<'_> {
             None => StateReturn::ok(&self.name, format!("Raid {} already present.", self.name)),
             Some(operation) => {
                 let command = self.run(operation, devices, members, true)?;
-                StateReturn::would(&self.name, format!("Raid will be {} with: {command}", operation.past()))
+                StateReturn::predicted(&self.name, format!("Raid will be {} with: {command}", operation.past()))
             }
         };
         if operation != Some(Operation::Create) && !devices.new.is_empty() {

@@ -61,7 +61,7 @@ pub fn baseline_snapshot(
     }
     if context.test {
         let comment = format!("{} files changes are set to be undone", files.len());
-        let mut report = StateReturn::would(&name, comment).with_changes(files.clone());
+        let mut report = StateReturn::predicted(&name, comment).with_changes(files.clone());
         report.more.insert("pchanges".into(), files.into());
         return Ok(report.into());
     }

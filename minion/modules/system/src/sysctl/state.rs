@@ -36,7 +36,7 @@ fn would(context: &StateContext, name: &str, value: &str, config: &str) -> Resul
     let exists = Path::new(config).exists();
     let text = if exists { files::read_to_string(config).ok() } else { Some(String::new()) };
     let Some(text) = text else {
-        return Ok(StateReturn::would(
+        return Ok(StateReturn::predicted(
             name,
             format!(
                 "Sysctl option {name} might be changed, we failed to check config file at {config}. The file is either \
@@ -62,5 +62,5 @@ fn would(context: &StateContext, name: &str, value: &str, config: &str) -> Resul
         ),
         (false, true) | (true, false) => format!("Sysctl option {name} would be changed to {value}"),
     };
-    Ok(StateReturn::would(name, comment))
+    Ok(StateReturn::predicted(name, comment))
 }

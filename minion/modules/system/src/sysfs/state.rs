@@ -21,7 +21,7 @@ pub fn present(context: &StateContext, name: String, value: Value, #[default] co
         current if selected(current) == value => {
             StateReturn::ok(&name, format!("SysFS attribute {name} is already set."))
         }
-        _ if context.test => StateReturn::would(&name, format!("SysFS attribute {name} set to be changed.")),
+        _ if context.test => StateReturn::predicted(&name, format!("SysFS attribute {name} set to be changed.")),
         _ if find(ROOT, &name).is_some_and(|path| set(&path, &value)) => {
             let comment = format!("Updated SysFS attribute {name} to {value}");
             StateReturn::ok(&name, comment).with_changes(map! {name.as_str() => value})

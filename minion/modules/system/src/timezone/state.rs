@@ -30,7 +30,7 @@ pub fn system(context: &StateContext, name: String, #[default(true)] utc: bool) 
     if context.test {
         report.extend((!is_zone).then(|| format!("Timezone {name} needs to be set")));
         report.extend(set_clock.then(|| "UTC needs to be set to True".to_owned()));
-        return Ok(StateReturn::would(&name, report.join(", ")).into());
+        return Ok(StateReturn::predicted(&name, report.join(", ")).into());
     }
     let (mut changes, mut result) = (Map::new(), true);
     if !is_zone {

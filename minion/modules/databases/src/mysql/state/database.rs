@@ -33,7 +33,7 @@ fn ensure(
     let Some(found) = Settings::of(&session, name)? else {
         if context.test {
             let comment = format!("Database {name} is not present and needs to be created");
-            return Ok(StateReturn::would(name, comment));
+            return Ok(StateReturn::predicted(name, comment));
         }
         let result = defaults.create(&session, name);
         let success = format!("The database {name} has been created");
@@ -53,7 +53,7 @@ fn ensure(
     }
     if context.test {
         comments.push(format!("Database {name} is going to be updated"));
-        return Ok(StateReturn::would(name, comments.join("\n")));
+        return Ok(StateReturn::predicted(name, comments.join("\n")));
     }
     defaults.alter(&session, name)?;
     let now = Settings::of(&session, name)?.unwrap_or_else(|| found.clone());
@@ -83,7 +83,7 @@ pub fn absent(
             return Ok(StateReturn::ok(&name, comment));
         }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("Database {name} is present and needs to be removed")));
+            return Ok(StateReturn::predicted(&name, format!("Database {name} is present and needs to be removed")));
         }
         let success = format!("Database {name} has been removed");
         let failure = format!("Unable to remove database {name}");

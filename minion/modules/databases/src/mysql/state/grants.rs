@@ -33,7 +33,7 @@ pub fn present(
             return Ok(StateReturn::ok(&name, comment));
         }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("MySQL grant {name} is set to be created")));
+            return Ok(StateReturn::predicted(&name, format!("MySQL grant {name} is set to be created")));
         }
         let revoked = if revoke_first { request.revoke_all(session) } else { Ok(()) };
         let result = revoked.and_then(|()| request.grant(session, &ssl_option));
@@ -60,7 +60,7 @@ pub fn absent(
             return Ok(StateReturn::ok(&name, comment));
         }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("MySQL grant {name} is set to be revoked")));
+            return Ok(StateReturn::predicted(&name, format!("MySQL grant {name} is set to be revoked")));
         }
         let success = format!("Grant {grant} on {database} for {user}@{host} has been revoked");
         let failure = format!("Unable to revoke grant {grant} on {database} for {user}@{host}");

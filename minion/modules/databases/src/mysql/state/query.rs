@@ -91,7 +91,7 @@ fn refusal(
         return Ok(Some(StateReturn::failed(name, "Error: client_flags must be a list.")));
     }
     if check_db_exists && Settings::of(&connection.session(&context.call)?, database)?.is_none() {
-        return Ok(Some(StateReturn::would(name, format!("Database {database} is not present"))));
+        return Ok(Some(StateReturn::predicted(name, format!("Database {database} is not present"))));
     }
     Ok(None)
 }
@@ -124,7 +124,7 @@ impl OutputArgs {
             return Ok(StateReturn::ok(name, comment));
         }
         if context.test {
-            return Ok(StateReturn::would(name, target.plan()));
+            return Ok(StateReturn::predicted(name, target.plan()));
         }
         let result = mapped(run()?);
         target.store(context, &result)?;

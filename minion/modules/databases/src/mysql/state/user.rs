@@ -65,7 +65,7 @@ pub fn absent(
             return Ok(StateReturn::ok(&name, comment));
         }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("User {name}@{host} is set to be removed")));
+            return Ok(StateReturn::predicted(&name, format!("User {name}@{host} is set to be removed")));
         }
         let success = format!("User {name}@{host} has been removed");
         let failure = format!("Failed to remove user {name}@{host}");
@@ -96,7 +96,7 @@ impl PresentArgs {
             let (verb, past) = if passwordless { ("clear", "cleared") } else { ("change", "changed") };
             if context.test {
                 let comment = format!("Password for user {name}@{host} is set to be {past}");
-                return Ok(StateReturn::would(name, comment));
+                return Ok(StateReturn::predicted(name, comment));
             }
             let result = account.change(&session, &version, login);
             let success = format!("Password for user {name}@{host} has been {past}");
@@ -106,7 +106,7 @@ impl PresentArgs {
         let mut how = if passwordless && self.allow_passwordless { " with passwordless login" } else { "" }.to_owned();
         how.push_str(if socket { " using unix_socket" } else { "" });
         if context.test {
-            return Ok(StateReturn::would(name, format!("User {name}@{host} is set to be added{how}")));
+            return Ok(StateReturn::predicted(name, format!("User {name}@{host} is set to be added{how}")));
         }
         let result = account.create(&session, &version, login, &self.auth_plugin);
         let success = format!("The user {name}@{host} has been added{how}");

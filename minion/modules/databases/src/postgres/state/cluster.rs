@@ -18,7 +18,7 @@ pub fn present(context: &StateContext, name: String, #[args] args: InitArgs, #[k
     }
     if context.test {
         let comment = format!("Postgres data directory {name} is set to be initialized");
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::predicted(&name, comment).into());
     }
     let result = create(&context.call, &name, &args);
     let success = format!("Postgres data directory {name} has been initialized");

@@ -57,7 +57,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     }
     if found.is_none() {
         if context.test {
-            return Ok(StateReturn::would(name, format!("Database {name} is set to be created")).into());
+            return Ok(StateReturn::predicted(name, format!("Database {name} is set to be created")).into());
         }
         let PresentArgs { tablespace, encoding, lc_collate, lc_ctype, owner, template, .. } = &args;
         let [tablespace, encoding, lc_collate, lc_ctype, owner, template] =
@@ -74,7 +74,7 @@ pub fn present(context: &StateContext, #[args] args: PresentArgs) -> CallResult 
     }
     if context.test {
         let comment = format!("Database {name} exists, but parameters need to be changed");
-        return Ok(StateReturn::would(name, comment).into());
+        return Ok(StateReturn::predicted(name, comment).into());
     }
     let server = args.at.server();
     let result = alter(&context.call, &server, args.at.user.clone(), name, tablespace, owner, args.owner_recurse);

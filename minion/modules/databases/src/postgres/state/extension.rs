@@ -32,7 +32,7 @@ pub fn present(
         _ => ("upgrade", "upgraded"),
     };
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Extension {name} is set to be {done}")).into());
+        return Ok(StateReturn::predicted(&name, format!("Extension {name} is set to be {done}")).into());
     }
     let wanted = Desired { if_not_exists: if_not_exists.unwrap_or(true), schema, ext_version, from_version };
     let result = create(&session, &name, &wanted);

@@ -44,7 +44,7 @@ pub fn present(context: &StateContext, #[args] args: LanguageArgs) -> CallResult
         return Ok(StateReturn::ok(name, format!("Language {name} is already installed")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("Language {name} is set to be installed")).into());
+        return Ok(StateReturn::predicted(name, format!("Language {name} is set to be installed")).into());
     }
     let result = session.execute(&[format!("CREATE LANGUAGE {}", identifier(name))]);
     let success = format!("Language {name} has been installed");
@@ -61,7 +61,7 @@ pub fn absent(context: &StateContext, #[args] args: LanguageArgs) -> CallResult 
         return Ok(StateReturn::ok(name, comment).into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("Language {name} is set to be removed")).into());
+        return Ok(StateReturn::predicted(name, format!("Language {name} is set to be removed")).into());
     }
     let result = session.execute(&[format!("DROP LANGUAGE {}", identifier(name))]);
     let success = format!("Language {name} has been removed");

@@ -88,7 +88,7 @@ pub(super) fn removed(
     Ok(if !exists {
         StateReturn::ok(name, format!("{what} is not present, so it cannot be removed"))
     } else if context.test {
-        StateReturn::would(name, format!("{what} is set to be removed"))
+        StateReturn::predicted(name, format!("{what} is set to be removed"))
     } else {
         outcome(name, remove(), format!("{what} has been removed"), "Absent", &format!("{what} failed to be removed"))
     }

@@ -48,7 +48,7 @@ pub fn present(
     }
     if context.test {
         let comment = format!("The privilege(s): {what} are set to be granted to {name}");
-        return Ok(StateReturn::would(name, comment).into());
+        return Ok(StateReturn::predicted(name, comment).into());
     }
     let result = object.grant(&session, name, &wanted, may_grant);
     let success = format!("The privilege(s): {what} have been granted to {name}");
@@ -69,7 +69,7 @@ pub fn absent(context: &StateContext, #[args] args: PrivilegeArgs, #[keywords] _
     }
     if context.test {
         let comment = format!("The privilege(s): {what} are set to be revoked from {name}");
-        return Ok(StateReturn::would(name, comment).into());
+        return Ok(StateReturn::predicted(name, comment).into());
     }
     let result = object.revoke(&session, name, &wanted);
     let success = format!("The privilege(s): {what} have been revoked from {name}");

@@ -119,7 +119,7 @@ impl Desired {
         let (kind, title) = (self.kind.name(), title(self.kind));
         let Some(found) = found else {
             if context.test {
-                return Ok(StateReturn::would(name, format!("{title} {name} is set to be created")));
+                return Ok(StateReturn::predicted(name, format!("{title} {name} is set to be created")));
             }
             let args = self.settings(self.role.password.as_ref().or(self.default_password.as_ref()));
             let result = create(&session, self.kind, name, &args);
@@ -132,7 +132,7 @@ impl Desired {
             return Ok(StateReturn::ok(name, format!("{title} {name} is already present")));
         }
         if context.test {
-            let report = StateReturn::would(name, format!("{title} {name} is set to be updated"));
+            let report = StateReturn::predicted(name, format!("{title} {name} is set to be updated"));
             return Ok(report.with_changes([(name.into(), changes.into())].into_iter().collect()));
         }
         let result = update(&session, &found, &self.settings(password));

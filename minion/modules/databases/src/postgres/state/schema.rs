@@ -26,7 +26,7 @@ pub fn present(
     }
     if context.test {
         let comment = format!("Schema {name} is set to be created in database {dbname}.");
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::predicted(&name, comment).into());
     }
     let result = create_schema(&session, &name, owner.as_deref());
     let success = format!("Schema {name} has been created in database {dbname}");
@@ -50,7 +50,7 @@ pub fn absent(
     }
     if context.test {
         let comment = format!("Schema {name} is set to be removed from database {dbname}");
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::predicted(&name, comment).into());
     }
     let success = format!("Schema {name} has been removed from database {dbname}");
     let result = remove_schema(&session, &name);

@@ -27,7 +27,7 @@ pub fn present(
     let options = options.unwrap_or_default();
     let Some(found) = all.get(&*name).and_then(Value::as_map) else {
         if context.test {
-            return Ok(StateReturn::would(&name, format!("Tablespace {name} is set to be created")).into());
+            return Ok(StateReturn::predicted(&name, format!("Tablespace {name} is set to be created")).into());
         }
         let result = create_tablespace(&session, &name, &directory, &options, owner.as_deref());
         let success = format!("The tablespace {name} has been created");
@@ -59,7 +59,7 @@ pub fn present(
     }
     let what = if owner.is_some() { "owner" } else { "opts" };
     if context.test {
-        let report = StateReturn::would(&name, format!("Tablespace {name} {what} to be altered"));
+        let report = StateReturn::predicted(&name, format!("Tablespace {name} {what} to be altered"));
         return Ok(report.with_changes(map! {name.as_str() => changes}).into());
     }
     let result = alter_tablespace(&session, &name, &statements);

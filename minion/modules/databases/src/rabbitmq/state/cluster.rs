@@ -39,7 +39,7 @@ pub fn joined(context: &StateContext, #[args] args: JoinArgs) -> CallResult {
             return Ok(StateReturn::ok(&name, "Already in cluster"));
         }
         let report = if context.test {
-            StateReturn::would(&name, format!("Node is set to join cluster {node}"))
+            StateReturn::predicted(&name, format!("Node is set to join cluster {node}"))
         } else {
             StateReturn::ok(&name, join_node(&ctl, &node, ram_node.unwrap_or_default())?)
         };

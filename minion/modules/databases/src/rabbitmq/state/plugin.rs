@@ -31,7 +31,7 @@ fn set(context: &StateContext, name: &str, runas: Option<String>, enable: bool) 
             return Ok(StateReturn::ok(name, format!("Plugin '{name}' is already {done}.")));
         }
         let report = if context.test {
-            StateReturn::would(name, format!("Plugin '{name}' is set to be {done}."))
+            StateReturn::predicted(name, format!("Plugin '{name}' is set to be {done}."))
         } else {
             plugin::set(&ctl, name, enable)?;
             StateReturn::ok(name, format!("Plugin '{name}' was {done}."))

@@ -50,7 +50,7 @@ pub fn present(
             }
         };
         let report = if context.test {
-            StateReturn::would(&name, format!("Policy {vhost} {name} is set to be {done}"))
+            StateReturn::predicted(&name, format!("Policy {vhost} {name} is set to be {done}"))
         } else {
             StateReturn::ok(&name, desired.set(&ctl)?)
         };
@@ -73,7 +73,7 @@ pub fn absent(
             return Ok(StateReturn::ok(&name, format!("Policy '{vhost} {name}' is not present.")));
         }
         let report = if context.test {
-            StateReturn::would(&name, format!("Policy '{vhost} {name}' will be removed."))
+            StateReturn::predicted(&name, format!("Policy '{vhost} {name}' will be removed."))
         } else {
             delete(&ctl, &vhost, &name)?;
             StateReturn::ok(&name, "Deleted")

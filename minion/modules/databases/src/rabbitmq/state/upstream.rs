@@ -28,7 +28,7 @@ pub fn present(context: &StateContext, #[args] upstream: UpstreamArgs) -> CallRe
             return Ok(StateReturn::ok(name, format!("Upstream \"{name}\" already present as specified.")));
         }
         if context.test {
-            return Ok(StateReturn::would(name, format!("Upstream \"{name}\" would have been {action}d.")));
+            return Ok(StateReturn::predicted(name, format!("Upstream \"{name}\" would have been {action}d.")));
         }
         Ok(match upstream.set(&ctl) {
             Ok(()) => StateReturn::ok(name, format!("Upstream \"{name}\" {action}d.")).with_changes(changes),
@@ -47,7 +47,7 @@ pub fn absent(context: &StateContext, name: String, runas: Option<String>) -> Ca
             return Ok(StateReturn::ok(&name, format!("The upstream \"{name}\" is already absent.")));
         }
         if context.test {
-            return Ok(StateReturn::would(&name, format!("Upstream \"{name}\" would have been deleted.")));
+            return Ok(StateReturn::predicted(&name, format!("Upstream \"{name}\" would have been deleted.")));
         }
         delete(&ctl, &name)?;
         let changes = map! {"old" => &name, "new" => Value::Nil};

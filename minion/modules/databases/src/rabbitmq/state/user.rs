@@ -55,7 +55,7 @@ pub fn absent(context: &StateContext, name: String, runas: Option<String>) -> Ca
             return Ok(StateReturn::ok(&name, format!("The user '{name}' is not present.")));
         }
         let report = if context.test {
-            StateReturn::would(&name, format!("The user '{name}' will be removed."))
+            StateReturn::predicted(&name, format!("The user '{name}' will be removed."))
         } else {
             delete(&ctl, &name)?;
             StateReturn::ok(&name, format!("The user '{name}' was removed."))
@@ -121,7 +121,7 @@ impl Desired<'_> {
         if current_tags.is_none() {
             if context.test {
                 changes.insert("user".into(), map! {"old" => "", "new" => name}.into());
-                return Ok(StateReturn::would(name, format!("User '{name}' is set to be created.")));
+                return Ok(StateReturn::predicted(name, format!("User '{name}' is set to be created.")));
             }
             add(ctl, name, self.password)?;
             changes.insert("user".into(), map! {"old" => "", "new" => name}.into());
@@ -144,7 +144,7 @@ impl Desired<'_> {
         Ok(if changes.is_empty() {
             StateReturn::ok(name, format!("'{name}' is already in the desired state."))
         } else if context.test {
-            StateReturn::would(name, format!("Configuration for '{name}' will change."))
+            StateReturn::predicted(name, format!("Configuration for '{name}' will change."))
         } else {
             StateReturn::ok(name, format!("'{name}' was configured."))
         })

@@ -20,7 +20,7 @@ pub fn present(context: &StateContext, name: String) -> CallResult {
             return Ok(StateReturn::ok(&name, format!("Virtual Host '{name}' already exists.")));
         }
         let report = if context.test {
-            StateReturn::would(&name, format!("Virtual Host '{name}' will be created."))
+            StateReturn::predicted(&name, format!("Virtual Host '{name}' will be created."))
         } else {
             StateReturn::ok(&name, add(&ctl, &name)?)
         };
@@ -38,7 +38,7 @@ pub fn absent(context: &StateContext, name: String) -> CallResult {
             return Ok(StateReturn::ok(&name, format!("Virtual Host '{name}' is not present.")));
         }
         let report = if context.test {
-            StateReturn::would(&name, format!("Virtual Host '{name}' will be removed."))
+            StateReturn::predicted(&name, format!("Virtual Host '{name}' will be removed."))
         } else {
             StateReturn::ok(&name, delete(&ctl, &name)?)
         };

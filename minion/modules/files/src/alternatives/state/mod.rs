@@ -21,7 +21,7 @@ pub fn install(context: &StateContext, name: String, link: String, path: String,
     }
     if context.test {
         let comment = format!("Alternative will be set for {name} to {path} with priority {priority}");
-        return report(StateReturn::would(&name, comment));
+        return report(StateReturn::predicted(&name, comment));
     }
     let output = module::add(&context.call, &name, &link, &path, priority)?;
     if !module::exists(&context.call, &name, &path)? {
@@ -48,7 +48,7 @@ pub fn remove(context: &StateContext, name: String, path: String) -> CallResult 
         });
     }
     if context.test {
-        return report(StateReturn::would(&name, format!("Alternative for {name} will be removed")));
+        return report(StateReturn::predicted(&name, format!("Alternative for {name} will be removed")));
     }
     module::change(&context.call, &["--remove", &name, &path])?;
     report(match module::current(&name) {
@@ -68,7 +68,7 @@ pub fn auto(context: &StateContext, name: String) -> CallResult {
         return Ok(StateReturn::ok(&name, format!("{name} already in auto mode")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("{name} will be put in auto mode")).into());
+        return Ok(StateReturn::predicted(&name, format!("{name} will be put in auto mode")).into());
     }
     let output = module::change(&context.call, &["--auto", &name])?;
     Ok(StateReturn::ok(&name, "").with_changes(map! {"result" => output}).into())
@@ -85,7 +85,7 @@ pub fn set(context: &StateContext, name: String, path: String) -> CallResult {
         return report(StateReturn::failed(&name, format!("Alternative {path} for {name} doesn't exist")));
     }
     if context.test {
-        return report(StateReturn::would(&name, format!("Alternative for {name} will be set to path {path}")));
+        return report(StateReturn::predicted(&name, format!("Alternative for {name} will be set to path {path}")));
     }
     module::change(&context.call, &["--set", &name, &path])?;
     report(if module::current(&name).as_ref() == Some(&path) {

@@ -59,7 +59,7 @@ impl Parts {
         };
         if context.test {
             let message = format!("Apache {word} {name} is set to be {done}.");
-            return Ok(StateReturn::would(name, message).with_changes(changes).into());
+            return Ok(StateReturn::predicted(name, message).with_changes(changes).into());
         }
         let status = match call(format!("apache.{prefix}{short}")) {
             Ok(message) => message.get("Status").and_then(Value::as_str).map(str::to_owned),

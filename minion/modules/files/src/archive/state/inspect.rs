@@ -62,7 +62,7 @@ impl Extracted {
         );
         done.comment.clone_from(&message);
         if context.test && self.clean {
-            return Err(Box::new(StateReturn::would(
+            return Err(Box::new(StateReturn::predicted(
                 name,
                 format!(
                     "{message} Since the 'clean' option is enabled, the destination paths would be cleared and the archive \
@@ -71,7 +71,7 @@ impl Extracted {
             )));
         }
         if context.test && self.clean_parent {
-            return Err(Box::new(StateReturn::would(
+            return Err(Box::new(StateReturn::predicted(
                 name,
                 format!(
                     "{message} Since the 'clean_parent' option is enabled, the destination parent directory would be \

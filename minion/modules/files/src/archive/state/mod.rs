@@ -97,7 +97,8 @@ impl Extracted {
                 "Archive {shown} existing source sum is the same as the expected one and skip_files_list_verify \
                  argument was set to True. Extraction is not needed"
             );
-            let done = if context.test { StateReturn::would(name, comment) } else { StateReturn::ok(name, comment) };
+            let done =
+                if context.test { StateReturn::predicted(name, comment) } else { StateReturn::ok(name, comment) };
             return Ok(done);
         }
         if local.is_none() {
@@ -105,7 +106,7 @@ impl Extracted {
                 let comment = format!(
                     "Archive {shown} would be cached (if necessary) and checked to discover if extraction is needed"
                 );
-                return Ok(StateReturn::would(name, comment));
+                return Ok(StateReturn::predicted(name, comment));
             }
             let kept = cached::state(context, &source, &verify);
             if kept.result != Some(true) {

@@ -104,7 +104,7 @@ pub fn call(
 ) -> CallResult {
     let given = Args { positional: args.as_list().unwrap_or_default().to_vec(), keyword: kws };
     if context.test && func.as_map().is_some() {
-        return Ok(StateReturn::would(&name, "The function would be called").into());
+        return Ok(StateReturn::predicted(&name, "The function would be called").into());
     }
     let Some(called) = context.call.minion.custom.call_leased(context, &func, given) else {
         let comment = format!(
@@ -184,11 +184,11 @@ fn predict(
         } else {
             Map::new()
         };
-        return Ok(StateReturn::would(name, comment).with_changes(changes).into());
+        return Ok(StateReturn::predicted(name, comment).with_changes(changes).into());
     };
     let named = |value: &Value| value.get("test_name").map(ToString::to_string);
     let test_name = named(stateful).or_else(|| stateful.as_list().into_iter().flatten().find_map(named));
-    let Some(test_name) = test_name else { return Ok(StateReturn::would(name, "").into()) };
+    let Some(test_name) = test_name else { return Ok(StateReturn::predicted(name, "").into()) };
     let output = cmd::execute(&context.call, &test_name, &CommandArgs::read(kwargs)?);
     let mut done = run_result(name, comment, kwargs, output)?;
     if done.result == Some(true) && !done.changes.is_empty() {

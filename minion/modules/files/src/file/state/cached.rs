@@ -143,7 +143,7 @@ fn predict(name: &str, kept: Option<&[u8]>, wanted: Option<&Hash>) -> StateRetur
         (Some(kept), Some(wanted)) if wanted.matches(kept) => format!("File already cached: {name}"),
         (Some(_), Some(_)) => format!("Hashes don't match.\nFile will be cached: {name}"),
     };
-    StateReturn::would(name, comment)
+    StateReturn::predicted(name, comment)
 }
 
 /// Checks a local file, which is used where it is.

@@ -59,7 +59,7 @@ pub(super) fn comment(
         };
     }
     if context.test {
-        return StateReturn::would(name, format!("File {name} is set to be updated"))
+        return StateReturn::predicted(name, format!("File {name} is set to be updated"))
             .with_changes(map! {name => "updated"});
     }
     let done = if commenting { "Commented lines successfully" } else { "Uncommented lines successfully" };

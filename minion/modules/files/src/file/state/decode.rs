@@ -41,7 +41,7 @@ pub(super) fn state(
     }
     let changes = map! {"old" => old.clone().map(Value::from), "new" => new};
     if context.test {
-        let done = StateReturn::would(name, "File is set to be updated.");
+        let done = StateReturn::predicted(name, "File is set to be updated.");
         return Ok(if old.is_some() { done.with_changes(changes) } else { done });
     }
     files::rewrite(name, &content, 0o644).map_err(|error| error.to_string())?;

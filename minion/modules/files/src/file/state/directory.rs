@@ -261,7 +261,7 @@ fn predict(
             changes.insert("backup".into(), format!("{name} would be renamed to {backup}").into());
             changes.insert(name.into(), map! {"directory" => "new"}.into());
             let comment = format!("{name} would be backed up and replaced with a new directory");
-            return StateReturn::would(name, comment).with_changes(changes);
+            return StateReturn::predicted(name, comment).with_changes(changes);
         }
         if in_place {
             changes.insert("forced".into(), "File would be forcibly replaced".into());
@@ -275,7 +275,7 @@ fn predict(
         what.as_map().into_iter().flatten().map(move |(key, value)| format!("{path}: {key} - {value}\n"))
     });
     let comment = format!("The following files will be changed:\n{}", report.collect::<Vec<_>>().concat());
-    StateReturn::would(name, comment).with_changes(changes)
+    StateReturn::predicted(name, comment).with_changes(changes)
 }
 
 /// Renames the file at the directory's path to the backup name. With `force`, an existing backup is removed.

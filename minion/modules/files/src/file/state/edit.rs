@@ -73,7 +73,7 @@ pub(super) fn finish(
     let diff: Value = if messages.show_changes { unified(before, after).into() } else { true.into() };
     let changes = map! {"diff" => diff};
     if context.test {
-        return StateReturn::would(name, messages.pending).with_changes(changes);
+        return StateReturn::predicted(name, messages.pending).with_changes(changes);
     }
     match write(Path::new(name), after, messages.backup) {
         Ok(()) => StateReturn::ok(name, messages.changed).with_changes(changes),
@@ -121,7 +121,7 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
     let path = Path::new(name);
     if !path.exists() {
         if context.test {
-            return StateReturn::would(name, format!("File {name} is set to be created"))
+            return StateReturn::predicted(name, format!("File {name} is set to be created"))
                 .with_changes(map! {"new" => name});
         }
         let parent = path.parent().unwrap_or(Path::new("/"));

@@ -69,7 +69,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
             let lines = edit.diff.join("\r\t\t");
             comment = format!("{comment}\nPredicted diff:\n\r\t\t{lines}");
         }
-        return StateReturn::would(name, comment).with_changes(changes);
+        return StateReturn::predicted(name, comment).with_changes(changes);
     }
     let written = if path.exists() {
         write(path, &edit.text, &Value::Nil)

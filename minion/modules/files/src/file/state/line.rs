@@ -66,7 +66,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     let diff = if wanted.show_changes { unified(&text, &changed).into() } else { brine_value::Value::from(true) };
     let changes = map! {"diff" => diff};
     if context.test {
-        return StateReturn::would(name, "Changes would be made").with_changes(changes);
+        return StateReturn::predicted(name, "Changes would be made").with_changes(changes);
     }
     if wanted.backup
         && let Err(error) = crate::file::backups::create(&context.call, path)

@@ -284,7 +284,7 @@ pub(super) fn state(
         } else {
             map! {"newfile" => name}
         };
-        return StateReturn::would(name, comment).with_changes(changes);
+        return StateReturn::predicted(name, comment).with_changes(changes);
     }
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} is in the correct state"));
@@ -361,7 +361,7 @@ fn only_attributes(
             }
             None => format!("File {name} will be updated"),
         };
-        return StateReturn::would(name, comment).with_changes(changes);
+        return StateReturn::predicted(name, comment).with_changes(changes);
     }
     if changes.is_empty() {
         return StateReturn::ok(name, format!("File {name} exists with proper permissions. No changes made."));

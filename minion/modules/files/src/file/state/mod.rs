@@ -345,7 +345,7 @@ fn absent_state(context: &StateContext, name: &str) -> StateReturn {
     };
     let (kind, is_directory) = if status.is_dir() { ("Directory", true) } else { ("File", false) };
     if context.test {
-        return StateReturn::would(name, format!("{kind} {name} is set for removal"))
+        return StateReturn::predicted(name, format!("{kind} {name} is set for removal"))
             .with_changes(map! {"removed" => name});
     }
     let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };

@@ -43,7 +43,7 @@ impl Node {
         let (major, minor) = self.number;
         if !call(is_there, Args::positional([Value::from(name)]))?.is_truthy() {
             if context.test {
-                return Ok(StateReturn::would(name, format!("{sentence} {name} is set to be created")).into());
+                return Ok(StateReturn::predicted(name, format!("{sentence} {name} is set to be created")).into());
             }
             let args = map! {"name" => name, "ntype" => self.kind.as_str(), "major" => major, "minor" => minor,
             "user" => self.user.clone(), "group" => self.group.clone(), "mode" => self.mode.clone()};
@@ -69,7 +69,7 @@ impl Node {
             Ok(changes) if changes.is_empty() => {
                 StateReturn::ok(name, format!("{sentence} {name} is in the correct state"))
             }
-            Ok(changes) if context.test => StateReturn::would(name, "").with_changes(changes),
+            Ok(changes) if context.test => StateReturn::predicted(name, "").with_changes(changes),
             Ok(changes) => StateReturn::ok(name, "").with_changes(changes),
         }
         .into())

@@ -85,14 +85,14 @@ pub(super) fn symlink(
     if context.test {
         if present && owner.link_differs(path) {
             let comment = format!("Ownership of symlink {name} would be changed");
-            return StateReturn::would(name, comment).with_changes(map! {"ownership" => "would be changed"});
+            return StateReturn::predicted(name, comment).with_changes(map! {"ownership" => "would be changed"});
         }
         if present {
             return StateReturn::ok(name, format!("The symlink {name} is present"));
         }
         if is_link {
             let comment = format!("Link {name} target is set to be changed to {target}");
-            return StateReturn::would(name, comment).with_changes(map! {"change" => name});
+            return StateReturn::predicted(name, comment).with_changes(map! {"change" => name});
         }
         if status.is_some() && !force {
             return StateReturn::failed(
@@ -104,7 +104,7 @@ pub(super) fn symlink(
             let comment = format!(
                 "The file or directory {name} is set for removal to make way for a new symlink targeting {target}"
             );
-            return StateReturn::would(name, comment);
+            return StateReturn::predicted(name, comment);
         }
         let mut comment = format!("Symlink {name} to {target} is set for creation");
         if directories.make && !path.parent().is_some_and(Path::is_dir) {
@@ -116,7 +116,7 @@ pub(super) fn symlink(
         {
             comment = format!("{comment}\n{missing}");
         }
-        return StateReturn::would(name, comment).with_changes(map! {"new" => name});
+        return StateReturn::predicted(name, comment).with_changes(map! {"new" => name});
     }
     if let Err(error) = parent_for(path, directories, |parent| format!("Directory {parent} for symlink is not present"))
     {
@@ -187,16 +187,16 @@ pub(super) fn hardlink(
         return if present {
             StateReturn::ok(name, format!("The hard link {name} is presently targetting {target}"))
         } else if is_link {
-            StateReturn::would(name, format!("Link {name} target is set to be changed to {target}"))
+            StateReturn::predicted(name, format!("Link {name} target is set to be changed to {target}"))
                 .with_changes(map! {"change" => name})
         } else if status.is_none() {
-            StateReturn::would(name, format!("Hard link {name} to {target} is set for creation"))
+            StateReturn::predicted(name, format!("Hard link {name} to {target} is set for creation"))
                 .with_changes(map! {"new" => name})
         } else if force {
             let comment = format!(
                 "The file or directory {name} is set for removal to make way for a new hard link targeting {target}"
             );
-            StateReturn::would(name, comment)
+            StateReturn::predicted(name, comment)
         } else {
             let comment =
                 format!("File or directory exists where the hard link {name} should be. Did you mean to use force?");
@@ -269,12 +269,12 @@ pub(super) fn touch(
             path.symlink_metadata().is_ok_and(|file| has(accessed, file.accessed()) && has(modified, file.modified()));
         if exists && !has_times {
             let comment = format!("Times set to be updated on file {name}");
-            return StateReturn::would(name, comment).with_changes(map! {"touched" => name});
+            return StateReturn::predicted(name, comment).with_changes(map! {"touched" => name});
         }
         let done = if exists {
             StateReturn::ok(name, format!("File {name} exists and has the correct times"))
         } else {
-            StateReturn::would(name, format!("File {name} is set to be created"))
+            StateReturn::predicted(name, format!("File {name} is set to be created"))
         };
         return done.with_changes(map! {"new" => name});
     }
@@ -328,7 +328,7 @@ pub(super) fn copy(
     }
     let same = || exists && status.is_file() && std::fs::read(source).ok() == std::fs::read(path).ok();
     if context.test {
-        return StateReturn::would(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
+        return StateReturn::predicted(name, format!("File \"{source}\" is set to be copied to \"{name}\""));
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
@@ -386,7 +386,7 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
         return StateReturn::ok(name, format!("The target file \"{name}\" exists and will not be overwritten"));
     }
     if context.test {
-        return StateReturn::would(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
+        return StateReturn::predicted(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
     }
     let moved = parent_for(path, ParentDirectories { make: makedirs, mode: None }, |parent| {
         format!("The target directory {parent} is not present")

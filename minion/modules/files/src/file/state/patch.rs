@@ -157,7 +157,7 @@ pub(super) fn state(
         return Ok(StateReturn::failed(name, would_not_apply(tried, reject_file.is_some())));
     }
     if context.test {
-        return Ok(StateReturn::would(name, "The patch would be applied").with_changes(cmd::all(tried)));
+        return Ok(StateReturn::predicted(name, "The patch would be applied").with_changes(cmd::all(tried)));
     }
     let done = patched(patch.path(), strip, false)?;
     let applied = done.retcode == 0;

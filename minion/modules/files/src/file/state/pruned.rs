@@ -16,7 +16,7 @@ pub(super) fn state(
     }
     if context.test {
         let comment = format!("Directory {name} is set for removal");
-        return Ok(StateReturn::would(name, comment).with_changes(map! {"deleted" => name}).into());
+        return Ok(StateReturn::predicted(name, comment).with_changes(map! {"deleted" => name}).into());
     }
     let keyword: Map = map! {"recurse" => recurse, "verbose" => true, "older_than" => older_than.map(Value::from)};
     let done = context.call.call("file.rmdir", Args { positional: vec![name.into()], keyword })?;

@@ -133,7 +133,8 @@ pub(super) fn state(
     let changes = if deleted.is_empty() { Map::new() } else { changes };
     if context.test {
         let comment = format!("{} backups would have been removed from {name}.\n", deleted.len());
-        let done = if deleted.is_empty() { StateReturn::ok(name, comment) } else { StateReturn::would(name, comment) };
+        let done =
+            if deleted.is_empty() { StateReturn::ok(name, comment) } else { StateReturn::predicted(name, comment) };
         return Ok(done.with_changes(changes));
     }
     for file in &deleted {

@@ -182,7 +182,8 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
         return StateReturn::ok(name, format!("Nothing to remove from directory {name}"));
     }
     if context.test {
-        return StateReturn::would(name, format!("{name} is set for tidy")).with_changes(map! {"removed" => report});
+        return StateReturn::predicted(name, format!("{name} is set for tidy"))
+            .with_changes(map! {"removed" => report});
     }
     let mut removed = Vec::new();
     for (path, report) in found.iter().zip(report) {

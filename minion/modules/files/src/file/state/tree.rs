@@ -283,7 +283,7 @@ impl Results {
         let is_directory = path.is_dir() && !path.is_symlink();
         if context.test {
             let what = if path.is_dir() { "directory " } else { "" };
-            self.add(target, StateReturn::would(name, format!("Replacing {what}{target} {with}")));
+            self.add(target, StateReturn::predicted(name, format!("Replacing {what}{target} {with}")));
             return Ok(false);
         }
         let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
@@ -297,7 +297,7 @@ impl Results {
         } else if self.changes.is_empty() && !self.foreseen {
             return StateReturn::ok(name, format!("The directory {name} is in the correct state"));
         } else if context.test {
-            StateReturn::would(name, comment)
+            StateReturn::predicted(name, comment)
         } else {
             StateReturn::ok(name, format!("Recursively updated {name}"))
         };

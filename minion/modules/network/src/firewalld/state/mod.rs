@@ -116,7 +116,7 @@ fn finished(context: &StateContext, name: &str, changes: Map) -> CallResult {
         return Ok(StateReturn::ok(name, format!("'{name}' is already in the desired state.")).into());
     }
     if context.test {
-        let report = StateReturn::would(name, format!("Configuration for '{name}' will change."));
+        let report = StateReturn::predicted(name, format!("Configuration for '{name}' will change."));
         return Ok(report.with_changes(changes).into());
     }
     call(context, "reload_rules", [])?;

@@ -76,7 +76,7 @@ pub(super) fn set(
     let how = if pre.is_nil() { "added as" } else { "set to" };
     if context.test {
         let changes = map! {"old" => pre, "new" => wanted};
-        return Ok(StateReturn::would(name, format!("{key} would be {how} {report}")).with_changes(changes));
+        return Ok(StateReturn::predicted(name, format!("{key} would be {how} {report}")).with_changes(changes));
     }
     let args = map! {"key" => name, "value" => value, "multivar" => if multivar.is_nil() { Value::Nil } else { several.into() }};
     let post = match scope.call(context, "git.config_set", args) {
@@ -133,7 +133,7 @@ pub(super) fn unset(
     }
     if context.test {
         let comment = format!("{} key(s) would have value(s) unset", matching.len());
-        return Ok(StateReturn::would(name, comment).with_changes(matching));
+        return Ok(StateReturn::predicted(name, comment).with_changes(matching));
     }
     let pre = scope.matching(context, &key, None)?;
     let mut failed = Vec::new();

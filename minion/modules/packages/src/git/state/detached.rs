@@ -21,7 +21,7 @@ pub(super) struct Detached {
 impl Detached {
     pub fn state(&self, context: &StateContext) -> Result<StateReturn, EarlyReturn> {
         let Source { name, target, remote, .. } = &self.source;
-        let would = |comment: String| Box::new(StateReturn::would(name, comment));
+        let would = |comment: String| Box::new(StateReturn::predicted(name, comment));
         self.source.check_identity("I")?;
         if Path::new(target).is_file() {
             let comment = format!("Target '{target}' exists and is a regular file, cannot proceed");

@@ -254,7 +254,7 @@ impl Source {
                  and {} would be cloned into this directory.",
                 self.name
             );
-            return Err(Box::new(StateReturn::would(&self.name, comment).with_changes(test_changes)));
+            return Err(Box::new(StateReturn::predicted(&self.name, comment).with_changes(test_changes)));
         }
         let mut errors = String::new();
         for path in entries {
@@ -283,7 +283,7 @@ impl Source {
             let changes = map! {"new" => format!("{name} => {target}")};
             if context.test {
                 let comment = format!("{name} would be cloned to {target}{with_branch}");
-                return Ok(StateReturn::would(name, comment).with_changes(changes));
+                return Ok(StateReturn::predicted(name, comment).with_changes(changes));
             }
             let options = branch.map(|branch| strings(&["--branch", branch])).unwrap_or_default();
             self.clone(context, &options).map_err(|error| failed(format!("Clone failed: {}", error.bare())))?;
@@ -298,7 +298,9 @@ impl Source {
         };
         let changes = map! {"branch" => map! {"old" => current, "new" => branch}};
         if context.test {
-            return Ok(StateReturn::would(name, format!("Branch would be changed to '{branch}'")).with_changes(changes));
+            return Ok(
+                StateReturn::predicted(name, format!("Branch would be changed to '{branch}'")).with_changes(changes)
+            );
         }
         let words = match git.quietly().rev_parse(branch, &[]) {
             Ok(_) => strings(&["checkout", branch]),
@@ -328,7 +330,7 @@ fn run_present(context: &StateContext, name: &str, force: bool, args: Map) -> Re
                 "Target directory {name} exists. Since force=True, the contents of {name} would be deleted, and a \
                  {bare}repository would be initialized in its place."
             );
-            return Ok(StateReturn::would(name, comment).with_changes(changes));
+            return Ok(StateReturn::predicted(name, comment).with_changes(changes));
         }
         if force {
             let removed = if path.is_symlink() { std::fs::remove_file(path) } else { std::fs::remove_dir_all(path) };
@@ -346,7 +348,7 @@ fn run_present(context: &StateContext, name: &str, force: bool, args: Map) -> Re
     }
     if context.test {
         changes.insert("new".into(), name.into());
-        return Ok(StateReturn::would(name, format!("New {bare}repository would be created")).with_changes(changes));
+        return Ok(StateReturn::predicted(name, format!("New {bare}repository would be created")).with_changes(changes));
     }
     let text = |key: &str| args.get(key).filter(|value| value.is_truthy()).map(ToString::to_string);
     let (template, directory) = (text("template"), text("separate_git_dir"));

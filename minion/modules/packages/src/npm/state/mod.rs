@@ -58,7 +58,7 @@ pub fn installed(context: &StateContext, #[args] wanted: Packages) -> CallResult
     }
     let changes = map! {"old" => Vec::<Value>::new(), "new" => missing.clone()};
     if context.test {
-        return Ok(StateReturn::would(&name, sentences.join(". ")).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, sentences.join(". ")).with_changes(changes).into());
     }
     let mut keyword = map! {"pkgs" => wanted, "registry" => registry};
     keyword.extend(how);
@@ -83,7 +83,7 @@ pub fn removed(context: &StateContext, name: String, dir: Option<String>, user: 
         return Ok(StateReturn::ok(&name, format!("Package '{name}' is not installed")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Package '{name}' is set to be removed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Package '{name}' is set to be removed")).into());
     }
     let args = Args { positional: vec![name.as_str().into()], keyword: how };
     if !context.call.call("npm.uninstall", args)?.is_truthy() {
@@ -118,7 +118,7 @@ pub fn bootstrap(
     let report = match (is_changed, context.test) {
         (false, true) => StateReturn::ok(&name, format!("{name} is already bootstrapped")),
         (false, false) => StateReturn::ok(&name, "Directory is already bootstrapped"),
-        (true, true) => StateReturn::would(&name, format!("{name} is set to be bootstrapped"))
+        (true, true) => StateReturn::predicted(&name, format!("{name} is set to be bootstrapped"))
             .with_changes(map! {"old" => Vec::<Value>::new(), "new" => report}),
         (true, false) => StateReturn::ok(&name, "Directory was successfully bootstrapped")
             .with_changes(map! {name.as_str() => "Bootstrapped"}),
@@ -156,7 +156,7 @@ pub fn cache_cleaned(
         }
     }
     if context.test {
-        return Ok(StateReturn::would(&title, format!("Cached {what} set to be removed")).into());
+        return Ok(StateReturn::predicted(&title, format!("Cached {what} set to be removed")).into());
     }
     let keyword = map! {"path" => name.clone(), "runas" => user, "force" => force};
     if !context.call.call("npm.cache_clean", Args::keyword(keyword))?.is_truthy() {

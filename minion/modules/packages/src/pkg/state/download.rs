@@ -80,7 +80,7 @@ pub(super) fn download(
     }
     let names = targets.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     if context.test {
-        return Ok(StateReturn::would(name, format!("The following packages would be downloaded: {names}")));
+        return Ok(StateReturn::predicted(name, format!("The following packages would be downloaded: {names}")));
     }
     let done = put(&context.call, packages, wanted, options).map_err(|error| failed_to_begin("downloading", error))?;
     if !done.errors.is_empty() {

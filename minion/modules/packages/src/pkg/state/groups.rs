@@ -61,7 +61,7 @@ pub fn group_installed(
     let is_partial = ["mandatory", "default", "optional"].iter().any(|kind| !of(kind, "installed").is_empty());
     if context.test {
         let comment = if is_partial { "is partially installed and will be updated" } else { "will be installed" };
-        return Ok(StateReturn::would(&name, format!("Group '{name}' {comment}")).into());
+        return Ok(StateReturn::predicted(&name, format!("Group '{name}' {comment}")).into());
     }
     let done = install(&context.call, packages, &targets, &options)?;
     if !done.errors.is_empty() {

@@ -214,7 +214,7 @@ impl Run<'_> {
             comments.push(format!("The following packages would be reinstalled: {}", list(&plan.reinstall)));
             changes.extend(plan.reinstall.iter().map(|one| (desired(one).into(), newly("installed"))));
         }
-        Ok(StateReturn::would(name, comments.join("\n")).with_changes(changes))
+        Ok(StateReturn::predicted(name, comments.join("\n")).with_changes(changes))
     }
 }
 

@@ -102,7 +102,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
         } else {
             changes(&wanted, &pre, &wanted)
         };
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
+        return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     if clean && let Some(file) = &file {
         std::fs::write(file, "").map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
@@ -158,7 +158,7 @@ fn removed(context: &StateContext, name: &str, mut kwargs: Map) -> Result<StateR
             "Package repo '{name}' will be removed. This may cause pkg states to behave differently than stated if this \
              action is repeated without test=True, due to the differences in the configured repositories."
         );
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     call(context, "pkg.del_repo", &repo, &kwargs).map_err(failed)?;
     let mut done = StateReturn::ok(name, format!("Removed repo {name}"));

@@ -42,7 +42,7 @@ pub(super) fn without(
         let changes =
             targets.iter().map(|package| (package.into(), map! {"old" => "", "new" => done}.into())).collect();
         let comment = format!("The following packages will be {done}: {}.", targets.join(", "));
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
+        return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     let names: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
     let work =

@@ -31,7 +31,7 @@ pub(super) fn install(
     if context.test {
         let changes: Map = names.iter().map(|package| (package.into(), newly("installed"))).collect();
         let comment = format!("The following packages would be installed/updated: {}", names.join(", "));
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
+        return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     let done = install_files(&context.call, packages, &files, options)
         .map_err(|error| failed_to_begin("installing", error))?;

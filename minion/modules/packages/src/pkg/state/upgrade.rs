@@ -79,7 +79,7 @@ pub(super) fn newest(
             let new = new.unwrap_or_else(|| "installed".to_owned());
             changes.insert(package.into(), map! {"old" => version(package), "new" => new}.into());
         }
-        return Ok(StateReturn::would(name, comment).with_changes(changes));
+        return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     let asked: Vec<Desired> = targets.iter().map(|package| (package.clone(), None)).collect();
     let done =
@@ -139,7 +139,7 @@ pub(super) fn all(
                 (package.into(), map! {"new" => new, "old" => old}.into())
             })
             .collect();
-        return Ok(StateReturn::would(name, "System update will be performed").with_changes(expected));
+        return Ok(StateReturn::predicted(name, "System update will be performed").with_changes(expected));
     }
     let some: Vec<String> = if names.is_some() { newer.keys().cloned().collect() } else { Vec::new() };
     let done = upgrade(&context.call, packages, &some, dist, options)?;

@@ -19,7 +19,7 @@ pub fn installed(
 ) -> CallResult {
     let version = version_of(&name)?;
     if context.test {
-        return Ok(StateReturn::would(&name, format!("python {version} is set to be installed")).into());
+        return Ok(StateReturn::predicted(&name, format!("python {version} is set to be installed")).into());
     }
     let user = || Value::from(user.clone());
     if !call(context, "is_installed", [user()])?.is_truthy() && !call(context, "install", [user()])?.is_truthy() {
@@ -48,7 +48,7 @@ pub fn installed(
 pub fn absent(context: &StateContext, name: String, user: Option<String>) -> CallResult {
     let version = version_of(&name)?;
     if context.test {
-        return Ok(StateReturn::would(&name, format!("python {version} is set to be uninstalled")).into());
+        return Ok(StateReturn::predicted(&name, format!("python {version} is set to be uninstalled")).into());
     }
     let user = || Value::from(user.clone());
     if !call(context, "is_installed", [user()])?.is_truthy() {
@@ -76,7 +76,7 @@ pub fn install_pyenv(context: &StateContext, name: String, user: Option<String>)
         return Ok(StateReturn::ok(&name, "pyenv is already installed").into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "pyenv is set to be installed").into());
+        return Ok(StateReturn::predicted(&name, "pyenv is set to be installed").into());
     }
     Ok(if call(context, "install", [user()])?.is_truthy() {
         StateReturn::ok(&name, "pyenv installed")

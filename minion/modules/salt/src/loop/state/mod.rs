@@ -36,7 +36,7 @@ pub fn until(
         return Ok(StateReturn::failed(&name, "An exit condition must be specified").into());
     };
     if context.test {
-        return Ok(StateReturn::would(&name, format!("The execution module {name} will be run")).into());
+        return Ok(StateReturn::predicted(&name, format!("The execution module {name} will be run")).into());
     }
     let given = map! {
         "name" => &name, "m_args" => m_args.clone(), "m_kwargs" => m_kwargs.clone(),
@@ -127,7 +127,7 @@ pub fn until_no_eval(
 fn result_without_call(context: &StateContext, name: &str, error: String, expected: &Value) -> Value {
     if context.test {
         let message = format!("Would have waited for \"{name}\" to produce \"{expected}\".");
-        return StateReturn::would(name, message).into();
+        return StateReturn::predicted(name, message).into();
     }
     StateReturn::failed(name, error).into()
 }

@@ -46,7 +46,7 @@ pub fn function(context: &StateContext, #[args] given: FunctionArgs) -> CallResu
     let tgt = &given.tgt;
     if context.test {
         let comment = format!("Function {name} would be executed on target {tgt}");
-        return Ok(StateReturn::would(name, comment).into());
+        return Ok(StateReturn::predicted(name, comment).into());
     }
     let positional = match given.arg {
         Value::Nil => Vec::new(),

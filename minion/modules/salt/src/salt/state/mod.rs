@@ -46,7 +46,7 @@ pub fn wait_for_event(
     // The events are the master's: orchestrations only run there.
     _ = node;
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Orchestration would wait for event '{name}'")).into());
+        return Ok(StateReturn::predicted(&name, format!("Orchestration would wait for event '{name}'")).into());
     }
     let glob = Glob::new(&name).map_err(CallError::execution)?;
     let mut missing = match id_list {
@@ -103,7 +103,7 @@ pub fn parallel_runners(context: &StateContext, name: String, runners: Value, #[
     if context.test {
         let funs: Vec<&str> = wanted.iter().map(|(_, fun, _)| fun.as_str()).collect();
         let comment = format!("Runner functions {} would be executed.", funs.join(", "));
-        return Ok(StateReturn::would(&name, comment).into());
+        return Ok(StateReturn::predicted(&name, comment).into());
     }
     let master = master_of(&context.call, "salt.parallel_runners")?;
     let all: Vec<(String, Called)> = std::thread::scope(|scope| {
@@ -275,7 +275,7 @@ fn on_master(
     call: impl FnOnce(&Arc<dyn MasterAccess>, &str, Args) -> Called,
 ) -> Result<Value, CallError> {
     if context.test {
-        return Ok(StateReturn::would(&name, format!("{kind} function '{name}' would be executed.")).into());
+        return Ok(StateReturn::predicted(&name, format!("{kind} function '{name}' would be executed.")).into());
     }
     let word = kind.to_lowercase();
     let master = master_of(&context.call, &format!("salt.{word}"))?;

@@ -45,7 +45,7 @@ pub fn mode(context: &StateContext, name: String) -> CallResult {
         return Ok(StateReturn::ok(&name, format!("SELinux is already in {wanted} mode")).into());
     }
     if context.test {
-        let report = StateReturn::would(&name, format!("SELinux mode is set to be changed to {wanted}"));
+        let report = StateReturn::predicted(&name, format!("SELinux mode is set to be changed to {wanted}"));
         return Ok(report.with_changes(map! {"old" => current, "new" => wanted}).into());
     }
     let now = call(context, "setenforce", [wanted.into()], map! {})?;
@@ -117,7 +117,7 @@ pub fn boolean(
     }
     if context.test {
         sentences.push(format!("The following booleans would be changed: {}", names.join(", ")));
-        return Ok(StateReturn::would(&name, sentences.join("\n")).with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, sentences.join("\n")).with_changes(changes).into());
     }
     if !call(context, "setsebools", [pairs.into(), persist.into()], map! {})?.is_truthy() {
         let comment = format!("Failed to set the following booleans: {}", names.join(", "));
@@ -171,7 +171,9 @@ pub fn module(
         return Ok(StateReturn::ok(&name, format!("Module {name} is in the desired state")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Module {name} is set to be toggled to {module_state}")).into());
+        return Ok(
+            StateReturn::predicted(&name, format!("Module {name} is set to be toggled to {module_state}")).into()
+        );
     }
     let state = if enable { "enabled" } else { "disabled" };
     if !call(context, "setsemod", [name.as_str().into(), state.into()], map! {})?.is_truthy() {
@@ -185,7 +187,7 @@ pub fn module(
 #[function]
 pub fn module_install(context: &StateContext, name: String) -> CallResult {
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Module {name} would be installed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Module {name} would be installed")).into());
     }
     Ok(if call(context, "install_semod", [name.as_str().into()], map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("Module {name} has been installed"))
@@ -202,7 +204,7 @@ pub fn module_remove(context: &StateContext, name: String) -> CallResult {
         return Ok(StateReturn::failed(&name, format!("Module {name} is not available")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Module {name} would be removed")).into());
+        return Ok(StateReturn::predicted(&name, format!("Module {name} would be removed")).into());
     }
     Ok(if call(context, "remove_semod", [name.as_str().into()], map! {})?.is_truthy() {
         StateReturn::ok(&name, format!("Module {name} has been removed"))
@@ -236,7 +238,7 @@ pub fn fcontext_policy_present(
     let new = map! {name.as_str() => map! {"filetype" => kind, "sel_type" => sel_type}};
     let changes = map! {"old" => Map::new(), "new" => new};
     if context.test {
-        return Ok(StateReturn::would(&name, "").with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, "").with_changes(changes).into());
     }
     let report = call(context, "fcontext_add_policy", [], keyword)?;
     if failed(&report) {
@@ -270,7 +272,7 @@ pub fn fcontext_policy_absent(
     keyword.insert("sel_type".into(), current.get("sel_type").cloned().unwrap_or_default());
     let changes = map! {"old" => map! {name.as_str() => current}, "new" => Map::new()};
     if context.test {
-        return Ok(StateReturn::would(&name, "").with_changes(changes).into());
+        return Ok(StateReturn::predicted(&name, "").with_changes(changes).into());
     }
     let report = call(context, "fcontext_delete_policy", [], keyword)?;
     if failed(&report) {
@@ -288,7 +290,7 @@ pub fn fcontext_policy_applied(context: &StateContext, name: String, #[default(f
         return Ok(StateReturn::ok(&name, comment).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "").into());
+        return Ok(StateReturn::predicted(&name, "").into());
     }
     let report = call(context, "fcontext_apply_policy", args(), map! {})?;
     if failed(&report) {
@@ -317,7 +319,7 @@ pub fn port_policy_present(
         return Ok(StateReturn::ok(&name, comment).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "").into());
+        return Ok(StateReturn::predicted(&name, "").into());
     }
     let old = call(context, "port_get_policy", [], port_of(None))?;
     let mut keyword = wanted();
@@ -349,7 +351,7 @@ pub fn port_policy_absent(
         return Ok(StateReturn::ok(&name, comment).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "").into());
+        return Ok(StateReturn::predicted(&name, "").into());
     }
     let wanted = keyword.clone();
     keyword.shift_remove("sel_type");

@@ -158,7 +158,7 @@ impl KeyFile {
                     return Ok(StateReturn::ok(name, comment));
                 }
             };
-            return Ok(StateReturn::would(name, format!("Key {shown} for user {user} is set to be {verb}")));
+            return Ok(StateReturn::predicted(name, format!("Key {shown} for user {user} is set to be {verb}")));
         }
         let done = set_key(user, &self.config, key, self.hash.as_deref())?;
         Ok(self.report(name, &shown, done))
@@ -190,7 +190,7 @@ impl KeyFile {
             return Ok(if comment.is_empty() {
                 StateReturn::ok(name, format!("All host keys in file {source} are already present"))
             } else {
-                StateReturn::would(name, comment)
+                StateReturn::predicted(name, comment)
             });
         }
         Ok(self.report(name, name, set_keys(&self.user, &self.config, keys, options, self.hash.as_deref())?))
@@ -221,7 +221,7 @@ impl KeyFile {
     fn ensure_not(&self, context: &StateContext, name: &str, key: &str) -> Result<StateReturn, CallError> {
         if context.test {
             return Ok(if self.keys()?.contains_key(key) {
-                StateReturn::would(name, format!("Key {key} for user {} is set for removal", self.user))
+                StateReturn::predicted(name, format!("Key {key} for user {} is set for removal", self.user))
             } else {
                 StateReturn::ok(name, "Key is already absent")
             });
@@ -246,7 +246,7 @@ impl KeyFile {
         Ok(if comment.is_empty() {
             StateReturn::ok(name, format!("All host keys in file {source} are already absent"))
         } else {
-            StateReturn::would(name, comment)
+            StateReturn::predicted(name, comment)
         })
     }
 }

@@ -78,7 +78,7 @@ pub fn absent(context: &StateContext, name: String, user: Option<String>, config
     };
     let host = Host { name, ..Host::default() };
     let name = &host.name;
-    let would = || StateReturn::would(name, format!("Key for {name} is set to be removed from {config}"));
+    let would = || StateReturn::predicted(name, format!("Key for {name} is set to be removed from {config}"));
     let file = match File::of(given(user.as_deref()), Some(&config)) {
         Ok(file) => file,
         // An earlier state may create the user.
@@ -121,7 +121,7 @@ fn would(context: &StateContext, file: &File, host: &Host, config: &str) -> Resu
     let name = &host.name;
     Ok(match file.contains(&context.call, host)? {
         Some(true) => StateReturn::ok(name, format!("Host {name} is already in {config}")),
-        None => StateReturn::would(name, format!("Key for {name} is set to be added to {config}")),
-        Some(false) => StateReturn::would(name, format!("Key for {name} is set to be updated in {config}")),
+        None => StateReturn::predicted(name, format!("Key for {name} is set to be added to {config}")),
+        Some(false) => StateReturn::predicted(name, format!("Key for {name} is set to be updated in {config}")),
     })
 }

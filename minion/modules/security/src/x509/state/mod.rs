@@ -222,7 +222,8 @@ impl Managed<'_> {
             let state = if changes.is_empty() {
                 self.correct()
             } else {
-                StateReturn::would(self.name, format!("The {} would have been {verb}", self.noun)).with_changes(changes)
+                StateReturn::predicted(self.name, format!("The {} would have been {verb}", self.noun))
+                    .with_changes(changes)
             };
             return Ok(self.with_file(state, before.dry_run));
         }

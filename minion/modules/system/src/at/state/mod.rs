@@ -41,7 +41,7 @@ pub fn absent(context: &StateContext, name: String, jobid: Option<Value>, #[keyw
         return Ok(StateReturn::failed(&name, format!("limit parameter not supported {name}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, "removed ? job(s)").into());
+        return Ok(StateReturn::predicted(&name, "removed ? job(s)").into());
     }
     let all = queued(&context.call, None)?;
     if let Some(jobid) = jobid.filter(Value::is_truthy) {
@@ -83,7 +83,7 @@ fn added(context: &StateContext, wanted: PresentArgs) -> CallResult {
     let job = job.filter(|job| !job.is_empty()).unwrap_or_else(|| name.clone());
     let tag = tag.filter(|tag| !tag.is_empty());
     if context.test {
-        return Ok(StateReturn::would(&name, format!("job {job} added and will run on {timespec}")).into());
+        return Ok(StateReturn::predicted(&name, format!("job {job} added and will run on {timespec}")).into());
     }
     if unique_tag {
         let Some(tag) = &tag else {

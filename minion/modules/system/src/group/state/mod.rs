@@ -62,7 +62,7 @@ pub fn absent(context: &StateContext, name: String, #[default(false)] local: boo
         return Ok(StateReturn::ok(&name, "Group not present").into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Group {name} is set for removal")).into());
+        return Ok(StateReturn::predicted(&name, format!("Group {name} is set for removal")).into());
     }
     if !call(context, "group.delete", &[name.as_str().into(), local.into()])? {
         return Ok(StateReturn::failed(&name, format!("Failed to remove group {name}")).into());
@@ -127,15 +127,15 @@ fn present_state(
     if wanted.members.is_some() && (wanted.add.is_some() || wanted.remove.is_some()) {
         let comment =
             "Error: Conflicting options \"members\" with \"addusers\" and/or \"delusers\" can not be used together. ";
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     let mut removed = wanted.remove.iter().flatten();
     if removed.any(|user| wanted.add.iter().flatten().any(|added| added == user)) {
-        return Ok(StateReturn::would(name, "Error. Same user(s) can not be added and deleted simultaneously"));
+        return Ok(StateReturn::predicted(name, "Error. Same user(s) can not be added and deleted simultaneously"));
     }
     let Some(group) = accounts.group(name) else {
         return if context.test {
-            Ok(StateReturn::would(name, format!("Group {name} set to be added")))
+            Ok(StateReturn::predicted(name, format!("Group {name} set to be added")))
         } else {
             add(context, name, wanted, accounts)
         };
@@ -153,7 +153,7 @@ fn present_state(
     let lines: Vec<String> = changes.iter().map(|(key, value)| format!("{key}: {}\n", show(key, value))).collect();
     let comment = format!("The following group attributes are set to be changed:\n{}", lines.concat());
     if context.test {
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     for (key, value) in &changes {
         let function = match key.as_str() {

@@ -111,7 +111,9 @@ pub fn lv_present(context: &StateContext, #[args] mut volume: Volume) -> CallRes
         return Ok(report.into());
     }
     if context.test {
-        return Ok(StateReturn::would(&state, format!("Logical Volume {} is set to be created", volume.name)).into());
+        return Ok(
+            StateReturn::predicted(&state, format!("Logical Volume {} is set to be created", volume.name)).into()
+        );
     }
     let mut keyword = map! {
         "size" => volume.size, "extents" => volume.extents, "snapshot" => origin, "pv" => volume.pv,
@@ -170,7 +172,7 @@ fn changed(
         return Ok(StateReturn::ok(name, format!("{kind} {name} {already}")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("{kind} {name} is set to be {done}")).into());
+        return Ok(StateReturn::predicted(name, format!("{kind} {name} is set to be {done}")).into());
     }
     let report = change()?;
     if is_present()? != wants {
@@ -253,7 +255,7 @@ fn resized(
         return Ok(already);
     }
     if context.test {
-        return Ok(StateReturn::would(name, format!("Logical Volume {name} is set to be resized")));
+        return Ok(StateReturn::predicted(name, format!("Logical Volume {name} is set to be resized")));
     }
     let amount = if flag == "size" { volume.size.clone() } else { volume.extents.clone() };
     let keyword = map! {"lvpath" => path, flag => amount, "resizefs" => volume.resizefs, "force" => volume.force};

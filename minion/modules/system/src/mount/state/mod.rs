@@ -111,7 +111,7 @@ pub fn unmounted(
     let mut done = StateReturn::ok(&name, "Target was already unmounted");
     if active::read(&context.call)?.contains_key(&name.replace(' ', "\\040")) {
         if context.test {
-            return Ok(StateReturn::would(&name, format!("Mount point {name} is mounted but should not be")).into());
+            return Ok(StateReturn::predicted(&name, format!("Mount point {name} is mounted but should not be")).into());
         }
         let args = map! {"name" => &name, "device" => device.as_deref(), "user" => user};
         let output = context.call.call("mount.umount", Args::keyword(args))?;
@@ -144,7 +144,7 @@ pub fn swap(
     let mut done = if is_used {
         StateReturn::ok(&name, format!("Swap {name} already active"))
     } else if context.test {
-        StateReturn::would(&name, format!("Swap {name} is set to be activated"))
+        StateReturn::predicted(&name, format!("Swap {name} is set to be activated"))
     } else {
         context.call.call("mount.swapon", Args::positional([real.as_str().into()]))?;
         match used(context)?.get(real.as_str()).and_then(Value::as_map) {
@@ -243,7 +243,7 @@ pub fn fstab_present(context: &StateContext, #[args] args: FstabPresentArgs) -> 
             Outcome::New => format!("{index} entry will be written in {config}."),
             Outcome::Changed => format!("{index} entry will be updated in {config}."),
         };
-        return Ok(StateReturn::would(name, comment).into());
+        return Ok(StateReturn::predicted(name, comment).into());
     }
     let changes = map! {"persist" => done.as_str()};
     let report = match done {
@@ -282,8 +282,8 @@ pub fn fstab_absent(
     let is_there = fstab::read(&config)?.iter().any(|(have, _)| have == place);
     let missing = format!("{place} entry is already missing in {config}.");
     let done = match (context.test, is_there) {
-        (true, true) => StateReturn::would(&name, format!("{place} entry will be removed from {config}.")),
-        (true, false) => StateReturn::would(&name, missing),
+        (true, true) => StateReturn::predicted(&name, format!("{place} entry will be removed from {config}.")),
+        (true, false) => StateReturn::predicted(&name, missing),
         (false, false) => StateReturn::ok(&name, missing),
         (false, true) => {
             fstab::remove(&config, place, device_name(&name, mount_by.as_deref()).as_deref())?;
@@ -365,7 +365,7 @@ fn purge(
     if context.test {
         let comment =
             format!("Mount point {name} is unmounted but needs to be purged from {config} to be made persistent");
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     fstab::remove(config, name, device)?;
     done.comment.push_str(". Removed target from fstab");

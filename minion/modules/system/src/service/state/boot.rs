@@ -89,7 +89,7 @@ pub(super) fn state(
 ) -> Result<StateReturn, CallError> {
     if enable && context.test && !services.is_available(&context.call, name)? {
         let comment = format!("Service {name} not present; if created in this state run, it would have been enabled");
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     Ok(apply(StateReturn::ok(name, ""), toggle(services, context, name, enable, None, true, how)?))
 }

@@ -25,7 +25,7 @@ pub(super) fn state(
     }
     let changes = map! {format!("{kind}masked") => map! {"old" => !masked, "new" => masked}};
     if context.test {
-        return Ok(StateReturn::would(name, format!("Service {name} would be {kind}{word}")).with_changes(changes));
+        return Ok(StateReturn::predicted(name, format!("Service {name} would be {kind}{word}")).with_changes(changes));
     }
     services.set_mask(&context.call, name, masked, runtime)?;
     if services.is_masked(&context.call, name, runtime)? != masked {

@@ -173,7 +173,7 @@ fn ensure_state(
             (true, _) => {
                 let comment =
                     format!("Service {name} not present; if created in this state run, it would have been {would}");
-                StateReturn::would(name, comment)
+                StateReturn::predicted(name, comment)
             }
             (false, true) => StateReturn::failed(name, comment),
             (false, false) => StateReturn::ok(name, comment),
@@ -201,7 +201,7 @@ fn ensure_state(
     }
     if context.test {
         let would = if runs { "start" } else { "be killed" };
-        return Ok(StateReturn::would(name, with_mask(format!("Service {name} is set to {would}"))));
+        return Ok(StateReturn::predicted(name, with_mask(format!("Service {name} is set to {would}"))));
     }
     let acted = services.act(&context.call, if runs { "start" } else { "stop" }, name, wanted.how)?;
     let failure = format!("Service {name} failed to {}", if runs { "start" } else { "die" });
@@ -257,7 +257,7 @@ fn watched(
         (false, true) => ("restart", "restart", "restarted"),
     };
     if context.test {
-        return Ok(StateReturn::would(name, format!("Service is set to be {done}")));
+        return Ok(StateReturn::predicted(name, format!("Service is set to be {done}")));
     }
     if action == "start" {
         // Stops remaining processes of a failed service first.

@@ -29,7 +29,7 @@ pub fn running(
 #[function]
 pub fn dead(context: &StateContext, name: String, #[args] control: Control, #[keywords] _kwargs: Map) -> CallResult {
     if context.test {
-        return Ok(StateReturn::would(&name, format!("Service {name} is set to be stopped")).into());
+        return Ok(StateReturn::predicted(&name, format!("Service {name} is set to be stopped")).into());
     }
     let all = Processes::read(&control, context)?;
     let is_stopped = match all.matching(&name)[..] {
@@ -135,17 +135,17 @@ fn planned(name: &str, found: &[&(String, String)]) -> StateReturn {
     let waiting: Vec<&str> =
         found.iter().filter(|(_, state)| state != "RUNNING").map(|(process, _)| process.as_str()).collect();
     match (found.is_empty(), waiting.is_empty(), is_group) {
-        (true, _, true) => StateReturn::would(name, format!("Group '{name}' will be added and started")),
-        (true, _, false) => StateReturn::would(name, format!("Service {name} will be added and started")),
+        (true, _, true) => StateReturn::predicted(name, format!("Group '{name}' will be added and started")),
+        (true, _, false) => StateReturn::predicted(name, format!("Service {name} will be added and started")),
         (_, true, true) => StateReturn::ok(name, format!("All services in group '{name}' are already running")),
         (_, true, false) => StateReturn::ok(name, format!("Service {name} is already running")),
         (_, false, true) if waiting.len() == found.len() => {
-            StateReturn::would(name, format!("All services in group '{name}' will be started"))
+            StateReturn::predicted(name, format!("All services in group '{name}' will be started"))
         }
         (_, false, true) => {
-            StateReturn::would(name, format!("The following services will be started: {}", waiting.join(" ")))
+            StateReturn::predicted(name, format!("The following services will be started: {}", waiting.join(" ")))
         }
-        (_, false, false) => StateReturn::would(name, format!("Service {name} will be started")),
+        (_, false, false) => StateReturn::predicted(name, format!("Service {name} will be started")),
     }
 }
 

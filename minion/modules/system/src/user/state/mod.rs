@@ -34,7 +34,7 @@ pub fn absent(
         return Ok(StateReturn::ok(&name, format!("User {name} is not present")).into());
     }
     if context.test {
-        return Ok(StateReturn::would(&name, format!("User {name} set for removal")).into());
+        return Ok(StateReturn::predicted(&name, format!("User {name} set for removal")).into());
     }
     let args = map! {"remove" => purge, "force" => force, "local" => local};
     let removed = context.call.call("user.delete", Args { positional: vec![name.as_str().into()], keyword: args })?;
@@ -69,7 +69,7 @@ fn present_state(
     let Some(user) = accounts.user(name) else {
         if context.test {
             let pending = if missing.is_empty() { String::new() } else { format!(" (pending groups: {missing})") };
-            return Ok(StateReturn::would(name, format!("User {name} set to be added{pending}")));
+            return Ok(StateReturn::predicted(name, format!("User {name} set to be added{pending}")));
         }
         return add(context, name, &wanted);
     };
@@ -88,7 +88,7 @@ fn present_state(
         if !missing.is_empty() {
             comment.push_str(&format!("groups (pending creation): {missing}\n"));
         }
-        return Ok(StateReturn::would(name, comment));
+        return Ok(StateReturn::predicted(name, comment));
     }
     update(context, user, &wanted, accounts, changes)
 }
