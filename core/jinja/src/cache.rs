@@ -20,6 +20,7 @@ const MAX_BYTES: usize = 16 << 20;
 pub struct ImportCache {
     cached: Arc<Mutex<Cached>>,
     blocks: Blocks,
+    lenient: bool,
 }
 
 /// The removal of whitespace around blocks: `trim_blocks` and `lstrip_blocks` of Jinja.
@@ -72,6 +73,17 @@ impl ImportCache {
     /// Creates an empty cache for templates with these options, unless their line `#jinja2:` sets others.
     pub fn with_blocks(blocks: Blocks) -> Self {
         ImportCache { blocks, ..Self::default() }
+    }
+
+    /// Creates an empty cache for templates in which undefined values are empty, as by Jinja's default, instead of
+    /// errors.
+    pub fn lenient() -> Self {
+        ImportCache { lenient: true, ..Self::default() }
+    }
+
+    /// Returns whether undefined values are empty.
+    pub(super) fn is_lenient(&self) -> bool {
+        self.lenient
     }
 
     /// Returns the default options for whitespace around blocks.

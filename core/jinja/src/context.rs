@@ -6,6 +6,7 @@ use brine_value::{Map, Value};
 use minijinja::value::Value as JinjaValue;
 
 use super::containers::Tree;
+use super::filters::traverse;
 use super::limits::Limits;
 use super::value::{from_jinja, to_jinja};
 
@@ -16,17 +17,34 @@ pub struct Context {
     pub(super) variables: Vec<(String, JinjaValue)>,
     pub(super) saltenv: String,
     pub(super) limits: Limits,
+    /// A further name of the variable `salt`.
+    pub(super) functions: Option<&'static str>,
 }
 
 impl Context {
     /// Creates a context with only the variable `saltenv`.
     pub fn new(saltenv: &str) -> Self {
-        Context { variables: Vec::new(), saltenv: saltenv.to_owned(), limits: Limits::default() }
+        Context { variables: Vec::new(), saltenv: saltenv.to_owned(), limits: Limits::default(), functions: None }
     }
 
     /// Sets the limits of renders with these variables. A render inside of another one shares the limits of that one.
     pub fn set_limits(&mut self, limits: Limits) -> &mut Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets a further name of the variable `salt`, such as `__salt__`.
+    pub fn set_functions_name(&mut self, name: &'static str) -> &mut Self {
+        self.functions = Some(name);
+        self
+    }
+
+    /// Sets a variable to a mapping that has also the function `traverse(data, path, default=None, delimiter=':')`.
+    pub fn set_with_traverse(&mut self, name: &str, map: &Map) -> &mut Self {
+        let entries = map.iter().map(|(key, value)| (key.to_string(), to_jinja(value)));
+        let traverse = ("traverse".to_owned(), JinjaValue::from_function(traverse));
+        // A plain mapping: its functions can be called as methods.
+        self.variables.push((name.to_owned(), JinjaValue::from_pairs(entries.chain([traverse]))));
         self
     }
 

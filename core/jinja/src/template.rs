@@ -5,7 +5,7 @@ use std::sync::Arc;
 use brine_value::{Value, json};
 use brine_yaml::untrusted::{Placeholders, UntrustedError};
 use minijinja::value::Value as JinjaValue;
-use minijinja::{Environment, Error, ErrorKind};
+use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior};
 use parking_lot::Mutex;
 
 use super::cache::{Blocks, ImportCache};
@@ -17,6 +17,7 @@ use super::host::Host;
 use super::import::Imports;
 use super::limits::{self, Render};
 use super::lines::{Recorder, SourceLines};
+use super::operators;
 use super::salt::Salt;
 use super::syntax::{Document, Emitted, Purpose, SourceMap, emit};
 use super::{ENVIRONMENT, syntax_config};
@@ -117,6 +118,9 @@ impl Template {
         };
         let shared = if options == imports.blocks() { imports.environment() } else { None };
         let mut environment = shared.unwrap_or_else(|| options.environment());
+        if imports.is_lenient() {
+            environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        }
         catch_panics(|| environment.add_template_owned(name.to_owned(), text))
             .map_err(|error| JinjaError::new(name, &document, &map, &error, None, &[]))?;
         Ok(Template {
@@ -227,6 +231,9 @@ impl Template {
         let host = host.replacing(results.replay());
         let imports = Imports::diagnosing(&host, &context.saltenv, context.names().map(str::to_owned).collect());
         let mut environment = self.options.environment();
+        if self.imports.is_lenient() {
+            environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+        }
         let text = emit(&self.document, Purpose::Diagnose).text;
         if catch_panics(|| environment.add_template_owned(self.name.clone(), text)).is_ok() {
             lookups.add_to(&mut environment);
@@ -247,14 +254,16 @@ impl Template {
     ) -> Result<(String, SourceLines), Error> {
         let salt = JinjaValue::from_object(Salt(host.clone()));
         let all = context.variables.iter().map(|(name, value)| (name.as_str(), value.clone()));
+        let also = context.functions.map(|name| (name, salt.clone()));
         let own = [("salt", salt), ("saltenv", JinjaValue::from(context.saltenv.as_str()))];
         let guard = guard.map(|guard| (guard::GUARD, JinjaValue::from_object(guard::GuardValue(Arc::clone(guard)))));
-        let variables = JinjaValue::from_pairs(own.into_iter().chain(all).chain(guard));
+        let variables = JinjaValue::from_pairs(own.into_iter().chain(also).chain(all).chain(guard));
         environment.set_fuel(render.fuel());
         if self.document.imports() {
             imports.add_to(environment);
         }
         let mut output = limits::Output::default();
+        let _mode = operators::UndefinedMode::enter(self.imports.is_lenient());
         let template = environment.get_template(&self.name)?;
         output.lines = Recorder::new(template.source());
         let rendered = catch_panics(|| {

@@ -8,6 +8,7 @@ use minijinja::{Error, ErrorKind, Output, State};
 
 use super::containers::{Dict, List, Origin, Range, View, is_ordered};
 use super::limits;
+use super::operators::is_lenient;
 
 /// The maximum nesting of containers; a runaway loop builds deeper ones.
 const MAX_DEPTH: usize = 200;
@@ -165,7 +166,7 @@ pub(super) fn refuse_undefined_entries(value: &JinjaValue, depth: usize) -> Resu
     }
     limits::check()?;
     for (_, inner) in pairs(value) {
-        if inner.is_undefined() {
+        if inner.is_undefined() && !is_lenient() {
             // minijinja's own error names the expression.
             inner.get_attr("")?;
         }
@@ -181,6 +182,9 @@ pub(super) fn text(value: &JinjaValue) -> String {
 
 fn in_form(value: &JinjaValue, form: Form) -> String {
     let mut out = String::new();
+    if value.is_undefined() && is_lenient() {
+        return out;
+    }
     // Writing into a `String` cannot fail.
     _ = match value.as_str().filter(|_| value.kind() == ValueKind::String) {
         Some(text) => out.write_str(text),

@@ -241,7 +241,7 @@ fn to_sls_params(value: JinjaValue, args: Args) -> Result<String, Error> {
 }
 
 /// `traverse(path, default=None, delimiter=':')`.
-fn walk(value: JinjaValue, path: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
+pub(in super::super) fn walk(value: JinjaValue, path: JinjaValue, args: Args) -> Result<JinjaValue, Error> {
     let options = Options::new(&args)?;
     let delimiter = options.get(1, "delimiter");
     let delimiter = delimiter.as_ref().and_then(Value::as_str).unwrap_or(":");

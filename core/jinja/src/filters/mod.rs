@@ -21,6 +21,7 @@ use minijinja::functions::Function;
 use minijinja::value::{ArgType, FunctionArgs, FunctionResult, Rest, Value as JinjaValue, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, ErrorKind, State};
 
+pub(super) use data::walk as traverse;
 pub(super) use percent::percent;
 pub(super) use text::{escape, reserve_replaced};
 
@@ -45,6 +46,9 @@ pub(super) fn add_to(environment: &mut Environment<'static>) {
     for name in ["length", "count"] {
         environment.add_filter(name, |value: JinjaValue| {
             let none = || failed(format_args!("object of type '{}' has no len()", type_name(&value)));
+            if value.is_undefined() && super::operators::is_lenient() {
+                return Ok(0);
+            }
             minijinja::filters::length(&value).map_err(|error| if value.is_undefined() { error } else { none() })
         });
     }

@@ -123,6 +123,8 @@ fn contains(item: &JinjaValue, of: &JinjaValue) -> Result<bool, Error> {
             let (of, part) = (of.as_bytes().unwrap_or_default(), item.as_bytes().unwrap_or_default());
             Ok(part.is_empty() || of.windows(part.len()).any(|window| window == part))
         }
+        // Only in a lenient template.
+        ValueKind::Undefined => Ok(false),
         _ => raise(format!("argument of type '{}' is not iterable", type_name(of))),
     }
 }

@@ -2,6 +2,7 @@
 
 mod compare;
 
+use std::cell::Cell;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
@@ -69,9 +70,37 @@ fn too_large() -> Error {
     Error::new(ErrorKind::InvalidOperation, "a number is too large")
 }
 
+thread_local! {
+    /// Whether undefined values are empty in the current render.
+    static LENIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The treatment of undefined values by the renders of this thread, until it is dropped.
+pub(super) struct UndefinedMode {
+    outer: bool,
+}
+
+impl UndefinedMode {
+    /// Begins a render in which undefined values are empty, or errors.
+    pub fn enter(lenient: bool) -> Self {
+        UndefinedMode { outer: LENIENT.replace(lenient) }
+    }
+}
+
+impl Drop for UndefinedMode {
+    fn drop(&mut self) {
+        LENIENT.set(self.outer);
+    }
+}
+
+/// Returns whether undefined values are empty in the current render, as by Jinja's default.
+pub(super) fn is_lenient() -> bool {
+    LENIENT.get()
+}
+
 /// Returns an error for an undefined value where Python would use its value.
 pub(super) fn refuse_undefined(value: &JinjaValue) -> Result<(), Error> {
-    if value.is_undefined() {
+    if value.is_undefined() && !is_lenient() {
         // minijinja's own error names the expression.
         value.get_attr("")?;
     }

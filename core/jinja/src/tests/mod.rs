@@ -2,6 +2,7 @@
 
 mod data;
 mod imports;
+mod lenient;
 mod limits;
 mod ordered;
 mod python;
