@@ -45,7 +45,9 @@ impl MasterData {
             }
         };
         match command {
-            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, ext, .. } => {
+            MinionCommand::Pillar {
+                mut grains, saltenv, pillarenv, pillar_override, ext, extra_minion_data, ..
+            } => {
                 grains.insert("id".into(), id.into());
                 let grains = Arc::new(grains);
                 let request = PillarRequest {
@@ -55,6 +57,7 @@ impl MasterData {
                     pillarenv: pillarenv.as_deref(),
                     pillar_override: &pillar_override,
                     on_demand: ext.as_ref(),
+                    extra_minion_data: &extra_minion_data,
                     functions: Some(self.functions(Some(&grains))),
                 };
                 self.pillar.render(&request).into()

@@ -204,6 +204,9 @@ shared_options! {
     saltenv: Option<String> = None,
     /// The default environment of pillar.
     pillarenv: Option<String> = None,
+    /// The options of this minion that it sends with its requests for the pillar, for modules of `ext_pillar` that take
+    /// them: names, or paths such as `site:rack`.
+    pass_to_ext_pillars: Vec<String> = Vec::new(),
     /// The state modules whose states are aggregated; `True` for all.
     state_aggregate: Value = Value::Bool(false),
     /// The maximum number of concurrent states with `parallel: True`; 0 for no limit.

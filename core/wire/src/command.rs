@@ -24,6 +24,8 @@ pub enum MinionCommand {
         pillar_override: Map,
         /// An entry of `ext_pillar` for this request only, as module and arguments: Salt's `pillar.ext`.
         ext: Option<Map>,
+        /// Options of the minion for `ext_pillar`; other types than mappings are ignored, as in Salt.
+        extra_minion_data: Box<Map>,
         /// Whether the master drops its cached pillar and grains of the minion first.
         clean_cache: bool,
     },
@@ -180,6 +182,9 @@ impl MinionCommand {
                 pillarenv: optional(map, "pillarenv")?,
                 pillar_override: optional(map, "pillar_override")?.unwrap_or_default(),
                 ext: optional(map, "ext")?,
+                extra_minion_data: Box::new(
+                    map.get("extra_minion_data").and_then(Value::as_map).cloned().unwrap_or_default(),
+                ),
                 clean_cache: optional(map, "clean_cache")?.unwrap_or_default(),
             }),
             "_minion_event" => events(map),

@@ -29,6 +29,8 @@ pub(crate) struct PillarQuery {
     pub pillar_override: Map,
     /// An entry of `ext_pillar` for this request only.
     pub ext: Option<Map>,
+    /// Options that the minion sends for `ext_pillar`.
+    pub extra_minion_data: Map,
     /// Whether the cached pillar is dropped first.
     pub clean_cache: bool,
 }
@@ -155,6 +157,7 @@ impl Pillars {
             pillarenv: query.pillarenv.as_deref(),
             pillar_override: &query.pillar_override,
             on_demand: query.ext.as_ref(),
+            extra_minion_data: &query.extra_minion_data,
             functions: Some(host),
         })
     }

@@ -21,7 +21,16 @@ fn pillars_are_cached_by_minion_and_environment() {
 fn query(grains: Map) -> PillarQuery {
     let id: MinionId = "web1".parse().unwrap();
     let pillar_override = Map::new();
-    PillarQuery { id, grains, saltenv: None, pillarenv: None, pillar_override, ext: None, clean_cache: false }
+    PillarQuery {
+        id,
+        grains,
+        saltenv: None,
+        pillarenv: None,
+        pillar_override,
+        ext: None,
+        extra_minion_data: Map::new(),
+        clean_cache: false,
+    }
 }
 
 #[tokio::test]

@@ -355,11 +355,28 @@ impl Requests {
                 let published = Box::pin(self.returns(id, id, loads)).await.ok();
                 self.is_persisted(published, worker).await.into()
             }
-            MinionCommand::Pillar { mut grains, saltenv, pillarenv, pillar_override, ext, clean_cache } => {
+            MinionCommand::Pillar {
+                mut grains,
+                saltenv,
+                pillarenv,
+                pillar_override,
+                ext,
+                extra_minion_data,
+                clean_cache,
+            } => {
                 // Pillar files and targets rely on this grain, so it is set to the authenticated id.
                 grains.insert("id".into(), id.into());
                 let id = id.clone();
-                let query = PillarQuery { id, grains, saltenv, pillarenv, pillar_override, ext, clean_cache };
+                let query = PillarQuery {
+                    id,
+                    grains,
+                    saltenv,
+                    pillarenv,
+                    pillar_override,
+                    ext,
+                    extra_minion_data: *extra_minion_data,
+                    clean_cache,
+                };
                 Box::pin(self.services.pillars.pillar(query, self.calls.template_host())).await
             }
             MinionCommand::SyndicReturns { loads, acknowledged } => {

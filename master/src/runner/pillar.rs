@@ -111,5 +111,14 @@ fn query(context: &RunnerContext, minion: &str, saltenv: Option<String>, over: M
     let mut grains =
         context.storage().minion_data.grains(id.as_str()).unwrap_or_else(|| brine_value::map! {"fqdn" => minion});
     grains.extend(over.into_iter().filter(|(name, _)| name.as_str().is_none_or(|name| !name.starts_with("__pub_"))));
-    Ok(PillarQuery { id, grains, saltenv, pillarenv: None, pillar_override: Map::new(), ext: None, clean_cache: true })
+    Ok(PillarQuery {
+        id,
+        grains,
+        saltenv,
+        pillarenv: None,
+        pillar_override: Map::new(),
+        ext: None,
+        extra_minion_data: Map::new(),
+        clean_cache: true,
+    })
 }

@@ -3,10 +3,11 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use brine_config::{MinionConfig, template_opts};
 use brine_context::masterless::LocalUpstream;
 use brine_context::{Grains, MasterEvent, Upstream};
 use brine_ids::MinionId;
-use brine_value::{Map, Value, map};
+use brine_value::{Map, Value, map, merge_deep};
 use brine_zmtp::Endpoint;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -23,6 +24,7 @@ const FOR_ALL_MASTERS: &[&str] = &["_mine", "_mine_delete", "_mine_flush"];
 /// The link of a minion to one of its masters. Events and mine data are also sent to the other ones.
 pub struct MasterUpstream {
     pub id: MinionId,
+    pub config: Arc<MinionConfig>,
     pub channel: Arc<Channel>,
     pub runtime: Handle,
     pub grains: Arc<Grains>,
@@ -56,14 +58,14 @@ impl Upstream for MasterUpstream {
         if let Some(local) = self.local_pillar() {
             return local.pillar(saltenv, pillarenv, over);
         }
-        self.ask_pillar(pillar_load(&self.grains.get(), saltenv, pillarenv, over))
+        self.ask_pillar(pillar_load(&self.config, &self.grains.get(), saltenv, pillarenv, over))
     }
 
     fn pillar_with(&self, external: &Map, over: &Map) -> Result<Map, String> {
         if let Some(local) = self.local_pillar() {
             return local.pillar_with(external, over);
         }
-        let mut load = pillar_load(&self.grains.get(), None, None, over);
+        let mut load = pillar_load(&self.config, &self.grains.get(), None, None, over);
         load.insert("ext".into(), external.clone().into());
         self.ask_pillar(load)
     }
@@ -72,7 +74,7 @@ impl Upstream for MasterUpstream {
         if let Some(local) = self.local_pillar() {
             return local.refreshed_pillar(saltenv, pillarenv);
         }
-        let mut load = pillar_load(&self.grains.get(), saltenv, pillarenv, &Map::new());
+        let mut load = pillar_load(&self.config, &self.grains.get(), saltenv, pillarenv, &Map::new());
         load.insert("clean_cache".into(), true.into());
         self.ask_pillar(load)
     }
@@ -171,13 +173,63 @@ pub async fn send_event(channel: &Arc<Channel>, id: &MinionId, event: &MasterEve
 }
 
 /// Returns the request for a pillar.
-pub fn pillar_load(grains: &Map, saltenv: Option<&str>, pillarenv: Option<&str>, over: &Map) -> Map {
-    map! {
+pub fn pillar_load(
+    config: &MinionConfig,
+    grains: &Map,
+    saltenv: Option<&str>,
+    pillarenv: Option<&str>,
+    over: &Map,
+) -> Map {
+    let mut load = map! {
         "cmd" => "_pillar",
         "grains" => grains.clone(),
         "saltenv" => saltenv,
         "pillarenv" => pillarenv,
         "pillar_override" => over.clone(),
         "ver" => "2",
+    };
+    let extra = extra_minion_data(config);
+    if !extra.is_empty() {
+        load.insert("extra_minion_data".into(), extra.into());
+    }
+    load
+}
+
+/// Returns the options for `ext_pillar` (`pass_to_ext_pillars`), each inside of the mappings that lead to it.
+fn extra_minion_data(config: &MinionConfig) -> Map {
+    let mut extra = Map::new();
+    if config.pass_to_ext_pillars.is_empty() {
+        return extra;
+    }
+    let opts = template_opts(config);
+    for path in &config.pass_to_ext_pillars {
+        let keys: Vec<&str> = path.split(':').collect();
+        let (first, rest) = keys.split_first().map_or(("", &[][..]), |(first, rest)| (*first, rest));
+        let found = rest.iter().try_fold(opts.get(first), |value, key| Some(value?.get(key)));
+        let Some(found) = found.flatten() else { continue };
+        let whole = keys.iter().rev().fold(found.clone(), |value, key| map! {*key => value}.into());
+        if let Value::Map(whole) = whole {
+            merge_deep(&mut extra, &whole, true);
+        }
+    }
+    extra
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brine_value::list;
+
+    #[test]
+    fn options_for_external_pillars_are_sent_with_their_paths() {
+        let opts = map! {"site" => map! {"name" => "b", "racks" => list![1]}, "plain" => 1};
+        let paths = ["site:name", "site:racks", "plain", "plain:deeper", "nothing:at:all"];
+        let config =
+            MinionConfig { opts, pass_to_ext_pillars: paths.map(str::to_owned).into(), ..MinionConfig::default() };
+        let load = pillar_load(&config, &Map::new(), None, None, &Map::new());
+        let sent = map! {"site" => map! {"name" => "b", "racks" => list![1]}, "plain" => 1};
+        assert_eq!(load.get("extra_minion_data"), Some(&sent.into()));
+        let silent = pillar_load(&MinionConfig::default(), &Map::new(), None, None, &Map::new());
+        assert_eq!(silent.get("extra_minion_data"), None);
     }
 }

@@ -137,6 +137,7 @@ impl LocalUpstream {
             pillarenv,
             pillar_override: over,
             on_demand,
+            extra_minion_data: &Map::new(),
             functions,
         })
     }

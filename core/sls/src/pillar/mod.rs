@@ -5,12 +5,13 @@
 //! | `tops.rs` | the SLS files that the top files of all environments assign to a minion |
 //! | `tree.rs` | rendering of these files and their includes |
 //! | `host.rs` | functions and files for their templates |
-//! | `external.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: other sources |
+//! | `external/`, `extra_data.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: other sources |
 //! | `merge.rs` | merge strategies |
 //!
 //! Errors are part of the pillar, below `_errors`: state runs then refuse to start.
 
 mod external;
+mod extra_data;
 mod file_tree;
 mod git;
 mod host;
@@ -72,6 +73,8 @@ pub struct PillarRequest<'a> {
     pub pillar_override: &'a Map,
     /// A further entry of `ext_pillar`, of `pillar.ext`.
     pub on_demand: Option<&'a Map>,
+    /// Options that the minion sends for `ext_pillar` (`pass_to_ext_pillars`).
+    pub extra_minion_data: &'a Map,
     /// The functions of templates and `ext_pillar`, except for those that look up grains and pillar.
     pub functions: Option<Host>,
 }

@@ -35,6 +35,7 @@ impl Master {
             pillarenv,
             pillar_override: over,
             on_demand: None,
+            extra_minion_data: &map! {"site" => "b", "rack" => map! {"row" => 3, "unit" => 4}},
             functions: Some(Host::new().with_functions(Commands)),
         })
     }
@@ -241,7 +242,7 @@ fn ext_pillar_is_merged_over_or_under_the_files() {
 
 #[test]
 fn unavailable_sources_are_errors() {
-    let known = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, file_tree, git, gpg, http_json, http_yaml, nodegroups";
+    let known = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, extra_minion_data_in_pillar, file_tree, git, gpg, http_json, http_yaml, nodegroups";
     for (external, errors) in [
         (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
         (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),
@@ -400,4 +401,17 @@ fn git_branches_are_pillar_environments() {
     let report = of(list![format!("master {url}/none")], none(), None);
     let text = report["_errors"].as_list().unwrap()[0].to_string();
     assert!(text.starts_with("Failed to load ext_pillar git: the git remote"), "{text}");
+}
+
+#[test]
+fn data_that_the_minion_sends_is_added_to_its_pillar() {
+    let own = |include: Value| {
+        let entry = map! {"extra_minion_data_in_pillar" => map! {"include" => include}};
+        Master::new(&[], map! {"ext_pillar" => list![entry]}).of("web1")
+    };
+    assert_eq!(own("<all>".into()), map! {"site" => "b", "rack" => map! {"row" => 3, "unit" => 4}});
+    assert_eq!(own(list!["rack:row", "none"]), map! {"rack" => map! {"row" => 3}});
+    // As in Salt, a later key replaces the mapping of an earlier one.
+    assert_eq!(own(list!["rack:row", "rack:unit"]), map! {"rack" => map! {"unit" => 4}});
+    assert!(own("site".into()).contains_key("_errors"));
 }

@@ -163,6 +163,7 @@ impl Connected {
         let others = Others::default();
         let upstream = Arc::new(MasterUpstream {
             id: id.clone(),
+            config: Arc::clone(&config),
             channel: Arc::clone(&channel),
             runtime,
             grains: Arc::clone(&grains),
@@ -259,7 +260,7 @@ impl Connected {
         if config.has_local_pillar() {
             return self.render_pillar().await;
         }
-        let load = pillar_load(&grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
+        let load = pillar_load(config, &grains, config.saltenv.as_deref(), config.pillarenv.as_deref(), &Map::new());
         let answer = self.channel.request(load).await?;
         self.set_pillar(answer.as_map().cloned().unwrap_or_default());
         Ok(())

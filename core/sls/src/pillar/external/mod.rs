@@ -12,7 +12,7 @@ use brine_target::{Target, TargetKind};
 use brine_text::shell;
 use brine_value::{Map, Value, json};
 
-use super::{PillarFacts, PillarRequest, PillarSource, file_tree, git, http};
+use super::{PillarFacts, PillarRequest, PillarSource, extra_data, file_tree, git, http};
 
 /// The arguments of a module.
 pub(super) struct Call<'a> {
@@ -30,6 +30,7 @@ type Module = fn(&Call<'_>) -> Result<Map, String>;
 const MODULES: &[(&str, Module)] = &[
     ("cmd_json", cmd_json),
     ("cmd_yaml", cmd_yaml),
+    ("extra_minion_data_in_pillar", extra_data::pillar),
     ("file_tree", file_tree::pillar),
     ("git", git::pillar),
     ("gpg", gpg),
@@ -40,7 +41,7 @@ const MODULES: &[(&str, Module)] = &[
 
 /// The modules that minions may request with their own arguments. The other modules take commands, paths or addresses,
 /// with which a minion could attack the master.
-const ON_DEMAND: [&str; 2] = ["gpg", "nodegroups"];
+const ON_DEMAND: [&str; 3] = ["extra_minion_data_in_pillar", "gpg", "nodegroups"];
 
 /// Checks the pillar options before any pillar is rendered, and returns the errors that every pillar would have: state
 /// runs do not start with a pillar that has errors. `is_custom` returns whether a custom module of a name exists.
