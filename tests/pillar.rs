@@ -123,3 +123,31 @@ async fn a_web_server_extends_the_pillar() {
     let errors = db1.get("db1").and_then(|pillar| pillar.get("_errors")).map(ToString::to_string).unwrap_or_default();
     assert!(errors.contains("http_json"), "{db1}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stack_and_data_of_the_minion_extend_the_pillar() {
+    let external = "ext_pillar:\n\
+        - stack: {'grains:role': {web: ROOT/stack/web.cfg, db: ROOT/stack/db.cfg}}\n\
+        - extra_minion_data_in_pillar: {include: ['site:rack']}\n";
+    let mut system = System::start(external).await;
+    system.write("srv/pillar/top.sls", "base: {'*': [all]}\n");
+    system.write("srv/pillar/all.sls", "roles: [common, web]\n");
+    system.write("stack/web.cfg", "{% for role in pillar.roles %}\nroles/{{ role }}.yml\n{% endfor %}\n");
+    system.write("stack/roles/common.yml", "own: {a: 1, list: [1]}\n");
+    let web = "own: {b: {{ stack.own.a + 1 }}, list: [{__: merge-first}, 0], id: {{ __salt__['grains.get']('id') }}}\n";
+    system.write("stack/roles/web.yml", web);
+    system.configure_minion(
+        "web1",
+        "grains: {role: web}\npass_to_ext_pillars: ['site:rack', none]\nsite: {rack: 5, other: 6}\n",
+    );
+    let mut events = system.events("salt/minion/").await;
+    system.spawn_minion("web1");
+    events.until("salt/minion/web1/start").await;
+    let own = map! {"a" => 1, "list" => list![0, 1], "b" => 2, "id" => "web1"};
+    let pillar = map! {"roles" => list!["common", "web"], "own" => own, "site" => map! {"rack" => 5}};
+    assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => pillar}.into());
+    system.write("stack/roles/common.yml", "own: {a: {{ 1 + }}\n");
+    let report = system.salt_json(&["web1", "pillar.items", "unmask=True"]);
+    let errors = report.get("web1").and_then(|pillar| pillar.get("_errors")).unwrap().to_string();
+    assert!(errors.contains("Stack pillar template render error in"), "{errors}");
+}

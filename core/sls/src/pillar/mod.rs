@@ -5,7 +5,7 @@
 //! | `tops.rs` | the SLS files that the top files of all environments assign to a minion |
 //! | `tree.rs` | rendering of these files and their includes |
 //! | `host.rs` | functions and files for their templates |
-//! | `external/`, `extra_data.rs`, `file_tree.rs`, `git.rs`, `http.rs` | `ext_pillar`: other sources |
+//! | `external/`, `extra_data.rs`, `file_tree.rs`, `git.rs`, `http.rs`, `stack/` | `ext_pillar`: other sources |
 //! | `merge.rs` | merge strategies |
 //!
 //! Errors are part of the pillar, below `_errors`: state runs then refuse to start.
@@ -17,6 +17,7 @@ mod git;
 mod host;
 mod http;
 mod merge;
+mod stack;
 mod tops;
 mod tree;
 

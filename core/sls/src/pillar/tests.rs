@@ -242,7 +242,7 @@ fn ext_pillar_is_merged_over_or_under_the_files() {
 
 #[test]
 fn unavailable_sources_are_errors() {
-    let known = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, extra_minion_data_in_pillar, file_tree, git, gpg, http_json, http_yaml, nodegroups";
+    let known = "remove it from 'ext_pillar', or copy its module with `salt-run saltutil.sync_pillar`; built in are cmd_json, cmd_yaml, extra_minion_data_in_pillar, file_tree, git, gpg, http_json, http_yaml, nodegroups, stack";
     for (external, errors) in [
         (list![map! {"vault" => "x"}], vec![format!("ext_pillar interface named vault is unavailable: {known}")]),
         (list!["cmd_json"], vec!["The \"ext_pillar\" option is malformed".to_owned()]),

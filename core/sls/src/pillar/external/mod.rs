@@ -12,7 +12,7 @@ use brine_target::{Target, TargetKind};
 use brine_text::shell;
 use brine_value::{Map, Value, json};
 
-use super::{PillarFacts, PillarRequest, PillarSource, extra_data, file_tree, git, http};
+use super::{PillarFacts, PillarRequest, PillarSource, extra_data, file_tree, git, http, stack};
 
 /// The arguments of a module.
 pub(super) struct Call<'a> {
@@ -37,6 +37,7 @@ const MODULES: &[(&str, Module)] = &[
     ("http_json", http::json),
     ("http_yaml", http::yaml),
     ("nodegroups", nodegroups),
+    ("stack", stack::pillar),
 ];
 
 /// The modules that minions may request with their own arguments. The other modules take commands, paths or addresses,
