@@ -6,8 +6,6 @@ use std::sync::Arc;
 use brine_config::{MasterConfig, RestConfig};
 use brine_system::files;
 use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::StartError;
 
@@ -26,19 +24,7 @@ pub(crate) fn load(config: &MasterConfig, options: &RestConfig) -> Result<Option
         _ => return Err(StartError::Certificate("ssl_crt and ssl_key are required together".to_owned())),
     };
     let chain = options.ssl_chain.as_deref().map(read).transpose()?.unwrap_or_default();
-    let failed = |error: &dyn std::fmt::Display| StartError::Certificate(error.to_string());
-    let certificates: Vec<CertificateDer<'static>> = [certificates, chain]
-        .iter()
-        .flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Vec<_>>())
-        .collect::<Result<_, _>>()
-        .map_err(|error| failed(&error))?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| failed(&error))?;
-    let provider = brine_tls::provider();
-    let tls = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
-        .map_err(|error| failed(&error))?;
-    Ok(Some(Arc::new(tls)))
+    brine_tls::server(&[certificates, chain], &key).map(Some).map_err(StartError::Certificate)
 }
 
 fn read(path: &Path) -> Result<String, StartError> {

@@ -7,9 +7,11 @@
 //! | [`network`] | IP networks with the semantics of Python |
 //! | [`shell`] | quoting for POSIX shells |
 //! | [`tabs`] | Python's `str.expandtabs` |
+//! | [`words`] | command lines into words |
 
 pub mod glob;
 pub mod nearest;
 pub mod network;
 pub mod shell;
 pub mod tabs;
+pub mod words;

@@ -1,14 +1,14 @@
-//! TLS: the cryptography provider, trusted certificate authorities, and the verification of servers.
+//! TLS: the cryptography provider, trusted certificate authorities, the verification of servers, and their certificates.
 
 mod verifier;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::RootCertStore;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{RootCertStore, ServerConfig};
 use ureq::tls::{Certificate, RootCerts};
 
 pub use verifier::{Verified, Verifier};
@@ -27,6 +27,24 @@ pub struct AuthoritiesError {
 #[must_use]
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// Returns the configuration of a server with a certificate, its chain and its key, each in PEM.
+///
+/// # Errors
+/// A part is invalid, or the key is not that of the certificate.
+pub fn server(certificates: &[String], key: &str) -> Result<Arc<ServerConfig>, String> {
+    let certificates: Vec<CertificateDer<'static>> = certificates
+        .iter()
+        .flat_map(|pem| CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Vec<_>>())
+        .collect::<Result<_, _>>()
+        .map_err(|error| error.to_string())?;
+    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| error.to_string())?;
+    let tls = ServerConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
+        .map_err(|error| error.to_string())?;
+    Ok(Arc::new(tls))
 }
 
 /// Reads trusted certificates from a PEM file, or by default from the trust store of this host, which may be empty.

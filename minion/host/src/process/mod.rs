@@ -1,12 +1,11 @@
 //! Child processes of jobs: start, timeout, and termination of the process group.
 //!
-//! `output` bounds their output, `launcher` changes the user, `words` splits command lines.
+//! `output` bounds their output, `launcher` changes the user.
 
 pub mod launcher;
 mod output;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -20,6 +19,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use brine_system::processes;
+pub use brine_text::words::split;
 use brine_value::{Value, map, python};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::{Pid, User};
@@ -28,7 +28,6 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::output::DEFAULT_LIMIT;
 use self::output::{Captured, collect};
-pub use self::words::split;
 
 /// The running process groups of a job.
 #[derive(Debug, Clone, Default)]
