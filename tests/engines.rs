@@ -1,12 +1,14 @@
-//! Engines: custom functions that run beside the master and a minion.
+//! Engines: custom functions and built-in ones that run beside the master and a minion.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 
 use brine_value::{Map, Value};
-use support::{System, until};
+use support::{System, free_port, until};
 
 const ENGINE: &str = r#"
 import os
@@ -94,4 +96,80 @@ async fn minion_engine_uses_the_minions_bus_and_functions() {
     assert_eq!(fired.get("m1"), Some(&true.into()), "{fired}");
     let (_, answer) = events.until("engine/own/answer").await;
     assert_eq!(number(&answer, "number"), 2);
+}
+
+/// Posts a body, once the engine listens, and returns the first line of the response.
+async fn post(port: u16, path: &str, body: &str) -> String {
+    let mut stream = None;
+    until("the engine listens", || {
+        stream = TcpStream::connect(("127.0.0.1", port)).ok();
+        stream.is_some()
+    })
+    .await;
+    let mut stream = stream.unwrap();
+    let length = body.len();
+    let request =
+        format!("POST {path} HTTP/1.1\r\nHost: h\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+    let answer = tokio::task::spawn_blocking(move || {
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    answer.await.unwrap().lines().next().unwrap_or_default().to_owned()
+}
+
+/// Returns the configuration of both built-in engines.
+fn built_in(port: u16) -> String {
+    format!(
+        "engines:\n- script: {{cmd: 'sh ROOT/say.sh', interval: 0.1, onchange: True}}\n\
+         - webhook: {{address: 127.0.0.1, port: {port}}}\n"
+    )
+}
+
+const SAY: &str = "echo '{\"tag\": \"own/script\", \"data\": {\"number\": 7}}'\n";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn built_in_engines_publish_on_the_masters_bus() {
+    let port = free_port();
+    let mut system = System::start(&built_in(port)).await;
+    let mut events = system.events("").await;
+    system.write("say.sh", SAY);
+    let (_, said) = events.until("own/script").await;
+    assert_eq!(number(&said, "number"), 7);
+    assert_eq!(post(port, "/ci/build", "done").await, "HTTP/1.1 200 OK");
+    let (_, hook) = events.until("salt/engines/hook/ci/build").await;
+    assert_eq!((hook.get("body"), hook.contains_key("_from")), (Some(&"done".into()), false), "{hook:?}");
+    // A minion cannot publish webhooks of a master that receives them itself.
+    system.start_minion("m1").await;
+    let forged = system.salt_json(&["m1", "event.send", "salt/engines/hook/ci/build", "{body: forged}"]);
+    assert_eq!(forged.get("m1"), Some(&false.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn custom_module_replaces_the_built_in_engine() {
+    let port = free_port();
+    let mut system = System::new(&format!("module_dirs: [ROOT/own]\n{}", built_in(port)));
+    let own = "import time\ndef start(**kwargs):\n    open('ROOT/own.txt', 'w').close()\n    time.sleep(600)\n";
+    system.write("own/engines/webhook.py", own);
+    system.write("say.sh", SAY);
+    system.start_master().await;
+    until("the custom module runs", || system.path("own.txt").exists()).await;
+    assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn built_in_engines_of_a_minion_publish_on_its_masters_bus() {
+    let port = free_port();
+    let mut system = System::start("").await;
+    system.write("say.sh", SAY);
+    system.configure_minion("m1", &built_in(port));
+    let mut events = system.events("").await;
+    system.spawn_minion("m1");
+    let (_, said) = events.until("own/script").await;
+    assert_eq!((number(&said, "number"), said.get("_from")), (7, Some(&"m1".into())));
+    assert_eq!(post(port, "/ci", "{}").await, "HTTP/1.1 200 OK");
+    let (_, hook) = events.until("salt/engines/hook/ci").await;
+    let data = hook.get("data").unwrap();
+    assert_eq!((data.get("body"), hook.get("_from")), (Some(&"{}".into()), Some(&"m1".into())), "{hook:?}");
 }

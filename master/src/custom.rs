@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use brine_bus::SocketNames;
 use brine_config::MasterConfig;
+use brine_engines::Engine;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay};
 use brine_ids::Jid;
-use brine_python::{Call, Described, Engine, Functions, Library, PythonError, Services, Settings};
+use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
 use parking_lot::Mutex;
@@ -94,6 +95,12 @@ impl CustomModules {
 
     fn described(&self) -> Option<Arc<Described>> {
         self.library.described(|call| self.ask(&Running { custom: self, call: None, stopping: None }, call))
+    }
+
+    /// Whether a custom module has the name of an engine. Does not start Python.
+    pub fn has_engine(&self, module: &str) -> bool {
+        self.library.refresh_if_changed();
+        self.library.has_file("engines", module)
     }
 
     /// Calls the function `start` of an engine in a separate process, until `stopping`.

@@ -30,6 +30,7 @@ mod custom_files;
 mod custom_returner;
 mod custom_stores;
 mod delivery;
+mod engines;
 mod events;
 mod facts;
 mod file_events;

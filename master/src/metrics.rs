@@ -23,7 +23,7 @@ pub fn register() {
         brine_cluster::metrics::METRICS,
         brine_jinja::metrics::METRICS,
         brine_job::metrics::METRICS,
-        brine_python::METRICS,
+        brine_engines::metrics::METRICS,
         brine_reactor::metrics::METRICS,
         brine_reactor::metrics::RULE_METRICS,
         brine_runtime::metrics::METRICS,

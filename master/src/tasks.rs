@@ -6,7 +6,7 @@ use std::time::Duration;
 use brine_bus::store::BlockingStore;
 use brine_bus::{Bus, Filter, Start};
 use brine_config::MasterConfig;
-use brine_python::Engine;
+use brine_engines::Engine;
 use brine_returners::Returner;
 use brine_runtime::executors::Executors;
 use brine_runtime::supervisor::{Background, Supervisor};
@@ -17,7 +17,8 @@ use crate::custom_stores::CacheDriver;
 use crate::delivery::Queueing;
 use crate::runner_calls::{RunnerCalls, Services};
 use crate::{
-    StartError, cache_mirror, custom_files, facts, file_events, job_cache, jobs, maintenance, salt_clients, schedule,
+    StartError, cache_mirror, custom_files, engines, facts, file_events, job_cache, jobs, maintenance, salt_clients,
+    schedule,
 };
 
 /// Starts the job cache.
@@ -126,15 +127,15 @@ pub(crate) fn start_tasks(parts: &mut Supervisor, calls: &Arc<RunnerCalls>, back
             facts::presence::publish(Arc::clone(&facts), events.clone(), gate.clone(), interval, shutdown)
         });
     }
-    let (engines, errors) = Engine::read(&config.engines);
+    let (configured, errors) = Engine::read(&config.engines);
     for error in errors {
         tracing::error!("option 'engines': {error}");
     }
-    for engine in engines {
+    for engine in configured {
         let calls = Arc::clone(calls);
         parts.start_restarting(format!("engine {}", engine.name), move |shutdown| {
             let calls = Arc::clone(&calls);
-            engine.clone().run(move |engine, stopping| calls.custom.run_engine(engine, &calls, stopping), shutdown)
+            engine.clone().run(move |engine, stopping| engines::run(Arc::clone(&calls), engine, stopping), shutdown)
         });
     }
     if has_git {

@@ -7,7 +7,6 @@
 //! | `library` | custom modules by type, and their description by Python: [`Library`] |
 //! | `programs` | modules that are programs in other languages |
 //! | `functions` | the functions of custom modules, in the form of built-in ones: [`Functions`] |
-//! | `engines` | functions that run as long as their daemon: [`Engine`] |
 //! | `host` | calls, and the process that executes them: [`Python`] |
 //! | `leases` | leases on processes whose functions rendered data refers to: [`Lease`] |
 //! | `process` | one process: its start, its connection, its end |
@@ -18,7 +17,6 @@
 
 #![warn(clippy::self_named_module_files)]
 
-mod engines;
 mod files;
 mod functions;
 mod host;
@@ -33,7 +31,6 @@ mod unused;
 
 use brine_function::CallError;
 
-pub use engines::{Engine, METRICS};
 pub use files::Files;
 pub use functions::Functions;
 pub use host::{Call, Python, Services, Setup};

@@ -54,7 +54,8 @@ impl Requests {
             if is_start || pretag.is_some() {
                 self.record_syndic(id).await;
             }
-            if pretag.is_none() && !is_start && !tags::may_publish(id, &tag) {
+            let is_webhook = tags::is_webhook(&tag) && !self.receives_webhooks;
+            if pretag.is_none() && !is_start && !is_webhook && !tags::may_publish(id, &tag) {
                 brine_bus::metrics::EVENTS_REFUSED.add(1);
                 tracing::warn!(minion = %id, %tag, "event refused: the tag belongs to the master or to another minion");
                 return None;

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use crate::access::{Caller as User, Refusal};
 use crate::admission::clear;
 use crate::admission::sessions::SessionError;
+use crate::engines;
 use crate::facts::mine::MineError;
 use crate::jobs::{AUTH_LIST, MASTER_ID, Published};
 use crate::large_returns::ReturnEvents;
@@ -48,6 +49,8 @@ pub(crate) struct Requests {
     peers: Arc<Peers>,
     returns: ReturnEvents,
     stats: Stats,
+    /// Whether the master receives webhooks itself: then minions cannot publish theirs.
+    receives_webhooks: bool,
     /// Held for reading while the files of a job are being written (`write_job`). Returns wait for it.
     unwritten: tokio::sync::RwLock<()>,
 }
@@ -57,6 +60,7 @@ impl Requests {
     pub fn new(calls: Arc<RunnerCalls>, returns: ReturnEvents) -> Arc<Self> {
         let peers = Arc::new(Peers::new(Arc::clone(&calls)));
         Arc::new(Requests {
+            receives_webhooks: engines::receives_webhooks(&calls.services),
             services: Arc::clone(&calls.services),
             calls,
             peers,

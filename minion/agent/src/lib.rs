@@ -24,6 +24,7 @@ pub mod beacons;
 pub mod channel;
 mod check;
 pub mod daemon;
+mod engines;
 pub mod events;
 pub mod identity;
 pub mod jobs;

@@ -31,6 +31,12 @@ pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
     }
 }
 
+/// Whether a tag is that of a webhook which the engine `webhook` of a minion received. Anyone who reaches an engine can
+/// publish such an event, so a minion may, unless the master has an engine of its own.
+pub(super) fn is_webhook(tag: &str) -> bool {
+    tag.starts_with("salt/engines/hook/")
+}
+
 /// Whether an event of a syndic is also published under its original tag, as in Salt: a tag that a lower minion may
 /// publish, and that does not concern a minion that this master has accepted.
 pub(super) fn is_of_minion_below(syndic: &MinionId, tag: &str, is_own: impl Fn(&MinionId) -> bool) -> bool {

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use brine_bus::{Bus, BusLimits, EventSockets, SocketNames};
 use brine_config::MinionConfig;
 use brine_context::{MasterEvent, SetupError};
-use brine_python::Engine;
+use brine_engines::Engine;
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::ExecutorError;
 use brine_runtime::supervisor::Supervisor;
@@ -38,7 +38,7 @@ use crate::channel::ChannelError;
 use crate::events::Kind;
 use crate::masters::{Address, Masters, Next};
 use crate::seen_jobs::SeenJobs;
-use crate::{beacons, jobs, metrics, schedule};
+use crate::{beacons, engines, jobs, metrics, schedule};
 
 /// The file below `cachedir` with the ids of received jobs.
 const SEEN_JOBS: &str = "seen_jobs";
@@ -158,15 +158,15 @@ fn start_own_tasks(tasks: &mut Supervisor, leader: &Leader, first: &Arc<Connecte
         let (minion, disk, own) = (Arc::clone(&this.minion), this.pool.executors().disk.clone(), Arc::clone(&this));
         Arc::clone(&this.spool).run(minion, move || own.backoff(), disk, stopping)
     });
-    let (engines, errors) = Engine::read(&first.minion.config.engines);
+    let (configured, errors) = Engine::read(&first.minion.config.engines);
     for error in errors {
         tracing::error!("option 'engines': {error}");
     }
-    for engine in engines {
+    for engine in configured {
         let minion = Arc::clone(&first.minion);
         tasks.start_restarting(format!("engine {}", engine.name), move |stopping| {
             let minion = Arc::clone(&minion);
-            engine.clone().run(move |engine, stopping| minion.custom.run_engine(&minion, engine, stopping), stopping)
+            engine.clone().run(move |engine, stopping| engines::run(Arc::clone(&minion), engine, stopping), stopping)
         });
     }
     let this = Arc::clone(first);

@@ -8,7 +8,7 @@ use brine_config::template_opts;
 use brine_function::{Args, Binder, CallError, CallResult, Function, Registry};
 use brine_ids::Jid;
 use brine_jinja::{CustomCall, HostedFile};
-use brine_python::{Call, Engine, PythonError, Services};
+use brine_python::{Call, PythonError, Services};
 use brine_sls::render::{RENDERERS, Renderer};
 use brine_target::Match;
 use brine_value::{Map, Value, map};
@@ -226,20 +226,20 @@ impl CustomModules {
         }))
     }
 
-    /// Calls the function `start` of an engine, in a process of its own, until `stopping`.
+    /// Calls the function `start` of an engine's module, in a process of its own, until `stopping`.
     ///
     /// # Errors
     /// The reason for its end.
     pub fn run_engine(
         &self,
         minion: &Arc<Minion>,
-        engine: &Engine,
+        (module, kwargs): (&str, &Map),
         stopping: &CancellationToken,
     ) -> Result<Value, PythonError> {
-        let function = format!("{}.start", engine.module);
+        let function = format!("{module}.start");
         let job = Job { cancel: stopping.clone(), ..Job::local(&Jid::new(), &function, &Args::default()) };
         let context = Context::new(Arc::clone(minion), Arc::new(job));
-        let args = Args { keyword: engine.kwargs.clone(), ..Args::default() };
+        let args = Args { keyword: kwargs.clone(), ..Args::default() };
         let data = self.data(&context, context.is_test());
         let call = Call { kind: "engines", function: &function, args, data, ..Call::default() };
         self.library.call_alone(call, || functions(minion), &Running { context: &context, state: None })

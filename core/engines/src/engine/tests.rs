@@ -27,11 +27,11 @@ fn every_form_of_the_option_is_parsed() {
 async fn an_ended_engine_is_restarted() {
     let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());
     let (counted, stop) = (Arc::clone(&starts), stopping.clone());
-    let start = move |_: &Engine, _: &CancellationToken| {
+    let start = move |_, _| -> BoxFuture<'static, Result<(), String>> {
         if counted.fetch_add(1, Ordering::Relaxed) == 3 {
             stop.cancel();
         }
-        Err(PythonError::Ended("killed".into()))
+        Box::pin(async { Err("killed".to_owned()) })
     };
     Engine::new("a", Map::new()).run(start, stopping).await;
     assert_eq!(starts.load(Ordering::Relaxed), 4);

@@ -1,19 +1,14 @@
-//! Engines: custom functions that run as long as the daemon, configured by the option `engines` in Salt's format. An
-//! engine that ends is restarted.
+//! The option `engines` in Salt's format, and the restart of engines that end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_metrics::metrics;
 use brine_runtime::backoff::Backoff;
 use brine_value::{Map, Value};
+use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
-use crate::PythonError;
-
-metrics! {
-    counter ENGINE_ENDS = "brine_engine_ends_total", "Ends of engines, which are started again.";
-}
+use crate::metrics::ENGINE_ENDS;
 
 /// The first and the longest pause before an engine is restarted.
 const BACKOFF_RANGE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -67,29 +62,23 @@ impl Engine {
         Engine { name: name.to_owned(), module, kwargs }
     }
 
-    /// Runs the engine until `stopping` is cancelled. `start` calls the engine's function, and blocks until that
-    /// returns.
+    /// Runs the engine until `stopping` is cancelled. `start` runs it until it ends, with the reason if it fails.
     pub async fn run(
         self,
-        start: impl Fn(&Engine, &CancellationToken) -> Result<Value, PythonError> + Send + Sync + 'static,
+        start: impl Fn(Arc<Engine>, CancellationToken) -> BoxFuture<'static, Result<(), String>> + Send,
         stopping: CancellationToken,
     ) {
-        let (engine, start) = (Arc::new(self), Arc::new(start));
+        let engine = Arc::new(self);
         let mut backoff = Backoff::new(BACKOFF_RANGE.0, BACKOFF_RANGE.1);
         while !stopping.is_cancelled() {
             let begun = Instant::now();
-            let (this, start, token) = (Arc::clone(&engine), Arc::clone(&start), stopping.clone());
             tracing::info!(engine = engine.name, "engine started");
-            let ended = tokio::task::spawn_blocking(move || start(&this, &token)).await;
+            let ended = start(Arc::clone(&engine), stopping.clone()).await;
             if stopping.is_cancelled() {
                 return;
             }
             ENGINE_ENDS.add(1);
-            let why = match ended {
-                Ok(Ok(_)) => "its function returned".to_owned(),
-                Ok(Err(error)) => error.to_string(),
-                Err(panic) => panic.to_string(),
-            };
+            let why = ended.err().unwrap_or_else(|| "its function returned".to_owned());
             if begun.elapsed() >= RESET_AFTER {
                 backoff.reset();
             }

@@ -1,0 +1,68 @@
+//! The engines that are part of Brine. A custom module of the same name takes precedence.
+
+use std::sync::Arc;
+
+use brine_value::Map;
+use futures::future::BoxFuture;
+use tokio_util::sync::CancellationToken;
+
+use crate::Engine;
+use crate::script::Script;
+use crate::webhook::Webhook;
+
+/// The daemon of an engine, which publishes its events.
+pub trait Publisher: Send + Sync {
+    /// Returns the id of the daemon.
+    fn id(&self) -> &str;
+
+    /// Returns the maximum size of an event, in bytes.
+    fn max_event_size(&self) -> usize;
+
+    /// Publishes an event.
+    ///
+    /// # Errors
+    /// The event is not accepted.
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>>;
+}
+
+/// A built-in engine with its arguments.
+#[derive(Debug)]
+pub enum BuiltIn {
+    /// Publishes the lines of a program's output.
+    Script(Script),
+    /// Publishes HTTP requests.
+    Webhook(Webhook),
+}
+
+impl BuiltIn {
+    /// Returns the built-in engine of a module; `None` if there is none.
+    ///
+    /// # Errors
+    /// An invalid argument.
+    pub fn of(engine: &Engine) -> Option<Result<Self, String>> {
+        match &*engine.module {
+            "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script)),
+            "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook)),
+            _ => None,
+        }
+    }
+
+    /// Runs the engine until `stopping` is cancelled.
+    ///
+    /// # Errors
+    /// The reason why it has ended by itself.
+    pub async fn run(self, publisher: Arc<dyn Publisher>, stopping: CancellationToken) -> Result<(), String> {
+        match self {
+            BuiltIn::Script(script) => script.run(&*publisher, &stopping).await,
+            BuiltIn::Webhook(webhook) => webhook.run(publisher, stopping).await,
+        }
+    }
+}
+
+/// Returns an error for arguments that an engine does not have.
+pub(crate) fn check_names(kwargs: &Map, known: &[&str]) -> Result<(), String> {
+    match kwargs.keys().map(ToString::to_string).find(|name| !known.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("the argument '{unknown}' is unknown: expected {}", known.join(", "))),
+        None => Ok(()),
+    }
+}

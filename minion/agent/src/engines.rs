@@ -1,0 +1,88 @@
+//! The engines of a minion: built-in ones, and functions of custom modules.
+
+use std::sync::Arc;
+
+use brine_context::{Context, Job, Minion};
+use brine_engines::{BuiltIn, Engine, Publisher};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_value::{Map, map};
+use futures::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// The maximum size of an event, in bytes: the default of masters.
+const MAX_EVENT_SIZE: usize = 1 << 20;
+/// The maximum number of events of an engine that are sent at a time: each occupies a thread while the master is away.
+const MAX_SENDS: usize = 8;
+
+/// Runs an engine until it ends or `stopping` is cancelled. A custom module takes precedence over a built-in engine.
+pub(crate) fn run(
+    minion: Arc<Minion>,
+    engine: Arc<Engine>,
+    stopping: CancellationToken,
+) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async move {
+        let custom = tokio::task::spawn_blocking({
+            let (minion, engine, stopping) = (Arc::clone(&minion), Arc::clone(&engine), stopping.clone());
+            move || {
+                let is_built_in = match BuiltIn::of(&engine) {
+                    Some(Ok(_)) => true,
+                    // The engine of the package `salt` may have arguments that the built-in one lacks.
+                    Some(Err(_)) => !minion.config.python_fallback,
+                    None => false,
+                };
+                if is_built_in && !minion.custom.has_file("engines", &engine.module) {
+                    return None;
+                }
+                Some(minion.custom.run_engine(&minion, (&engine.module, &engine.kwargs), &stopping))
+            }
+        });
+        match (custom.await.map_err(|error| error.to_string())?, BuiltIn::of(&engine)) {
+            (Some(ended), _) => ended.map(|_| ()).map_err(|error| error.to_string()),
+            (None, Some(built_in)) => {
+                let publisher =
+                    EventSend { minion, stopping: stopping.clone(), sends: Arc::new(Semaphore::new(MAX_SENDS)) };
+                built_in?.run(Arc::new(publisher), stopping).await
+            }
+            (None, None) => Ok(()),
+        }
+    })
+}
+
+/// Publishes events as `event.send` does: on the master's bus, or without a master on the minion's own one.
+struct EventSend {
+    minion: Arc<Minion>,
+    stopping: CancellationToken,
+    sends: Arc<Semaphore>,
+}
+
+impl Publisher for EventSend {
+    fn id(&self) -> &str {
+        self.minion.id.as_str()
+    }
+
+    fn max_event_size(&self) -> usize {
+        MAX_EVENT_SIZE
+    }
+
+    fn publish(&self, tag: String, data: Map) -> BoxFuture<'_, Result<(), String>> {
+        let (minion, cancel, sends) = (Arc::clone(&self.minion), self.stopping.clone(), Arc::clone(&self.sends));
+        Box::pin(async move {
+            let sending = sends.acquire_owned().await.map_err(|error| error.to_string())?;
+            let sent = tokio::task::spawn_blocking(move || {
+                // Held until the call has ended, whether or not someone waits for it.
+                let _sending = sending;
+                let args = Args::keyword(map! {"tag" => tag, "data" => data});
+                let job = Job { cancel, ..Job::local(&Jid::new(), "event.send", &args) };
+                Context::new(minion, Arc::new(job)).call("event.send", args)
+            });
+            match sent.await {
+                Ok(Ok(sent)) if sent.is_truthy() => Ok(()),
+                Ok(Ok(_)) => Err("the event was not accepted: see the log of the master".to_owned()),
+                Ok(Err(error)) => Err(error.message()),
+                Err(error) => Err(error.to_string()),
+            }
+        })
+    }
+}
