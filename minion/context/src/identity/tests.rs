@@ -1,0 +1,44 @@
+use brine_value::map;
+
+use super::*;
+
+#[test]
+fn a_stored_id_takes_precedence_over_the_host_name_unless_caching_is_off() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = |caching: bool| {
+        let config = MinionConfig::load(directory.path(), &map! {"minion_id_caching" => caching});
+        config.unwrap().config
+    };
+    let known = |caching| known_id(&config(caching)).unwrap().map(|id| id.as_str().to_owned());
+    assert_eq!(known(true), None);
+    for (stored, id) in [("\u{feff}web1\nweb2\n", Some("web1")), ("localhost\n", None), ("\n", None)] {
+        std::fs::write(directory.path().join("minion_id"), stored).unwrap();
+        assert_eq!(known(true).as_deref(), id, "{stored:?}");
+        assert_eq!(known(false), None);
+    }
+    store_id(&config(true), &"web3".parse().unwrap()).unwrap();
+    assert_eq!(known(true).as_deref(), Some("web3"));
+    std::fs::write(directory.path().join("minion_id"), "a/b").unwrap();
+    assert!(known_id(&config(true)).is_err());
+}
+
+#[test]
+fn the_host_name_becomes_the_id_as_in_salt() {
+    for (name, lower, domain, id) in [
+        ("Web1.Example.com", false, Value::Bool(false), "Web1.Example.com"),
+        ("Web1.Example.com", true, Value::Bool(false), "web1.example.com"),
+        ("Web1.Example.com", false, Value::Bool(true), "Web1"),
+        ("Web1.Example.com", false, "example.com".into(), "Web1"),
+        ("web1.eu.example.com", true, "example.com".into(), "web1.eu"),
+        ("web1.example.com", false, "other.com".into(), "web1.example.com"),
+        ("web1example.com", false, "example.com".into(), "web1example.com"),
+        ("example.com", false, "example.com".into(), "example.com"),
+        ("w\u{e9}b.example.com", false, "example.com".into(), "w\u{e9}b"),
+        ("web1", false, Value::Bool(true), "web1"),
+        ("web1", false, "".into(), "web1"),
+    ] {
+        let given = map! {"minion_id_lowercase" => lower, "minion_id_remove_domain" => domain.clone()};
+        let config = MinionConfig::load(std::path::Path::new("/nonexistent"), &given).unwrap().config;
+        assert_eq!(of_host(&config, name), id, "{name} {lower} {domain}");
+    }
+}
