@@ -4,8 +4,8 @@
 //! behalf of the user; events come from the bus. On its own behalf, with the key that authorises local tools, the API
 //! only reads the journal for subscribers and revokes tokens at logout.
 //!
-//! `listener.rs` accepts connections within limits, `routes.rs` is the table of resources, `resources/` contains their
-//! handlers, `lowstate.rs` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `auth.rs`
+//! `listener.rs` accepts connections within limits, `routes/` is the table of resources, `resources/` contains their
+//! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `auth/`
 //! manages sessions.
 
 mod auth;

@@ -3,16 +3,16 @@
 //! | file | owns |
 //! |---|---|
 //! | `event_loop.rs` | the subscription: which events lead to reactions, and the cursor |
-//! | `entries.rs`, `limits.rs` | `reactor:` and the limits of its entries |
+//! | `entries.rs`, `limits/` | `reactor:` and the limits of its entries |
 //! | `routing_fields.rs` | the fields of an event that the reactor evaluates |
-//! | `sls.rs`, `plan.rs`, `reaction.rs`, `order.rs` | SLS files: cached, rendered, parsed, sorted |
-//! | `injection_guard.rs` | rejects text from an event that would change the structure of a reaction |
+//! | `sls.rs`, `plan.rs`, `reaction.rs`, `order/` | SLS files: cached, rendered, parsed, sorted |
+//! | `injection_guard/` | rejects text from an event that would change the structure of a reaction |
 //! | `worker_queue`, `work.rs`, `deadline.rs`, `progress.rs` | workers, their deadlines, and the limit of the cursor |
 //! | `processing.rs`, `dead_letters.rs` | one event's reactions: dispatched, retried, kept as dead letters |
 //! | `recovery.rs` | reactions dispatched before a crash, which are not repeated |
 //! | `dispatch.rs` | the trait that carries reactions out: the reactor is independent of master and minion |
 //! | `rule_runtime` | the rules over time of the crate `brine-rules`, with their state on disk |
-//! | `skipped.rs`, `diagnose.rs`, `nearest.rs`, `failed_states.rs` | the reasons of skipped and failed reactions |
+//! | `skipped.rs`, `diagnose.rs`, `nearest/`, `failed_states.rs` | the reasons of skipped and failed reactions |
 //! | `history.rs`, `explain.rs`, `graph.rs`, `dry_run.rs`, `check.rs` | diagnostics for operators |
 //! | `clock.rs`, `store_retry.rs` | bus time; writes that are retried until they succeed |
 

@@ -1,9 +1,9 @@
 //! The configuration of the master and the minion: types, defaults and documentation of every option in one place.
 //!
-//! `master.rs` and `minion.rs` declare the options of the daemons, `shared.rs` the options of both, `rest.rs` those of
+//! `master.rs` and `minion/` declare the options of the daemons, `shared.rs` the options of both, `rest.rs` those of
 //! the REST API, and `module_options.rs` those of modules. Each is declared once, with its type, default and
 //! documentation, and read as a field of the configuration or, from `opts`, by the function of its name in [`opts`].
-//! `load.rs` reads the files and drop-ins. `known.rs` lists Salt's other options, to distinguish options without effect
+//! `load/` reads the files and drop-ins. `known.rs` lists Salt's other options, to distinguish options without effect
 //! from misspelt ones. `template_opts.rs` adds the defaults that templates see in `opts`. The pages
 //! docs/reference/master.md and minion.md are generated from here.
 

@@ -1,5 +1,5 @@
 //! Custom modules: the files in the directories of each type, and their functions as Python describes them. Modules may
-//! also be programs in other languages; see `programs.rs`.
+//! also be programs in other languages; see `programs/`.
 //!
 //! Python is started only for a function that a file may contain: its module is the name of a file, or occurs in quotes
 //! in the text of one, as a `__virtualname__` does.

@@ -1,5 +1,5 @@
 //! Authenticates the users of client requests and authorises them, by the key files of local users (`publisher_acl`),
-//! and by passwords and tokens of `external_auth` (`login.rs`). Clients receive the same message regardless of the
+//! and by passwords and tokens of `external_auth` (`login/`). Clients receive the same message regardless of the
 //! cause of a refusal; the log and the event `brine/access/denied` contain the cause.
 
 mod custom_auth;

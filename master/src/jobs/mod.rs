@@ -1,7 +1,7 @@
 //! Jobs: publishes them to the minions of a target, collects their returns, and runs batches.
 //!
 //! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
-//! in batches, `orchestration.rs` runs the jobs of orchestrations. `recent_publishes.rs` resends jobs to minions that
+//! in batches, `orchestration.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that
 //! were disconnected, and `causality.rs` tracks which reaction led to which job.
 
 pub(crate) mod batches;

@@ -1,7 +1,7 @@
 //! The public keys of minions: Salt's `pki_dir` with a directory for each state and a PEM file for each minion.
 //!
 //! The daemon and `salt-key` change the same directories at the same time, so every change is a rename or an atomic write.
-//! `decide.rs` decides about key requests. Everything blocks: async code reaches it through the executor `disk`.
+//! `decide/` decides about key requests. Everything blocks: async code reaches it through the executor `disk`.
 
 mod decide;
 

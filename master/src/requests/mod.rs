@@ -1,6 +1,6 @@
 //! Handles requests on port 4506: decrypts, parses, authorises and answers them. `events.rs` processes events and
 //! returns of minions, `files.rs` answers file requests, `signatures.rs` verifies the signatures of returns, and
-//! `tags.rs` decides which tags a minion may publish.
+//! `tags/` decides which tags a minion may publish.
 
 mod events;
 pub mod files;

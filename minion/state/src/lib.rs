@@ -9,7 +9,7 @@
 //! | `queue.rs` | mutual exclusion of state runs |
 //! | `pause.rs` | pausing and ending runs between two states |
 //! | `run/` | running steps in order by their requisites, and listeners after them |
-//! | `parallel.rs` | states with `parallel: True` |
+//! | `parallel/` | states with `parallel: True` |
 //! | `requisites.rs` | evaluation of the requisites of a step |
 //! | `call.rs` | one call of a state function, with conditions, retries and the common fields of results |
 //! | `conditions.rs` | `global_state_conditions`, `onlyif`, `unless`, `creates`, `check_cmd` |

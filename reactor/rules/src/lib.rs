@@ -1,7 +1,7 @@
 //! Rules over time: counts, absences, sequences and shares of events, with registers and timers that survive a restart.
 //!
-//! `parse.rs` parses rules from SLS, `condition.rs` paths and conditions on the data of events. `engine/` applies
-//! events to the rules, `key_state.rs` is the state of one key of one rule, and `status.rs` explains why a rule did not
+//! `parse.rs` parses rules from SLS, `condition/` paths and conditions on the data of events. `engine/` applies
+//! events to the rules, `key_state.rs` is the state of one key of one rule, and `status/` explains why a rule did not
 //! fire. `firing.rs` holds the engine's input and output, `duration.rs` parses durations, `excerpt.rs` shortens texts
 //! for messages.
 //!

@@ -1,6 +1,6 @@
 //! `salt`: publishes jobs to minions and shows their returns.
 //!
-//! `arguments.rs` parses the command line, `job.rs` queries the minions of a target, `return_display.rs` shows and
+//! `arguments/` parses the command line, `job.rs` queries the minions of a target, `return_display/` shows and
 //! counts returns, `docs.rs` shows documentation, `batch.rs` runs batches, `choice.rs` selects minions of a target.
 
 mod arguments;

@@ -1,7 +1,7 @@
 //! Rosters: the hosts, how to reach them, and the hosts of a target.
 //!
-//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range.rs`, `scan.rs` and
-//! `clustershell.rs` each implement a roster of Salt; `custom.rs` calls custom modules (`_roster`). `direct.rs` handles
+//! `flat.rs`, `ansible.rs`, `ssh_config.rs`, `cache.rs`, `directory.rs`, `known_hosts.rs`, `range/`, `scan.rs` and
+//! `clustershell/` each implement a roster of Salt; `custom/` calls custom modules (`_roster`). `direct/` handles
 //! targets that name a host which may be missing from the roster.
 
 mod ansible;

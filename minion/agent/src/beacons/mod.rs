@@ -2,7 +2,7 @@
 //!
 //! One file a beacon, one line in [`KINDS`]. [`Poller`] polls the configured beacons when they are due. The events go
 //! over the minion's own bus as one `__beacons_return` and from there to the master, where each is published as
-//! `salt/beacon/<id>/<name>/<remainder>`. `manage.rs` answers the execution module `beacons`, which changes
+//! `salt/beacon/<id>/<name>/<remainder>`. `manage/` answers the execution module `beacons`, which changes
 //! the configuration at run time.
 
 mod btmp;

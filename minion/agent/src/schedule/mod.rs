@@ -1,7 +1,7 @@
 //! The minion's schedule.
 //!
 //! [`brine_schedule`] decides which jobs are due, and runs them with [`MinionSchedule`]. The return of a job is published
-//! on the minion's own bus as `__schedule_return`, and forwarded to the master. `manage.rs` answers the execution module
+//! on the minion's own bus as `__schedule_return`, and forwarded to the master. `manage/` answers the execution module
 //! `schedule`.
 
 mod manage;

@@ -1,6 +1,6 @@
 //! Facts about this host: read from files and the kernel, without child processes, in milliseconds.
 //!
-//! `os.rs` owns the distribution, `hardware.rs` processors, memory, disks and virtualization, `network.rs` names and
+//! `os.rs` owns the distribution, `hardware/` processors, memory, disks and virtualization, `network/` names and
 //! addresses, `environment.rs` the minion's process.
 
 mod environment;

@@ -1,4 +1,4 @@
-//! `ldap`: users and groups of an LDAP directory, configured by Salt's options `auth.ldap.*` (`settings.rs`). The
+//! `ldap`: users and groups of an LDAP directory, configured by Salt's options `auth.ldap.*` (`settings/`). The
 //! user's entry is either searched by `filter`, with the master's own `binddn` and `bindpw`, or named by `binddn`. The
 //! password must then bind as that entry. Group lookups support OpenLDAP's schemas, Active Directory and FreeIPA, as in
 //! Salt.

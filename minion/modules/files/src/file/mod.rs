@@ -2,7 +2,7 @@
 //!
 //! This file contains general queries; `content.rs` reads and writes contents, `changes.rs` edits them, `operations.rs`
 //! creates, moves and removes files, `owners.rs` handles modes and owners, `flags.rs` attributes, `backups.rs` backups.
-//! `edit.rs`, `line.rs` and `diff.rs` are pure functions on text, which the states use, too.
+//! `edit/`, `line.rs` and `diff.rs` are pure functions on text, which the states use, too.
 
 pub(crate) mod backups;
 pub(super) mod changes;

@@ -1,7 +1,7 @@
 //! `pkg`: packages of this host.
 //!
 //! `manager.rs` defines the interface of package managers; apt, dnf, zypper, apk and pacman implement it, one file
-//! or directory each. Code shared by functions and states is in `install.rs`, version requirements in `versions.rs`.
+//! or directory each. Code shared by functions and states is in `install/`, version requirements in `versions/`.
 
 mod apk;
 mod apt;

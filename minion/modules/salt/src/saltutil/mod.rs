@@ -1,4 +1,4 @@
-//! `saltutil`: running jobs. `refresh.rs` refreshes pillar, grains and caches, `sync.rs` copies custom modules from the
+//! `saltutil`: running jobs. `refresh/` refreshes pillar, grains and caches, `sync.rs` copies custom modules from the
 //! file server.
 
 pub(crate) mod orchestration;

@@ -2,7 +2,7 @@
 //!
 //! The output of programs is parsed by separate functions, so that it can be tested without changing the
 //! host. `repositories.rs`, `keys.rs` and `sources.rs` manage repositories, `selections.rs` holds;
-//! `upkeep.rs` contains the functions that are specific to apt.
+//! `upkeep/` contains the functions that are specific to apt.
 
 pub(super) mod keys;
 mod repositories;
