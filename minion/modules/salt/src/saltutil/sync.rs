@@ -54,7 +54,8 @@ pub struct SyncArgs {
     /// The environments, as a list or separated by commas; by default those of the top file.
     #[default]
     saltenv: Value,
-    /// Accepted as in Salt. New and changed modules are reloaded in any case.
+    /// Whether the functions that also refresh the pillar do so, and the grains are collected again if grains modules were
+    /// synced. Unlike in Salt, `False` does not keep the old modules loaded: new and changed ones are always reloaded.
     #[default(true)]
     refresh: bool,
     /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
@@ -68,30 +69,11 @@ pub struct SyncArgs {
 /// The arguments of the functions that also refresh the pillar.
 #[derive(Args)]
 pub struct SyncPillarArgs {
-    /// The environments, as a list or separated by commas; by default those of the top file.
-    #[default]
-    saltenv: Value,
-    /// Whether the pillar is refreshed, and the grains are collected again if grains modules were synced. Unlike in Salt,
-    /// `False` does not keep the old modules loaded: new and changed ones are always reloaded.
-    #[default(true)]
-    refresh: bool,
-    /// The names of the only modules to sync, as a list, separated by commas, or as a mapping by type.
-    #[default]
-    extmod_whitelist: Value,
-    /// The names of modules not to sync, as for `extmod_whitelist`.
-    #[default]
-    extmod_blacklist: Value,
+    #[args]
+    sync: SyncArgs,
     /// Whether the master renders the pillar again instead of returning a cached one.
     #[default(false)]
     clean_pillar_cache: bool,
-}
-
-impl SyncPillarArgs {
-    /// Returns the arguments about the modules, and `clean_pillar_cache`.
-    fn split(self) -> (SyncArgs, bool) {
-        let SyncPillarArgs { saltenv, refresh, extmod_whitelist, extmod_blacklist, clean_pillar_cache } = self;
-        (SyncArgs { saltenv, refresh, extmod_whitelist, extmod_blacklist }, clean_pillar_cache)
-    }
 }
 
 macro_rules! sync_functions {
@@ -261,8 +243,8 @@ pub fn sync_pillar(context: &Context, #[args] args: SyncPillarArgs) -> CallResul
 ///     salt '*' saltutil.sync_all extmod_whitelist="{modules: [web]}"
 #[function]
 pub fn sync_all(context: &Context, #[args] args: SyncPillarArgs) -> CallResult {
-    let (args, clean_cache) = args.split();
-    let mut source = Source::new(context, &args)?;
+    let SyncPillarArgs { sync, clean_pillar_cache } = args;
+    let mut source = Source::new(context, &sync)?;
     let mut all = Map::new();
     let is_masterless = context.config().file_client == "local";
     let more: (&[&str], &[&str]) = if is_masterless { (&["tops"], &["pillar", "wrapper"]) } else { (&[], &[]) };
@@ -270,9 +252,9 @@ pub fn sync_all(context: &Context, #[args] args: SyncPillarArgs) -> CallResult {
         all.insert((*kind).into(), source.sync(kind)?);
     }
     let has_grains = all.get("grains").is_some_and(Value::is_truthy);
-    source.finish(args.refresh && has_grains);
-    if args.refresh {
-        refresh_pillar(context, false, 0.0, clean_cache)?;
+    source.finish(sync.refresh && has_grains);
+    if sync.refresh {
+        refresh_pillar(context, false, 0.0, clean_pillar_cache)?;
     }
     Ok(Value::Map(all))
 }
@@ -294,10 +276,9 @@ pub fn sync_types(context: &Context, kinds: &[&'static str], args: Args) -> Resu
 }
 
 fn sync_and_refresh(context: &Context, kind: &str, args: SyncPillarArgs) -> CallResult {
-    let (args, clean_cache) = args.split();
-    let synced = sync_kind(context, kind, &args)?;
-    if args.refresh {
-        refresh_pillar(context, false, 0.0, clean_cache)?;
+    let synced = sync_kind(context, kind, &args.sync)?;
+    if args.sync.refresh {
+        refresh_pillar(context, false, 0.0, args.clean_pillar_cache)?;
     }
     Ok(synced)
 }
