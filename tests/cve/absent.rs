@@ -65,15 +65,11 @@ macro_rules! absent {
 }
 
 absent! {
-    /// Python modules: `restartcheck` and process names. `local` tests the existing functions.
-    cve_2020_28243_restartcheck_runs_no_process_names: Feature::Functions(&["restartcheck.restartcheck"]), "#16";
     /// Python modules: `vmware` and certificates. `tls` tests the existing functions.
     cve_2020_28972_vmware_verifies_certificates: Feature::Functions(&["vsphere.get_service_instance_via_proxy"]), "#16";
     /// Python modules: `asam`, `keystone`, `zenoss` and certificates. `tls` tests the existing functions.
     cve_2020_35662_modules_verify_certificates:
         Feature::Functions(&["keystone.auth", "zenoss.device_discovered", "splunk.list_users"]), "#16";
-    /// Python modules: `snapper`. `local` tests the existing functions.
-    cve_2021_31607_snapper_runs_no_arguments: Feature::Functions(&["snapper.diff", "snapper.status"]), "#16";
     /// The installer for Windows accepts a directory planted by other users.
     cve_2021_22004_the_windows_installer_owns_its_directory: Feature::Windows, "no issue";
     /// Logins: `auth.pki` accepts a certificate as a proof.

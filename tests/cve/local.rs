@@ -1,11 +1,13 @@
 //! Local users: file modes, secrets in logs, commands in arguments.
 
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use brine_value::map;
+use brine_value::json::{from_json, to_json};
+use brine_value::{list, map};
 
-use crate::support::{BRINE, Events, System, stdout, until};
+use crate::support::{BRINE, Events, System, stderr, stdout, until};
 use crate::{SECRET, salt_call, walk};
 
 /// A daemon with the most permissive umask and the most verbose log, killed on drop.
@@ -193,6 +195,16 @@ fn assert_runs_nothing(calls: &[&[&str]], argument: impl Fn(&str) -> Vec<String>
     }
 }
 
+/// Starts a program, once no other test that starts one holds it open for writing.
+fn spawn(program: &Path) -> Child {
+    loop {
+        match Command::new(program).arg("60").spawn() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            spawned => return spawned.unwrap(),
+        }
+    }
+}
+
 /// The name of a process was executed by a shell.
 #[test]
 fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
@@ -202,13 +214,7 @@ fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
     let name = format!(";touch ${{IFS}}{};", target.replace('/', "|"));
     let program = system.path(&name);
     std::fs::copy("/bin/sleep", &program).unwrap();
-    let mut child = loop {
-        // A process started by another test may briefly hold the file open for writing.
-        match Command::new(&program).arg("60").spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
-            spawned => break spawned.unwrap(),
-        }
-    };
+    let mut child = spawn(&program);
     for words in [
         &["ps.top"][..],
         &["ps.get_pid_list"],
@@ -225,6 +231,33 @@ fn cve_2020_28243_names_of_processes_and_files_run_nothing() {
     assert_runs_nothing(&CALLS[..20], |target| vec![format!("-x;touch {target}"), format!("--help --output={target}")]);
 }
 
+/// `restartcheck` looked up the package of a process, and of its deleted program, in a shell.
+#[test]
+fn cve_2020_28243_restartcheck_runs_no_names_of_processes() {
+    let system = System::new("");
+    // restartcheck ignores deleted files in /tmp and /home.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let is_ignored = ["/home/", "/tmp/", "/var/tmp/", "/run/"].iter().any(|path| directory.path().starts_with(path));
+    let names = [";touch escaped;", "--admindir=.", "$(touch escaped)", "`touch escaped`\ntouch escaped"];
+    let mut children = Vec::new();
+    for name in names {
+        let program = directory.path().join(name);
+        std::fs::copy("/bin/sleep", &program).unwrap();
+        children.push(spawn(&program));
+        std::fs::remove_file(&program).unwrap();
+    }
+    let output = salt_call(&system, &["restartcheck.restartcheck", "--out=json"]);
+    for child in &mut children {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let report = stdout(&output);
+    assert!(output.status.success(), "{report}{}", stderr(&output));
+    let lists = |name: &&str| report.contains(*name);
+    assert!(is_ignored || names[..3].iter().all(lists), "{report}");
+    assert!(!system.path("escaped").exists());
+}
+
 /// Arguments of `snapper` were executed by a shell: none of Brine's functions does so.
 #[test]
 fn cve_2021_31607_arguments_run_no_commands() {
@@ -233,6 +266,43 @@ fn cve_2021_31607_arguments_run_no_commands() {
             "x;touch {target};`touch {target}`$(touch {target})|touch {target}&'touch {target}\"\ntouch {target}"
         )]
     });
+}
+
+/// `snapper` ran `file` on the names of changed files in a shell.
+#[test]
+fn cve_2021_31607_snapper_runs_no_names_of_files() {
+    let system = System::new("");
+    let name = "-x;touch escaped;`touch escaped`$(touch escaped)'\"";
+    let file = system.path("sub").join(name).display().to_string();
+    system.write(&format!("sub/{name}"), "new\n");
+    system.write("changed", &format!("+..... {file}\n"));
+    // The answers of the program to the commands of these functions.
+    let program = system.write(
+        "bin/snapper",
+        "#!/bin/sh\n\
+         case \"$*\" in\n\
+         *' status '*) cat ROOT/changed ;;\n\
+         *get-config*) echo '{\"SUBVOLUME\": \"ROOT/sub\"}' ;;\n\
+         *undochange*) for word; do printf '%s\\0' \"$word\"; done > ROOT/words; echo create:0 modify:0 delete:1 ;;\n\
+         esac\n",
+    );
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let json = |words: &[&str]| {
+        let output = salt_call(&system, &[words, &["num_pre=1", "--out=json"]].concat());
+        from_json(&stdout(&output)).unwrap().get("local").cloned().unwrap()
+    };
+    assert_eq!(json(&["snapper.changed_files"]), list![&file]);
+    let diff = json(&["snapper.diff"]);
+    assert_eq!(diff.get(&file).and_then(|about| about.get("comment")), Some(&"text file created".into()), "{diff}");
+    let undone = json(&["snapper.undo", &format!("files={}", to_json(&list![&file]))]);
+    assert_eq!(undone.get("delete"), Some(&"1".into()), "{undone}");
+    let words = std::fs::read_to_string(system.path("words")).unwrap();
+    assert_eq!(words.split('\0').collect::<Vec<_>>(), ["-c", "root", "undochange", "1..0", &file, ""]);
+    for function in ["status", "diff", "undo"] {
+        let attack = ["config=root;touch escaped;$(touch escaped)", "num_pre=1"];
+        _ = salt_call(&system, &[&[format!("snapper.{function}").as_str()][..], &attack].concat());
+    }
+    assert!(!system.path("escaped").exists());
 }
 
 /// `status` evaluated function names as Python.

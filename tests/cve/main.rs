@@ -62,15 +62,17 @@ fn error_of(answer: &Value) -> String {
     error.and_then(|error| error.get("name")).map(ToString::to_string).unwrap_or_default()
 }
 
-/// Runs a function of the minion without a master.
+/// Runs a function of the minion without a master. Programs are also found in `bin` of the system's directory.
 fn salt_call(system: &System, words: &[&str]) -> Output {
     system.write("local/etc/minion", "id: local\nroot_dir: ROOT/local\nfile_client: local\nlog_level: error\nfile_roots: {base: ['ROOT/srv/salt']}\npillar_roots: {base: ['ROOT/srv/pillar']}\n");
     let etc = system.path("local/etc");
+    let programs = format!("{}:{}", system.path("bin").display(), std::env::var("PATH").unwrap());
     within_limit(BRINE)
         .args(["salt-call", "--local", "-c"])
         .arg(etc)
         .args(words)
         .current_dir(system.path(""))
+        .env("PATH", programs)
         .output()
         .unwrap()
 }
