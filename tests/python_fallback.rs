@@ -45,39 +45,42 @@ fn missing_functions_are_called_in_salt() {
     };
     write(
         "own/app.py",
-        &"def through():\n    return [__salt__['xml.get_value']('ROOT/data.xml', './/b'),\n        __salt__['test.echo']('here'), 'xml.set_value' in __salt__, 'no.such' in __salt__]\n"
+        &"def through():\n    return [__salt__['ssh_pki.get_private_key_size']('ROOT/id'),\n        __salt__['test.echo']('here'), 'ssh_pki.expires' in __salt__, 'no.such' in __salt__]\n"
             .replace("ROOT", &root.display().to_string()),
     );
-    write("data.xml", "<a><b>3004</b></a>");
-    let data = root.join("data.xml").display().to_string();
+    let key = root.join("id").display().to_string();
+    let public = format!("{key}.pub");
+    let made =
+        Command::new("ssh-keygen").args(["-q", "-t", "rsa", "-b", "2048", "-N", "", "-f", &key]).status().unwrap();
+    assert!(made.success());
     let run = |words: &[&str]| call(root, words);
 
     minion(false);
-    let error = run(&["xml.get_value", &data, ".//b"]).unwrap_err();
-    assert!(error.contains("'xml.get_value' is not available"), "{error}");
+    let error = run(&["ssh_pki.verify_private_key", &key, &public]).unwrap_err();
+    assert!(error.contains("'ssh_pki.verify_private_key' is not available"), "{error}");
 
     minion(true);
-    assert_eq!(run(&["xml.get_value", &data, ".//b"]), Ok("3004".into()));
-    assert_eq!(run(&["app.through"]), Ok(list!["3004", "here", true, false]));
+    assert_eq!(run(&["ssh_pki.verify_private_key", &key, &public]), Ok(true.into()));
+    assert_eq!(run(&["app.through"]), Ok(list![2048, "here", true, false]));
     // Functions that Brine has are not called in Salt, whose result has this key.
     assert_eq!(run(&["test.versions_information"]).unwrap().get("Dependency Information"), None);
     let functions = run(&["sys.list_functions"]).unwrap();
-    for name in ["xml.get_value", "app.through", "test.ping"] {
+    for name in ["ssh_pki.expires", "app.through", "test.ping"] {
         assert!(functions.as_list().unwrap().contains(&name.into()), "{name}");
     }
-    let spec = run(&["sys.argspec", "xml.get_value"]).unwrap();
-    let spec = spec.get("xml.get_value").unwrap();
-    assert_eq!(spec.get("args"), Some(&list!["file", "element"]), "{spec}");
-    let error = run(&["xml.get_value"]).unwrap_err();
-    assert!(error.contains("missing 2 required positional arguments: 'file' and 'element'"), "{error}");
+    let spec = run(&["sys.argspec", "ssh_pki.verify_private_key"]).unwrap();
+    let spec = spec.get("ssh_pki.verify_private_key").unwrap();
+    assert_eq!(spec.get("args"), Some(&list!["private_key", "public_key", "passphrase"]), "{spec}");
+    let error = run(&["ssh_pki.verify_private_key"]).unwrap_err();
+    assert!(error.contains("missing 2 required positional arguments: 'private_key' and 'public_key'"), "{error}");
     let error = run(&["no.such"]).unwrap_err();
     assert!(error.contains("'no.such' is not available"), "{error}");
 
     // A state of Salt in a state run of Brine; in test mode it changes nothing.
     write(
         "srv/key.sls",
-        "'{{ salt['xml.get_value']('ROOT/data.xml', './/b') }}':\n  test.nop: []\n\
-         rest:\n  ssh_pki.private_key_managed:\n    - name: ROOT/key\n    - require:\n      - test: '3004'\n"
+        "'{{ salt['ssh_pki.get_private_key_size']('ROOT/id') }}':\n  test.nop: []\n\
+         rest:\n  ssh_pki.private_key_managed:\n    - name: ROOT/key\n    - require:\n      - test: '2048'\n"
             .replace("ROOT", &root.display().to_string())
             .as_str(),
     );
