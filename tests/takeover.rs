@@ -369,7 +369,9 @@ async fn there_and_back(version: &str) {
     // Migrates a minion to Brine.
     web1.follow("## The binary").await;
     let said = web1.follow("### Prepare a minion").await;
-    for reported in ["the minion 'web1' of the master 127.0.0.1", "'tcp_keepalive' has no effect", "the master's key"] {
+    for reported in
+        ["the minion 'web1' of the master 127.0.0.1", "'random_reauth_delay' has no effect", "the master's key"]
+    {
         assert!(said.contains(reported), "'{reported}' is not in:\n{said}");
     }
     web1.follow("### Switch the minion to Brine").await;
