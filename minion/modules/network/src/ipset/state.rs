@@ -82,18 +82,19 @@ pub struct EntryArgs {
 /// Ensure that a set has an entry, or several, with these options.
 #[function]
 pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
+    let family = &args.family;
     each_entry(context, &args, |Entry { entry, full, place, is_covered, .. }| {
         if is_covered {
-            return Ok(Outcome::Unchanged(format!("entry for {entry} already in {place}")));
+            return Ok(Outcome::Unchanged(format!("entry for {entry} already in {place} for {family}")));
         }
         if context.test {
-            return Ok(Outcome::Predicted(format!("entry {entry} would be added to {place}")));
+            return Ok(Outcome::Predicted(format!("entry {entry} would be added to {place} for family {family}")));
         }
         let answer = add_entry(&context.call, &args.set_name, &full, &args.kwargs)?;
         Ok(if answer.starts_with("Error") {
-            Outcome::Failed(format!("Failed to add to entry {full} to {place}.\n{answer}"))
+            Outcome::Failed(format!("Failed to add to entry {full} to {place} for family {family}.\n{answer}"))
         } else {
-            Outcome::Changed(format!("entry {full} added to {place}"))
+            Outcome::Changed(format!("entry {full} added to {place} for family {family}"))
         })
     })
 }
@@ -101,22 +102,23 @@ pub fn present(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
 /// Ensure that a set does not have an entry, or several.
 #[function]
 pub fn absent(context: &StateContext, #[args] args: EntryArgs) -> CallResult {
+    let family = &args.family;
     each_entry(context, &args, |Entry { entry, full, place, is_listed, .. }| {
         if !is_listed {
-            return Ok(Outcome::Unchanged(format!("ipset entry for {full} not present in {place}")));
+            return Ok(Outcome::Unchanged(format!("ipset entry for {full} not present in {place} for {family}")));
         }
         if context.test {
-            return Ok(Outcome::Predicted(format!("ipset entry {entry} would be removed from {place}")));
+            return Ok(Outcome::Predicted(format!("ipset entry {entry} would be removed from {place} for {family}")));
         }
         // Not all addresses of a range need to be in the set.
         let words = ["del".to_owned(), "-exist".into(), word("set", &args.set_name)?, word("entry", &entry)?];
         let answer = success_or(change(&context.call, &words)?);
         Ok(if answer.starts_with("Error") {
             Outcome::Failed(format!(
-                "Failed to delete ipset entry from {place}. Attempted entry was {full}.\n{answer}\n"
+                "Failed to delete ipset entry from {place} for {family}. Attempted entry was {full}.\n{answer}\n"
             ))
         } else {
-            Outcome::Changed(format!("ipset entry {full} removed from {place}"))
+            Outcome::Changed(format!("ipset entry {full} removed from {place} for {family}"))
         })
     })
 }
@@ -149,7 +151,7 @@ fn each_entry(
     args: &EntryArgs,
     ensure: impl Fn(Entry) -> Result<Outcome, CallError>,
 ) -> CallResult {
-    let EntryArgs { name, entry, family, set_name, kwargs } = args;
+    let EntryArgs { name, entry, set_name, kwargs, .. } = args;
     let entries = entries_of(entry)?;
     if entries.is_empty() {
         return Ok(StateReturn::failed(name, "ipset entry must be specified").into());
@@ -163,7 +165,7 @@ fn each_entry(
         let outcome = ensure(Entry {
             entry,
             full,
-            place: format!("set {set_name} for {family}"),
+            place: format!("set {set_name}"),
             is_covered: element.as_ref().is_some_and(|element| element.is_covered(&elements)),
             is_listed: element.is_some_and(|element| element.is_in(&elements)),
         })?;
