@@ -1,5 +1,6 @@
 //! The engines of a master: built-in ones, and functions of custom modules.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brine_engines::{BuiltIn, Engine, Publisher};
@@ -16,25 +17,21 @@ pub(crate) fn run(
     stopping: CancellationToken,
 ) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        let custom = tokio::task::spawn_blocking({
-            let (calls, engine, stopping) = (Arc::clone(&calls), Arc::clone(&engine), stopping.clone());
+        let begun = tokio::task::spawn_blocking({
+            let (calls, stopping) = (Arc::clone(&calls), stopping.clone());
             move || {
-                let is_built_in = match BuiltIn::of(&engine) {
-                    Some(Ok(_)) => true,
-                    // The engine of the package `salt` may have arguments that the built-in one lacks.
-                    Some(Err(_)) => !calls.services.config.python_fallback,
-                    None => false,
-                };
-                if is_built_in && !calls.custom.has_engine(&engine.module) {
-                    return None;
+                let fallback = calls.services.config.python_fallback;
+                match BuiltIn::preferred(&engine, fallback, || calls.custom.has_engine(&engine.module)) {
+                    Some(built_in) => ControlFlow::Continue(built_in),
+                    None => ControlFlow::Break(calls.custom.run_engine(&engine, &calls, &stopping)),
                 }
-                Some(calls.custom.run_engine(&engine, &calls, &stopping))
             }
         });
-        match (custom.await.map_err(|error| error.to_string())?, BuiltIn::of(&engine)) {
-            (Some(ended), _) => ended.map(|_| ()).map_err(|error| error.to_string()),
-            (None, Some(built_in)) => built_in?.run(Arc::new(OnBus(Arc::clone(&calls.services))), stopping).await,
-            (None, None) => Ok(()),
+        match begun.await.map_err(|error| error.to_string())? {
+            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| error.to_string()),
+            ControlFlow::Continue(built_in) => {
+                built_in?.run(Arc::new(OnBus(Arc::clone(&calls.services))), stopping).await
+            }
         }
     })
 }

@@ -39,12 +39,27 @@ impl BuiltIn {
     ///
     /// # Errors
     /// An invalid argument.
-    pub fn of(engine: &Engine) -> Option<Result<Self, String>> {
+    fn of(engine: &Engine) -> Option<Result<Self, String>> {
         match &*engine.module {
             "script" => Some(Script::new(&engine.kwargs).map(BuiltIn::Script)),
             "webhook" => Some(Webhook::new(&engine.kwargs).map(BuiltIn::Webhook)),
             _ => None,
         }
+    }
+
+    /// Returns the built-in engine of a module unless another one takes precedence: a custom module of the same name, or
+    /// with `python_fallback` the engine of the package `salt`, which may have arguments that the built-in one lacks.
+    ///
+    /// # Errors
+    /// An invalid argument.
+    pub fn preferred(
+        engine: &Engine,
+        python_fallback: bool,
+        is_custom: impl FnOnce() -> bool,
+    ) -> Option<Result<Self, String>> {
+        let built_in = Self::of(engine)?;
+        let is_left_to_salt = built_in.is_err() && python_fallback;
+        (!is_left_to_salt && !is_custom()).then_some(built_in)
     }
 
     /// Runs the engine until `stopping` is cancelled.

@@ -1,5 +1,6 @@
 //! The engines of a minion: built-in ones, and functions of custom modules.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use brine_context::{Context, Job, Minion};
@@ -23,29 +24,24 @@ pub(crate) fn run(
     stopping: CancellationToken,
 ) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        let custom = tokio::task::spawn_blocking({
-            let (minion, engine, stopping) = (Arc::clone(&minion), Arc::clone(&engine), stopping.clone());
+        let begun = tokio::task::spawn_blocking({
+            let (minion, stopping) = (Arc::clone(&minion), stopping.clone());
             move || {
-                let is_built_in = match BuiltIn::of(&engine) {
-                    Some(Ok(_)) => true,
-                    // The engine of the package `salt` may have arguments that the built-in one lacks.
-                    Some(Err(_)) => !minion.config.python_fallback,
-                    None => false,
-                };
-                if is_built_in && !minion.custom.has_file("engines", &engine.module) {
-                    return None;
+                let module = (engine.module.as_str(), &engine.kwargs);
+                let is_custom = || minion.custom.has_file("engines", &engine.module);
+                match BuiltIn::preferred(&engine, minion.config.python_fallback, is_custom) {
+                    Some(built_in) => ControlFlow::Continue(built_in),
+                    None => ControlFlow::Break(minion.custom.run_engine(&minion, module, &stopping)),
                 }
-                Some(minion.custom.run_engine(&minion, (&engine.module, &engine.kwargs), &stopping))
             }
         });
-        match (custom.await.map_err(|error| error.to_string())?, BuiltIn::of(&engine)) {
-            (Some(ended), _) => ended.map(|_| ()).map_err(|error| error.to_string()),
-            (None, Some(built_in)) => {
+        match begun.await.map_err(|error| error.to_string())? {
+            ControlFlow::Break(ended) => ended.map(|_| ()).map_err(|error| error.to_string()),
+            ControlFlow::Continue(built_in) => {
                 let publisher =
                     EventSend { minion, stopping: stopping.clone(), sends: Arc::new(Semaphore::new(MAX_SENDS)) };
                 built_in?.run(Arc::new(publisher), stopping).await
             }
-            (None, None) => Ok(()),
         }
     })
 }
