@@ -104,10 +104,7 @@ pub fn rsync(context: &Context, #[args] args: RsyncArgs) -> CallResult {
     words.extend([argument(&src)?, argument(&dst)?]);
     let output = run(context, &words, &[])?;
     context.set_retcode(output.retcode);
-    Ok(map! {
-        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
-    }
-    .into())
+    Ok(crate::cmd::all(output).into())
 }
 
 /// Fetches a file or directory under `salt://` to a temporary directory, which is deleted when the result is dropped.

@@ -10,7 +10,8 @@ use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
-use brine_value::{Value, map};
+
+use crate::cmd::all;
 
 pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
 
@@ -44,7 +45,7 @@ pub fn useradd(
     let create = if only_shows || Path::new(&pwfile).exists() { "" } else { "c" };
     let file = Some(pwfile).filter(|_| !only_shows);
     let output = with_password(context, [create, &opts], file, &user, password, runas)?;
-    Ok(report(output))
+    Ok(all(output).into())
 }
 
 /// Delete a user from an htpasswd file, and return the lines of the output of `htpasswd`.
@@ -71,7 +72,7 @@ pub fn userdel(
     }
     let words = ["htpasswd".to_owned(), "-D".to_owned(), argument(&pwfile)?, checked_user(&user)?];
     let output = run(context, &Program { runas, merge: !all_results, ..program(&words, &[]) })?;
-    Ok(if all_results { report(output) } else { output.stdout.lines().collect() })
+    Ok(if all_results { all(output).into() } else { output.stdout.lines().collect() })
 }
 
 /// Return whether an htpasswd file has a user with this password.
@@ -137,11 +138,4 @@ fn run(context: &Context, program: &Program) -> Result<Output, CallError> {
     let output = context.run_program(program).map_err(CallError::execution)?;
     context.set_retcode(output.retcode);
     Ok(output)
-}
-
-fn report(output: Output) -> Value {
-    map! {
-        "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
-    }
-    .into()
 }

@@ -81,7 +81,7 @@ pub fn install(context: &Context, #[args] args: PackageArgs) -> CallResult {
         words.extend(["--editable".to_owned(), source]);
     }
     words.extend(extra(&kwargs));
-    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+    Ok(cmd::all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
 /// Uninstall packages, and those of requirements files.
@@ -105,7 +105,7 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
     }
     words.extend(names(&pkgs));
     words.extend(extra(&kwargs));
-    Ok(all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
+    Ok(cmd::all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
 
 /// Return the installed packages in the format of a requirements file.
@@ -333,10 +333,6 @@ fn json(output: &Output) -> Result<Vec<Value>, CallError> {
         Ok(Value::List(found)) => Ok(found),
         _ => Err(CallError::Execution("Invalid JSON".into())),
     }
-}
-
-fn all(output: Output) -> Map {
-    map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr}
 }
 
 /// Returns the local path of a requirements file; one under `salt://` is copied into the cache. `None` if it does

@@ -66,8 +66,7 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let output =
         cmd::execute(context, &command, &CommandArgs::read(&map! {"runas" => args.user, "python_shell" => false})?)?;
-    let (stdout, stderr) = (output.stdout, output.stderr);
-    Ok(map! {"pid" => output.pid, "retcode" => output.retcode, "stdout" => stdout, "stderr" => stderr}.into())
+    Ok(cmd::all(output).into())
 }
 
 /// Return the path of the site-packages directory of a virtual environment.

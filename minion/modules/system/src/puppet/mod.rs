@@ -9,6 +9,7 @@ use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Function, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
+use brine_modules_files::cmd;
 use brine_system::files;
 use brine_value::json::{from_json, to_json};
 use brine_value::{Map, Value, map};
@@ -232,7 +233,7 @@ fn run_with(context: &Context, args: Vec<Value>, kwargs: Map) -> CallResult {
     let output: Output = context.run_program(&program(&words, &[])).map_err(CallError::execution)?;
     let retcode = if output.retcode == CHANGED { 0 } else { output.retcode };
     context.set_retcode(retcode);
-    Ok(map! {"pid" => output.pid, "retcode" => retcode, "stdout" => output.stdout, "stderr" => output.stderr}.into())
+    Ok(cmd::all(Output { retcode, ..output }).into())
 }
 
 /// Returns the command line of a run.

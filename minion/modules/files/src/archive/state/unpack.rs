@@ -106,9 +106,7 @@ impl Extracted {
         let kwargs = map! {"cwd" => directory, "python_shell" => false};
         let output = cmd::execute(&context.call, &command, &CommandArgs::read(&kwargs)?)?;
         if output.retcode != 0 {
-            return Ok(Err(map! {
-                "pid" => output.pid, "retcode" => output.retcode, "stdout" => output.stdout, "stderr" => output.stderr,
-            }));
+            return Ok(Err(cmd::all(output)));
         }
         let mut files: Vec<String> = output.stdout.lines().map(str::to_owned).collect();
         if self.options.is_none() {
