@@ -179,10 +179,7 @@ async fn handshake(
     if &theirs[12..17] != b"NULL\0" {
         return Err(TransportError::Handshake("it requires another security mechanism"));
     }
-    let limits = std::mem::replace(
-        &mut reader.limits,
-        Limits { message: 4096, frames: 1, source: None, keepalive: Keepalive::default() },
-    );
+    let limits = std::mem::replace(&mut reader.limits, Limits { message: 4096, frames: 1, ..Limits::default() });
     let Message::Command(command) = reader.read().await? else {
         return Err(TransportError::Handshake("it sent a message before its READY command"));
     };

@@ -98,7 +98,6 @@ pub fn set_config(context: &Context, #[default("root".into())] name: String, #[k
         words.push(format!("{key}={value}"));
     }
     if words.len() > 1 {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let doing = format!("Error encountered while setting configuration {name}");
         snapper(context, &name).run(&words, &doing)?;
     }
@@ -281,7 +280,6 @@ pub fn delete_snapshot(
         return Err(CallError::Execution(format!("Error: Snapshots '{}' not found", unknown.join(", "))));
     }
     let words: Vec<String> = std::iter::once("delete".to_owned()).chain(ids.iter().map(ToString::to_string)).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     snapper.run(&words, "Error encountered while deleting snapshots")?;
     Ok(map! {config.as_str() => map! {"ids" => ids, "status" => "deleted"}}.into())
 }
@@ -317,7 +315,6 @@ pub fn modify_snapshot(
     }
     if words.len() > 1 {
         words.push(id.to_string());
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
         snapper(context, &config).run(&words, "Error encountered while modifying the snapshot")?;
     }
     Ok(found(context, &config, id)?.into())

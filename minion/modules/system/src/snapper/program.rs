@@ -35,9 +35,9 @@ pub struct Snapper<'c> {
 
 impl Snapper<'_> {
     /// Runs a command, and returns its output. `doing` begins the message of a failure.
-    pub fn run(&self, words: &[&str], doing: &str) -> Result<String, CallError> {
+    pub fn run(&self, words: &[impl AsRef<str>], doing: &str) -> Result<String, CallError> {
         let mut all = vec!["snapper".to_owned(), "-c".to_owned(), argument(self.config)?];
-        all.extend(words.iter().map(|word| (*word).to_owned()));
+        all.extend(words.iter().map(|word| word.as_ref().to_owned()));
         run(self.context, &all, self.config, doing)
     }
 
