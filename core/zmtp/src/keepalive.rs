@@ -28,7 +28,7 @@ impl Default for Keepalive {
 
 impl Keepalive {
     /// Creates a keepalive from the options `tcp_keepalive`, `tcp_keepalive_idle`, `tcp_keepalive_intvl` and
-    /// `tcp_keepalive_cnt`. A number below 1 stands for the system's value.
+    /// `tcp_keepalive_cnt`. For a number below 1, the system's value applies.
     pub fn new(is_on: bool, idle: i64, interval: i64, probes: i64) -> Self {
         let positive = |number: i64| u64::try_from(number).ok().filter(|number| *number > 0);
         let seconds = |number| positive(number).map(|seconds| Duration::from_secs(seconds.min(MAX_SECONDS)));

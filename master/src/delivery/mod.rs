@@ -39,7 +39,7 @@ const MAX_QUEUED_BYTES: usize = 16 << 20;
 /// How long events wait to be delivered together. Until then they are in memory and in the journal.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Queueing {
-    /// The number of events that are delivered together; 0 delivers what is there.
+    /// The number of events that are delivered together; 0 delivers events as they arrive.
     pub events: usize,
     /// The time after which fewer are delivered, too.
     pub time: Option<Duration>,

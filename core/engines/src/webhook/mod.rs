@@ -1,6 +1,6 @@
 //! The engine `webhook`: publishes each HTTP request as an event `salt/engines/hook/<path>`.
 //!
-//! Whoever reaches the port can publish these events, so what one peer can occupy is bounded: connections, their time,
+//! Every peer of the port can publish these events without authentication, so the resources of a peer are bounded: connections, their time,
 //! the size of a request, and the memory of all of them.
 
 mod connections;

@@ -8,7 +8,7 @@ use brine_yaml::entry_at;
 
 use super::super::external::Call;
 
-/// The key, and the part of a path, that stands for the environment.
+/// The placeholder of the environment, as a key and in paths.
 const ENVIRONMENT: &str = "__env__";
 
 /// Returns the paths of the configuration files for a minion.

@@ -28,7 +28,7 @@ impl Functions for Echo {
     }
 }
 
-/// Files in a directory of their own, which `ROOT` stands for.
+/// Files in a temporary directory; `ROOT` is its placeholder.
 struct Case {
     directory: tempfile::TempDir,
     grains: Arc<Map>,

@@ -27,7 +27,7 @@ pub enum XmlError {
     /// The name of an attribute is invalid.
     #[error("'{0}' is not the name of an attribute: expected a letter or '_', then letters, digits, '.', '-' and '_'")]
     Attribute(String),
-    /// No prefix stands for a namespace.
+    /// The namespace has no prefix.
     #[error("the namespace '{0}' has no prefix in this document: declare one with xmlns")]
     Namespace(String),
     /// A prefix is not declared.

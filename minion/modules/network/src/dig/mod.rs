@@ -265,7 +265,7 @@ fn query(context: &Context, name: &str, kind: &str, server: Option<&str>) -> Res
     lines.ok_or_else(|| CallError::execution("Command 'dig' cannot be found: install it, as with the package dnsutils"))
 }
 
-/// Returns the addresses of a host. The answer may name what it is an alias of, too.
+/// Returns the addresses of a host. The answer may also contain the canonical name of an alias.
 fn addresses(context: &Context, host: &str, kind: &str, server: Option<&str>) -> Result<Vec<String>, CallError> {
     Ok(query(context, host, kind, server)?.into_iter().filter(|line| is_address(line)).collect())
 }
@@ -293,7 +293,7 @@ struct Spf<'c> {
 }
 
 impl Spf<'_> {
-    /// Adds the addresses of a domain and of those that it includes.
+    /// Adds the addresses of a domain and of included domains.
     fn add(&mut self, domain: String, record: &str) -> Result<(), CallError> {
         if self.seen.contains(&domain) || self.seen.len() >= SPF_LOOKUPS {
             return Ok(());

@@ -42,7 +42,7 @@ pub fn run(context: &Context, function: String, #[rest] args: Vec<Value>, #[keyw
     };
     let pre = create("pre", None)?;
     let result = context.call(&function, Args { positional: args, keyword });
-    // After a failure, too: what was changed until then can be undone.
+    // After a failure, too, so that partial changes can be undone.
     create("post", Some(pre))?;
     match result {
         Err(CallError::Execution(message)) => Ok(message.into()),
