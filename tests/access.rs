@@ -1,16 +1,15 @@
 //! Users with limited rights: passwords and tokens of `external_auth`, keys of `publisher_acl`.
-#![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Output, Stdio};
 
+use crate::support::{BRINE, System, stderr, stdout, text, within_limit};
 use brine_value::Value;
 use brine_wire::{Envelope, Proof, PublishRequest, TokenRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, System, stderr, stdout, text, within_limit};
 
 const CONFIG: &str = "token_file: ROOT/token
 external_auth:

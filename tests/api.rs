@@ -1,15 +1,14 @@
 //! The REST API as curl, browsers and other clients use it: the real salt-api with a master and minions.
-#![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 use std::process::Stdio;
 
+use crate::support::api::{Api, fire, serve, sorted};
+use crate::support::{TIMEOUT, until};
 use brine_digest::{Digest, hex};
 use brine_value::{Value, json, list, map};
 use futures::{SinkExt as _, StreamExt as _};
-use support::api::{Api, fire, serve, sorted};
-use support::{TIMEOUT, until};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;

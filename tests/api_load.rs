@@ -1,13 +1,10 @@
 //! The REST API under hostile and heavy load: slow requests, silent connections and thousands of event streams.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::TIMEOUT;
+use crate::support::api::{Api, fire};
 use brine_value::{Value, list, map};
-use support::TIMEOUT;
-use support::api::{Api, fire};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;

@@ -1,10 +1,9 @@
 //! Batches that the master runs.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, stdout, text};
 use brine_value::Value;
-use support::{System, stdout, text};
 
 async fn system() -> System {
     let mut system = System::start("").await;

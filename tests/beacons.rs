@@ -1,15 +1,14 @@
 //! Beacons of a real minion: their events reach the master's reactor and the minion's own bus, and they are changed at
 //! run time.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::io::Write;
 
+use crate::support::{System, TIMEOUT, text};
 use brine_bus::SocketNames;
 use brine_value::Value;
 use brine_zmtp::{Limits, Subscriber};
-use support::{System, TIMEOUT, text};
 
 const BEACONS: &str = "beacons:
   log:

@@ -1,22 +1,17 @@
 //! Jobs that were published while a minion was disconnected (`publish_catch_up`): below a syndic, with several masters,
 //! and requested by a hostile minion.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "faults/proxy.rs"]
-mod proxy;
-mod support;
-#[path = "support/syndic.rs"]
-mod syndic;
+use crate::support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::proxy::{Mode, Proxy};
+use crate::support::syndic::{Syndic, below};
+use crate::support::{System, stdout, until};
 use brine_ids::Jid;
 use brine_value::{Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use proxy::{Mode, Proxy};
-use support::{System, stdout, until};
-use syndic::{Syndic, below};
 
 /// Longer than a test takes on a busy machine.
 const WINDOW: &str = "publish_catch_up: 300\n";

@@ -1,20 +1,17 @@
 //! A cluster of masters on a NATS server: any member reaches all minions, each event has its reactions once, and
 //! nothing is lost while the server or a member is down.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
 
-#[path = "support/nats.rs"]
-mod nats;
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::nats::{Nats, member, three_servers};
+use crate::support::{System, stderr, stdout, until};
 use brine_bus::SocketNames;
 use brine_event::Event;
 use brine_value::{Value, json, map};
 use brine_zmtp::Push;
-use nats::{Nats, member, three_servers};
-use support::{System, stderr, stdout, until};
 use tokio::net::{TcpListener, TcpStream};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";

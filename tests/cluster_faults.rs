@@ -3,22 +3,15 @@
 //!
 //! A return whose master dies before it has replied is also sent to another master. This causes two events, of which
 //! the job caches keep the first.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
-
-#[path = "support/nats.rs"]
-mod nats;
-#[path = "support/proxy.rs"]
-mod proxy;
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use crate::support::balancer::Balancer;
+use crate::support::nats::{Nats, member, three_servers};
+use crate::support::{System, stderr, stdout, until};
 use brine_value::{Value, json};
-use nats::{Nats, member, three_servers};
-use proxy::Proxy;
-use support::{System, stderr, stdout, until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 const MINIONS: &[&str] = &["web1", "web2", "web3", "web4", "web5", "web6"];
@@ -28,7 +21,7 @@ const LATE: f64 = 10.0;
 /// Three members, each with its own proxies to the servers, and minions that fail over between them.
 struct Cluster {
     members: Vec<System>,
-    proxies: Vec<Vec<Proxy>>,
+    proxies: Vec<Vec<Balancer>>,
     minions: System,
     _servers: Vec<Nats>,
 }
@@ -40,7 +33,7 @@ impl Cluster {
         for name in ["m1", "m2", "m3"] {
             let mut own = Vec::new();
             for server in &servers {
-                own.push(Proxy::start(0, vec![([127, 0, 0, 1], server.port).into()]).await);
+                own.push(Balancer::start(0, vec![([127, 0, 0, 1], server.port).into()]).await);
             }
             let ports: Vec<u16> = own.iter().map(|proxy| proxy.port).collect();
             let mut system = member(&ports, name, SECRET, "auto_accept: True\npublish_catch_up: 300\n");

@@ -1,16 +1,13 @@
 //! The work of a cluster of masters: another member takes it over when a member is killed, and all members see it.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 #![cfg(feature = "messaging")]
 
-#[path = "support/nats.rs"]
-mod nats;
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 
+use crate::support::nats::{Nats, member};
+use crate::support::{System, stderr, stdout, until};
 use brine_value::{Value, json};
-use nats::{Nats, member};
-use support::{System, stderr, stdout, until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 

@@ -1,22 +1,17 @@
 //! Command lines with hostile input: no option panics, no text of a peer controls a terminal or forges a log line, and
 //! daemons stop on request.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/raw.rs"]
-mod raw;
-mod support;
 
 use std::collections::BTreeSet;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::support::raw::Raw;
+use crate::support::{BRINE, System, TIMEOUT, stderr, stdout, until, within_limit};
 use brine::escape::{escape_control, escape_line};
 use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{list, map, msgpack};
 use brine_wire::Envelope;
 use brine_zmtp::{Limits, RequestClient};
-use raw::Raw;
-use support::{BRINE, System, TIMEOUT, stderr, stdout, until, within_limit};
 
 /// Characters that control terminals or reorder text.
 const HOSTILE: &str =

@@ -1,14 +1,11 @@
 //! The console in Chromium, with a real master, two minions and the API: each view once, and hostile data.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/browser.rs"]
-mod browser;
-mod support;
+use crate::support;
 
 use std::process::{Child, Command, Stdio};
 
-use browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
-use support::{BRINE, System, free_port, stdout, until};
+use crate::support::browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
+use crate::support::{BRINE, System, free_port, stdout, until};
 
 const CONFIG: &str = "auto_accept: False
 reactor:

@@ -1,20 +1,15 @@
 //! The console in Chromium beside 1,000 minions and 100,000 events.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/browser.rs"]
-mod browser;
-mod support;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::BRINE;
+use crate::support::api::Api;
+use crate::support::browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
 use brine_bus::SocketNames;
 use brine_event::Event;
 use brine_value::map;
 use brine_zmtp::Push;
-use browser::{Browser, LOGIN, PASSWORD, click, enter, log_in, show_view, wait_for_text};
-use support::BRINE;
-use support::api::Api;
 
 const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''

@@ -1,13 +1,12 @@
 //! Files of a master with another `hash_type`, fetched by functions of `cp`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
+use crate::support::{System, stdout};
 use brine_value::{Value, list, map};
-use support::{System, stdout};
 
 /// A web server with one file.
 fn web_server() -> u16 {

@@ -1,7 +1,6 @@
 //! Custom Python modules on a minion, by `salt-call --local`: sync, calls, states, grains and errors.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,16 +1,15 @@
 //! Delivery of jobs and returns when daemons stop, crash or hang.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::support::{BRINE, System, stdout};
 use brine_ids::Jid;
 use brine_value::{Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, System, stdout};
 
 /// The maximum time for a minion to stop.
 const STOP: Duration = Duration::from_secs(5);

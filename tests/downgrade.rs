@@ -1,11 +1,11 @@
 //! A man in the middle changes unencrypted parts of an authentication: the session either has the strongest cipher that
 //! both ends allow, or is not established. Minions of both ciphers coexist.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 
+use crate::support::{System, TIMEOUT, stdout};
 use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey, PublicKey, Session};
@@ -15,7 +15,6 @@ use brine_zmtp::{Bounds, Endpoint, Handler, Limits, Listener, Peer, RequestClien
 use bytes::Bytes;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use support::{System, TIMEOUT, stdout};
 use tokio_util::sync::CancellationToken;
 
 type Change = fn(&mut Map);

@@ -1,14 +1,13 @@
 //! Engines: custom functions and built-in ones that run beside the master and a minion.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use crate::support::{System, free_port, until};
 use brine_value::{Map, Value};
-use support::{System, free_port, until};
 
 const ENGINE: &str = r#"
 import os

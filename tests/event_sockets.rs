@@ -1,12 +1,11 @@
 //! The sockets of the event bus, used by pyzmq and by the crate `zeromq`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, stdout, text};
 use brine_event::Event;
 use brine_value::map;
 use brine_zmtp::{Endpoint, Push};
-use support::{System, stdout, text};
 
 const FOLLOW: &str = "
 import sys, zmq

@@ -1,18 +1,17 @@
 //! Every event recorded from Salt 3008.3 by `tests/events/record`, reproduced with Brine: the same tag, and the same
 //! fields with the same types. The steps here have the labels of the recording.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::support::{BRINE, Events, System, TIMEOUT};
 use brine_crypt::{EncryptionAlgorithm, PrivateKey, SignatureAlgorithm, token};
 use brine_function::Args;
 use brine_value::{Map, Value, json, map};
 use brine_wire::{AuthRequest, Call, ClientCommand, Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, Events, System, TIMEOUT};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 

@@ -1,9 +1,6 @@
 //! The exit statuses of the tools match those of Salt 3008.3 for the same command lines.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
-use support::{System, stderr, stdout};
+use crate::support::{System, stderr, stdout};
 
 /// The status of each command line, as Salt exits.
 const STATUSES: &[(i32, &[&str])] = &[

@@ -1,7 +1,4 @@
 //! Subscribing to the bus from a command line: readable lines, resuming by sequence number, and closed pipes.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{BRINE, System, TIMEOUT, stderr, stdout, until};
+use crate::support::{BRINE, System, TIMEOUT, stderr, stdout, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn follow_prints_one_readable_line_for_each_event() {

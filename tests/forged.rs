@@ -1,21 +1,18 @@
 //! Forged requests of an accepted minion: other names, other proofs, replayed requests. They are refused, logged and
 //! counted.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/raw.rs"]
-mod raw;
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 
+use crate::support::raw::Raw;
+use crate::support::{System, stdout};
 use brine_agent::channel::Channel;
 use brine_config::MinionConfig;
 use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Envelope, TOPIC_GCM, purpose};
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
-use raw::Raw;
-use support::{System, stdout};
 
 /// The reply to a forged request.
 const REFUSED: &str = "bad load";

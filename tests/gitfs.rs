@@ -1,13 +1,10 @@
 //! States from repositories: served by a real master to a real minion, and used without a master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::process::Command;
 
+use crate::support::{BRINE, System, stdout};
 use brine_value::Value;
 use brine_value::json::from_json;
-use support::{BRINE, System, stdout};
 
 /// Creates a repository with a state in `master`, and another one of the same name in `dev`.
 fn repository() -> tempfile::TempDir {

@@ -5,7 +5,6 @@
 //! they run as root on Debian. `BRINE_GOLDEN=name,other*` runs only these cases, and prints their differences even if
 //! they are listed. A case with a line `# needs PROGRAM` in its `run` is skipped with a message if that program is not
 //! installed.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::collections::BTreeMap;
 use std::fs;

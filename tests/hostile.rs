@@ -1,12 +1,11 @@
 //! Requests of unauthenticated peers and hostile minions are refused, logged and counted, without other effects.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, TIMEOUT, crypto, stdout};
 use brine_value::{Value, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
-use support::{System, TIMEOUT, crypto, stdout};
 use tokio::io::AsyncWriteExt;
 
 async fn ask(system: &System, request: Vec<u8>) -> Value {

@@ -1,13 +1,12 @@
 //! Forbidden requests of an accepted minion are refused, logged and counted.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 
+use crate::support::{System, stdout};
 use brine_agent::channel::Channel;
 use brine_value::{Map, Value, list, map};
-use support::{System, stdout};
 
 const SECRET: &str = "nobody's business";
 

@@ -1,19 +1,14 @@
 //! Fleets in which unmodified Salt minions of several releases and Brine minions have one Brine master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/fleet.rs"]
-mod fleet;
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use crate::support::fleet::{BRINE_ID, FLEET_TIMEOUT, Fleet, started};
+use crate::support::salt::{TREE, outcome};
+use crate::support::{System, stderr, stdout, text};
 use brine_value::{Map, Value, list, map};
-use fleet::{BRINE_ID, FLEET_TIMEOUT, Fleet, started};
-use salt::{TREE, outcome};
-use support::{System, stderr, stdout, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn jobs_and_states() {

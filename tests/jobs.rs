@@ -1,10 +1,9 @@
 //! Jobs from the command line to minions and back.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, stderr, stdout, text};
 use brine_value::map;
-use support::{System, stderr, stdout, text};
 
 async fn two_minions() -> System {
     let mut system = System::start("nodegroups: {all: 'web* or db*'}\n").await;

@@ -1,5 +1,5 @@
 //! The crates depend on each other exactly as drawn in ARCHITECTURE.md; options are read by typed functions; packages
-//! are optimised.
+//! are optimised; every file of tests is compiled.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,4 +150,20 @@ fn options_are_read_by_their_functions() {
         found.is_empty(),
         "options are read by the functions in `brine_config::opts`, typed and with their default: {found:?}"
     );
+}
+
+/// Without `mod` in `main.rs`, the compiler does not read a file, and its tests would never fail.
+#[test]
+fn every_file_of_tests_belongs_to_a_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (directory, programs) in [("tests", &["docs", "layers", "main"][..]), ("returners/tests", &["main"])] {
+        let main = std::fs::read_to_string(root.join(directory).join("main.rs")).unwrap();
+        let named = |name: &str| programs.contains(&name) || main.lines().any(|line| line == format!("mod {name};"));
+        let files = std::fs::read_dir(root.join(directory)).unwrap().map(|entry| entry.unwrap().path());
+        let left: Vec<PathBuf> = files
+            .filter(|file| file.extension().is_some_and(|ending| ending == "rs"))
+            .filter(|file| !named(file.file_stem().unwrap().to_str().unwrap()))
+            .collect();
+        assert!(left.is_empty(), "{directory}/main.rs has no `mod` for {left:?}");
+    }
 }

@@ -1,10 +1,7 @@
 //! Third-party modules, from the packages `saltext-*` of PyPI, loaded by Brine's loader and by Salt's: both find the
 //! same functions with the same parameters and documentation, and their calls have the same results.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support::salt;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +9,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use crate::support::{System, stderr, stdout, within_limit};
 use brine_value::{Map, Value, json};
-use support::{System, stderr, stdout, within_limit};
 
 const PACKAGES: [&str; 17] = [
     "saltext-pagerduty==1.0.0",

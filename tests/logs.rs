@@ -1,14 +1,13 @@
 //! Logs for operators: the files, the content of each level, and the causes of key decisions and reactions.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use crate::support::{BRINE, System, TIMEOUT, stderr, stdout, until};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use support::{BRINE, System, TIMEOUT, stderr, stdout, until};
 
 /// A daemon in the background, killed on drop.
 struct Background(Pid);

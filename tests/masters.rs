@@ -1,18 +1,15 @@
 //! A minion with several masters, one at a time (`master_type: failover`) or all at once: masters that are killed, hang,
 //! are unresolvable, refuse the minion, and come back.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "faults/proxy.rs"]
-mod proxy;
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::proxy::{Mode, Proxy};
+use crate::support::{Events, System};
 use brine_value::Value;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use proxy::{Mode, Proxy};
-use support::{Events, System};
 
 const START: &str = "salt/minion/m1/start";
 

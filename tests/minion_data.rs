@@ -1,11 +1,10 @@
 //! Data that a minion sends to its master, or has from it: the mine, pushed files, the pillar, and its id.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{BRINE, Events, System, stdout, text, within_limit};
 use brine_value::json::from_json;
 use brine_value::{Value, list, map};
-use support::{BRINE, Events, System, stdout, text, within_limit};
 
 /// Waits until the master has accepted a scheduled update of the mine.
 async fn mine_updated(events: &mut Events, id: &str) {

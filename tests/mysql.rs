@@ -1,16 +1,10 @@
 //! Module and states of MySQL, by `salt-call --local` against a MariaDB server that the test starts.
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, reason = "tests; the server is that of the returners")]
-
-#[path = "../returners/tests/support/database.rs"]
-mod database;
-#[path = "support/local_minion.rs"]
-mod local_minion;
 
 use std::fs;
 use std::path::Path;
 
-use database::{DatabaseServer, Kind};
-use local_minion::Minion;
+use crate::support::database::{DatabaseServer, Kind};
+use crate::support::local_minion::Minion;
 use serde_json::{Value, json};
 
 /// Creates a minion that logs in to a server.

@@ -1,14 +1,11 @@
 //! Compares responses of the REST API with those of Salt's rest_cherrypy, recorded by `tests/netapi/record`.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::collections::HashMap;
 
+use crate::support::api::{Api, Response};
+use crate::support::until;
 use brine_value::{Map, Value, json, list, map};
 use regex::Regex;
-use support::api::{Api, Response};
-use support::until;
 
 const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''

@@ -1,11 +1,8 @@
 //! Orchestrations: states on the master that act on minions, from the command line and from the reactor.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{System, stdout, text};
 use brine_value::json::from_json;
 use brine_value::{Map, Value};
-use support::{System, stdout, text};
 
 const ORCH: &str = "{% set up = salt['saltutil.runner']('manage.up') %}
 last:

@@ -2,8 +2,6 @@
 //!
 //! `tests/golden/output/cases` lists the cases; `tests/golden/output/record` records them again.
 
-#![allow(clippy::unwrap_used, reason = "a broken case must end the test")]
-
 use std::fs;
 use std::path::PathBuf;
 

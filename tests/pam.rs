@@ -1,14 +1,11 @@
 //! `external_auth: pam` with pam_unix and scratch accounts.
-#![allow(clippy::unwrap_used)]
 #![cfg(feature = "pam")]
 
-#[path = "support/pam.rs"]
-mod pam;
-mod support;
+use crate::support::pam;
 
 use std::process::Output;
 
-use support::{System, stderr, stdout};
+use crate::support::{System, stderr, stdout};
 
 const CONFIG: &str = "token_file: ROOT/token
 external_auth:

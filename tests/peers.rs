@@ -1,19 +1,12 @@
 //! Limits on the resources of a master that unauthenticated peers can use: memory, time, connections. Other peers are
 //! still served.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/raw.rs"]
-mod raw;
-mod support;
-#[path = "support/zmtp.rs"]
-mod zmtp;
-
+use crate::support::raw::{Ask, Raw};
+use crate::support::zmtp::{Peer, REMOTE};
+use crate::support::{System, TIMEOUT};
 use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Value, map, msgpack};
 use futures::FutureExt;
-use raw::{Ask, Raw};
-use support::{System, TIMEOUT};
-use zmtp::{Peer, REMOTE};
 
 async fn requests(system: &System, source: &str) -> Peer {
     Peer::tcp(source, system.ret_port, "REQ").await.unwrap()

@@ -1,15 +1,12 @@
 //! The REST API used by pepper, Salt's own command line and library for it, unmodified from PyPI.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
+use crate::support::api::Api;
+use crate::support::{stderr, stdout, within_limit};
 use regex::Regex;
 use serde_json::Value;
-use support::api::Api;
-use support::{stderr, stdout, within_limit};
 
 const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''

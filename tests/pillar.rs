@@ -1,10 +1,7 @@
 //! Pillar from a master: functions in its files, `ext_pillar`, the cache, and errors for the minion.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{System, stdout};
 use brine_value::{list, map};
-use support::{System, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn minion_receives_only_its_own_complete_pillar() {

@@ -1,17 +1,13 @@
 //! Module and states of PostgreSQL, by `salt-call --local` against a server that the test starts.
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, reason = "tests; the server is that of the returners")]
 
-#[path = "../returners/tests/support/database.rs"]
-mod database;
-#[path = "support/local_minion.rs"]
-mod local_minion;
+use crate::support::database;
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use database::{DatabaseServer, Kind};
-use local_minion::Minion;
+use crate::support::database::{DatabaseServer, Kind};
+use crate::support::local_minion::Minion;
 use serde_json::json;
 
 /// Creates a minion that logs in to a server.

@@ -1,14 +1,13 @@
 //! Daemons and tools started by root run as the user of the configuration.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{BRINE, System, stderr, stdout};
 use nix::unistd::{User, geteuid};
-use support::{BRINE, System, stderr, stdout};
 
 const USER: &str = "nobody";
 

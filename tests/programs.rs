@@ -1,11 +1,8 @@
 //! Custom modules that are programs in other languages than Python.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{System, stderr, stdout};
 use brine_value::json::from_json;
 use brine_value::{Value, list, map};
-use support::{System, stderr, stdout};
 
 const MODULE: &str = r#"#!/bin/sh
 case "$1" in

@@ -1,9 +1,6 @@
 //! Custom beacons and returners in Python, on a minion with a master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
-use support::{System, stderr, stdout, until};
+use crate::support::{System, stderr, stdout, until};
 
 const BEACON: &str = r#"
 def validate(config):

@@ -1,16 +1,13 @@
 //! `python_fallback`: functions of the installed package `salt` that Brine lacks.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support::salt;
 
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{BRINE, stderr, stdout};
 use brine_value::json::from_json;
 use brine_value::{Value, list};
-use support::{BRINE, stderr, stdout};
 
 /// Runs `salt-call --local` in a directory and returns the result.
 fn call(directory: &Path, words: &[&str]) -> Result<Value, String> {

@@ -1,11 +1,10 @@
 //! Custom Python on the master: runner and wheel modules, external pillar, tops, and `#!py` files of the reactor.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, stderr, stdout};
 use brine_value::json::from_json;
 use brine_value::{Value, list, map};
-use support::{System, stderr, stdout};
 
 const CONFIG: &str = "\
 runner_dirs: [ROOT/own]

@@ -1,13 +1,10 @@
 //! Custom Python modules: synced from the file server, called by the daemon, by `salt-call` and by states.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use crate::support::{BRINE, System, stderr, stdout};
 use brine_value::{Value, list};
-use support::{BRINE, System, stderr, stdout};
 
 const FILES: [(&str, &str); 9] = [
     (

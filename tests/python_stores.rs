@@ -1,14 +1,13 @@
 //! Custom stores in Python: of tokens (`eauth_tokens`) and of data by bank and key (`cache`).
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::Output;
 
+use crate::support::{System, stderr, stdout};
 use brine_value::json::{from_json, to_json};
 use brine_value::{Map, Value, list};
-use support::{System, stderr, stdout};
 
 /// A store in JSON files, by token, as Salt's modules have it.
 const TOKENS: &str = r#"

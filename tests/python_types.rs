@@ -1,12 +1,11 @@
 //! Custom modules of rarely used types: authentication, rosters, `sdb` drivers, outputters, executors, matchers,
 //! serializers and file servers.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, stderr, stdout};
 use brine_value::json::from_json;
 use brine_value::{Value, list, map};
-use support::{System, stderr, stdout};
 
 const AUTH: &str = r#"
 def auth(username, password):

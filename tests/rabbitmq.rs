@@ -1,17 +1,9 @@
 //! Module and states of RabbitMQ, by `salt-call --local` against a server that the test starts.
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, reason = "tests; the server is that of the returners")]
 
-#[path = "support/local_minion.rs"]
-mod local_minion;
-#[path = "../returners/tests/support/rabbitmq.rs"]
-mod rabbitmq;
-#[path = "../returners/tests/support/service.rs"]
-mod service;
-
-use local_minion::Minion;
-use rabbitmq::RabbitServer;
+use crate::support::local_minion::Minion;
+use crate::support::rabbitmq::RabbitServer;
+use crate::support::service::free_port;
 use serde_json::{Value, json};
-use service::free_port;
 
 /// No shell expands the name or the password.
 const VHOST: &str = "shop $(touch made) \"1\"";

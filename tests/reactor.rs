@@ -1,18 +1,15 @@
 //! The reactor in a real master: keys are accepted, highstates run, and no event is lost.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::{AUTH, START, System, TIMEOUT, stdout, text};
 use brine_function::Args;
 use brine_value::json::to_json;
 use brine_value::{Value, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope};
 use brine_zmtp::{Limits, RequestClient};
-use support::{AUTH, START, System, TIMEOUT, stdout, text};
 
 const REACTOR: &str =
     "reactor:\n  - 'salt/auth': [ROOT/reactor/auth.sls]\n  - 'salt/minion/*/start': [ROOT/reactor/start.sls]\n";

@@ -1,11 +1,10 @@
 //! Faults of reactions in a real master: `reactor.explain` and `reactor.history` report the causes of errors and of
 //! missing reactions.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, TIMEOUT, stdout, text};
 use brine_value::Value;
-use support::{System, TIMEOUT, stdout, text};
 
 const CONFIG: &str = "
 reactor:

@@ -1,11 +1,8 @@
 //! The reactor in a real master and minion: configuration reloads, stopped loops, explanations, rules over time, the
 //! minion's own reactor.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{System, stdout, text, until};
 use brine_value::Value;
-use support::{System, stdout, text, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_changes_are_reloaded_and_drop_ins_add_entries() {

@@ -1,10 +1,9 @@
 //! Daemons that stop and restart.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{BRINE, System, stdout, text};
 use brine_value::{Value, map};
-use support::{BRINE, System, stdout, text};
 
 fn ping(system: &System) -> Value {
     let output = system.tool("salt", &["web1", "test.ping", "-t", "1", "--static", "--out=json"]);

@@ -1,6 +1,5 @@
 //! Renderers that run in Python (`pyobjects`, `pydsl`, `mako`, ...), custom renderers, and `stateconf` in state runs,
 //! pillar and `file.managed`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
 use std::process::{Command, Output};

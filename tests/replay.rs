@@ -2,15 +2,13 @@
 //!
 //! `tests/interop/record` makes the recordings and documents them. Requests are encrypted as by the recorded minion,
 //! commands on the master's machine are run with Brine's tools, and publishes must match the recorded ones.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use crate::support::{System, TIMEOUT, stderr, text};
 use brine_crypt::{EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
 use brine_ids::Jid;
 use brine_value::{Map, Value, json, msgpack};
@@ -18,7 +16,6 @@ use brine_wire::private;
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
-use support::{System, TIMEOUT, stderr, text};
 use tokio::task::JoinHandle;
 
 /// Known differences from the recordings: the command, the prefix of the difference (path: recorded -> answered), and

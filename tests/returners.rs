@@ -1,15 +1,14 @@
 //! Returners whose servers do not answer: jobs and their returns do not wait for them, and nothing is lost.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use crate::support::System;
 use brine_value::{Value, json, map};
-use support::System;
 
 /// Well below the timeouts of requests to servers that do not answer, and well above the duration of a ping.
 const SOON: Duration = Duration::from_secs(4);

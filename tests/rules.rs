@@ -1,10 +1,9 @@
 //! The worked examples of docs/rules.md, with the files shown there.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{Events, System, text};
 use brine_value::{Map, Value};
-use support::{Events, System, text};
 
 /// Starts a master with these files of `reactor.d`, each with text replacements.
 fn system(config: &str, files: &[(&str, &[(&str, &str)])]) -> System {

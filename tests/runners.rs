@@ -1,10 +1,7 @@
 //! The output of runner functions in `salt-run`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
-
+use crate::support::{System, stderr, stdout};
 use brine_value::json::from_json;
-use support::{System, stderr, stdout};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn static_output_is_one_document() {

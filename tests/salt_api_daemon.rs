@@ -1,20 +1,15 @@
 //! Salt's own `salt-api` (rest_cherrypy), unmodified and of several releases, on the host of a Brine master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
 
 use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::salt::{RELEASES, environment};
+use crate::support::{System, free_port, stderr, stdout, until, within_limit};
 use brine_value::{json, list, map};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use salt::{RELEASES, environment};
-use support::{System, free_port, stderr, stdout, until, within_limit};
 
 const CLIENT: &str = r#"
 import json, sys, threading, urllib.error, urllib.request

@@ -1,5 +1,4 @@
 //! Errors of `salt-call`, and functions that need a complete configuration.
-#![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 

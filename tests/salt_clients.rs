@@ -1,15 +1,10 @@
 //! Salt's own Python clients, unmodified and of several releases, on the host of a Brine master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
 
 use std::process::Stdio;
 
+use crate::support::salt::{RELEASES, environment};
+use crate::support::{System, stderr, stdout, within_limit};
 use brine_value::{Value, json, list, map};
-use salt::{RELEASES, environment};
-use support::{System, stderr, stdout, within_limit};
 
 const CLIENT: &str = r#"
 import json, sys

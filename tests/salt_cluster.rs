@@ -1,22 +1,13 @@
 //! Minions of Salt and of Brine behind a load balancer in front of the members of a cluster.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/nats.rs"]
-mod nats;
-#[path = "support/proxy.rs"]
-mod proxy;
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
+use crate::support::balancer::Balancer;
+use crate::support::nats::{Nats, member};
+use crate::support::salt::PythonMinion;
+use crate::support::{System, stdout, until};
 use brine_value::{Value, json};
-use nats::{Nats, member};
-use proxy::Proxy;
-use salt::PythonMinion;
-use support::{System, stdout, until};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -58,7 +49,7 @@ async fn minions_of_both_kinds_work_through_a_round_robin_proxy() {
         members.iter().map(|(_, host)| SocketAddr::new(host.parse().unwrap(), port)).collect()
     };
     let (for_publish, for_requests) =
-        (Proxy::start(publish, to(publish)).await, Proxy::start(requests, to(requests)).await);
+        (Balancer::start(publish, to(publish)).await, Balancer::start(requests, to(requests)).await);
     let mut python = Vec::new();
     for id in ["salt1", "salt2"] {
         let mut minion = PythonMinion::new(&members[0].0, id, "3008.5", "");

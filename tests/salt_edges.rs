@@ -1,16 +1,13 @@
 //! Optional features of the protocol between Brine and Salt: heartbeats, filtered publishes, signed messages.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::support::salt::{PythonMaster, PythonMinion, RELEASES};
+use crate::support::{Events, System, stderr, stdout};
 use brine_value::{Map, Value, map};
-use salt::{PythonMaster, PythonMinion, RELEASES};
-use support::{Events, System, stderr, stdout};
 
 /// A Salt master with Brine minions of several configurations, by id.
 struct SaltMaster {

@@ -1,7 +1,5 @@
 //! `salt-key` end to end: the real binary on key directories, with and without a master's sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;

@@ -1,13 +1,10 @@
 //! A Brine minion with an unmodified Salt master, of several releases.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support;
 
+use crate::support::salt::{PythonMaster, TREE, outcome};
+use crate::support::{System, stderr, stdout, text};
 use brine_value::{Value, list, map};
-use salt::{PythonMaster, TREE, outcome};
-use support::{System, stderr, stdout, text};
 
 /// The id of the Brine minion.
 const BRINE_ID: &str = "brine";

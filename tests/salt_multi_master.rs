@@ -1,15 +1,12 @@
 //! A Brine minion with masters of Brine and of Salt that share a key pair: connected to all at once, or to one at a
 //! time.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support;
 
 use std::path::Path;
 
-use salt::PythonMaster;
-use support::{System, stderr, stdout};
+use crate::support::salt::PythonMaster;
+use crate::support::{System, stderr, stdout};
 
 const ID: &str = "brine";
 const START: &str = "salt/minion/brine/start";

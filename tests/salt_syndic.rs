@@ -1,18 +1,13 @@
 //! Syndics between Brine and Salt: Brine's syndic below masters of Salt, and Salt's syndic below a Brine master.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
-#[path = "support/syndic.rs"]
-mod syndic;
+use crate::support;
 
 use std::time::Instant;
 
+use crate::support::salt::PythonMaster;
+use crate::support::syndic::{Syndic, below};
+use crate::support::{System, stderr, stdout, until};
 use brine_value::{Value, json};
-use salt::PythonMaster;
-use support::{System, stderr, stdout, until};
-use syndic::{Syndic, below};
 
 /// Waits until a ping of a Salt master is returned by exactly this minion.
 async fn until_answered(master: &PythonMaster, id: &str) {

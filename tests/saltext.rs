@@ -1,17 +1,14 @@
 //! Third-party packages: `saltext-*` from PyPI on a Brine master and minion, with a real Redis server for those that
 //! need one.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support::salt;
 
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{System, free_port, stdout, until};
 use brine_value::{Value, map};
-use support::{System, free_port, stdout, until};
 
 const PACKAGES: [&str; 9] = [
     "saltext-redis==1.0.2",

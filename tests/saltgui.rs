@@ -1,16 +1,15 @@
 //! The REST API used by SaltGUI: `tests/saltgui/cases.json` has the requests that its pages send, recorded in
 //! Chromium, and the fields of the answers that they read.
-#![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 use std::process::Stdio;
 use std::time::Instant;
 
+use crate::support::TIMEOUT;
+use crate::support::api::{Api, Response};
 use serde_json::Value;
-use support::TIMEOUT;
-use support::api::{Api, Response};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 const CONFIG: &str = "id: gui_master

@@ -1,10 +1,9 @@
 //! The schedules of a real minion and a real master: jobs run, are published, stored and reacted to.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::{System, text};
 use brine_value::{Map, Value};
-use support::{System, text};
 
 const MINION: &str = "schedule:
   often: {function: test.arg, seconds: 1, args: [1], kwargs: {a: 2}, metadata: {who: me}}

@@ -1,12 +1,9 @@
 //! `sdb` with real databases: an etcd server, and SQLite between master and minion.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{System, free_port, stderr, stdout, until};
 use brine_value::json::from_json;
-use support::{System, free_port, stderr, stdout, until};
 
 /// An etcd server in a directory of its own.
 struct Etcd {

@@ -1,20 +1,17 @@
 //! Special cases of sessions: signed messages, filtered publishes, concurrent renewals.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/raw.rs"]
-mod raw;
-mod support;
+use crate::support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::support::System;
+use crate::support::raw::Raw;
 use brine_agent::channel::ChannelError;
 use brine_crypt::{Cipher, PrivateKey, SignatureAlgorithm};
 use brine_value::{Map, Value, map};
 use brine_wire::{Envelope, PublishRequest, TOPIC_BROADCAST, minion_topic, signed};
 use brine_zmtp::{Endpoint, Limits, RequestClient, Subscriber, TransportError};
-use raw::Raw;
-use support::System;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,15 +1,12 @@
 //! Functions and states on hosts by ssh, with a real `sshd`: without a running master, and against hostile hosts.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/sshd.rs"]
-mod sshd;
-mod support;
+use crate::support;
 
 use std::path::PathBuf;
 
+use crate::support::sshd::{Sshd, ssh, ssh_json, user};
+use crate::support::{BRINE, System, stderr, stdout};
 use brine_value::{Value, json};
-use sshd::{Sshd, ssh, ssh_json, user};
-use support::{BRINE, System, stderr, stdout};
 
 /// Returns the path of the program on the hosts.
 fn program(system: &System) -> PathBuf {

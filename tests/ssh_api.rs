@@ -1,14 +1,11 @@
 //! Calls of hosts by ssh through the master: the runner function `ssh.cmd` and the client `ssh` of the REST API, with a real
 //! `sshd`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/sshd.rs"]
-mod sshd;
-mod support;
+use crate::support;
 
+use crate::support::api::Api;
+use crate::support::sshd::Sshd;
 use brine_value::{Value, list, map};
-use sshd::Sshd;
-use support::api::Api;
 
 const CONFIG: &str = "api_pidfile: api.pid
 api_logfile: ''

@@ -1,15 +1,10 @@
 //! The rosters that query other programs or the network, with the real programs and a real `sshd`.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/sshd.rs"]
-mod sshd;
-mod support;
 
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use sshd::{Sshd, ssh, ssh_json, user};
-use support::{BRINE, System, stderr, stdout, within_limit};
+use crate::support::sshd::{Sshd, ssh, ssh_json, user};
+use crate::support::{BRINE, System, stderr, stdout, within_limit};
 
 /// Returns the `PATH` with the programs of the tests' Python.
 fn path() -> String {

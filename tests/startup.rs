@@ -1,11 +1,10 @@
 //! Daemons that cannot start report the cause in one sentence.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 
-use support::{BRINE, System, stderr};
+use crate::support::{BRINE, System, stderr};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn startup_errors_of_a_master_are_reported_in_one_sentence() {

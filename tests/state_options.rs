@@ -1,10 +1,9 @@
 //! State runs of minions use the master's options (`_master_opts`).
-#![allow(clippy::unwrap_used)]
 
-mod support;
+use crate::support;
 
+use crate::support::System;
 use brine_value::Value;
-use support::System;
 
 const MASTER: &str = "state_events: True
 failhard: True

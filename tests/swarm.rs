@@ -1,13 +1,10 @@
 //! `brine swarm`: simulated minions of either cipher on one master.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
+use crate::support::{BRINE, System};
 use brine_value::Value;
-use support::{BRINE, System};
 
 /// A swarm, killed on drop.
 struct Swarm(Child);

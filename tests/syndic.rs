@@ -1,16 +1,11 @@
 //! Masters below a master: jobs of the upper master reach the minions of all, returns and events are passed up, and
 //! nothing is lost while a master or a syndic is down.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
-#[path = "support/syndic.rs"]
-mod syndic;
 
 use std::time::{Duration, Instant};
 
+use crate::support::syndic::{Syndic, below};
+use crate::support::{System, stderr, stdout, until};
 use brine_value::{Value, json};
-use support::{System, stderr, stdout, until};
-use syndic::{Syndic, below};
 
 /// Starts a master with `order_masters`, and one below it with these minions.
 async fn two_tiers(minions: &[&str]) -> (System, System, Syndic) {

@@ -1,21 +1,18 @@
 //! Migrates a Salt master and its minions to Brine and back, by the steps of docs/migrating.md: the commands of the
 //! document are executed, with a directory and a stand-in for `systemctl` as each machine.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/salt.rs"]
-mod salt;
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::salt::{PythonEvents, environment, outcome};
+use crate::support::{BRINE, Events, TIMEOUT, free_port, stderr, stdout, text, within_limit};
 use brine_value::{Map, Value};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
-use salt::{PythonEvents, environment, outcome};
-use support::{BRINE, Events, TIMEOUT, free_port, stderr, stdout, text, within_limit};
 
 /// Returns the commands below a heading of the document.
 fn steps(heading: &str) -> String {

@@ -1,5 +1,4 @@
 //! Templates with endless loops or unlimited memory end with an error, and the process stays small.
-#![allow(clippy::unwrap_used)]
 
 use std::io::Read;
 use std::path::Path;

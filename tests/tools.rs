@@ -1,13 +1,10 @@
 //! The tools as programs: every option of Salt's tools is known, closed pipes cause no panic, documentation is never
 //! empty, and mistyped names get a suggestion.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::fs::File;
 use std::process::{Output, Stdio};
 
-use support::{BRINE, System, stderr, stdout, within_limit};
+use crate::support::{BRINE, System, stderr, stdout, within_limit};
 
 /// The long and short options of Salt 3008's tools. `=` marks options with a value.
 const OPTIONS: &[(&str, &str)] = &[

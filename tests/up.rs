@@ -1,13 +1,10 @@
 //! `brine up` from start to end, as a new user runs it.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use support::{BRINE, within_limit};
+use crate::support::{BRINE, within_limit};
 
 #[test]
 fn up_once_shows_the_first_highstates_and_leaves_files() {

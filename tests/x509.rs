@@ -1,13 +1,10 @@
 //! Certificates across minions: an authority on one minion signs for another by a policy, if the master permits it.
 //! `openssl` verifies the results.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::process::Command;
 
+use crate::support::System;
 use brine_value::Value;
-use support::System;
 
 const MASTER: &str = "peer: {'.*': [x509.sign_remote_certificate]}
 peer_run: {ca: [match.compound_matches]}

@@ -1,18 +1,14 @@
 //! The returner amqp on a RabbitMQ server, read back by the client pika of Python.
-#![cfg(feature = "amqp")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use crate::support::{RabbitServer, free_port, write_certificates};
 use brine_event::Event;
 use brine_job::Return;
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use support::{RabbitServer, free_port, write_certificates};
 
 fn returner(options: &Map, more: Map) -> Box<dyn Returner> {
     let mut options = options.clone();

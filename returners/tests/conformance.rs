@@ -1,18 +1,17 @@
 //! One table of behaviour, run over every readable returner.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::Duration;
 
+use crate::support::{RedisServer, Service, free_port};
 use brine_bus::store::Store;
 use brine_ids::{Jid, MinionId};
 use brine_job::{Call, Load, Return};
 use brine_returners::{Options, Returner, ReturnerError, open};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, list, map, msgpack};
-use support::{RedisServer, Service, free_port};
 
 const HOUR: Duration = Duration::from_secs(3600);
 

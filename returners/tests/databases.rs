@@ -1,17 +1,13 @@
 //! The returners of database servers on real servers: Salt's rows, upgrades of Salt's tables, servers that stop, large
 //! and odd values, two masters on one database.
-#![cfg(all(feature = "mysql", feature = "postgres"))]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::time::Duration;
 
+use crate::support::{DatabaseServer, Kind};
 use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, list, map};
-use support::{DatabaseServer, Kind};
 
 const JID: &str = "20261120235852025555";
 

@@ -1,17 +1,14 @@
 //! Returners of web services: requests in the form that each service documents, and its errors.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
+use crate::support::{Request, Service, free_port, http_server};
 use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use support::{Request, Service, free_port, http_server};
 
 const JID: &str = "20261120235852025555";
 

@@ -1,8 +1,4 @@
 //! The returner kafka on a server of Kafka's protocol: the mock of librdkafka, read back by its client.
-#![cfg(feature = "kafka")]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -10,11 +6,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use crate::support::free_port;
 use brine_event::Event;
 use brine_job::Return;
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use support::free_port;
 
 fn returner(port: u16, more: Map) -> Box<dyn Returner> {
     let mut options = map! {"bootstrap" => list![format!("127.0.0.1:{port}")], "topic" => "salt-returns"};

@@ -1,7 +1,6 @@
 //! Times of the job cache with a million returns. Ignored: they depend on the machine and take minutes.
 //!
-//!     cargo test --release -p brine-returners --test large -- --ignored --nocapture
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
+//!     cargo test --release -p brine-returners --test servers large -- --ignored --nocapture
 
 use std::time::{Duration, Instant};
 

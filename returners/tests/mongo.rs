@@ -1,16 +1,12 @@
 //! The returner mongo on SecantusDB, a server of MongoDB's protocol, with documents that pymongo reads and writes.
-#![cfg(feature = "mongo")]
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::process::Command;
 
+use crate::support::{Service, free_port};
 use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, json, list, map};
-use support::{Service, free_port};
 
 const JID: &str = "20261120235852025555";
 

@@ -1,18 +1,14 @@
 //! The rates at which database servers store events and returns. Ignored: they depend on the machine.
 //!
-//!     cargo test --workspace --features databases --test rates -- --ignored --nocapture
-#![cfg(all(feature = "mysql", feature = "postgres"))]
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail as tests do")]
-
-mod support;
+//!     cargo test --workspace --features databases --test servers rates -- --ignored --nocapture
 
 use std::time::Instant;
 
+use crate::support::{DatabaseServer, Kind, RedisServer};
 use brine_event::Event;
 use brine_job::Return;
 use brine_returners::{Options, open};
 use brine_value::{Map, list, map};
-use support::{DatabaseServer, Kind, RedisServer};
 
 const COUNT: usize = 10_000;
 /// The number of events in one batch, as on a busy bus.

@@ -1,15 +1,12 @@
 //! Behaviour of the redis returner alone: Salt's keys, expiry, and a server that stops and restarts.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
 
-mod support;
-
+use crate::support::RedisServer;
 use brine_event::Event;
 use brine_ids::Jid;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, map};
 use redis::Commands;
-use support::RedisServer;
 
 const JID: &str = "20261120235852025555";
 

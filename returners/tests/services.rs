@@ -1,8 +1,5 @@
 //! Returners of other services on real servers: memcached, etcd, InfluxDB, Graphite and a mail server. Their data is read
 //! back in its own form, and servers are stopped and started.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
@@ -10,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::{MailServer, Service, free_port, write_certificates};
 use brine_event::Event;
 use brine_job::{Load, Return};
 use brine_returners::{Options, Returner, open};
 use brine_value::{Map, Value, list, map};
-use support::{MailServer, Service, free_port, write_certificates};
 
 const JID: &str = "20261120235852025555";
 

@@ -1,16 +1,12 @@
 //! TLS to database servers: verified servers, and certificates of clients.
-#![cfg(all(feature = "mysql", feature = "postgres"))]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests may fail as tests do")]
-
-mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::support::{DatabaseServer, Kind, hand_over};
 use brine_returners::{Options, open};
 use brine_value::Map;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use support::{DatabaseServer, Kind, hand_over};
 
 /// PEM files: an authority, the certificate of the host `localhost`, one of a client, and an authority that has signed
 /// neither.

@@ -3,8 +3,8 @@
 
 use brine_value::{Map, map};
 
+use crate::cve::{ask, error_of, salt_call};
 use crate::support::{System, stderr};
-use crate::{ask, error_of, salt_call};
 
 /// A feature of Salt that Brine does not have.
 enum Feature {

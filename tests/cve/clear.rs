@@ -6,8 +6,8 @@ use brine_value::{Map, Value, list, map, msgpack};
 use brine_wire::{Envelope, PublishRequest};
 use brine_zmtp::{Limits, RequestClient};
 
+use crate::cve::{REFUSED, ask, error_of, send};
 use crate::support::{System, TIMEOUT, stdout};
-use crate::{REFUSED, ask, error_of, send};
 
 /// Commands of minions, of Salt's masters, and names of methods that Salt's dispatcher exposed.
 const COMMANDS: &[&str] = &[

@@ -3,8 +3,8 @@
 use brine_crypt::Cipher;
 use brine_value::{Map, Value, list, map};
 
-use crate::is_refusal;
-use crate::raw::Raw;
+use crate::cve::is_refusal;
+use crate::support::raw::Raw;
 use crate::support::{System, text};
 
 const JID: &str = "20261120235852025555";

@@ -4,9 +4,9 @@ use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Map, list, map, msgpack};
 use brine_wire::purpose;
 
-use crate::raw::Raw;
+use crate::cve::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal};
+use crate::support::raw::Raw;
 use crate::support::{System, TIMEOUT, stdout};
-use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal};
 
 const JID: &str = "20261120235852025555";
 

@@ -7,8 +7,8 @@ use std::process::{Child, Command, Stdio};
 use brine_value::json::{from_json, to_json};
 use brine_value::{list, map};
 
+use crate::cve::{SECRET, salt_call, walk};
 use crate::support::{BRINE, Events, System, stderr, stdout, until};
-use crate::{SECRET, salt_call, walk};
 
 /// A daemon with the most permissive umask and the most verbose log, killed on drop.
 struct Daemon(Child);

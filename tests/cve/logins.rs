@@ -3,10 +3,10 @@
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
-#[cfg(feature = "pam")]
-use crate::pam;
+use crate::cve::{ask, error_of};
 use crate::support::System;
-use crate::{ask, error_of};
+#[cfg(feature = "pam")]
+use crate::support::pam;
 
 const CONFIG: &str = "sharedsecret: s3cret
 external_auth:

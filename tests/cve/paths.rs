@@ -7,9 +7,9 @@ use std::process::Command;
 use brine_crypt::{Cipher, PrivateKey};
 use brine_value::{Map, Value, list, map};
 
-use crate::raw::Raw;
+use crate::cve::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal, salt_call, walk};
+use crate::support::raw::Raw;
 use crate::support::{System, TIMEOUT, stderr, stdout};
-use crate::{REFUSED, SECRET, ask, assert_nothing_escaped, is_refusal, salt_call, walk};
 
 /// Returns names that traverse directories in different ways.
 fn traversals(system: &System) -> Vec<String> {

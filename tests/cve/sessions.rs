@@ -13,9 +13,9 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::raw::Raw;
+use crate::cve::{REFUSED, SECRET, is_refusal};
+use crate::support::raw::Raw;
 use crate::support::{System, TIMEOUT, stdout, until};
-use crate::{REFUSED, SECRET, is_refusal};
 
 /// Changes a reply, given the request's envelope and the master's reply.
 type Change = Box<dyn Fn(&Map, Bytes) -> Bytes + Send + Sync>;

@@ -5,9 +5,9 @@ use std::process::Output;
 use brine_crypt::Cipher;
 use brine_value::{list, map};
 
-use crate::raw::Raw;
+use crate::support::raw::Raw;
+use crate::support::syndic::{Syndic, below};
 use crate::support::{System, stderr, stdout};
-use crate::syndic::{Syndic, below};
 
 const CONFIG: &str = "order_masters: True
 syndic_wait: 15

@@ -8,7 +8,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
-use crate::salt_call;
+use crate::cve::salt_call;
 use crate::support::{System, stderr, stdout};
 
 const BODY: &str = "{\"answer\": \"of the server\"}";
@@ -73,7 +73,7 @@ fn cve_2020_35662_certificates_are_verified_by_pillar() {
         );
         system.write("tls/etc/minion", &config);
         let etc = system.path("tls/etc");
-        let output = crate::within_limit(crate::BRINE)
+        let output = crate::support::within_limit(crate::support::BRINE)
             .args(["salt-call", "--local", "-c"])
             .arg(etc)
             .arg("pillar.ls")

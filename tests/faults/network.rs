@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use super::load::join;
-use super::proxy::Mode;
 use super::random::Random;
 use super::world::World;
+use crate::support::proxy::Mode;
 
 /// Stalls all traffic for five seconds; connections stay open.
 pub async fn stall(world: &World) {

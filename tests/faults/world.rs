@@ -9,7 +9,7 @@ use brine_value::{Value, json};
 use brine_zmtp::Endpoint;
 
 use super::process::Daemon;
-use super::proxy::Proxy;
+use crate::support::proxy::Proxy;
 use crate::support::{BRINE, System};
 
 /// The minion that runs the jobs.

@@ -1,5 +1,4 @@
 //! Chromium for tests, driven over WebDriver's HTTP, and the elements of the console.
-#![allow(dead_code)]
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};

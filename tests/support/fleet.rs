@@ -6,7 +6,7 @@ use std::time::Duration;
 use brine_value::{Map, Value};
 
 use super::salt::{PythonMinion, RELEASES};
-use super::support::{Events, System, stderr, stdout};
+use crate::support::{Events, System, stderr, stdout};
 
 /// The id of the Brine minion in each fleet.
 pub const BRINE_ID: &str = "brine";

@@ -1,5 +1,4 @@
 //! A minion without a master, whose functions and states are called by `salt-call --local`.
-#![allow(clippy::unwrap_used, clippy::expect_used, dead_code, missing_docs)]
 
 use std::fs;
 use std::process::{Command, Output};

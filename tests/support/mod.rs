@@ -1,7 +1,29 @@
 //! A master and minions for tests: the real binary, on free ports, in its own directory, killed on drop.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 pub mod api;
+pub mod balancer;
+pub mod browser;
+#[allow(dead_code, reason = "the tests of returners use the rest")]
+#[path = "../../returners/tests/support/database.rs"]
+pub mod database;
+#[cfg(feature = "interop")]
+pub mod fleet;
+pub mod local_minion;
+pub mod nats;
+#[cfg(feature = "pam")]
+pub mod pam;
+pub mod proxy;
+#[path = "../../returners/tests/support/rabbitmq.rs"]
+pub mod rabbitmq;
+pub mod raw;
+#[cfg(feature = "interop")]
+pub mod salt;
+#[allow(dead_code, reason = "the tests of returners use the rest")]
+#[path = "../../returners/tests/support/service.rs"]
+pub mod service;
+pub mod sshd;
+pub mod syndic;
+pub mod zmtp;
 
 use std::io::Write;
 use std::net::TcpListener;

@@ -1,12 +1,11 @@
 //! A NATS server with JetStream on a free port, and members of a cluster on it.
-#![allow(dead_code, missing_docs)]
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Command, Stdio};
 
-use super::support::{System, free_port, until};
+use crate::support::{System, free_port, until};
 
 /// A NATS server. Its data survives kills and restarts, until this is dropped.
 pub struct Nats {

@@ -1,61 +1,139 @@
-//! A TCP proxy that passes each connection on to the next of several addresses, and can be cut.
-#![allow(dead_code, missing_docs)]
+//! A TCP proxy between minions and master that can stall, cut and refuse connections.
 
-use std::net::SocketAddr;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Pass,
+    /// Connections stay open without traffic.
+    Stall,
+    /// Connections are refused.
+    Refuse,
+}
 
 pub struct Proxy {
     pub port: u16,
-    is_open: watch::Sender<bool>,
-    /// The number of connections that each address got.
-    pub counts: Arc<Vec<AtomicUsize>>,
+    mode: watch::Sender<Mode>,
+    /// The delay of all traffic, in milliseconds.
+    delay: Arc<AtomicU64>,
+    /// Counts the cuts: connections older than the last cut are closed.
+    cuts: watch::Sender<u64>,
+    shutdown: CancellationToken,
 }
 
 impl Proxy {
-    /// Starts a proxy on a port of 127.0.0.1; 0 is a free one.
-    pub async fn start(port: u16, to: Vec<SocketAddr>) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", port)).await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (is_open, opened) = watch::channel(true);
-        let counts: Arc<Vec<AtomicUsize>> = Arc::new(to.iter().map(|_| AtomicUsize::new(0)).collect());
-        let counted = Arc::clone(&counts);
-        tokio::spawn(async move {
-            let mut next = 0;
-            while let Ok((mut here, _)) = listener.accept().await {
-                let mut opened = opened.clone();
-                if !*opened.borrow() {
+    /// Starts a proxy on a free port in front of a port of this host.
+    pub async fn start(target: u16) -> Self {
+        let port = super::free_port();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.unwrap();
+        let proxy = Proxy {
+            port,
+            mode: watch::channel(Mode::Pass).0,
+            delay: Arc::default(),
+            cuts: watch::channel(0).0,
+            shutdown: CancellationToken::new(),
+        };
+        let (mode, cuts) = (proxy.mode.subscribe(), proxy.cuts.subscribe());
+        let serving = serve(listener, target, (mode, Arc::clone(&proxy.delay)), cuts);
+        let shutdown = proxy.shutdown.clone();
+        tokio::spawn(async move { shutdown.run_until_cancelled(serving).await });
+        proxy
+    }
+
+    pub fn set(&self, mode: Mode) {
+        self.mode.send_replace(mode);
+    }
+
+    /// Delays all traffic from now on.
+    pub fn delay(&self, delay: Duration) {
+        self.delay.store(delay.as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Closes all open connections.
+    pub fn cut(&self) {
+        self.cuts.send_modify(|cuts| *cuts += 1);
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shutdown.cancel();
+        self.cut();
+    }
+}
+
+async fn serve(
+    listener: TcpListener,
+    target: u16,
+    (mut mode, delay): (watch::Receiver<Mode>, Arc<AtomicU64>),
+    cuts: watch::Receiver<u64>,
+) {
+    let address = listener.local_addr().unwrap();
+    let mut listener = Some(listener);
+    loop {
+        if *mode.borrow_and_update() == Mode::Refuse {
+            listener = None;
+        } else if listener.is_none() {
+            listener = Some(TcpListener::bind(address).await.unwrap());
+        }
+        let Some(open) = &listener else {
+            if mode.changed().await.is_err() {
+                return;
+            }
+            continue;
+        };
+        tokio::select! {
+            accepted = open.accept() => {
+                let Ok((near, _)) = accepted else { continue };
+                let (mode, delay, mut cuts) = (mode.clone(), Arc::clone(&delay), cuts.clone());
+                cuts.mark_unchanged();
+                // A connection that is accepted during a cut may have been marked as newer than the cut: drop it.
+                if *mode.borrow() == Mode::Refuse {
                     continue;
                 }
-                let (to, counted) = (to.clone(), Arc::clone(&counted));
-                next += 1;
-                let first = next;
                 tokio::spawn(async move {
-                    // An address that refuses the connection is skipped, as by a load balancer.
-                    for at in (0..to.len()).map(|more| (first + more) % to.len()) {
-                        let Ok(mut there) = TcpStream::connect(to[at]).await else { continue };
-                        counted[at].fetch_add(1, Ordering::Relaxed);
-                        tokio::select! {
-                            _ = tokio::io::copy_bidirectional(&mut here, &mut there) => {}
-                            _ = opened.wait_for(|is_open| !*is_open) => {}
-                        }
-                        return;
+                    let Ok(far) = TcpStream::connect((Ipv4Addr::LOCALHOST, target)).await else { return };
+                    let _ = (near.set_nodelay(true), far.set_nodelay(true));
+                    let ((near_in, near_out), (far_in, far_out)) = (near.into_split(), far.into_split());
+                    tokio::select! {
+                        () = copy(near_in, far_out, mode.clone(), &delay) => {}
+                        () = copy(far_in, near_out, mode, &delay) => {}
+                        _ = cuts.changed() => {}
                     }
                 });
             }
-        });
-        Proxy { port, is_open, counts }
+            changed = mode.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
     }
+}
 
-    /// Ends all connections, and accepts none until [`Proxy::restore`].
-    pub fn cut(&self) {
-        self.is_open.send_replace(false);
-    }
-
-    pub fn restore(&self) {
-        self.is_open.send_replace(true);
+async fn copy(
+    mut from: tokio::net::tcp::OwnedReadHalf,
+    mut to: tokio::net::tcp::OwnedWriteHalf,
+    mut mode: watch::Receiver<Mode>,
+    delay: &AtomicU64,
+) {
+    let mut buffer = vec![0; 65_536];
+    loop {
+        let Ok(length) = from.read(&mut buffer).await else { return };
+        if length == 0 || mode.wait_for(|mode| *mode != Mode::Stall).await.is_err() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(delay.load(Ordering::Relaxed))).await;
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
     }
 }

@@ -1,5 +1,4 @@
 //! A minion with arbitrary messages: the test has the keys of its session.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, Session, SignatureAlgorithm, token};
 use brine_ids::MinionId;

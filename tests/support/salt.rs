@@ -1,5 +1,4 @@
 //! Unmodified Salt: installed from PyPI below `target/interop`, with daemons beside Brine's on loopback.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -137,7 +136,6 @@ impl Drop for PythonMinion {
 pub struct PythonMaster {
     environment: PathBuf,
     pub directory: tempfile::TempDir,
-    pub publish_port: u16,
     pub ret_port: u16,
     child: Option<Child>,
     syndic: Option<Child>,
@@ -156,7 +154,7 @@ impl PythonMaster {
              ret_port: {ret_port}\ntimeout: 20\nworker_threads: 3\nloop_interval: 1\n\
              file_roots: {{base: ['{at}/srv/salt']}}\npillar_roots: {{base: ['{at}/srv/pillar']}}\n{extra}"
         );
-        let master = PythonMaster { environment, publish_port, ret_port, child: None, syndic: None, directory };
+        let master = PythonMaster { environment, ret_port, child: None, syndic: None, directory };
         master.write("etc/master", &text);
         master
     }

@@ -1,12 +1,11 @@
 //! A real `sshd` on a free port, for the user that runs the tests.
-#![allow(dead_code, missing_docs)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use brine_value::{Value, json};
 
-use super::support::{BRINE, System, free_port, stderr, stdout, until, within_limit};
+use crate::support::{BRINE, System, free_port, stderr, stdout, until, within_limit};
 
 pub struct Sshd {
     child: Child,

@@ -1,10 +1,9 @@
 //! Lower masters: a system with a syndic.
-#![allow(dead_code, missing_docs)]
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-use super::support::{BRINE, System, until};
+use crate::support::{BRINE, System, until};
 
 /// A running `salt-syndic`.
 pub struct Syndic {

@@ -1,6 +1,5 @@
 //! A peer that speaks ZMTP byte by byte, so that a test can send incomplete messages and not read, from a chosen
 //! address.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 use std::path::Path;
 

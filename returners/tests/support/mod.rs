@@ -1,9 +1,10 @@
 //! Servers for tests, each in the test's directory; terminated on drop.
-#![allow(dead_code, unused_imports, reason = "each test program uses some of the servers")]
 
 mod certificates;
 #[cfg(all(feature = "mysql", feature = "postgres"))]
+#[allow(dead_code, reason = "the end-to-end tests use the rest")]
 mod database;
+#[allow(dead_code, reason = "the end-to-end tests use the rest")]
 mod rabbitmq;
 mod redis;
 mod service;

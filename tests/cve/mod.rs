@@ -2,7 +2,6 @@
 //!
 //! One module for each area. `absent` lists the CVEs of features that Brine does not have, and fails when one is added
 //! without a test of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 mod absent;
 mod api;
@@ -12,28 +11,19 @@ mod events;
 mod identity;
 mod local;
 mod logins;
-#[cfg(feature = "pam")]
-#[path = "../support/pam.rs"]
-mod pam;
 mod paths;
-#[path = "../support/raw.rs"]
-mod raw;
 mod sessions;
 mod ssh;
-#[path = "../support/mod.rs"]
-mod support;
-#[path = "../support/syndic.rs"]
-mod syndic;
 mod syndics;
 mod tls;
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use crate::support::{BRINE, System, TIMEOUT, within_limit};
 use brine_value::{Map, Value, msgpack};
 use brine_wire::Envelope;
 use brine_zmtp::{Limits, RequestClient};
-use support::{BRINE, System, TIMEOUT, within_limit};
 
 /// The reply to a refused request.
 const REFUSED: &str = "bad load";

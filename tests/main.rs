@@ -1,0 +1,108 @@
+//! End-to-end tests: the real programs, real servers and, with the feature `interop`, real Salt.
+//!
+//! They are one program, because each program links all of Brine: a file here is a module, and `tests/run NAME` runs the
+//! tests whose path contains NAME.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod access;
+mod api;
+mod api_load;
+mod batches;
+mod beacons;
+mod catch_up;
+mod cluster;
+mod cluster_faults;
+mod cluster_work;
+mod command_lines;
+mod console;
+mod console_load;
+mod cp;
+mod custom_modules;
+mod cve;
+mod delivery;
+mod downgrade;
+mod engines;
+mod event_sockets;
+mod event_tags;
+mod exit_codes;
+mod faults;
+mod follow;
+mod forged;
+mod gitfs;
+mod golden;
+mod hostile;
+mod hostile_minion;
+#[cfg(feature = "interop")]
+mod interop;
+mod jobs;
+#[cfg(feature = "interop")]
+mod loaders;
+mod logs;
+mod masters;
+mod minion_data;
+mod mysql;
+mod netapi;
+mod orchestrate;
+mod output;
+mod pam;
+mod peers;
+mod pepper;
+mod pillar;
+mod postgres;
+mod privileges;
+mod programs;
+mod python_beacons;
+#[cfg(feature = "interop")]
+mod python_fallback;
+mod python_master;
+mod python_modules;
+mod python_stores;
+mod python_types;
+mod rabbitmq;
+mod reactor;
+mod reactor_explain;
+mod reactor_forms;
+mod reconnect;
+mod renderers;
+mod replay;
+mod returners;
+mod rules;
+mod runners;
+#[cfg(feature = "interop")]
+mod salt_api_daemon;
+mod salt_call;
+#[cfg(feature = "interop")]
+mod salt_clients;
+#[cfg(all(feature = "interop", feature = "messaging"))]
+mod salt_cluster;
+#[cfg(feature = "interop")]
+mod salt_edges;
+mod salt_key;
+#[cfg(feature = "interop")]
+mod salt_masters;
+#[cfg(feature = "interop")]
+mod salt_multi_master;
+#[cfg(feature = "interop")]
+mod salt_runner_clients;
+#[cfg(feature = "interop")]
+mod salt_syndic;
+#[cfg(feature = "interop")]
+mod saltext;
+mod saltgui;
+mod schedule;
+mod sdb;
+mod sessions;
+mod ssh;
+mod ssh_api;
+mod ssh_rosters;
+mod startup;
+mod state_options;
+mod support;
+mod swarm;
+mod syndic;
+#[cfg(feature = "interop")]
+mod takeover;
+mod template_limits;
+mod tools;
+mod up;
+mod x509;
