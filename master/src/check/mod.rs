@@ -9,6 +9,7 @@ use brine_bus::SocketNames;
 use brine_check::Finding;
 use brine_config::MasterConfig;
 use brine_crypt::SignatureAlgorithm;
+use brine_engines::Engine;
 use brine_function::Registry;
 use brine_reactor::Entries;
 use brine_runtime::executors::Executors;
@@ -100,6 +101,9 @@ fn parts(config: &MasterConfig) -> Vec<Finding> {
     let strict = config.reactor_strict_data;
     let rules = brine_reactor::check_rules(&config.reactor_rules, &config.renderer, strict, &config.opts);
     findings.extend(rules.into_iter().map(|error| Finding::broken(format!("a rule over time is skipped: {error}"))));
+    let has_engine = |name: &str| custom.has_engine(name);
+    let engines = Engine::check(&config.engines, config.python_fallback, has_engine);
+    findings.extend(engines.into_iter().map(|error| Finding::broken(format!("option 'engines': {error}"))));
     findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
     findings.extend(brine_check::missing_roots("pillar_roots", &config.pillar_roots));
     findings

@@ -41,6 +41,8 @@ fn invalid_configurations_are_reported() {
             map! {"reactor" => list![map! {"x" => "/nonexistent/x.sls"}]},
             Some("the reactor entry 'x' names a file that does not exist: /nonexistent/x.sls"),
         ),
+        (map! {"engines" => list!["script"]}, Some("option 'engines': 'script': the argument 'cmd' is missing")),
+        (map! {"engines" => list!["nope"]}, Some("option 'engines': 'nope': there is no engine 'nope'")),
         (map! {"reactor" => 5}, Some("option 'reactor': ")),
         (
             map! {"reactor_rules" => list!["/nonexistent/*.yml"]},

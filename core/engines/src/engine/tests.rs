@@ -23,6 +23,31 @@ fn every_form_of_the_option_is_parsed() {
     }
 }
 
+#[test]
+fn mistakes_in_the_option_are_found() {
+    for (option, expected) in [
+        (
+            list![
+                "own",
+                map! {"script" => map! {"cmd" => "true"}},
+                map! {"hooks" => map! {"engine_module" => "webhook"}}
+            ],
+            "",
+        ),
+        (list!["other"], "'other': there is no engine 'other': add a module of this name in '_engines'"),
+        (list!["script"], "'script': the argument 'cmd' is missing: name the command"),
+        (
+            list![map! {"hooks" => map! {"engine_module" => "webhook", "port" => 70_000}}],
+            "'hooks': the argument 'port' is invalid: expected a number up to 65535, got 70000",
+        ),
+        (list![1], "an entry is invalid: expected a name, got int"),
+    ] {
+        assert_eq!(Engine::check(&option, false, |name| name == "own").join(" "), expected, "{option}");
+    }
+    // The package `salt` may have the engine, or arguments that the built-in one lacks.
+    assert_eq!(Engine::check(&list!["other", "script"], true, |_| false), Vec::<String>::new());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_ended_engine_is_restarted() {
     let (starts, stopping) = (Arc::new(AtomicUsize::new(0)), CancellationToken::new());

@@ -6,6 +6,7 @@ use brine_check::Finding;
 use brine_config::MinionConfig;
 use brine_context::{MASTER_KEY, minion_id};
 use brine_crypt::{Cipher, EncryptionAlgorithm, PrivateKey, PublicKey, SignatureAlgorithm};
+use brine_engines::Engine;
 use brine_modules::MODULES;
 use brine_reactor::Entries;
 use brine_system::files;
@@ -88,8 +89,8 @@ pub(crate) fn configuration(config: &MinionConfig) -> Vec<Finding> {
     findings
 }
 
-/// Checks the options whose errors a running minion logs itself: the schedule, beacons, and roots of a masterless
-/// minion.
+/// Checks the options whose errors a running minion logs itself: the schedule, beacons, engines, and roots of a
+/// masterless minion.
 fn parts(config: &MinionConfig) -> Vec<Finding> {
     let mut findings = brine_check::schedule(&config.schedule, |function| MODULES.has(function));
     for (name, beacon) in &config.beacons {
@@ -103,6 +104,9 @@ fn parts(config: &MinionConfig) -> Vec<Finding> {
         let problems = beacons::check(&name, beacon).err().into_iter().chain(beacons::unknown_options(&name, beacon));
         findings.extend(problems.map(|error| Finding::broken(format!("option 'beacons': '{name}': {error}"))));
     }
+    let has_engine = |name: &str| brine_context::custom::has_file(config, "engines", name);
+    let engines = Engine::check(&config.engines, config.python_fallback, has_engine);
+    findings.extend(engines.into_iter().map(|error| Finding::broken(format!("option 'engines': {error}"))));
     if config.is_local() {
         findings.extend(brine_check::missing_roots("file_roots", &config.file_roots));
     }

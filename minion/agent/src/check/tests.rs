@@ -36,6 +36,8 @@ fn invalid_configurations_are_reported() {
         (map! {"startup_states" => "highstat"}, Some("option 'startup_states' is invalid")),
         (map! {"master_type" => "hot"}, Some("option 'master_type' is invalid")),
         (map! {"file_client" => "lokal"}, Some("option 'file_client' is invalid")),
+        (map! {"engines" => list!["script"]}, Some("option 'engines': 'script': the argument 'cmd' is missing")),
+        (map! {"engines" => list!["nope"]}, Some("option 'engines': 'nope': there is no engine 'nope'")),
         (map! {"reactor" => 5}, Some("'reactor' is invalid: expected a list")),
         (map! {"cachedir" => "/file"}, Some("option 'cachedir': ROOT/file is invalid")),
         (
