@@ -17,7 +17,7 @@ const LOGGERS: &[(&str, &[&str])] = &[
     ("salt.client.ssh", &["brine_ssh"]),
     ("salt.config", &["brine_config"]),
     ("salt.crypt", &["brine_crypt"]),
-    ("salt.engines", &["brine_python"]),
+    ("salt.engines", &["brine_engines", "brine_python"]),
     ("salt.fileclient", &["brine_agent::master_files", "brine_context::files"]),
     ("salt.fileserver", &["brine_fileserver"]),
     ("salt.key", &["brine_master::keys"]),
