@@ -66,6 +66,13 @@ pub fn postgres_program(name: &str) -> Command {
     command
 }
 
+/// Returns the ids of the processes whose current directory is this one.
+fn processes_in(directory: &Path) -> Vec<String> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let inside = all.filter(|process| fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == directory));
+    inside.map(|process| process.file_name().to_string_lossy().into_owned()).collect()
+}
+
 impl DatabaseServer {
     /// Creates and starts a server, and waits until it accepts queries.
     pub fn start(kind: Kind, directory: &Path) -> Self {
@@ -164,7 +171,14 @@ impl DatabaseServer {
             process.kill().unwrap();
             process.wait().unwrap();
         }
-        // A killed PostgreSQL server leaves its lock, and its children end by themselves.
+        // The children of a killed PostgreSQL server serve their sessions until they notice its end.
+        loop {
+            let children = if self.kind == Kind::Postgres { processes_in(&self.data()) } else { Vec::new() };
+            if children.is_empty() {
+                break;
+            }
+            output(Command::new("sh").args(["-c", "kill -9 \"$@\" 2> /dev/null || true", "kill"]).args(children));
+        }
         let lock = self.data().join("postmaster.pid");
         if lock.exists() {
             fs::remove_file(lock).unwrap();
