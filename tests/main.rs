@@ -40,6 +40,7 @@ mod loaders;
 mod logs;
 mod masters;
 mod minion_data;
+mod minion_options;
 mod mysql;
 mod netapi;
 mod orchestrate;
