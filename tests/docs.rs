@@ -15,7 +15,7 @@ mod links;
 #[path = "docs/reference.rs"]
 mod reference;
 
-use brine_function::Function;
+use brine_function::Functions;
 
 fn doc(name: &str) -> String {
     std::fs::read_to_string(format!("{}/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
@@ -63,8 +63,8 @@ fn every_explanation_of_a_command_names_a_difference() {
 
 #[test]
 fn no_function_is_registered_twice() {
-    fn names<C>(kind: &str, modules: &[&[Function<C>]]) -> Vec<String> {
-        let all = modules.iter().flat_map(|module| module.iter());
+    fn names<C>(kind: &str, modules: &[&Functions<C>]) -> Vec<String> {
+        let all = modules.iter().flat_map(|module| module.list());
         all.map(|function| format!("{kind} {}", function.full_name())).collect()
     }
     let mut names = [

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use brine_bus::SocketNames;
 use brine_config::MasterConfig;
 use brine_engines::Engine;
-use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay};
+use brine_function::{Args, Binder, CallError, CallResult, Function, Overlay, Registry};
 use brine_ids::Jid;
 use brine_python::{Call, Described, Functions, Library, PythonError, Services, Settings};
 use brine_runtime::executors::MayBlock;
@@ -174,8 +174,8 @@ impl CustomModules {
     fn names(&self) -> BTreeMap<&'static str, Vec<String>> {
         let names = |all: &mut dyn Iterator<Item = String>| all.collect::<Vec<_>>();
         [
-            ("runners", names(&mut crate::runner::MODULES.iter().copied().flatten().map(Function::full_name))),
-            ("wheel", names(&mut wheel::MODULES.iter().copied().flatten().map(Function::full_name))),
+            ("runners", names(&mut Registry::new(crate::runner::MODULES).built_in().map(Function::full_name))),
+            ("wheel", names(&mut Registry::new(wheel::MODULES).built_in().map(Function::full_name))),
             ("modules", self.host.as_ref().map(|host| host.names()).unwrap_or_default()),
         ]
         .into()

@@ -38,8 +38,6 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use brine_function::Function;
-
 /// One tool.
 struct Tool {
     /// Salt's name of the tool.
@@ -108,8 +106,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> ExitCode {
         return status;
     }
     brine_context::runners::declare(|| {
-        let declared = |module: &&[Function<_>]| module.iter().map(Function::declaration).collect();
-        brine_master::runner::MODULES.iter().map(declared).collect()
+        brine_master::runner::MODULES.iter().map(|functions| functions.declaration()).collect()
     });
     let called = words.first().map(|program| Path::new(program).file_name().unwrap_or(program).to_owned());
     let linked = TOOLS.iter().find(|tool| called.as_deref().is_some_and(|called| called == tool.name));

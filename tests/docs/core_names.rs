@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use brine_function::Function;
+use brine_function::{Function, Functions};
 
-fn full_names<C>(modules: &[&[Function<C>]]) -> Vec<String> {
-    modules.iter().flat_map(|module| module.iter()).map(Function::full_name).collect()
+fn full_names<C>(modules: &[&Functions<C>]) -> Vec<String> {
+    modules.iter().flat_map(|module| module.list()).map(Function::full_name).collect()
 }
 
 /// Returns the sources below a directory except for tests and benches.

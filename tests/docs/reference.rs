@@ -2,7 +2,7 @@
 
 use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
 use brine_config::{FIXED_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
-use brine_function::{Function, ParamKind, Registry};
+use brine_function::{Function, Functions, ParamKind, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
 use brine_metrics::Metric;
 use brine_returners::BACKENDS;
@@ -63,7 +63,7 @@ fn modules() -> String {
     page("Functions", introduction, &sections.join("\n"))
 }
 
-fn functions<C>(title: &str, about: &str, modules: &[&'static [Function<C>]]) -> String {
+fn functions<C>(title: &str, about: &str, modules: &[&'static Functions<C>]) -> String {
     let one = |function: &Function<C>| {
         let params: Vec<String> = function
             .params()

@@ -5,10 +5,10 @@
 //! `sys.argspec` derive from it.
 //!
 //! ```
-//! use brine_function::{Args, CallResult, Function, Registry, function, registry};
+//! use brine_function::{Args, CallResult, Functions, Registry, function, registry};
 //! use brine_value::{Map, Value};
 //!
-//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [echo, list, copy]);
+//! static FUNCTIONS: Functions<u32> = registry!("demo", [echo, list, copy]);
 //!
 //! /// Return a string several times.
 //! #[function]
@@ -38,7 +38,7 @@
 //!     Ok(Value::from(format!("{} {}", args.source, args.force)))
 //! }
 //!
-//! let registry = Registry::new(&[FUNCTIONS]);
+//! let registry = Registry::new(&[&FUNCTIONS]);
 //! let args = Args { positional: vec!["ab".into(), 2.into()], ..Args::default() };
 //! assert_eq!(registry.call(&0, "demo.echo", args), Ok("abab".into()));
 //! assert_eq!(registry.call(&7, "demo.return", Args::default()), Ok(7.into()));
@@ -48,9 +48,9 @@
 //! A duplicate function in the list of a module does not compile:
 //!
 //! ```compile_fail
-//! # use brine_function::{CallResult, Function, function, registry};
+//! # use brine_function::{CallResult, Functions, function, registry};
 //! # use brine_value::Value;
-//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [ping, ping]);
+//! static FUNCTIONS: Functions<u32> = registry!("demo", [ping, ping]);
 //!
 //! #[function]
 //! fn ping(_context: &u32) -> CallResult {
@@ -61,23 +61,23 @@
 //! Nor does one that is missing in the list:
 //!
 //! ```compile_fail
-//! # use brine_function::{CallResult, Function, function, registry};
+//! # use brine_function::{CallResult, Functions, function, registry};
 //! # use brine_value::Value;
-//! static FUNCTIONS: &[Function<u32>] = registry!("demo", []);
+//! static FUNCTIONS: Functions<u32> = registry!("demo", []);
 //!
 //! #[function]
 //! fn ping(_context: &u32) -> CallResult {
 //!     Ok(true.into())
 //! }
-//! # assert!(FUNCTIONS.is_empty());
+//! # assert!(FUNCTIONS.list().is_empty());
 //! ```
 //!
 //! Nor do parameters out of order, also where some come from a struct:
 //!
 //! ```compile_fail
-//! # use brine_function::{Args, CallResult, Function, function, registry};
+//! # use brine_function::{Args, CallResult, Functions, function, registry};
 //! # use brine_value::Map;
-//! static FUNCTIONS: &[Function<u32>] = registry!("demo", [all]);
+//! static FUNCTIONS: Functions<u32> = registry!("demo", [all]);
 //!
 //! #[derive(Args)]
 //! struct Rest {
@@ -89,7 +89,7 @@
 //! fn all(_context: &u32, #[args] rest: Rest, name: String) -> CallResult {
 //!     Ok((rest.kwargs.len().to_string() + &name).into())
 //! }
-//! # assert!(!FUNCTIONS.is_empty());
+//! # assert!(!FUNCTIONS.list().is_empty());
 //! ```
 
 // The macros name this crate by its path, in its own tests, too.
@@ -97,6 +97,7 @@
 extern crate self as brine_function;
 
 mod binder;
+mod functions;
 mod param;
 #[cfg(test)]
 mod tests;
@@ -108,6 +109,7 @@ use brine_value::{Map, Value};
 
 pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
+pub use functions::{FunctionList, Functions};
 pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params};
 
 /// A function that is called by name, with a context `C` that its host provides.
@@ -262,9 +264,8 @@ impl<C> Function<C> {
         }
     }
 
-    /// Returns the name, parameters and documentation without the code, for a function that another process executes.
     #[must_use]
-    pub fn declaration(&self) -> Function<()> {
+    fn declaration(&self) -> Function<()> {
         let Function { module, name, doc, params, out, code: _ } = *self;
         Function { module, name, doc, params, out, code: |(), _| Err(CallError::execution("it is declared only")) }
     }
@@ -272,13 +273,6 @@ impl<C> Function<C> {
     /// Checks the arguments and runs the function.
     pub fn call(&self, context: &C, args: Args) -> CallResult {
         (self.code)(context, &mut Binder::new(self.module, self.name, self.params(), args)?)
-    }
-
-    /// Sets the module of the function; used by the code that [`registry!`](registry) generates.
-    #[doc(hidden)]
-    #[must_use]
-    pub const fn of(self, module: &'static str) -> Self {
-        Function { module, ..self }
     }
 }
 
@@ -318,16 +312,15 @@ impl<C, F: Fn(&str) -> bool + Send + Sync> Overlay<C> for HidingOverlay<C, F> {
     }
 }
 
-/// All functions of one kind, found by their full name. Refers to the static lists of the modules, so that functions
-/// that are never called cost nothing.
+/// All functions of one kind, found by their full name. A module whose functions are never called costs nothing.
 pub struct Registry<C: 'static> {
-    modules: Vec<&'static [Function<C>]>,
+    modules: Vec<&'static Functions<C>>,
     overlay: Option<Box<dyn Overlay<C>>>,
 }
 
 impl<C> Registry<C> {
     /// Creates a registry of these lists, each of one module.
-    pub fn new(modules: &[&'static [Function<C>]]) -> Self {
+    pub fn new(modules: &[&'static Functions<C>]) -> Self {
         Registry { modules: modules.to_vec(), overlay: None }
     }
 
@@ -341,7 +334,7 @@ impl<C> Registry<C> {
     /// Removes the modules for which `is_hidden` returns true, from the overlay, too.
     #[must_use]
     pub fn without(mut self, is_hidden: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
-        self.modules.retain(|list| list.first().is_none_or(|function| !is_hidden(function.module)));
+        self.modules.retain(|functions| !is_hidden(functions.module()));
         self.overlay = self.overlay.map(|overlay| Box::new(HidingOverlay { overlay, is_hidden }) as _);
         self
     }
@@ -352,20 +345,20 @@ impl<C> Registry<C> {
         let over = self.over(Some(module));
         let is_it = |function: &&'static Function<C>| function.module == module && function.name == name;
         let added = over.into_iter().find(is_it);
-        let listed = || self.lists(module).flatten().find(|function| function.name == name);
+        let listed = || self.listed(module).find(|function| function.name == name);
         added.or_else(listed).or_else(|| self.below(Some(module)).into_iter().find(is_it))
     }
 
     /// Whether the lists, not the overlay, contain a function with this full name.
     pub fn has_built_in(&self, name: &str) -> bool {
         let parts = name.split_once('.');
-        parts.is_some_and(|(module, name)| self.lists(module).flatten().any(|function| function.name == name))
+        parts.is_some_and(|(module, name)| self.listed(module).any(|function| function.name == name))
     }
 
     /// Whether the module has any functions.
     pub fn has_module(&self, module: &str) -> bool {
         let is_of = |functions: Vec<&Function<C>>| functions.iter().any(|function| function.module == module);
-        self.lists(module).next().is_some() || is_of(self.over(Some(module))) || is_of(self.below(Some(module)))
+        self.listed(module).next().is_some() || is_of(self.over(Some(module))) || is_of(self.below(Some(module)))
     }
 
     /// Calls the function with this full name.
@@ -393,7 +386,7 @@ impl<C> Registry<C> {
 
     /// Returns the functions of the lists, without the overlay.
     pub fn built_in(&self) -> impl Iterator<Item = &'static Function<C>> {
-        self.modules.iter().copied().flatten()
+        self.modules.iter().flat_map(|functions| functions.list())
     }
 
     /// Returns the overlay's functions of a module, or of all modules.
@@ -406,8 +399,9 @@ impl<C> Registry<C> {
         self.overlay.as_ref().map(|overlay| overlay.fallback(module)).unwrap_or_default()
     }
 
-    /// Returns the lists of a module.
-    fn lists(&self, module: &str) -> impl Iterator<Item = &'static [Function<C>]> {
-        self.modules.iter().copied().filter(move |list| list.first().is_some_and(|function| function.module == module))
+    /// Returns the functions of a module in the lists.
+    fn listed(&self, module: &str) -> impl Iterator<Item = &'static Function<C>> {
+        let lists = self.modules.iter().filter(move |functions| functions.module() == module);
+        lists.flat_map(|functions| functions.list())
     }
 }

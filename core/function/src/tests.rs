@@ -6,7 +6,7 @@ use super::*;
 
 pub struct Host;
 
-static FUNCTIONS: &[Function<Host>] = registry!("demo", [echo, yes, find, all, copy, rename, remove]);
+static FUNCTIONS: Functions<Host> = registry!("demo", [echo, yes, find, all, copy, rename, remove]);
 
 /// Gives its argument back.
 ///
@@ -80,7 +80,7 @@ fn copy(_ctx: &Host, #[args] args: CopyArgs) -> CallResult {
 
 fn call(name: &str, positional: Vec<Value>, keyword: Map) -> Result<Value, String> {
     let args = Args { positional, keyword };
-    Registry::new(&[FUNCTIONS]).call(&Host, name, args).map_err(|error| error.to_string())
+    Registry::new(&[&FUNCTIONS]).call(&Host, name, args).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn invalid_arguments_have_salts_messages() {
 
 #[test]
 fn documentation_comes_from_the_declaration() {
-    let registry = Registry::new(&[FUNCTIONS]);
+    let registry = Registry::new(&[&FUNCTIONS]);
     let echo = registry.get("demo.echo").unwrap();
     assert_eq!(echo.docstring(), "Gives its argument back.\n\nSecond paragraph.");
     assert_eq!(registry.get("demo.true").unwrap().out, Some("txt"));
@@ -178,7 +178,7 @@ fn documentation_comes_from_the_declaration() {
 
 #[test]
 fn functions_are_found_by_module_and_name() {
-    let registry = Registry::new(&[FUNCTIONS]);
+    let registry = Registry::new(&[&FUNCTIONS]);
     for (name, found) in [
         ("demo.echo", true),
         ("demo.", false),
@@ -203,16 +203,16 @@ fn hidden_modules_have_no_functions() {
 
     impl Overlay<Host> for Added {
         fn functions(&self, _: Option<&str>) -> Vec<&'static Function<Host>> {
-            vec![&FUNCTIONS[0]]
+            vec![&FUNCTIONS.list()[0]]
         }
 
         fn fallback(&self, _: Option<&str>) -> Vec<&'static Function<Host>> {
-            vec![&FUNCTIONS[1]]
+            vec![&FUNCTIONS.list()[1]]
         }
     }
 
-    for (hidden, count) in [("demo", 0), ("other", FUNCTIONS.len())] {
-        let registry = Registry::new(&[FUNCTIONS]).with_overlay(Added).without(move |module| module == hidden);
+    for (hidden, count) in [("demo", 0), ("other", FUNCTIONS.list().len())] {
+        let registry = Registry::new(&[&FUNCTIONS]).with_overlay(Added).without(move |module| module == hidden);
         assert_eq!(registry.iter().count(), count, "{hidden}");
         assert_eq!(registry.get("demo.echo").is_some(), count > 0, "{hidden}");
         assert_eq!(registry.get("demo.find").is_some(), count > 0, "{hidden}");
@@ -223,7 +223,7 @@ fn hidden_modules_have_no_functions() {
 
 #[test]
 fn documented_fields_are_documented_arguments() {
-    let registry = Registry::new(&[FUNCTIONS]);
+    let registry = Registry::new(&[&FUNCTIONS]);
     let copy = registry.get("demo.copy").unwrap();
     let arguments =
         "source\n    Path of the file to copy.\n\ntype\n    Type of the copy.\n\n    `hard` makes a hard link.";

@@ -1,4 +1,4 @@
-//! `#[function]`: a constant that describes the function beside it.
+//! `#[function]`: a second function that describes the function.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -20,11 +20,11 @@ struct Options {
     out: Option<LitStr>,
 }
 
-/// Returns the function without the attributes of its parameters, and the constant that describes it.
+/// Returns the function without the attributes of its parameters, and the one that adds its description to a list.
 pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let options = Options::read(options)?;
     let function = item.sig.ident.clone();
-    let constant = constant(&function);
+    let descriptor = descriptor(&function);
     let name = options.name.map_or_else(|| function.unraw().to_string(), |name| name.value());
     let out = options.out.map_or_else(|| quote!(None), |out| quote!(Some(#out)));
     let doc = parameter::doc(&item.attrs)?;
@@ -42,30 +42,32 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let allow = many.then(|| quote!(#[allow(clippy::too_many_arguments)]));
     // The compiler reports unused items only outside of macros. So both ends of the item get the span of the function's
     // name.
-    let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) const #constant);
-    let end = quote_spanned!(function.span()=> ;);
+    let head = quote_spanned!(function.span()=> #[deny(dead_code)] pub(crate) fn #descriptor);
+    let body = quote! {
+        of_list.add(
+            #name,
+            #doc,
+            ::core::option::Option::#out,
+            |params| {
+                const _: #runtime::Order = #order;
+                #(#descriptions;)*
+            },
+            |of_call, bound| #function(of_call, #(#values),*),
+        );
+    };
+    let body = quote_spanned!(function.span()=> { #body });
     Ok(quote! {
         #allow
         #item
 
-        #head: #runtime::Function<#context> = #runtime::Function {
-            module: "",
-            name: #name,
-            doc: #doc,
-            params: #runtime::Params::Declared(|params| {
-                const _: #runtime::Order = #order;
-                #(#descriptions;)*
-            }),
-            out: ::core::option::Option::#out,
-            code: |of_call, bound| #function(of_call, #(#values),*),
-        } #end
+        #head(of_list: &mut #runtime::FunctionList<#context>) #body
     })
 }
 
-/// Returns the name of the constant that describes a function.
-pub fn constant(function: &Ident) -> Ident {
-    let name = function.unraw().to_string().to_uppercase();
-    format_ident!("FUNCTION_{}", name, span = function.span())
+/// Returns the name of the function that describes a function.
+pub fn descriptor(function: &Ident) -> Ident {
+    let name = function.unraw().to_string().to_lowercase();
+    format_ident!("describe_{}", name, span = function.span())
 }
 
 impl Options {

@@ -2,7 +2,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `function` | `#[function]`: a constant that describes the function beside it |
+//! | `function` | `#[function]`: a second function that describes the function |
 //! | `args` | `#[derive(Args)]`: a struct as the parameters of a function |
 //! | `parameter` | one parameter or field: its attributes, description and value |
 //! | `registry` | `registry!`: the functions of a module as a list |
@@ -33,8 +33,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// Named parameters come first, then at most one `#[rest]`, then at most one `#[keywords]`; another order does not
 /// compile.
 ///
-/// The macro leaves the function as it is and adds a constant beside it, `FUNCTION_<NAME>`, for `registry!`. A function
-/// that no `registry!` lists does not compile: "constant `FUNCTION_<NAME>` is never used".
+/// The macro leaves the function as it is and adds one beside it, `describe_<name>`, for `registry!`. A function that no
+/// `registry!` lists does not compile: "function `describe_<name>` is never used".
 #[proc_macro_attribute]
 pub fn function(options: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemFn);

@@ -8,7 +8,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, LitStr, Path, Result, Token, bracketed};
 
-use crate::function;
+use crate::{function, runtime};
 
 /// Salt's name of the module, and the Rust paths of its functions.
 pub struct List {
@@ -35,15 +35,15 @@ pub fn expand(list: &List) -> Result<TokenStream> {
     if let Some(twice) = list.functions.iter().find(|function| !known.insert(function.to_token_stream().to_string())) {
         return Err(Error::new_spanned(twice, "this function is in the list twice"));
     }
-    let constants = list.functions.iter().map(constant);
-    Ok(quote!(&[#(#constants.of(#module)),*]))
+    let (runtime, describe) = (runtime(), list.functions.iter().map(descriptor));
+    Ok(quote!(#runtime::Functions::new(#module, |_of_list| { #(#describe(_of_list);)* })))
 }
 
-/// Returns the path of the constant that describes a function.
-fn constant(function: &Path) -> Path {
+/// Returns the path of the function that describes a function.
+fn descriptor(function: &Path) -> Path {
     let mut path = function.clone();
     if let Some(last) = path.segments.last_mut() {
-        last.ident = function::constant(&last.ident);
+        last.ident = function::descriptor(&last.ident);
     }
     path
 }

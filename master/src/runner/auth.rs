@@ -1,14 +1,14 @@
 //! `auth`: tokens of users, and what users may do.
 
 use brine_auth::Token;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
 use super::RunnerContext;
 
 /// Runner functions of `auth`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("auth", [list_tokens, del_token, del_tokens, test]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("auth", [list_tokens, del_token, del_tokens, test]);
 
 /// Return the valid tokens by digest: user, system and times. With `user`, only the tokens of this user.
 ///

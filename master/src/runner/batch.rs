@@ -1,6 +1,6 @@
 //! `batch`: batches that the master runs.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
@@ -8,7 +8,7 @@ use super::RunnerContext;
 use crate::jobs::batches::{BatchRequest, State};
 
 /// Runner functions of `batch`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("batch", [start, status, list_active, stop]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("batch", [start, status, list_active, stop]);
 
 /// Start a job in batches and return its job id, the minions that take part, and those that do not answer.
 /// `salt --batch-size 10 --async` does it.

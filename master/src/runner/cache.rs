@@ -1,6 +1,6 @@
 //! `cache`: the grains, pillar and mines that the master has stored for its minions, and data of callers by bank and key.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::MinionId;
 use brine_target::Facts;
 use brine_value::{Map, Value};
@@ -8,7 +8,7 @@ use brine_value::{Map, Value};
 use super::RunnerContext;
 
 /// Runner functions of `cache`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "cache",
     [
         grains,

@@ -1,13 +1,13 @@
 //! `config`: the master's configuration.
 
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::Value;
 use brine_yaml::traverse;
 
 use super::RunnerContext;
 
 /// Runner functions of `config`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("config", [get]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("config", [get]);
 
 /// Return an option of the master's configuration. For `sdb://<profile>/<key>` return the value of that key.
 ///

@@ -1,6 +1,6 @@
 //! `doc`: documentation of runner and wheel functions.
 
-use brine_function::{CallResult, Function, Registry, function, registry};
+use brine_function::{CallResult, Function, Functions, Registry, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
@@ -8,7 +8,7 @@ use brine_wire::PublishRequest;
 use super::RunnerContext;
 
 /// Runner functions of `doc`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("doc", [runner, wheel, execution, nearest]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("doc", [runner, wheel, execution, nearest]);
 
 /// Return the documentation of runner functions.
 ///

@@ -1,12 +1,12 @@
 //! `event`: publishes events on the master's bus.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
 
 /// Runner functions of `event`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event", [send]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("event", [send]);
 
 /// Fire an event on the master's bus. Return True when the journal has persisted it.
 ///

@@ -3,7 +3,7 @@
 use brine_bus::store::StoreError;
 use brine_bus::{Bus, TimeOrSeq};
 use brine_event::Event;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_runtime::executors::MayBlock;
 use brine_text::glob::Glob;
 use brine_value::{FromValue, Value, map};
@@ -12,7 +12,7 @@ use brine_zmtp::{Endpoint, Push};
 use super::RunnerContext;
 
 /// Runner functions of `event_bus`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("event_bus", [since, replay]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("event_bus", [since, replay]);
 
 /// Return events from a position on: a sequence number, or a time such as `2026-11-21T10:00:00`, in local time, or in
 /// UTC with a trailing Z. At most `limit` events are returned, and at most 16 MiB, but at least one. Only an empty list

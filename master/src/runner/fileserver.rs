@@ -1,13 +1,13 @@
 //! `fileserver`: environments and files of the master's file server.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 use crate::custom_files;
 
 /// Runner functions of `fileserver`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "fileserver",
     [
         envs,

@@ -1,11 +1,11 @@
 //! `git_pillar`: the repositories of `ext_pillar: git`.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 
 use super::RunnerContext;
 
 /// Runner functions of `git_pillar`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("git_pillar", [update]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("git_pillar", [update]);
 
 /// Fetch the repositories of `ext_pillar: git`. Return for each whether it has changed; False also for one that could
 /// not be fetched, whose error is in the log.

@@ -1,12 +1,12 @@
 //! `http`: HTTP requests from the master's host.
 
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::RunnerContext;
 
 /// Runner functions of `http`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("http", [query, update_ca_bundle]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("http", [query, update_ca_bundle]);
 
 /// Request a resource from the master's host. The options are those of the execution function `http.query`.
 ///

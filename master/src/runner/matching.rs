@@ -1,6 +1,6 @@
 //! `match`: whether minions match a target, by the data that the master has stored.
 
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_ids::MinionId;
 use brine_target::TargetKind;
 use brine_value::{Value, map};
@@ -8,7 +8,7 @@ use brine_value::{Value, map};
 use super::RunnerContext;
 
 /// Runner functions of `match`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("match", [compound_matches]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("match", [compound_matches]);
 
 /// Return whether a compound expression matches a minion: its id below `res`, or False. Pillar values are compared
 /// literally. An invalid expression, or a minion without an accepted key, matches nothing.

@@ -1,12 +1,12 @@
 //! `metrics`: the master's counters and gauges.
 
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::RunnerContext;
 
 /// Runner functions of `metrics`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("metrics", [show]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("metrics", [show]);
 
 /// Return all metrics of the master: counters and gauges.
 ///

@@ -1,6 +1,6 @@
 //! `mine`: the mines of the minions.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value};
 use brine_wire::{MineQuery, PublishRequest};
 
@@ -8,7 +8,7 @@ use super::RunnerContext;
 use crate::facts::mine;
 
 /// Runner functions of `mine`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("mine", [get, update]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("mine", [get, update]);
 
 /// Return the results of one or more functions from the mines of minions. The master may read all of them.
 ///

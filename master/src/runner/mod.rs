@@ -37,7 +37,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_function::{Args, CallError, Function};
+use brine_function::{Args, CallError, Functions};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
@@ -46,37 +46,37 @@ use crate::runner_calls::{Caller, RunnerCalls, Services};
 use crate::storage::Storage;
 
 /// All runner functions: one line for each module.
-pub static MODULES: &[&[Function<RunnerContext>]] = &[
-    auth::FUNCTIONS,
-    batch::FUNCTIONS,
-    cache::FUNCTIONS,
-    config::FUNCTIONS,
-    doc::FUNCTIONS,
-    error::FUNCTIONS,
-    event::FUNCTIONS,
-    event_bus::FUNCTIONS,
-    fileserver::FUNCTIONS,
-    git_pillar::FUNCTIONS,
-    http::FUNCTIONS,
-    jobs::FUNCTIONS,
-    manage::FUNCTIONS,
-    manage::presence::FUNCTIONS,
-    matching::FUNCTIONS,
-    metrics::FUNCTIONS,
-    mine::FUNCTIONS,
-    network::FUNCTIONS,
-    pillar::FUNCTIONS,
-    queue::FUNCTIONS,
-    reactor::FUNCTIONS,
-    reactor_views::FUNCTIONS,
-    returner::FUNCTIONS,
-    salt::FUNCTIONS,
-    saltutil::FUNCTIONS,
-    sdb::FUNCTIONS,
-    ssh::FUNCTIONS,
-    state::FUNCTIONS,
-    survey::FUNCTIONS,
-    test::FUNCTIONS,
+pub static MODULES: &[&Functions<RunnerContext>] = &[
+    &auth::FUNCTIONS,
+    &batch::FUNCTIONS,
+    &cache::FUNCTIONS,
+    &config::FUNCTIONS,
+    &doc::FUNCTIONS,
+    &error::FUNCTIONS,
+    &event::FUNCTIONS,
+    &event_bus::FUNCTIONS,
+    &fileserver::FUNCTIONS,
+    &git_pillar::FUNCTIONS,
+    &http::FUNCTIONS,
+    &jobs::FUNCTIONS,
+    &manage::FUNCTIONS,
+    &manage::presence::FUNCTIONS,
+    &matching::FUNCTIONS,
+    &metrics::FUNCTIONS,
+    &mine::FUNCTIONS,
+    &network::FUNCTIONS,
+    &pillar::FUNCTIONS,
+    &queue::FUNCTIONS,
+    &reactor::FUNCTIONS,
+    &reactor_views::FUNCTIONS,
+    &returner::FUNCTIONS,
+    &salt::FUNCTIONS,
+    &saltutil::FUNCTIONS,
+    &sdb::FUNCTIONS,
+    &ssh::FUNCTIONS,
+    &state::FUNCTIONS,
+    &survey::FUNCTIONS,
+    &test::FUNCTIONS,
 ];
 
 /// The context of runner functions.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::wake_on_lan::{octets, wake};
 use brine_target::Facts;
 use brine_value::{Value, map};
@@ -10,7 +10,7 @@ use brine_value::{Value, map};
 use super::RunnerContext;
 
 /// Runner functions of `network`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("network", [wol, wollist, wolmatch]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("network", [wol, wollist, wolmatch]);
 
 /// The maximum size of a list of addresses, in bytes.
 const MAX_LIST: u64 = 1 << 20;

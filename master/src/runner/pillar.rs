@@ -1,6 +1,6 @@
 //! `pillar`: rendered pillars of minions, and their cache.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -9,7 +9,7 @@ use super::RunnerContext;
 use crate::pillars::PillarQuery;
 
 /// Runner functions of `pillar`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
+pub static FUNCTIONS: Functions<RunnerContext> =
     registry!("pillar", [show_pillar, show_top, clear_pillar_cache, show_pillar_cache]);
 
 /// Return the pillar of a minion, rendered with the grains of its last pillar request; named grains override those.

@@ -1,7 +1,7 @@
 //! `queue`: queues of items in the master's store, which reactors, schedules and runner functions process. In a cluster
 //! all members have the same ones.
 
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
@@ -9,7 +9,7 @@ use crate::queues::{QueueError, SharedQueues};
 use crate::runner_calls::Kind;
 
 /// Runner functions of `queue`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "queue",
     [insert, delete, list_queues, list_length, list_items, pop, process_queue, insert_runner, process_runner]
 );

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_reactor::{HistoryFilter, Reactor};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::RunnerContext;
 
 /// Runner functions of `reactor`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "reactor",
     [list, add, delete, is_leader, set_leader, test, history, explain, failed, retry, rules, registers, timers]
 );

@@ -1,13 +1,13 @@
 //! `reactor`: functions for programs that display the reactor, such as the console.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
 use super::reactor::{event_for, reactor};
 
 /// Further runner functions of `reactor`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("reactor", [graph, dry_run]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("reactor", [graph, dry_run]);
 
 /// Return the chain of causes around an event's sequence number or a job id as a graph: the tree of `reactor.explain`
 /// for programs. `nodes` lists events, reactions with the returns of their jobs, and notes about skipped reactions;

@@ -1,12 +1,12 @@
 //! `returner`: maintenance of returners.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_returners::Options;
 
 use super::RunnerContext;
 
 /// Runner functions of `returner`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("returner", [setup]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("returner", [setup]);
 
 /// Create the missing tables and indexes of a returner, and upgrade existing tables in place.
 ///

@@ -1,13 +1,13 @@
 //! `salt`: execution functions, on the master or on minions.
 
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 
 use super::{RunnerContext, public};
 
 /// Runner functions of `salt`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("salt", [cmd, execute]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("salt", [cmd, execute]);
 
 /// Call an execution function on the master's host.
 ///

@@ -3,7 +3,7 @@
 //! Runner and wheel modules run in the master, execution, state, pillar and tops modules on its host. Other types are
 //! copied as well, for Salt's programs that run next to Brine.
 
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::RunnerContext;
@@ -56,7 +56,7 @@ macro_rules! sync_functions {
         )*
 
         /// Runner functions of `saltutil`.
-        pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("saltutil", [sync_all, $($name),*]);
+        pub static FUNCTIONS: Functions<RunnerContext> = registry!("saltutil", [sync_all, $($name),*]);
     };
 }
 

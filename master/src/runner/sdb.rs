@@ -1,13 +1,13 @@
 //! `sdb`: values in databases, by `sdb://<profile>/<key>`, with profiles from the master's options. The functions call
 //! the execution module of the same name.
 
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::RunnerContext;
 
 /// Runner functions of `sdb`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("sdb", [get, set, delete, get_or_set_hash]);
 
 /// Return the value of a key. Any other value is returned unchanged.
 ///

@@ -1,6 +1,6 @@
 //! `ssh`: functions on hosts that are reached by ssh, without a minion.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::salt::with_keywords;
@@ -8,7 +8,7 @@ use super::{RunnerContext, public};
 use crate::host_functions::SshCall;
 
 /// Runner functions of `ssh`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("ssh", [cmd]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("ssh", [cmd]);
 
 /// Call an execution function on hosts of the roster by ssh, and return the returns by host.
 ///

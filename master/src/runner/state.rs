@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_job::orchestration::MasterAccess;
 use brine_value::{Map, Value, map};
@@ -15,7 +15,7 @@ use crate::jobs::checkpoint::Checkpoint;
 use crate::jobs::orchestration::{ELSEWHERE, Orchestrator};
 
 /// Runner functions of `state`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "state",
     [
         event,

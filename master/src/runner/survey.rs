@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
 use indexmap::IndexMap;
@@ -11,7 +11,7 @@ use super::RunnerContext;
 use super::salt::with_keywords;
 
 /// Runner functions of `survey`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("survey", [hash, diff]);
+pub static FUNCTIONS: Functions<RunnerContext> = registry!("survey", [hash, diff]);
 
 /// The timeout of one comparison.
 const DIFF_TIMEOUT: Duration = Duration::from_secs(2);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_runtime::seconds;
 use brine_value::{Map, Value, list, map};
 
@@ -10,7 +10,7 @@ use super::RunnerContext;
 use crate::wheel;
 
 /// Runner functions of `test`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
+pub static FUNCTIONS: Functions<RunnerContext> =
     registry!("test", [arg, raw_arg, metasyntactic, stdout_print, sleep, stream, get_opts]);
 
 /// Return the arguments.

@@ -1,12 +1,12 @@
 //! `wheel.error`: deliberate failures, to test error handling.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::WheelContext;
 
 /// Wheel functions of `error`.
-pub static FUNCTIONS: &[Function<WheelContext>] = registry!("error", [error]);
+pub static FUNCTIONS: Functions<WheelContext> = registry!("error", [error]);
 
 /// Fail with an error of this name and message; without a name, return an empty result.
 #[function]

@@ -2,7 +2,7 @@
 //! directories (`minions`, `minions_pre`, `minions_rejected`, `minions_denied`).
 
 use brine_crypt::{CryptError, PrivateKey, PublicKey};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::MinionId;
 use brine_system::files;
 use brine_text::glob::fnmatch;
@@ -13,7 +13,7 @@ use crate::keys::{Act, Key, KeyError, KeyState};
 use crate::metrics;
 
 /// Wheel functions of `key`.
-pub static FUNCTIONS: &[Function<WheelContext>] = registry!(
+pub static FUNCTIONS: Functions<WheelContext> = registry!(
     "key",
     [
         list,

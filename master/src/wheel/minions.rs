@@ -1,11 +1,11 @@
 //! `wheel.minions`: the connected minions.
 
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 
 use super::WheelContext;
 
 /// Wheel functions of `minions`.
-pub static FUNCTIONS: &[Function<WheelContext>] = registry!("minions", [connected]);
+pub static FUNCTIONS: Functions<WheelContext> = registry!("minions", [connected]);
 
 /// Return the ids of the minions that are connected to the master, sorted.
 #[function]

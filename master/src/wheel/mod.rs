@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use brine_config::Roots;
-use brine_function::{Args, CallError, CallResult, Function};
+use brine_function::{Args, CallError, CallResult, Functions};
 use brine_value::Map;
 
 use crate::keys::KeyStore;
@@ -24,13 +24,13 @@ use crate::keys::KeyStore;
 pub(crate) use services::WheelServices;
 
 /// All wheel functions: one line for each module.
-pub static MODULES: &[&[Function<WheelContext>]] = &[
-    config::FUNCTIONS,
-    error::FUNCTIONS,
-    file_roots::FUNCTIONS,
-    key::FUNCTIONS,
-    minions::FUNCTIONS,
-    pillar_roots::FUNCTIONS,
+pub static MODULES: &[&Functions<WheelContext>] = &[
+    &config::FUNCTIONS,
+    &error::FUNCTIONS,
+    &file_roots::FUNCTIONS,
+    &key::FUNCTIONS,
+    &minions::FUNCTIONS,
+    &pillar_roots::FUNCTIONS,
 ];
 
 /// The services of wheel functions: those of a running master, or of `salt-key` when it changes the directories itself.

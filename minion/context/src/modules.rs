@@ -1,6 +1,6 @@
 //! The functions of all Salt modules, passed in by the crate that owns them.
 
-use brine_function::{Function, Registry};
+use brine_function::{Function, Functions, Registry};
 use brine_sls::compile::Chunk;
 
 use crate::{Context, StateContext};
@@ -11,9 +11,9 @@ pub type Aggregate = fn(&mut Chunk, &Chunk) -> bool;
 /// The functions of one Salt module, or of several that belong together, such as `pkg` and `pkgrepo`.
 pub struct Module {
     /// Lists of execution functions.
-    pub functions: &'static [&'static [Function<Context>]],
+    pub functions: &'static [&'static Functions<Context>],
     /// Lists of state functions.
-    pub states: &'static [&'static [Function<StateContext>]],
+    pub states: &'static [&'static Functions<StateContext>],
     /// The module whose states can be aggregated (`aggregate`), and the function that merges them.
     pub aggregate: Option<(&'static str, Aggregate)>,
     /// Returns the reason why this host cannot run states of the module; `None` if it can. Called for each state,
@@ -36,18 +36,18 @@ impl Modules {
     }
 
     /// Returns all execution functions, list by list.
-    pub fn functions(self) -> Vec<&'static [Function<Context>]> {
+    pub fn functions(self) -> Vec<&'static Functions<Context>> {
         self.all().flat_map(|module| module.functions).copied().collect()
     }
 
     /// Returns all state functions, list by list.
-    pub fn states(self) -> Vec<&'static [Function<StateContext>]> {
+    pub fn states(self) -> Vec<&'static Functions<StateContext>> {
         self.all().flat_map(|module| module.states).copied().collect()
     }
 
     /// Returns whether a module has execution functions.
     pub fn has_module(self, name: &str) -> bool {
-        self.functions().iter().flat_map(|list| list.iter()).any(|function| function.module == name)
+        self.functions().iter().any(|functions| functions.module() == name)
     }
 
     /// Returns whether there is an execution function of this full name.
@@ -57,7 +57,7 @@ impl Modules {
 
     /// Returns the full names of all execution functions.
     pub fn names(self) -> Vec<String> {
-        self.functions().into_iter().flatten().map(Function::full_name).collect()
+        Registry::new(&self.functions()).built_in().map(Function::full_name).collect()
     }
 
     /// Returns the function that merges states of a module, if they can be aggregated.
@@ -67,9 +67,7 @@ impl Modules {
 
     /// Returns the reason why this host cannot run the states of a module; `None` if it can.
     pub fn unavailable(self, context: &Context, name: &str) -> Option<String> {
-        let has_states = |module: &&Module| {
-            module.states.iter().filter_map(|list| list.first()).any(|function| function.module == name)
-        };
+        let has_states = |module: &&Module| module.states.iter().any(|functions| functions.module() == name);
         self.all().find(has_states)?.unavailable?(context)
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::OnceLock;
 
-use brine_function::{Function, Registry};
+use brine_function::{Functions, Registry};
 
-/// Returns the declarations of the runner functions, a list for each module.
-type Declare = fn() -> Vec<Vec<Function<()>>>;
+/// Returns the declarations of the runner functions, module by module.
+type Declare = fn() -> Vec<Functions<()>>;
 
 static DECLARE: OnceLock<Declare> = OnceLock::new();
 static DECLARED: OnceLock<Registry<()>> = OnceLock::new();
@@ -21,7 +21,7 @@ pub fn declared() -> &'static Registry<()> {
     DECLARED.get_or_init(|| {
         let lists = DECLARE.get().map(|list| list()).unwrap_or_default();
         // Leaked: like the functions themselves, they are needed until the process ends.
-        let lists: Vec<&'static [Function<()>]> = lists.into_iter().map(|list| &*list.leak()).collect();
-        Registry::new(&lists)
+        let lists: &'static [Functions<()>] = lists.leak();
+        Registry::new(&lists.iter().collect::<Vec<_>>())
     })
 }

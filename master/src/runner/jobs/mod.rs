@@ -6,7 +6,7 @@ mod search;
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_job::Load;
 use brine_returners::{Options, Returner};
@@ -18,7 +18,7 @@ use super::RunnerContext;
 use search::Search;
 
 /// Runner functions of `jobs`.
-pub static FUNCTIONS: &[Function<RunnerContext>] = registry!(
+pub static FUNCTIONS: Functions<RunnerContext> = registry!(
     "jobs",
     [
         lookup_jid,

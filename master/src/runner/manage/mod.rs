@@ -9,7 +9,7 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use brine_config::SALT_VERSION;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::MinionId;
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -24,7 +24,7 @@ const KEYS_DELETED: &str = "The keys of the master and of all minions are delete
                             delete minion_master.pub below pki_dir and restart the minion.";
 
 /// Runner functions of `manage`.
-pub static FUNCTIONS: &[Function<RunnerContext>] =
+pub static FUNCTIONS: Functions<RunnerContext> =
     registry!("manage", [status, up, down, targets, versions, key_regen, safe_accept, bootstrap, bootstrap_psexec]);
 
 /// The minions of a ping, and how long it waits.

@@ -1,7 +1,7 @@
 //! The functions of `manage` about connected minions, which do not contact minions. Salt's different names for presence
 //! are equivalent here.
 
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use crate::runner::RunnerContext;
@@ -36,7 +36,7 @@ macro_rules! presence_functions {
         )*
 
         /// Runner functions of `manage` about connections.
-        pub static FUNCTIONS: &[Function<RunnerContext>] = registry!("manage", [$($connected, $disconnected),*]);
+        pub static FUNCTIONS: Functions<RunnerContext> = registry!("manage", [$($connected, $disconnected),*]);
     };
 }
 

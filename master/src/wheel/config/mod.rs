@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brine_config::opts::modules;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files::{self, path_within};
 use brine_value::{Map, Value};
 use brine_yaml::{Style, dump};
@@ -12,7 +12,7 @@ use brine_yaml::{Style, dump};
 use super::WheelContext;
 
 /// Wheel functions of `config`.
-pub static FUNCTIONS: &[Function<WheelContext>] = registry!("config", [values, apply, update_config]);
+pub static FUNCTIONS: Functions<WheelContext> = registry!("config", [values, apply, update_config]);
 
 /// The text that replaces a secret.
 const MASK: &str = "<hidden>";

@@ -26,7 +26,7 @@ const SAMPLE: u64 = 512;
 macro_rules! functions {
     ($module:literal, $roots:ident, $shows_path:literal) => {
         /// Wheel functions of this module.
-        pub static FUNCTIONS: &[::brine_function::Function<crate::wheel::WheelContext>] =
+        pub static FUNCTIONS: ::brine_function::Functions<crate::wheel::WheelContext> =
             ::brine_function::registry!($module, [find, list_env, list_roots, read, write]);
 
         /// Return the files of a path in all roots of an environment, each as text (`txt`) or binary (`bin`).

@@ -1,7 +1,7 @@
 //! Databases and their tables.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::connection::ConnectionArgs;
@@ -10,7 +10,7 @@ use super::server::list;
 use super::session::{Session, SqlError, done};
 
 /// Execution functions of `mysql` about databases.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "mysql",
     [
         db_list,

@@ -1,7 +1,7 @@
 //! Grants: privileges of users.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::account::{Account, AccountArgs};
@@ -12,7 +12,7 @@ use super::server::Version;
 use super::session::{Session, SqlError, done};
 
 /// Execution functions of `mysql` about grants.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("mysql", [user_grants, tokenize_grant, grant_exists, grant_add, grant_revoke]);
 
 /// The arguments that name a grant.

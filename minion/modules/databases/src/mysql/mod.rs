@@ -22,12 +22,12 @@ use brine_context::{Context, Module};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        database::FUNCTIONS,
-        grant::FUNCTIONS,
-        plugin::FUNCTIONS,
-        query::FUNCTIONS,
-        server::FUNCTIONS,
-        user::FUNCTIONS,
+        &database::FUNCTIONS,
+        &grant::FUNCTIONS,
+        &plugin::FUNCTIONS,
+        &query::FUNCTIONS,
+        &server::FUNCTIONS,
+        &user::FUNCTIONS,
     ],
     states: state::FUNCTIONS,
     unavailable: Some(unavailable),

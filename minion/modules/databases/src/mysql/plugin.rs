@@ -1,7 +1,7 @@
 //! Server plugins.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::connection::ConnectionArgs;
@@ -11,8 +11,7 @@ use super::server::plugin_state;
 use super::session::done;
 
 /// Execution functions of `mysql` about plugins.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("mysql", [plugins_list, plugin_add, plugin_remove, plugin_status]);
+pub static FUNCTIONS: Functions<Context> = registry!("mysql", [plugins_list, plugin_add, plugin_remove, plugin_status]);
 
 /// Return the plugins with their `name` and `status`.
 ///

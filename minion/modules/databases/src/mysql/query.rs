@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::connection::ConnectionArgs;
@@ -11,7 +11,7 @@ use super::resultset::{ResultSet, field};
 use super::script::statements;
 
 /// Execution functions of `mysql` that run queries.
-pub static FUNCTIONS: &[Function<Context>] = registry!("mysql", [query, file_query]);
+pub static FUNCTIONS: Functions<Context> = registry!("mysql", [query, file_query]);
 
 /// Run a query in a database, and return its `columns`, `results` and `rows returned`, or `rows affected` for a
 /// statement that returns no rows, with the `query time`. Values are strings, or nothing for NULL.

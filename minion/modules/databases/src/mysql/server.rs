@@ -1,7 +1,7 @@
 //! The server itself: version, status, variables, processes and replication.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::connection::ConnectionArgs;
@@ -9,7 +9,7 @@ use super::quote::literal;
 use super::session::{Session, SqlError};
 
 /// Execution functions of `mysql` about the server.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "mysql",
     [
         status,

@@ -1,7 +1,7 @@
 //! Users.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::account::{AccountArgs, Login, NATIVE};
@@ -10,7 +10,7 @@ use super::server::{Version, list, numbers};
 use super::session::{Session, done};
 
 /// Execution functions of `mysql` about users.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("mysql", [user_list, user_exists, user_info, user_create, user_chpass, user_remove]);
 
 /// Return the users, each with its `User` and `Host`.

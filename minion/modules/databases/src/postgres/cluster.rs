@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 
 use brine_host::accounts::Accounts;
 
 use super::session::{Bin, done, owner, run};
 
 /// Execution functions of `postgres` about data directories.
-pub static FUNCTIONS: &[Function<Context>] = registry!("postgres", [datadir_init, datadir_exists]);
+pub static FUNCTIONS: Functions<Context> = registry!("postgres", [datadir_init, datadir_exists]);
 
 /// Settings of a new data directory.
 #[derive(Args, Debug, Clone)]

@@ -1,13 +1,13 @@
 //! Databases and tablespaces.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::session::{ServerArgs, Session, by_name, column, done, identifier, literal, plain};
 
 /// Execution functions of `postgres` about databases and tablespaces.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "postgres",
     [
         db_list,

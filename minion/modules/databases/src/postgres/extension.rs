@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list};
 
 use super::session::{ServerArgs, Session, column, done, identifier, literal};
 
 /// Execution functions of `postgres` about extensions.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "postgres",
     [
         available_extensions,

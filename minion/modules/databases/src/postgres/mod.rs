@@ -13,19 +13,19 @@ pub(crate) mod state;
 mod tests;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 
 use session::{Bin, LoginArgs, ServerArgs, done};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        FUNCTIONS,
-        cluster::FUNCTIONS,
-        database::FUNCTIONS,
-        extension::FUNCTIONS,
-        privilege::FUNCTIONS,
-        role::FUNCTIONS,
-        schema::FUNCTIONS,
+        &FUNCTIONS,
+        &cluster::FUNCTIONS,
+        &database::FUNCTIONS,
+        &extension::FUNCTIONS,
+        &privilege::FUNCTIONS,
+        &role::FUNCTIONS,
+        &schema::FUNCTIONS,
     ],
     states: state::FUNCTIONS,
     unavailable: Some(unavailable),
@@ -38,7 +38,7 @@ fn unavailable(context: &Context) -> Option<String> {
 }
 
 /// Execution functions of `postgres` about the server itself.
-pub static FUNCTIONS: &[Function<Context>] = registry!("postgres", [version, psql_query, owner_to]);
+pub static FUNCTIONS: Functions<Context> = registry!("postgres", [version, psql_query, owner_to]);
 
 /// Return the version of a PostgreSQL server.
 ///

@@ -1,13 +1,13 @@
 //! Privileges on objects, and membership in groups.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::session::{LoginArgs, Session, column, done, identifier, literal, plain};
 
 /// Execution functions of `postgres` about privileges.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("postgres", [privileges_list, has_privileges, privileges_grant, privileges_revoke]);
 
 /// The arguments for the schema of an object, and for its server.

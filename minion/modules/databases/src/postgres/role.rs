@@ -1,7 +1,7 @@
 //! Roles: users, which may log in, and groups, which may not.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
 
@@ -9,7 +9,7 @@ use super::password::Storage;
 use super::session::{ServerArgs, Session, column, done, identifier, literal};
 
 /// Execution functions of `postgres` about roles.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "postgres",
     [user_list, role_get, user_exists, user_create, user_update, user_remove, group_create, group_update, group_remove]
 );

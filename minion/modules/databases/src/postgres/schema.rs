@@ -1,13 +1,13 @@
 //! Schemas and procedural languages of a database.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::session::{DbServerArgs, LoginArgs, Session, by_name, column, done, identifier};
 
 /// Execution functions of `postgres` about schemas and languages.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "postgres",
     [
         schema_create,

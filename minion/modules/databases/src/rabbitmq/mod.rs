@@ -17,13 +17,13 @@ use brine_context::{Context, Module};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        node::FUNCTIONS,
-        plugin::FUNCTIONS,
-        policy::FUNCTIONS,
-        queue::FUNCTIONS,
-        upstream::FUNCTIONS,
-        user::FUNCTIONS,
-        vhost::FUNCTIONS,
+        &node::FUNCTIONS,
+        &plugin::FUNCTIONS,
+        &policy::FUNCTIONS,
+        &queue::FUNCTIONS,
+        &upstream::FUNCTIONS,
+        &user::FUNCTIONS,
+        &vhost::FUNCTIONS,
     ],
     states: state::FUNCTIONS,
     unavailable: Some(unavailable),

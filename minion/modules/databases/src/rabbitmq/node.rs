@@ -1,14 +1,14 @@
 //! The node of a RabbitMQ server: its status, its application and its cluster.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
 use super::ctl::{Ctl, text};
 
 /// Execution functions of `rabbitmq` for the node.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("rabbitmq", [status, cluster_status, join_cluster, stop_app, start_app, reset, force_reset]);
 
 /// Return the status of the node as text.

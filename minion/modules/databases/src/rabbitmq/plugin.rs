@@ -1,14 +1,14 @@
 //! Plugins of a RabbitMQ server.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::map;
 
 use super::ctl::Ctl;
 
 /// Execution functions of `rabbitmq` for plugins.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "rabbitmq",
     [list_available_plugins, list_enabled_plugins, plugin_is_enabled, enable_plugin, disable_plugin]
 );

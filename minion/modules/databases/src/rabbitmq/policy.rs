@@ -1,7 +1,7 @@
 //! Policies of a RabbitMQ server: settings of the queues and exchanges whose names match a regular expression.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::json::to_json;
 use brine_value::{Map, Value, map};
@@ -10,7 +10,7 @@ use super::ctl::{Ctl, field, pattern};
 use super::vhost::vhosts;
 
 /// Execution functions of `rabbitmq` for policies.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("rabbitmq", [list_policies, set_policy, delete_policy, policy_exists]);
 
 /// Return the policies of a virtual host by its name and theirs.

@@ -1,14 +1,14 @@
 //! Queues of a RabbitMQ server.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
 use super::ctl::{Ctl, text};
 
 /// Execution functions of `rabbitmq` for queues.
-pub static FUNCTIONS: &[Function<Context>] = registry!("rabbitmq", [list_queues, list_queues_vhost]);
+pub static FUNCTIONS: Functions<Context> = registry!("rabbitmq", [list_queues, list_queues_vhost]);
 
 /// Return the queues of the virtual host `/`.
 ///

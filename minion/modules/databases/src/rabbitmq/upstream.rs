@@ -1,7 +1,7 @@
 //! Upstreams of federated exchanges and queues of a RabbitMQ server.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::json::to_json;
 use brine_value::{Map, Value, map};
@@ -9,7 +9,7 @@ use brine_value::{Map, Value, map};
 use super::ctl::{Ctl, field};
 
 /// Execution functions of `rabbitmq` for upstreams.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("rabbitmq", [list_upstreams, upstream_exists, set_upstream, delete_upstream]);
 
 /// The component of the parameters that are upstreams.

@@ -1,14 +1,14 @@
 //! Users of a RabbitMQ server: their passwords, tags and permissions.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 use super::ctl::{Ctl, checked, field, text};
 
 /// Execution functions of `rabbitmq` for users.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "rabbitmq",
     [
         list_users,

@@ -1,7 +1,7 @@
 //! Virtual hosts of a RabbitMQ server, and the permissions of users in them.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::map;
 
@@ -9,7 +9,7 @@ use super::ctl::{Ctl, field, pattern};
 use super::user::by;
 
 /// Execution functions of `rabbitmq` for virtual hosts.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("rabbitmq", [list_vhosts, vhost_exists, add_vhost, delete_vhost, set_permissions, list_permissions]);
 
 /// Return the names of the virtual hosts.

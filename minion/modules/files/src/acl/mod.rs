@@ -4,14 +4,14 @@ pub(crate) mod state;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, list, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `acl`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);
+pub static FUNCTIONS: Functions<Context> = registry!("acl", [version, getfacl, wipefacls, modfacl, delfacl]);
 
 /// Return the version of getfacl.
 ///

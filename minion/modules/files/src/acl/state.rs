@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map, python};
 
 /// State functions of `acl`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("acl", [present, absent, list_present, list_absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("acl", [present, absent, list_present, list_absent]);
 
 /// An entry of a file.
 #[derive(brine_function::Args)]

@@ -1,13 +1,13 @@
 //! `alias`: states of mail aliases.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use crate::aliases;
 
 /// State functions of `alias`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("alias", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("alias", [present, absent]);
 
 /// Ensure that a mail alias has this target, or the targets of a list.
 #[function]

@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS],
-    states: &[state::conf::FUNCTIONS, state::module::FUNCTIONS, state::site::FUNCTIONS],
+    functions: &[&FUNCTIONS],
+    states: &[&state::conf::FUNCTIONS, &state::module::FUNCTIONS, &state::site::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `apache`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "apache",
     [
         check_mod_enabled,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
@@ -26,10 +26,10 @@ use zipped::Unzip;
 pub use zipped::needs_password;
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS, pack::FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS, &pack::FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `archive`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("archive", [list_, tar, gzip, gunzip, cmd_zip, cmd_unzip, unzip, is_encrypted]);
 
 /// The arguments of `archive.list_`.

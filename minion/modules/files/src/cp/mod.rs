@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::web;
 use brine_state::Source;
 use brine_system::files;
@@ -24,10 +24,10 @@ use crate::file::state::Selection;
 use copies::{content, copied, has_directory_for, last_name, within, write};
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS, push::FUNCTIONS, recv::FUNCTIONS], ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS, &push::FUNCTIONS, &recv::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `cp`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "cp",
     [
         get_file,

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("file", [list_backups, list_backup, list_backups_dir, restore_backup, delete_backup, remove_backup]);
 
 /// Return the backups of a file, newest first.

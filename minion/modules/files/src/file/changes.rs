@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_system::files;
 use brine_value::Value;
@@ -14,7 +14,7 @@ use super::line::{self, Line, PositionArgs};
 use super::{at, invalid, is_test};
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "file",
     [
         replace,

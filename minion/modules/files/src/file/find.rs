@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_host::process::{Program, split};
 use brine_host::programs::program;
@@ -18,7 +18,7 @@ use regex::Regex;
 use super::kind;
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("file", [find]);
+pub static FUNCTIONS: Functions<Context> = registry!("file", [find]);
 
 /// Return the paths below a path that match all criteria, and apply actions to each. Criteria apply to the targets
 /// of links, but links are not followed into directories.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, map};
 
@@ -12,7 +12,7 @@ use brine_value::{Map, Value, map};
 const FLAGS: &str = "aAcCdDeijPsStTu";
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("file", [lsattr, chattr]);
+pub static FUNCTIONS: Functions<Context> = registry!("file", [lsattr, chattr]);
 
 /// Return the attributes of a file or of a directory's files, by path. Returns nothing if this host has no
 /// `lsattr`.

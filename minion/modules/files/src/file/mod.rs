@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
 use brine_digest::{Digest, hex};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_state::Source;
 use brine_value::{Map, Value, map};
@@ -40,23 +40,23 @@ pub use state::{content, difference};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        FUNCTIONS,
-        backups::FUNCTIONS,
-        changes::FUNCTIONS,
-        find::FUNCTIONS,
-        flags::FUNCTIONS,
-        hashes::FUNCTIONS,
-        owners::FUNCTIONS,
-        patch::FUNCTIONS,
-        operations::FUNCTIONS,
-        selinux::FUNCTIONS,
+        &FUNCTIONS,
+        &backups::FUNCTIONS,
+        &changes::FUNCTIONS,
+        &find::FUNCTIONS,
+        &flags::FUNCTIONS,
+        &hashes::FUNCTIONS,
+        &owners::FUNCTIONS,
+        &patch::FUNCTIONS,
+        &operations::FUNCTIONS,
+        &selinux::FUNCTIONS,
     ],
-    states: &[state::FUNCTIONS, state::edits::FUNCTIONS],
+    states: &[&state::FUNCTIONS, &state::edits::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "file",
     [
         file_exists,

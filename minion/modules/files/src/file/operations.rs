@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, list, map};
 
@@ -13,7 +13,7 @@ use super::owners::{check_perms, get_group, get_user};
 use super::{at, errno, invalid};
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "file",
     [
         mkdir,

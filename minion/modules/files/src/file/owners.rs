@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
@@ -11,7 +11,7 @@ use nix::unistd::{Gid, Group, Uid, User};
 use super::{at, flags, group_name, is_test, kind, mode_text, status, user_name};
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "file",
     [
         get_mode,

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_host::process::{Output, split};
 use brine_host::programs::which;
@@ -13,7 +13,7 @@ use brine_host::programs::which;
 use crate::cmd;
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("file", [patch]);
+pub static FUNCTIONS: Functions<Context> = registry!("file", [patch]);
 
 /// Apply a patch to a file, or to the files of a directory, and return the result as `cmd.run_all`. With `dry_run`,
 /// nothing is written.

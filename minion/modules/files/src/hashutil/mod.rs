@@ -5,13 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use brine_context::{Context, Module};
 use brine_crypt::token::constant_time_eq;
 use brine_digest::{Digest, hex};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Value;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `hashutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "hashutil",
     [
         digest,

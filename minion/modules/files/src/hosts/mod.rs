@@ -5,15 +5,15 @@ pub(crate) mod state;
 use std::path::PathBuf;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `hosts`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("hosts", [list_hosts, get_ip, get_alias, has_pair, set_host, rm_host, add_host, set_comment]);
 
 /// Return all addresses with their host names and comments.

@@ -3,13 +3,13 @@
 use std::net::IpAddr;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list, map};
 
 use crate::hosts::Hosts;
 
 /// State functions of `host`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("host", [present, absent, only]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("host", [present, absent, only]);
 
 /// Ensure that a host name has these addresses; with `clean`, no others.
 #[function]

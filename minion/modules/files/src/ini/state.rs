@@ -1,13 +1,13 @@
 //! `ini`: states of options in INI files.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::ini::{File, FormatArgs, Section};
 
 /// State functions of `ini`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("ini", [options_present, options_absent, sections_present, sections_absent]);
 
 /// Ensure that options have these values; with `strict`, other options are removed.

@@ -4,16 +4,16 @@ mod conf;
 pub(crate) mod state;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
 pub use conf::number;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `logrotate`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("logrotate", [show_conf, get, set]);
+pub static FUNCTIONS: Functions<Context> = registry!("logrotate", [show_conf, get, set]);
 
 /// Return the whole configuration, with included files.
 ///

@@ -1,13 +1,13 @@
 //! `logrotate`: states of the configuration of log rotation.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use crate::logrotate::number;
 
 /// State functions of `logrotate`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("logrotate", [set]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("logrotate", [set]);
 
 /// Ensure that a directive has this value, or for a log that a directive (`value`) has this `setting`.
 #[function]

@@ -5,14 +5,14 @@ use std::path::Path;
 use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `rsync`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("rsync", [rsync, version, config]);
+pub static FUNCTIONS: Functions<Context> = registry!("rsync", [rsync, version, config]);
 
 /// The arguments of `rsync.rsync`. Options of the configuration, such as `rsync.src`, are their defaults.
 #[derive(Args)]

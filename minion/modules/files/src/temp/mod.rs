@@ -5,12 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `temp`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("temp", [dir, file]);
+pub static FUNCTIONS: Functions<Context> = registry!("temp", [dir, file]);
 
 /// The arguments that name a temporary path.
 #[derive(Args)]

@@ -7,16 +7,16 @@ mod tests;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 
 use crate::cmd::all;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `webutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("webutil", [useradd, userdel, verify]);
+pub static FUNCTIONS: Functions<Context> = registry!("webutil", [useradd, userdel, verify]);
 
 /// Add a user to an htpasswd file, or change the password of one, and return the exit status and output of `htpasswd`.
 /// A missing file is created.

@@ -1,12 +1,12 @@
 //! `webutil`: states of the users of htpasswd files.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
 /// State functions of `webutil`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("webutil", [user_exists, user_absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("webutil", [user_exists, user_absent]);
 
 /// Ensure that an htpasswd file has a user.
 ///

@@ -7,17 +7,17 @@ pub(crate) mod state;
 mod tests;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value};
 
 use self::document::{Document, XmlError};
 use self::path::Path;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `xml`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("xml", [get_value, set_value, get_attribute, set_attribute]);
+pub static FUNCTIONS: Functions<Context> = registry!("xml", [get_value, set_value, get_attribute, set_attribute]);
 
 /// Return the text of an element; False if there is no such element.
 ///

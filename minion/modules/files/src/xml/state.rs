@@ -1,11 +1,11 @@
 //! `xml`: states of the texts of XML files.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 /// State functions of `xml`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("xml", [value_present]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("xml", [value_present]);
 
 /// Ensure that an element of an XML file has a text. The element must exist.
 ///

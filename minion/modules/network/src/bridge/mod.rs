@@ -5,15 +5,15 @@ mod tests;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `bridge`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("bridge", [show, list_, interfaces, find_interfaces, add, delete, addif, delif, stp]);
 
 /// Return the bridges by name, or a single one: its id, whether it uses the spanning tree protocol, and its interfaces.

@@ -10,15 +10,15 @@ use std::path::Path;
 use brine_clock::now;
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Map, Value, list, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `dnsutil`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("dnsutil", [parse_hosts, hosts_append, hosts_remove, parse_zone, check_ip, A, AAAA, NS, SPF, MX, serial]);
 
 const NO_DIG: &str = "This function requires dig, which is not currently available";

@@ -1,13 +1,13 @@
 //! `firewall`: the state of a connection through firewalls.
 
 use brine_context::{Module, StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { states: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// State functions of `firewall`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewall", [check]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("firewall", [check]);
 
 /// Ensure that this host can connect to a port of another. Test mode makes no connection.
 ///

@@ -6,17 +6,17 @@ mod zones;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, services::FUNCTIONS, zones::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &services::FUNCTIONS, &zones::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `firewalld`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "firewalld",
     [
         version,

@@ -1,13 +1,13 @@
 //! `firewalld`: services, and the services that zones allow.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 
 use super::Command;
 use super::zones::change_permanent;
 
 /// Execution functions of `firewalld`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "firewalld",
     [
         get_services,

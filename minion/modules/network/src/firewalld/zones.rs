@@ -1,13 +1,13 @@
 //! `firewalld`: zones: ports, masquerading, ICMP types, interfaces, sources and rich rules.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::Command;
 
 /// Execution functions of `firewalld`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "firewalld",
     [
         new_zone,

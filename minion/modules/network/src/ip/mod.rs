@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use routes::Files;
@@ -28,10 +28,10 @@ use routes::Files;
 #[cfg(test)]
 pub(crate) use tests::with_root;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `ip`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "ip",
     [
         up,

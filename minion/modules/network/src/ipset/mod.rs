@@ -8,17 +8,17 @@ mod tests;
 mod types;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value};
 
 use self::program::{Set, change, exists, one_line, run, word};
 use self::types::{SetType, element_options, required_by};
 use crate::firewalls::IpVersion;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `ipset`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "ipset",
     [version, new_set, delete_set, rename_set, list_sets, check_set, add, delete, check, test_, flush]
 );

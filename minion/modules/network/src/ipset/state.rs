@@ -1,7 +1,7 @@
 //! `ipset`: states of sets and their entries.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::program::{Set, change, exists, word};
@@ -9,7 +9,7 @@ use super::{add_entry, entries_of, success_or};
 use crate::firewalls::done;
 
 /// State functions of `ipset`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("ipset", [set_present, set_absent, present, absent, flush]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("ipset", [set_present, set_absent, present, absent, flush]);
 
 /// Ensure that a set is present. All other arguments are options of the set, as of `ipset.new_set`.
 #[function]

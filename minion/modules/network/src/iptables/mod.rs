@@ -7,17 +7,17 @@ pub(crate) mod state;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::which;
 use brine_system::files;
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `iptables`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "iptables",
     [
         version,

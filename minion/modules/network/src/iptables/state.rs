@@ -1,13 +1,13 @@
 //! `iptables`: states of firewall rules.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::firewalls::done;
 
 /// State functions of `iptables`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("iptables", [chain_present, chain_absent, append, insert, delete, set_policy, flush]);
 
 /// The arguments that name a chain.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 use nix::ifaddrs::getifaddrs;
@@ -20,14 +20,14 @@ mod subnet;
 use subnet::Subnet;
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, routes::FUNCTIONS, sockets::FUNCTIONS, hosts::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &routes::FUNCTIONS, &sockets::FUNCTIONS, &hosts::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     unavailable: Some(state::unavailable),
     ..Module::EMPTY
 };
 
 /// Execution functions of `network`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "network",
     [
         ip_addrs,

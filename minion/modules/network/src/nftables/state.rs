@@ -1,7 +1,7 @@
 //! `nftables`: states of firewall rules.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::changes::Which;
@@ -11,7 +11,7 @@ use super::{given, hook_of, listing, rule};
 use crate::firewalls::done;
 
 /// State functions of `nftables`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "nftables",
     [chain_present, chain_absent, append, insert, delete, flush, set_policy, table_present, table_absent]
 );

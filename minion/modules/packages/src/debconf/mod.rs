@@ -4,14 +4,14 @@ pub(crate) mod state;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::which;
 use brine_value::{Map, Value, list, map};
 
 use brine_modules_files::cmd::{CommandArgs, Scratch, script_content};
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 fn unavailable(context: &Context) -> Option<String> {
     if context.os_family() != "Debian" {
@@ -21,7 +21,7 @@ fn unavailable(context: &Context) -> Option<String> {
 }
 
 /// Execution functions of `debconf`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("debconf", [get_selections, show, set, set_file, set_template]);
+pub static FUNCTIONS: Functions<Context> = registry!("debconf", [get_selections, show, set, set_file, set_template]);
 
 /// Return all answers by package, each a list of question, type and answer.
 ///

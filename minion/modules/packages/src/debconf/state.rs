@@ -1,11 +1,11 @@
 //! `debconf`: states of answers to questions of Debian packages.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list, map};
 
 /// State functions of `debconf`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("debconf", [set, set_file]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("debconf", [set, set_file]);
 
 /// Ensure that questions of a package have these answers: by question, its type and value.
 #[function]

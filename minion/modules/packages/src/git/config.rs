@@ -1,7 +1,7 @@
 //! `git.config_*`: git's configuration of a repository or of the user.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -10,7 +10,7 @@ use super::{Git, strings};
 use brine_function::arguments::names;
 
 /// Execution functions of `git`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("git", [config_get, config_get_regexp, config_get_regex, config_set, config_unset]);
 
 /// Return a value of git's configuration; with `all`, all values of the key; with `global`, from the user's

@@ -12,7 +12,7 @@ pub(crate) mod state;
 mod worktrees;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -23,14 +23,14 @@ use command::{
 pub use repository::{Git, GitError, strings, with_login};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, config::FUNCTIONS, worktrees::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &config::FUNCTIONS, &worktrees::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     unavailable: Some(state::unavailable),
     ..Module::EMPTY
 };
 
 /// Execution functions of `git`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "git",
     [
         add,

@@ -7,17 +7,17 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
 
 pub(crate) use self::info::described;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `lowpkg`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("lowpkg", [bin_pkg_info, unpurge, list_pkgs, file_list, file_dict, info::info]);
 
 /// Return the name, the version and the architecture of a package file, a path or a URL such as `salt://x.deb`.

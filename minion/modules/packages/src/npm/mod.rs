@@ -7,17 +7,17 @@ pub(crate) mod state;
 use std::path::PathBuf;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 use brine_value::json::from_json;
 use brine_value::{Map, Value};
 use nix::unistd::User;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `npm`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("npm", [install, uninstall, list_, cache_clean, cache_list, cache_path]);
 
 /// The arguments of `npm.install`.

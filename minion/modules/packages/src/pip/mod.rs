@@ -8,7 +8,7 @@ pub(crate) mod versions;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::find_program;
 use brine_system::files;
@@ -20,10 +20,10 @@ use crate::pip::versions::compare;
 use brine_function::arguments::names;
 use brine_modules_files::cmd::{self, CommandArgs};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pip`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "pip",
     [
         install,

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{FromValue, Map, Value, map};
 
@@ -11,7 +11,7 @@ use crate::pip::normalized;
 use crate::pip::versions::{Requirement, compare};
 
 /// State functions of `pip`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("pip", [installed, removed, uptodate]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("pip", [installed, removed, uptodate]);
 
 /// Ensure that packages are installed: `name`, those of `pkgs`, of requirements files, or of a source.
 #[function]

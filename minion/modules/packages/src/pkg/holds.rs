@@ -1,7 +1,7 @@
 //! `pkg` functions that hold packages at their versions.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::apt::{debian, selections};
@@ -10,7 +10,7 @@ use super::options::Options;
 use super::requested;
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [get_selections, list_holds, hold, unhold]);
+pub static FUNCTIONS: Functions<Context> = registry!("pkg", [get_selections, list_holds, hold, unhold]);
 
 /// Return packages by dpkg's selection state: `install`, `hold`, `deinstall`, `purge`.
 ///

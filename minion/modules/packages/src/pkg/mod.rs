@@ -37,16 +37,16 @@ pub use versions::{LATEST, newer, or_newer, satisfies};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        apt::keys::FUNCTIONS,
-        apt::selections::FUNCTIONS,
-        apt::upkeep::FUNCTIONS,
-        dnf::groups::FUNCTIONS,
-        holds::FUNCTIONS,
-        queries::FUNCTIONS,
-        repositories::FUNCTIONS,
-        install::FUNCTIONS,
+        &apt::keys::FUNCTIONS,
+        &apt::selections::FUNCTIONS,
+        &apt::upkeep::FUNCTIONS,
+        &dnf::groups::FUNCTIONS,
+        &holds::FUNCTIONS,
+        &queries::FUNCTIONS,
+        &repositories::FUNCTIONS,
+        &install::FUNCTIONS,
     ],
-    states: &[state::FUNCTIONS, state::pkgrepo::FUNCTIONS],
+    states: &[&state::FUNCTIONS, &state::pkgrepo::FUNCTIONS],
     aggregate: Some(("pkg", state::aggregate)),
     ..Module::EMPTY
 };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 
@@ -15,7 +15,7 @@ use crate::lowpkg;
 use brine_function::arguments::names;
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "pkg",
     [
         version,

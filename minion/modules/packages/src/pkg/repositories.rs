@@ -1,13 +1,13 @@
 //! `pkg` functions that manage repositories.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::manager::{Repositories, packages};
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [list_repos, get_repo, del_repo, mod_repo]);
+pub static FUNCTIONS: Functions<Context> = registry!("pkg", [list_repos, get_repo, del_repo, mod_repo]);
 
 /// Return all repositories: by URI for apt, otherwise by name.
 ///

@@ -1,15 +1,15 @@
 //! `pkg_resource`: functions that the modules of package managers share.
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use crate::pkg::{named_files, requested};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pkg_resource`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "pkg_resource",
     [version, pack_sources, parse_targets, check_extra_requirements, version_clean, version_compare, format_version]
 );

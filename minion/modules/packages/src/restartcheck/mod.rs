@@ -12,16 +12,16 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 use indexmap::IndexMap;
 
 use self::report::{Package, Report};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `restartcheck`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("restartcheck", [restartcheck]);
+pub static FUNCTIONS: Functions<Context> = registry!("restartcheck", [restartcheck]);
 
 const DEFAULT_IGNORED: [&str; 2] = ["screen", "systemd"];
 

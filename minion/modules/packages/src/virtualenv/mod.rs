@@ -3,17 +3,17 @@
 pub(crate) mod state;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::find_program;
 use brine_text::shell::quote;
 use brine_value::{Map, Value, map};
 
 use brine_modules_files::cmd::{self, CommandArgs};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `virtualenv`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("virtualenv", [create, get_site_packages]);
+pub static FUNCTIONS: Functions<Context> = registry!("virtualenv", [create, get_site_packages]);
 
 /// The arguments of `virtualenv.create`.
 #[derive(Args)]

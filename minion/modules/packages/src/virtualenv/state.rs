@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 use brine_modules_files::cmd::{self, CommandArgs};
 
 /// State functions of `virtualenv`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("virtualenv", [managed, manage]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("virtualenv", [managed, manage]);
 
 /// Ensure that a virtual environment exists, with the packages of a requirements file and of `pip_pkgs`.
 #[function]

@@ -5,7 +5,7 @@ pub(crate) mod state;
 use std::time::Duration;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{FromValue, Map, Value, map};
 use brine_yaml::Style;
@@ -15,10 +15,10 @@ use brine_modules_files::file::unified;
 /// Timeout for replies of the running minion, in seconds.
 const TIMEOUT: u64 = 60;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `beacons`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "beacons",
     [list, list_available, add, modify, delete, save, enable, disable, enable_beacon, disable_beacon, reset]
 );

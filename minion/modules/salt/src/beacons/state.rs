@@ -1,11 +1,11 @@
 //! `beacon`: states of beacons.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `beacon`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("beacon", [present, absent, enabled, disabled]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("beacon", [present, absent, enabled, disabled]);
 
 /// Ensure that a beacon is configured with these options; `save` also stores it for the next start.
 #[function]

@@ -1,7 +1,7 @@
 //! `data`: values that this minion stores, in the file `datastore` of its cache.
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 /// Serialises changes of the file, since jobs run in parallel.
 static WRITE_LOCK: Mutex<()> = Mutex::new(());
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `data`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("data", [clear, load, items, dump, update, cas, pop, get, keys, values, has_key]);
 
 /// Remove all values.

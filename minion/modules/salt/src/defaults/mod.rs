@@ -1,14 +1,14 @@
 //! `defaults`: merges mappings, for formulas.
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, json, merge_deep};
 use brine_yaml::entry_at;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `defaults`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("defaults", [merge, get, deepcopy, update]);
+pub static FUNCTIONS: Functions<Context> = registry!("defaults", [merge, get, deepcopy, update]);
 
 /// Merge a mapping recursively into another and return the result; values of the source win. With `merge_lists`,
 /// missing items are appended to lists.

@@ -5,14 +5,14 @@
 pub(crate) mod state;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_host::environment::{all, set, variable};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `environ`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("environ", [get, has_value, item, items, setval, setenv]);
+pub static FUNCTIONS: Functions<Context> = registry!("environ", [get, has_value, item, items, setval, setenv]);
 
 /// Return the value of an environment variable, or the default.
 ///

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_host::environment;
 use brine_value::{Map, Value};
 
 /// State functions of `environ`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("environ", [setenv]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("environ", [setenv]);
 
 /// Ensure that environment variables are set for commands of this minion: one of this name, or those of a mapping.
 /// False is an empty string, or unsets the variable with `false_unsets`; `clear_all` empties all others.

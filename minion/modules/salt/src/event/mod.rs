@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use brine_context::local_bus::LocalBus;
 use brine_context::{Context, MasterEvent, Module};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `event`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("event", [send, fire, fire_master]);
+pub static FUNCTIONS: Functions<Context> = registry!("event", [send, fire, fire_master]);
 
 /// The arguments that describe the content of an event.
 #[derive(Args)]

@@ -1,11 +1,11 @@
 //! `event`: states that publish events.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `event`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("event", [send, fire_master, wait, mod_watch]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("event", [send, fire_master, wait, mod_watch]);
 
 /// The arguments of `event.send`.
 #[derive(Args)]

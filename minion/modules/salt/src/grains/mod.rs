@@ -5,17 +5,17 @@ pub(crate) mod state;
 use std::path::PathBuf;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map};
 use brine_yaml::{Style, entry_at, traverse};
 
 use crate::config::PathArgs;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `grains`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "grains",
     [items, item, get, fetch, ls, has_value, equals, filter_by, setval, setvals, set, delval, delkey, append, remove]
 );

@@ -1,12 +1,12 @@
 //! `grains`: states of persistent grains.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list, map};
 use brine_yaml::traverse;
 
 /// State functions of `grains`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("grains", [exists, present, list_present, list_absent, absent, append]);
 
 /// Ensure that a grain exists, with any value.

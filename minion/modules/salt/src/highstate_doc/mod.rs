@@ -8,15 +8,15 @@ mod templates;
 mod tests;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_state::Source;
 use brine_value::{Map, Value, list, map};
 use fancy_regex::Regex;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `highstate_doc`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "highstate_doc",
     [
         templates::markdown_basic_jinja_template,

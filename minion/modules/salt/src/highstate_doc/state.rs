@@ -1,11 +1,11 @@
 //! `highstate_doc`: a state that is only for documents.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
 /// State functions of `highstate_doc`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("highstate_doc", [note]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("highstate_doc", [note]);
 
 /// The length of texts that the comment shows, in characters.
 const SHOWN: usize = 200;

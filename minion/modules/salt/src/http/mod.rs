@@ -7,16 +7,16 @@ use std::time::Instant;
 
 use base64::Engine;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::cancelled_within;
 use brine_host::web;
 use brine_value::json::from_json;
 use brine_value::{FromValue, Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `http`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("http", [query, wait_for_successful_query, ca_bundle::update_ca_bundle]);
 
 /// Query a web server, and return `body` and, as requested, `status`, `headers`, `text`, and the parsed body as

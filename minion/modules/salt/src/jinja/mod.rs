@@ -1,14 +1,14 @@
 //! `jinja`: variables and data defined by templates under `salt://`.
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_state::Source;
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `jinja`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("jinja", [load_map, import_yaml, import_json]);
+pub static FUNCTIONS: Functions<Context> = registry!("jinja", [load_map, import_yaml, import_json]);
 
 /// Return the value of a variable of a template.
 ///

@@ -4,14 +4,14 @@ use std::path::Path;
 
 use brine_context::{Context, MASTER_KEY, Module};
 use brine_digest::Digest;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `key`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("key", [finger, finger_master]);
+pub static FUNCTIONS: Functions<Context> = registry!("key", [finger, finger_master]);
 
 /// Return the fingerprint of the minion's public key, by `hash_type` or the option of that name.
 ///

@@ -1,13 +1,13 @@
 //! `log`: writes to the minion's log, from SLS files and templates.
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Value;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `log`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("log", [debug, info, warning, error, exception, critical]);
+pub static FUNCTIONS: Functions<Context> = registry!("log", [debug, info, warning, error, exception, critical]);
 
 /// Log a message at the debug level. Returns true.
 ///

@@ -1,15 +1,15 @@
 //! `match`: whether a target matches this minion.
 
 use brine_context::{Context, MinionFacts, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_target::{DEFAULT_DELIMITER, Facts, Match, Target, TargetKind};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, merge_deep};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `match`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "match",
     [
         compound,

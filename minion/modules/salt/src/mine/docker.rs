@@ -1,11 +1,11 @@
 //! `mine`: the ports of containers, from the mine data of `docker.ps`.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 /// Execution functions of `mine`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [get_docker]);
+pub static FUNCTIONS: Functions<Context> = registry!("mine", [get_docker]);
 
 /// Return the published ports of the containers of all minions by image, from the mine data of `docker.ps`. Ports on all
 /// addresses of a host are listed for its addresses: of all interfaces or of some, and in networks (`cidrs`).

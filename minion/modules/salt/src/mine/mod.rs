@@ -3,15 +3,15 @@
 mod docker;
 
 use brine_context::{Context, MINE_FUNCTIONS, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::config;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS, docker::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS, &docker::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `mine`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("mine", [send, update, get, delete, flush, valid]);
+pub static FUNCTIONS: Functions<Context> = registry!("mine", [send, update, get, delete, flush, valid]);
 
 /// Call a function and send its return to the mine under `name`, which is the function unless `mine_function` names
 /// another one. `allow_tgt` (of type `allow_tgt_type`) selects the minions that may read it.

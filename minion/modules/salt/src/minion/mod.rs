@@ -5,13 +5,13 @@ mod process;
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `minion`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("minion", [list, process::kill, process::restart]);
+pub static FUNCTIONS: Functions<Context> = registry!("minion", [list, process::kill, process::restart]);
 
 /// The directories of keys in the `pki_dir` of a master.
 const DIRECTORIES: [&str; 4] = ["minions", "minions_pre", "minions_rejected", "minions_denied"];

@@ -1,13 +1,13 @@
 //! `module`: states that call execution functions.
 
 use brine_context::{Context, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Function, Functions, function, registry};
 use brine_ids::Jid;
 use brine_returners::store_in;
 use brine_value::{Map, Value, map};
 
 /// State functions of `module`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("module", [run, wait, watch, mod_watch]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("module", [run, wait, watch, mod_watch]);
 
 /// Call execution functions: either those that are keys, `- test.echo: [{text: hi}]`, or the one in `name`, with
 /// `args`, `kwargs`, its own parameters and a `returner`. A key may have a suffix after a colon, `-

@@ -1,14 +1,14 @@
 //! `out`: values as text, as the outputters of the command line tools format them.
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_output::{Colours, OutputOptions, Outputter, display};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `out`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("out", [out_format, string_format, html_format]);
+pub static FUNCTIONS: Functions<Context> = registry!("out", [out_format, string_format, html_format]);
 
 /// The arguments of the functions.
 #[derive(Args)]

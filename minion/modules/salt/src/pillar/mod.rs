@@ -10,7 +10,7 @@ mod tests;
 use std::sync::Arc;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files::path_within;
 use brine_value::{Map, Value};
 use brine_yaml::entry_at;
@@ -19,10 +19,10 @@ use super::grains::choose;
 
 const MASK: &str = "**********";
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pillar`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("pillar", [get, fetch, items, data, obfuscate, item, filter_by, file_exists, raw, keys, ls, ext]);
 
 /// The arguments of `pillar.get`.

@@ -4,16 +4,16 @@
 use std::time::{Duration, Instant};
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// Poll interval for returns of a job.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `publish`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("publish", [publish, full_data, runner]);
+pub static FUNCTIONS: Functions<Context> = registry!("publish", [publish, full_data, runner]);
 
 /// The arguments of a job for other minions.
 #[derive(Args)]

@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_context::{Context, Module};
 use brine_digest::{Digest, hex};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_random::MersenneTwister;
 use brine_value::Value;
 use rand::seq::IndexedRandom;
@@ -12,10 +12,10 @@ use rand::seq::IndexedRandom;
 /// Maximum length of a string.
 const MAX_LENGTH: usize = 1 << 20;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `random`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("random", [get_str, rand_int, seed, hash, str_encode, sample, shuffle, shadow_hash]);
 
 /// Return a random string of a length: of `chars`, or of the character classes that are enabled.

@@ -1,15 +1,15 @@
 //! `ret`: jobs and returns that returners have stored.
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_returners::{Options, Returner, open};
 use brine_value::Map;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `ret`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ret", [get_jid, get_fun, get_jids, get_minions]);
+pub static FUNCTIONS: Functions<Context> = registry!("ret", [get_jid, get_fun, get_jids, get_minions]);
 
 /// Return the returns of a job, by minion.
 ///

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Value;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `salt_version`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("salt_version", [get_release_number, equal, greater_than, less_than]);
 
 /// The code names of releases that were numbered by year and month.

@@ -10,17 +10,17 @@ mod tests;
 use std::time::Instant;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value, json, map};
 use indexmap::IndexMap;
 
 use assertion::Assertion;
 use suite::Suite;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `saltcheck`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "saltcheck",
     [run_test, state_apply, report_highstate_tests, run_state_tests, run_state_tests_ssh, run_highstate_tests]
 );

@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use brine_context::jobs::{self, Running, cached_return};
 use brine_context::{Context, Job, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_value::{Map, Value, msgpack};
 use nix::sys::signal::Signal;
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, orchestration::FUNCTIONS, refresh::FUNCTIONS, sync::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &orchestration::FUNCTIONS, &refresh::FUNCTIONS, &sync::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `saltutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "saltutil",
     [
         running,

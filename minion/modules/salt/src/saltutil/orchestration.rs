@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_job::orchestration::{Called, MasterAccess, OrchestratedJob};
 use brine_value::{Map, Value, map};
 use brine_wire::PublishRequest;
@@ -16,10 +16,10 @@ pub(crate) fn master_of<'a>(context: &'a Context, what: &str) -> Result<&'a Arc<
 }
 
 /// Execution functions of `saltutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("saltutil", [runner, wheel, cmd, cmd_iter]);
+pub static FUNCTIONS: Functions<Context> = registry!("saltutil", [runner, wheel, cmd, cmd_iter]);
 
 /// Execution functions of `state`.
-pub static STATE: &[Function<Context>] = registry!("state", [orchestrate]);
+pub static STATE: Functions<Context> = registry!("state", [orchestrate]);
 
 /// The arguments of calls of the master's functions.
 #[derive(Args)]

@@ -1,11 +1,11 @@
 //! `saltutil`: states of custom modules synced from the master.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `saltutil`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "saltutil",
     [
         sync_all,

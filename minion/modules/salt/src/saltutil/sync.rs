@@ -8,7 +8,7 @@ use brine_config::opts::modules;
 use brine_context::Context;
 use brine_context::custom::{self, extension_modules};
 use brine_function::arguments::names;
-use brine_function::{Args, Arguments, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, Arguments, CallError, CallResult, Functions, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
 use brine_system::{files, processes};
 use brine_value::{Map, Value};
@@ -87,7 +87,7 @@ macro_rules! sync_functions {
         )*
 
         /// Execution functions that sync modules.
-        pub static FUNCTIONS: &[Function<Context>] =
+        pub static FUNCTIONS: Functions<Context> =
             registry!("saltutil", [sync_all, sync_grains, sync_pillar, $($name),*]);
     };
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use brine_context::schedule as own;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_schedule::Schedule;
 use brine_system::files;
 use brine_value::{Map, Value, map};
@@ -50,10 +50,10 @@ const LISTED_OPTIONS: &[&str] = &[
     "run_after_skip_range",
 ];
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `schedule`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "schedule",
     [
         list,

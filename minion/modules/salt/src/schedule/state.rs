@@ -1,11 +1,11 @@
 //! `schedule`: states of jobs of the minion's schedule.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `schedule`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("schedule", [present, absent, enabled, disabled]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("schedule", [present, absent, enabled, disabled]);
 
 /// Ensure that a job with these options is in the schedule.
 #[function]

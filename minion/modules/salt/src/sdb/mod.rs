@@ -7,15 +7,15 @@
 mod drivers;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::random;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sdb`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("sdb", [get, set, delete, get_or_set_hash]);
+pub static FUNCTIONS: Functions<Context> = registry!("sdb", [get, set, delete, get_or_set_hash]);
 
 /// Return the value of a key by `sdb://<profile>/<key>`. Any other string is returned unchanged, or is an error
 /// with `strict`.

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_crypt::PrivateKey;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_text::shell::quote;
 use brine_value::{Map, Value, list, map};
 use brine_yaml::Style;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `seed`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("seed", [apply, mkconfig, prep_bootstrap]);
+pub static FUNCTIONS: Functions<Context> = registry!("seed", [apply, mkconfig, prep_bootstrap]);
 
 /// The directory of a minion's keys unless its configuration has `pki_dir`.
 const PKI_DIR: &str = "/etc/salt/pki/minion";

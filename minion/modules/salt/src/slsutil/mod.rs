@@ -1,7 +1,7 @@
 //! `slsutil`: merges, serializes and reads data, for authors of SLS files.
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, json, merge_deep};
 use brine_yaml::Style;
 
@@ -9,10 +9,10 @@ mod banner;
 
 use banner::Banner;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `slsutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "slsutil",
     [
         merge,

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Value;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sqlite3`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("sqlite3", [version, sqlite_version, modify, fetch, tables, indices, indexes]);
 
 /// The timeout for a lock of another process.

@@ -3,13 +3,13 @@
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 const GRAIN: &str = "state_runs_disabled";
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("state", [disable, enable, list_disabled]);
+pub static FUNCTIONS: Functions<Context> = registry!("state", [disable, enable, list_disabled]);
 
 /// Disable SLS files, all SLS files below a name (`web.*`), or the `highstate`.
 ///

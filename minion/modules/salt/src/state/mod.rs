@@ -12,27 +12,27 @@ use std::path::PathBuf;
 
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, HighData, Low, Step};
 use brine_state::{Options, PillarError, Queue, StateRun, Top};
 use brine_value::{FromValue, Map, Value, map};
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        FUNCTIONS,
-        crate::saltutil::orchestration::STATE,
-        disabled::FUNCTIONS,
-        graph::FUNCTIONS,
-        package::FUNCTIONS,
-        pauses::FUNCTIONS,
-        requests::FUNCTIONS,
-        show::FUNCTIONS,
+        &FUNCTIONS,
+        &crate::saltutil::orchestration::STATE,
+        &disabled::FUNCTIONS,
+        &graph::FUNCTIONS,
+        &package::FUNCTIONS,
+        &pauses::FUNCTIONS,
+        &requests::FUNCTIONS,
+        &show::FUNCTIONS,
     ],
     ..Module::EMPTY
 };
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("state", [apply, sls, highstate, top, test, single, high, low, template, template_str, sls_id, running]);
 
 /// Apply the highstate, or the named SLS files.

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use brine_context::{Context, masterless};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::Chunk;
 use brine_state::StateRun;
 use brine_system::processes;
@@ -18,7 +18,7 @@ use super::{options, ran, with};
 use brine_modules_files::file::hex_digest;
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pkg]);
+pub static FUNCTIONS: Functions<Context> = registry!("state", [pkg]);
 
 /// Run a prepared package of states, if its hash matches.
 ///

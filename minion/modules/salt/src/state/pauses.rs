@@ -1,12 +1,12 @@
 //! `state.pause` and related functions: pause or end a run between two states.
 
 use brine_context::{Context, jobs};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_state::pause;
 use brine_value::Value;
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("state", [pause, resume, soft_kill, get_pauses]);
+pub static FUNCTIONS: Functions<Context> = registry!("state", [pause, resume, soft_kill, get_pauses]);
 
 /// Pause a run before a state, or before its next one, for a number of seconds or until it is resumed.
 ///

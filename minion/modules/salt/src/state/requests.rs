@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, map, msgpack};
 
@@ -12,7 +12,7 @@ use brine_value::{Map, Value, map, msgpack};
 const DEFAULT_NAME: &str = "default";
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("state", [request, check_request, clear_request, run_request]);
+pub static FUNCTIONS: Functions<Context> = registry!("state", [request, check_request, clear_request, run_request]);
 
 /// Return what `state.apply` would change, and store the call for `state.run_request`.
 ///

@@ -3,7 +3,7 @@
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, Low};
 use brine_state::{Options, PillarError, StateRun, Top};
 use brine_value::{Map, Value, map};
@@ -11,7 +11,7 @@ use brine_value::{Map, Value, map};
 use super::{in_environment, of_top, options, with};
 
 /// Execution functions of `state`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "state",
     [
         show_sls,

@@ -1,11 +1,11 @@
 //! `stateconf`: states that do nothing; their arguments are settings for the renderer `stateconf`.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
 /// State functions of `stateconf`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("stateconf", [set, context]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("stateconf", [set, context]);
 
 /// Do nothing; the arguments are settings of an SLS for the renderer `stateconf`.
 #[function]

@@ -3,17 +3,17 @@
 mod schema;
 
 use brine_context::{Context, Module, runners, suggest};
-use brine_function::{CallResult, Function, Param, ParamKind, Registry, function, registry};
+use brine_function::{CallResult, Function, Functions, Param, ParamKind, Registry, function, registry};
 use brine_returners::{BACKENDS, Backend, BackendOption};
 use brine_sls::render::RENDERERS;
 use brine_text::glob::fnmatch;
 use brine_text::nearest::nearest;
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sys`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "sys",
     [
         doc,

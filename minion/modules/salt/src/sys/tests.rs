@@ -1,4 +1,4 @@
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, list, map};
 
 use crate::testing;
@@ -15,15 +15,12 @@ fn list_jobs(_context: &()) -> CallResult {
     Ok(false.into())
 }
 
-static MANAGE_FUNCTIONS: &[Function<()>] = registry!("manage", [up]);
-static JOBS_FUNCTIONS: &[Function<()>] = registry!("jobs", [list_jobs]);
+static MANAGE_FUNCTIONS: Functions<()> = registry!("manage", [up]);
+static JOBS_FUNCTIONS: Functions<()> = registry!("jobs", [list_jobs]);
 
 #[test]
 fn declared_runner_functions_are_named_and_documented() {
-    brine_context::runners::declare(|| {
-        let declared = |list: &&[Function<()>]| list.iter().map(Function::declaration).collect();
-        [JOBS_FUNCTIONS, MANAGE_FUNCTIONS].iter().map(declared).collect()
-    });
+    brine_context::runners::declare(|| vec![JOBS_FUNCTIONS.declaration(), MANAGE_FUNCTIONS.declaration()]);
     let context = testing::context(&[]);
     let spec = map! {"args" => list!["count"], "defaults" => list![1], "varargs" => Value::Nil, "kwargs" => Value::Nil};
     let suggestion = "'manage.upp' is not available. Did you mean 'manage.up'?";

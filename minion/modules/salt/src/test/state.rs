@@ -1,7 +1,7 @@
 //! `test`: states without effects, to test requisites and outputters.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list, map};
 use brine_yaml::traverse;
 
@@ -15,7 +15,7 @@ fn yes_or_random(name: &str, value: &Value) -> Result<bool, CallError> {
 }
 
 /// State functions of `test`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "test",
     [
         nop,

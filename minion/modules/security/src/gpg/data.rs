@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Value, map};
@@ -12,7 +12,7 @@ use super::keyring::{HomeArgs, Keyring, Outcome};
 use super::{checked_names, names, passphrase};
 
 /// Execution functions of `gpg` that sign, verify, encrypt and decrypt.
-pub static FUNCTIONS: &[Function<Context>] = registry!("gpg", [sign, verify, encrypt, decrypt]);
+pub static FUNCTIONS: Functions<Context> = registry!("gpg", [sign, verify, encrypt, decrypt]);
 
 /// The arguments of `gpg.sign`.
 #[derive(Args)]

@@ -16,20 +16,20 @@ mod tests;
 mod transfer;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
 use keyring::{HomeArgs, Keyring};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, transfer::FUNCTIONS, data::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &transfer::FUNCTIONS, &data::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `gpg` on keys.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("gpg", [list_keys, list_secret_keys, get_key, get_secret_key, create_key, delete_key, trust_key]);
 
 /// The trust levels: Salt's argument, gpg's number, and the wording of messages.

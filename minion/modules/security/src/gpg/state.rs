@@ -1,13 +1,13 @@
 //! `gpg`: states of keys in a keychain.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{TRUST, names};
 
 /// State functions of `gpg`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("gpg", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("gpg", [present, absent]);
 
 /// The arguments of `gpg.present`.
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! `gpg`: import and export of keys, and key servers.
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Map, Value, map};
@@ -11,7 +11,7 @@ use super::keyring::{self, HomeArgs, Keyring, Outcome};
 use super::{checked_names, data, passphrase};
 
 /// Execution functions of `gpg` that import, export, search and receive keys.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("gpg", [import_key, export_key, search_keys, receive_keys, read_key]);
 
 /// The default key server.

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `pam`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pam", [read_file]);
+pub static FUNCTIONS: Functions<Context> = registry!("pam", [read_file]);
 
 /// Return the rules of a file: `interface`, `control_flag`, `module` and `arguments` of each; `False` if there is no
 /// such file. The interface of an `@include` line is that word, and its control flag is the included file.

@@ -6,18 +6,18 @@ pub(crate) mod state;
 
 use brine_context::programs::{run, succeeds};
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, mode::FUNCTIONS, policies::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &mode::FUNCTIONS, &policies::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `selinux`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "selinux",
     [getsebool, setsebool, setsebools, list_sebool, getsemod, setsemod, install_semod, remove_semod, list_semod]
 );

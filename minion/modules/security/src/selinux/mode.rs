@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::Value;
 
 /// Execution functions of `selinux`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("selinux", [selinux_fs_path, getenforce, getconfig, setenforce]);
+pub static FUNCTIONS: Functions<Context> = registry!("selinux", [selinux_fs_path, getenforce, getconfig, setenforce]);
 
 const CONFIG: &str = "/etc/selinux/config";
 const KEY: &str = "SELINUX=";

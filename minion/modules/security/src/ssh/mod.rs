@@ -9,7 +9,7 @@ pub(crate) mod state;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Account, Accounts};
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
@@ -18,13 +18,13 @@ use authorized::{Key, Outcome};
 use brine_modules_files::cmd::{self, CommandArgs};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS],
-    states: &[state::auth::FUNCTIONS, state::known_hosts::FUNCTIONS],
+    functions: &[&FUNCTIONS],
+    states: &[&state::auth::FUNCTIONS, &state::known_hosts::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `ssh`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "ssh",
     [
         auth_keys,

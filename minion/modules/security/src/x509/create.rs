@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value};
 use brine_x509::{Certificate, Encoding, PrivateKey, digest};
@@ -14,7 +14,7 @@ use super::source::{self, SourceAccess, execution, failed};
 use super::{policy, reject_unknown_kwargs};
 
 /// Execution functions of `x509` that create certificates, requests, revocation lists and keys.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("x509", [create_certificate, create_crl, create_csr, create_private_key]);
 
 /// The default validity of a certificate in days, as in Salt before 3009.

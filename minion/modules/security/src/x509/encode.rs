@@ -3,14 +3,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::Value;
 use brine_x509::{Certificate, Container, Encoding, PrivateKey};
 
 use super::source::{self, SourceAccess, execution, failed};
 
 /// Execution functions of `x509` that convert to other encodings.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("x509", [encode_certificate, encode_crl, encode_csr, encode_private_key]);
 
 /// The options of a PKCS#12 container.

@@ -25,20 +25,20 @@ mod tests;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use brine_x509::now;
 
 use source::{SourceAccess, execution, failed, is_file};
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, create::FUNCTIONS, encode::FUNCTIONS, pems::FUNCTIONS, policy::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &create::FUNCTIONS, &encode::FUNCTIONS, &pems::FUNCTIONS, &policy::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `x509` that read and verify.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "x509",
     [
         expires,

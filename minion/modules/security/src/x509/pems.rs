@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_text::glob::Glob;
 use brine_value::{Map, Value};
@@ -12,7 +12,7 @@ use fancy_regex::Regex;
 use super::source::{SourceAccess, bytes, execution, read_file};
 
 /// Execution functions of `x509` on text in PEM.
-pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_pem_entries, get_pem_entry, write_pem]);
+pub static FUNCTIONS: Functions<Context> = registry!("x509", [get_pem_entries, get_pem_entry, write_pem]);
 
 /// The most files that one glob reads.
 const MAX_FILES: usize = 10_000;

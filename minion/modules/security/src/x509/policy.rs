@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, list, map};
 use brine_x509::{Certificate, pretty_hex};
@@ -15,7 +15,7 @@ use super::build::{self, get, has_attributes, with_short_names};
 use super::source::{self, SourceAccess, execution, failed};
 
 /// Execution functions of `x509` on signing policies.
-pub static FUNCTIONS: &[Function<Context>] = registry!("x509", [get_signing_policy, sign_remote_certificate]);
+pub static FUNCTIONS: Functions<Context> = registry!("x509", [get_signing_policy, sign_remote_certificate]);
 
 const POLICIES: &str = "x509_signing_policies";
 /// The timeout of a request to another minion.

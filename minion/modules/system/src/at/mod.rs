@@ -4,17 +4,17 @@ pub(crate) mod state;
 
 use brine_context::programs::run as run_words;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 use jiff::fmt::strtime;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `at`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("at", [atq, atrm, at, atc, jobcheck]);
+pub static FUNCTIONS: Functions<Context> = registry!("at", [atq, atrm, at, atc, jobcheck]);
 
 /// Prefix of the line with the tag in a job's script. It is Salt's, so that each finds the other's jobs.
 const TAG: &str = "### SALT: ";

@@ -5,16 +5,16 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Module, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 use crate::disk::devices::attributes_of;
 
-pub(super) static MODULE: Module = Module { states: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { states: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// State functions of `blockdev`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("blockdev", [tuned, formatted]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("blockdev", [tuned, formatted]);
 
 /// Ensure that a block device has these attributes: `read-ahead`, `filesystem-read-ahead`, `read-only`, `read-write`,
 /// as for `disk.tune`.

@@ -10,12 +10,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `chroot`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("chroot", [exist, create, in_chroot]);
+pub static FUNCTIONS: Functions<Context> = registry!("chroot", [exist, create, in_chroot]);
 
 /// The directories of a chroot environment, with their modes.
 const DIRECTORIES: [(&str, u32); 3] = [("dev", 0o755), ("proc", 0o555), ("sys", 0o555)];

@@ -4,7 +4,7 @@ pub(crate) mod state;
 mod tab;
 
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
 use brine_host::process::Output;
 use brine_host::programs::{argument, program, which};
@@ -14,14 +14,14 @@ use brine_modules_files::cmd::{self, Scratch};
 pub use tab::{CronTime, Desired, Job, Tab};
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 fn unavailable(_context: &Context) -> Option<String> {
     which("crontab").is_none().then(|| "cron module could not be loaded".into())
 }
 
 /// Execution functions of `cron`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "cron",
     [
         raw_cron,

@@ -1,7 +1,7 @@
 //! `cron`: states of crontabs.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{Map, Value, map};
 
@@ -10,7 +10,7 @@ use brine_modules_files::cmd::Scratch;
 use brine_modules_files::file::{content, difference};
 
 /// State functions of `cron`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("cron", [present, absent, file, env_present, env_absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("cron", [present, absent, file, env_present, env_absent]);
 
 /// The arguments of `cron.present`.
 #[derive(Args)]

@@ -7,14 +7,14 @@ use std::collections::BTreeSet;
 use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `devinfo`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("devinfo", [filter, hwinfo]);
+pub static FUNCTIONS: Functions<Context> = registry!("devinfo", [filter, hwinfo]);
 
 /// Return the disks that have the given properties, sorted. A key such as `e.id_bus` is a path into the result of
 /// `udev.info`, in lower case.

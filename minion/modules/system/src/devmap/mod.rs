@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `devmap`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("devmap", [multipath_list, multipath_flush]);
+pub static FUNCTIONS: Functions<Context> = registry!("devmap", [multipath_list, multipath_flush]);
 
 /// Return the multipath devices, as `multipath -l` lists them.
 ///

@@ -2,14 +2,14 @@
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `extfs`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("extfs", [mkfs, tune, attributes, blocks, dump]);
+pub static FUNCTIONS: Functions<Context> = registry!("extfs", [mkfs, tune, attributes, blocks, dump]);
 
 /// The arguments of `extfs.mkfs` with their flags of `mke2fs`.
 const MKFS: &[(&str, &str)] = &[

@@ -4,7 +4,7 @@ pub(crate) mod state;
 
 use brine_context::programs::succeeds;
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
@@ -12,10 +12,10 @@ use brine_value::{Map, Value};
 use super::user::{describe_group, local_program};
 use brine_function::arguments::names;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `group`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("group", [info, getent, add, delete, chgid, adduser, deluser, members]);
 
 /// Return the entry of a group; nothing if there is none.

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 use brine_modules_files::cmd::Scratch;
 use brine_system::files;
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `incron`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "incron",
     [raw_system_incron, raw_incron, list_tab, ls, set_job, rm_job, rm, write_incron_file, write_incron_file_verbose]
 );

@@ -4,15 +4,15 @@ pub(crate) mod state;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::{argument, which};
 use brine_system::files;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `keyboard`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("keyboard", [get_sys, set_sys, get_x, set_x]);
+pub static FUNCTIONS: Functions<Context> = registry!("keyboard", [get_sys, set_sys, get_x, set_x]);
 
 /// Return the layout of the console.
 ///

@@ -1,11 +1,11 @@
 //! `keyboard`: states of the keyboard layouts.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::map;
 
 /// State functions of `keyboard`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("keyboard", [system, xorg]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("keyboard", [system, xorg]);
 
 /// Ensure that the console has this layout.
 #[function]

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_value::{Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `kmod`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("kmod", [available, check_available, lsmod, mod_list, is_loaded, load, remove]);
 
 /// Return all modules that this kernel can load, and its built-in ones.

@@ -1,13 +1,13 @@
 //! `kmod`: states of kernel modules.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::kmod;
 
 /// State functions of `kmod`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("kmod", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("kmod", [present, absent]);
 
 /// Ensure that a module, or several (`mods`), are loaded; with `persist` also at boot.
 #[function]

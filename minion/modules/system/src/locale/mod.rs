@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::{argument, which};
 use brine_system::files;
@@ -15,11 +15,10 @@ use brine_value::{Map, Value};
 use super::service::manager::has_systemd;
 use brine_modules_files::cmd;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `locale`.
-pub static FUNCTIONS: &[Function<Context>] =
-    registry!("locale", [list_avail, avail, get_locale, set_locale, gen_locale]);
+pub static FUNCTIONS: Functions<Context> = registry!("locale", [list_avail, avail, get_locale, set_locale, gen_locale]);
 
 /// Return the available locales.
 ///

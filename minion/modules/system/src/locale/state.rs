@@ -1,11 +1,11 @@
 //! `locale`: states of locales.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::map;
 
 /// State functions of `locale`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("locale", [system, present]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("locale", [system, present]);
 
 /// Ensure that the system locale is this one.
 #[function]

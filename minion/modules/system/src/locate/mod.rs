@@ -1,14 +1,14 @@
 //! `locate`: the database of file names of the program `locate`.
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `locate`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("locate", [version, stats, updatedb, locate]);
+pub static FUNCTIONS: Functions<Context> = registry!("locate", [version, stats, updatedb, locate]);
 
 /// Flags of `locate` by their names.
 const FLAGS: [(&str, char); 7] = [

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, program, which};
 use brine_system::files;
 use brine_value::{Map, Value, map};
@@ -16,10 +16,10 @@ use brine_yaml::Style;
 
 use fstab::{Entry, WriteOptions};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `mount`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "mount",
     [
         active,

@@ -8,15 +8,15 @@ mod tests;
 use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use self::exports::{Client, Exports};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `nfs3`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("nfs3", [list_exports, del_export, add_export, reload_exports]);
+pub static FUNCTIONS: Functions<Context> = registry!("nfs3", [list_exports, del_export, add_export, reload_exports]);
 
 /// Return the exports of a file: the hosts of each path, with their options.
 ///

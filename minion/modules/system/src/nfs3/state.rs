@@ -1,14 +1,14 @@
 //! `nfs_export`: states of the exports of an NFS server.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::client;
 use super::exports::{Client, Exports};
 
 /// State functions of `nfs_export`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("nfs_export", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("nfs_export", [present, absent]);
 
 /// Ensure that a path is exported to exactly these hosts, and apply the file to the running server.
 ///

@@ -1,7 +1,7 @@
 //! `ps`: memory, processors and file systems of this host.
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 use nix::sys::statvfs::statvfs;
@@ -9,7 +9,7 @@ use nix::sys::statvfs::statvfs;
 use crate::status::read;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("ps", [boot_time, num_cpus, total_physical_memory, virtual_memory, swap_memory, disk_usage]);
 
 /// Return the boot time: in seconds since 1970, or in a format of strftime.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::Accounts;
 use brine_value::{Value, map};
 use fancy_regex::Regex;
@@ -19,19 +19,19 @@ mod usage;
 
 pub(super) static MODULE: Module = Module {
     functions: &[
-        FUNCTIONS,
-        host::FUNCTIONS,
-        usage::FUNCTIONS,
-        counters::FUNCTIONS,
-        partitions::FUNCTIONS,
-        process::FUNCTIONS,
+        &FUNCTIONS,
+        &host::FUNCTIONS,
+        &usage::FUNCTIONS,
+        &counters::FUNCTIONS,
+        &partitions::FUNCTIONS,
+        &process::FUNCTIONS,
     ],
-    states: &[state::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);
+pub static FUNCTIONS: Functions<Context> = registry!("ps", [get_pid_list, pgrep, pkill, kill_pid]);
 
 /// Return the PIDs of all processes.
 ///

@@ -3,7 +3,7 @@
 use std::fs;
 
 use brine_context::Context;
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::status::read;
@@ -11,7 +11,7 @@ use crate::status::read;
 use super::host::usage_of;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [disk_partitions, disk_partition_usage]);
+pub static FUNCTIONS: Functions<Context> = registry!("ps", [disk_partitions, disk_partition_usage]);
 
 /// Return the mounted partitions of disks, or with `all` all file systems: device, mount point, type and options.
 ///

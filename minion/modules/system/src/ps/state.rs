@@ -1,11 +1,11 @@
 //! `process`: states of processes.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `process`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("process", [absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("process", [absent]);
 
 /// Ensure that no process, or none of a user, has this string in its command line: matching ones are sent a signal.
 #[function]

@@ -8,7 +8,7 @@ mod tests;
 
 use brine_context::programs::{run, succeeds};
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
@@ -16,10 +16,10 @@ use brine_value::{Map, Value, map};
 use self::parse::Kind;
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 /// Execution functions of `quota`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("quota", [report, limits::set_, warn, stats, on, off, get_mode]);
+pub static FUNCTIONS: Functions<Context> = registry!("quota", [report, limits::set_, warn, stats, on, off, get_mode]);
 
 fn unavailable(context: &Context) -> Option<String> {
     context.minion.programs.find("setquota").is_none().then(|| "quota module could not be loaded".into())

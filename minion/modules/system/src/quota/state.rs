@@ -1,11 +1,11 @@
 //! `quota`: states of the quota system.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Value, map};
 
 /// State functions of `quota`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("quota", [mode]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("quota", [mode]);
 
 /// Ensure that the quotas of a file system are enabled or disabled.
 ///

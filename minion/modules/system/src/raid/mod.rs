@@ -11,7 +11,7 @@ use std::path::Path;
 
 use brine_context::programs::{run, succeeds};
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value};
@@ -19,10 +19,10 @@ use brine_value::{Map, Value};
 use self::parse::Detail;
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 /// Execution functions of `raid`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "raid",
     [list_, detail, destroy, stop, create::create, config::save_config, create::assemble, examine, add]
 );

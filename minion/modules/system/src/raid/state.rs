@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::create::devices_of;
 
 /// State functions of `raid`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("raid", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("raid", [present, absent]);
 
 /// Ensure that an array exists. It is assembled if one of its devices was a member before, and created otherwise;
 /// devices that are no members of an existing array are added to it.

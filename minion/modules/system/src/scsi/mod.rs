@@ -4,13 +4,13 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, list, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `scsi`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("scsi", [ls, rescan_all]);
+pub static FUNCTIONS: Functions<Context> = registry!("scsi", [ls, rescan_all]);
 
 /// Return the SCSI devices with their attributes, as `lsscsi` reports them.
 ///

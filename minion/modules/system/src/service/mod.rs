@@ -9,14 +9,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value};
 
 use manager::{ServiceOptions, services, units};
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], unavailable: Some(unavailable), ..Module::EMPTY };
 
 /// Returns the reason why the module is not available: only services of Linux are supported.
 fn unavailable(context: &Context) -> Option<String> {
@@ -28,7 +28,7 @@ fn unavailable(context: &Context) -> Option<String> {
 }
 
 /// Execution functions of `service`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "service",
     [
         start,

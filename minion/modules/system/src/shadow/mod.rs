@@ -2,7 +2,7 @@
 
 use brine_context::programs::{run, succeeds};
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::passwords;
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
@@ -10,10 +10,10 @@ use brine_value::{Map, Value, map};
 /// Hash of a user without a password.
 pub const DEFAULT_HASH: &str = "!";
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `shadow`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "shadow",
     [
         default_hash,

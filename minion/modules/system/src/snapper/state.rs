@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `snapper`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("snapper", [baseline_snapshot]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("snapper", [baseline_snapshot]);
 
 /// Ensure that files are as in a snapshot: all changes since then are undone.
 ///

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
@@ -16,13 +16,13 @@ pub(crate) mod state;
 pub mod tables;
 
 pub(super) static MODULE: Module = Module {
-    functions: &[FUNCTIONS, master::FUNCTIONS, tables::FUNCTIONS],
-    states: &[state::FUNCTIONS],
+    functions: &[&FUNCTIONS, &master::FUNCTIONS, &tables::FUNCTIONS],
+    states: &[&state::FUNCTIONS],
     ..Module::EMPTY
 };
 
 /// Execution functions of `status`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "status",
     [loadavg, cpustats, meminfo, cpuinfo, vmstats, nproc, uptime, diskusage, procs, time, version, custom::custom]
 );

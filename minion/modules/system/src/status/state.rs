@@ -1,11 +1,11 @@
 //! `status`: states that check the host and change nothing.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 /// State functions of `status`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("status", [loadavg, process]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("status", [loadavg, process]);
 
 /// Ensure that a load average (`1-min`, `5-min` or `15-min`) is within limits.
 #[function]

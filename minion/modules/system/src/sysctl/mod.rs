@@ -6,17 +6,17 @@ use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
 
 use super::service::manager::has_systemd;
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sysctl`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("sysctl", [default_config, show, get, assign, persist]);
+pub static FUNCTIONS: Functions<Context> = registry!("sysctl", [default_config, show, get, assign, persist]);
 
 /// Return the path of the file in which parameters are stored.
 ///

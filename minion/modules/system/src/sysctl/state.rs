@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Value, map};
 
 use crate::sysctl;
 
 /// State functions of `sysctl`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysctl", [present]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("sysctl", [present]);
 
 /// Ensure that a kernel parameter has this value, now and at boot.
 #[function]

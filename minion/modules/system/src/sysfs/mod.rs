@@ -7,13 +7,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `sysfs`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("sysfs", [attr, write, read, target, interfaces]);
+pub static FUNCTIONS: Functions<Context> = registry!("sysfs", [attr, write, read, target, interfaces]);
 
 const ROOT: &str = "/sys";
 /// Maximum size of an attribute, in bytes. Attributes are at most one page, except for some binary ones.

@@ -1,13 +1,13 @@
 //! `sysfs`: states of attributes below `/sys`.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::{ROOT, find, set, value_of};
 
 /// State functions of `sysfs`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("sysfs", [present]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("sysfs", [present]);
 
 /// Ensure that an attribute has this value.
 #[function]

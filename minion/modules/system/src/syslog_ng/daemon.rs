@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::program;
 use brine_value::{Value, list, map};
 
 use super::{BINARY_PATH, config_file, no_changes, report};
 
 /// Execution functions of `syslog_ng` for the daemon.
-pub static FUNCTIONS: &[Function<Context>] = registry!("syslog_ng", [stop, start, reload]);
+pub static FUNCTIONS: Functions<Context> = registry!("syslog_ng", [stop, start, reload]);
 
 /// Kill the processes of syslog-ng. If there is a service, prefer `service.stop`.
 ///

@@ -13,15 +13,15 @@ use std::io::Write;
 use std::path::Path;
 
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{program, which};
 use brine_value::{Map, Value, map};
 
 pub(super) static MODULE: Module =
-    Module { functions: &[FUNCTIONS, daemon::FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+    Module { functions: &[&FUNCTIONS, &daemon::FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `syslog_ng`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "syslog_ng",
     [
         config,

@@ -1,14 +1,14 @@
 //! `syslog_ng`: states of the configuration and the processes of syslog-ng.
 
 use brine_context::StateContext;
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::configured;
 use super::daemon::{self, StartArgs};
 
 /// State functions of `syslog_ng`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("syslog_ng", [config, stopped, started, reloaded]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("syslog_ng", [config, stopped, started, reloaded]);
 
 /// Append a statement to the configuration file of syslog-ng: see `syslog_ng.config`. It is appended by every run:
 /// begin the file with `syslog_ng.write_version`.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::which;
 use brine_system::files::{self, FileError};
@@ -16,10 +16,10 @@ const ZONES: &str = "/usr/share/zoneinfo";
 /// Link to the system's time zone.
 const LOCAL: &str = "/etc/localtime";
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `timezone`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("timezone", [get_zone, get_zonecode, get_offset, set_zone, zone_compare, get_hwclock, set_hwclock]);
 
 /// Return the time zone, such as `America/Denver`.

@@ -1,11 +1,11 @@
 //! `timezone`: states of the system time zone.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::Map;
 
 /// State functions of `timezone`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("timezone", [system]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("timezone", [system]);
 
 /// Ensure that the system has this time zone, and with `utc` that its hardware clock runs in UTC.
 #[function]

@@ -2,13 +2,13 @@
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `udev`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("udev", [info, env, name, path, links, exportdb]);
+pub static FUNCTIONS: Functions<Context> = registry!("udev", [info, env, name, path, links, exportdb]);
 
 /// Return the record of a device in the database of udev: its properties (`E`), name (`N`), path (`P`) and symbolic
 /// links (`S`).

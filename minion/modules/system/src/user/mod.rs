@@ -6,15 +6,15 @@ pub(crate) mod state;
 use brine_context::programs::{run, succeeds};
 use brine_context::{Context, Module};
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Account, Accounts, GroupEntry};
 use brine_host::programs::{argument, which};
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], states: &[state::FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `user`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "user",
     [
         info,

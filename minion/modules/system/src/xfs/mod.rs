@@ -7,15 +7,15 @@ use std::path::Path;
 
 use brine_context::programs::run as run_words;
 use brine_context::{Context, Module};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
-pub(super) static MODULE: Module = Module { functions: &[FUNCTIONS], ..Module::EMPTY };
+pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
 /// Execution functions of `xfs`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "xfs",
     [info, dumps::dump, dumps::inventory, dumps::prune_dump, devices, estimate, mkfs, modify, defragment]
 );

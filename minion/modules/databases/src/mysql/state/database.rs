@@ -1,7 +1,7 @@
 //! `mysql_database`: databases.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, map};
 
 use super::{or_failed, outcome};
@@ -9,7 +9,7 @@ use crate::mysql::connection::ConnectionArgs;
 use crate::mysql::database::{DefaultsArgs, Settings, remove};
 
 /// State functions of `mysql_database`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_database", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_database", [present, absent]);
 
 /// Ensure that a database exists, with a default character set and a default collation.
 #[function]

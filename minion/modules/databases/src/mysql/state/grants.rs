@@ -1,7 +1,7 @@
 //! `mysql_grants`: privileges of users.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::{or_failed, outcome};
@@ -10,7 +10,7 @@ use crate::mysql::grant::{GrantArgs, Request};
 use crate::mysql::session::Session;
 
 /// State functions of `mysql_grants`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_grants", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_grants", [present, absent]);
 
 /// Ensure that a user has privileges on an object. With `revoke_first`, other privileges are removed: unless the user
 /// has exactly these, all privileges on the object are revoked first, so that for a short time the desired ones are

@@ -6,12 +6,12 @@ mod query;
 mod user;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function};
+use brine_function::{CallError, CallResult, Functions};
 use brine_value::map;
 
 /// State functions of the modules `mysql_*`.
-pub static FUNCTIONS: &[&[Function<StateContext>]] =
-    &[database::FUNCTIONS, grants::FUNCTIONS, query::FUNCTIONS, user::FUNCTIONS];
+pub static FUNCTIONS: &[&Functions<StateContext>] =
+    &[&database::FUNCTIONS, &grants::FUNCTIONS, &query::FUNCTIONS, &user::FUNCTIONS];
 
 /// Returns the result of a change: `success` with the change, or `failure` with the error of the server.
 fn outcome(

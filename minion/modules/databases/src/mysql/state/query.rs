@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::or_failed;
@@ -12,7 +12,7 @@ use crate::mysql::database::Settings;
 use crate::mysql::query;
 
 /// State functions of `mysql_query`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_query", [run, run_file]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_query", [run, run_file]);
 
 /// The arguments for the destination of the result.
 #[derive(Args, Debug, Clone)]

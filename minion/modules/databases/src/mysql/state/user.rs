@@ -1,7 +1,7 @@
 //! `mysql_user`: users.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::{or_failed, outcome};
@@ -10,7 +10,7 @@ use crate::mysql::connection::ConnectionArgs;
 use crate::mysql::user::{login, text};
 
 /// State functions of `mysql_user`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("mysql_user", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("mysql_user", [present, absent]);
 
 /// The arguments of `mysql_user.present`.
 #[derive(Args, Debug, Clone)]

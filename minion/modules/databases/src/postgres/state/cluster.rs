@@ -1,14 +1,14 @@
 //! `postgres_initdb`: data directories.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::outcome;
 use crate::postgres::cluster::{InitArgs, create, is_data_directory};
 
 /// State functions of `postgres_initdb`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_initdb", [present]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_initdb", [present]);
 
 /// Ensure that a directory is a data directory.
 #[function]

@@ -1,7 +1,7 @@
 //! `postgres_database`: databases.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::{AbsentArgs, StateServerArgs, outcome, removed};
@@ -9,7 +9,7 @@ use crate::postgres::database::{Settings, alter, create, databases};
 use crate::postgres::session::{column, identifier};
 
 /// State functions of `postgres_database`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_database", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_database", [present, absent]);
 
 /// The arguments of `postgres_database.present`.
 #[derive(Args)]

@@ -1,14 +1,14 @@
 //! `postgres_extension`: extensions of a database.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::{StateServerArgs, outcome, removed};
 use crate::postgres::extension::{Desired, Status, create, installed, remove};
 
 /// State functions of `postgres_extension`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_extension", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_extension", [present, absent]);
 
 /// Ensure that an extension is installed, in this schema and at least in this version.
 #[function]

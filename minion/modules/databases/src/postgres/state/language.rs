@@ -1,7 +1,7 @@
 //! `postgres_language`: procedural languages of a database.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::outcome;
@@ -9,7 +9,7 @@ use crate::postgres::schema::languages;
 use crate::postgres::session::{DbServerArgs, Session, identifier};
 
 /// State functions of `postgres_language`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_language", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_language", [present, absent]);
 
 /// The arguments of both functions.
 #[derive(Args)]

@@ -10,22 +10,22 @@ mod schema;
 mod tablespace;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function};
+use brine_function::{Args, CallError, CallResult, Functions};
 use brine_value::{Map, Value, map};
 
 use super::session::{DbServerArgs, ServerArgs, Session};
 
 /// State functions of the modules `postgres_*`.
-pub static FUNCTIONS: &[&[Function<StateContext>]] = &[
-    cluster::FUNCTIONS,
-    database::FUNCTIONS,
-    extension::FUNCTIONS,
-    role::GROUP_FUNCTIONS,
-    language::FUNCTIONS,
-    privilege::FUNCTIONS,
-    schema::FUNCTIONS,
-    tablespace::FUNCTIONS,
-    role::FUNCTIONS,
+pub static FUNCTIONS: &[&Functions<StateContext>] = &[
+    &cluster::FUNCTIONS,
+    &database::FUNCTIONS,
+    &extension::FUNCTIONS,
+    &role::GROUP_FUNCTIONS,
+    &language::FUNCTIONS,
+    &privilege::FUNCTIONS,
+    &schema::FUNCTIONS,
+    &tablespace::FUNCTIONS,
+    &role::FUNCTIONS,
 ];
 
 /// The arguments of states for the connection to a server; `user` is the account that runs `psql`.

@@ -1,14 +1,14 @@
 //! `postgres_privileges`: privileges on objects, and membership in groups.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::{StateServerArgs, outcome};
 use crate::postgres::privilege::Object;
 
 /// State functions of `postgres_privileges`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_privileges", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_privileges", [present, absent]);
 
 /// The arguments of both functions, except `grant_option`.
 #[derive(Args)]

@@ -1,7 +1,7 @@
 //! `postgres_user` and `postgres_group`: roles.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 
 use super::{AbsentArgs, StateServerArgs, outcome, removed};
@@ -12,9 +12,9 @@ use crate::postgres::role::{
 use crate::postgres::session::{Session, column, literal};
 
 /// State functions of `postgres_user`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_user", [user::present, user::absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_user", [user::present, user::absent]);
 /// State functions of `postgres_group`.
-pub static GROUP_FUNCTIONS: &[Function<StateContext>] = registry!("postgres_group", [group::present, group::absent]);
+pub static GROUP_FUNCTIONS: Functions<StateContext> = registry!("postgres_group", [group::present, group::absent]);
 
 /// Settings of both kinds of roles.
 #[derive(Args, Debug, Clone)]

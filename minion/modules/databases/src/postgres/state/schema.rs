@@ -1,14 +1,14 @@
 //! `postgres_schema`: schemas of a database.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::Map;
 
 use super::outcome;
 use crate::postgres::schema::{SchemaServerArgs, create_schema, remove_schema, schemas};
 
 /// State functions of `postgres_schema`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_schema", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_schema", [present, absent]);
 
 /// Ensure that a schema exists in a database; the owner is that of a new schema.
 #[function]

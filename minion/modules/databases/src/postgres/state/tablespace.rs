@@ -1,7 +1,7 @@
 //! `postgres_tablespace`: tablespaces.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{AbsentArgs, StateServerArgs, outcome, removed};
@@ -9,7 +9,7 @@ use crate::postgres::database::{alter_tablespace, create_tablespace, options_of,
 use crate::postgres::session::{column, identifier};
 
 /// State functions of `postgres_tablespace`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("postgres_tablespace", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("postgres_tablespace", [present, absent]);
 
 /// Ensure that a tablespace exists, in this directory, with this owner and these options.
 #[function]

@@ -1,7 +1,7 @@
 //! `rabbitmq_cluster`: states of the cluster of a node.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::map;
 
 use super::or_failed;
@@ -9,7 +9,7 @@ use crate::rabbitmq::ctl::Ctl;
 use crate::rabbitmq::node::{cluster_nodes, join as join_node};
 
 /// State functions of `rabbitmq_cluster`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_cluster", [joined, join]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_cluster", [joined, join]);
 
 /// The arguments of the states.
 #[derive(Args)]

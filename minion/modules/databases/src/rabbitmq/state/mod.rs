@@ -10,11 +10,17 @@ mod user;
 mod vhost;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function};
+use brine_function::{CallError, CallResult, Functions};
 
 /// State functions of the modules `rabbitmq_*`.
-pub static FUNCTIONS: &[&[Function<StateContext>]] =
-    &[cluster::FUNCTIONS, plugin::FUNCTIONS, policy::FUNCTIONS, upstream::FUNCTIONS, user::FUNCTIONS, vhost::FUNCTIONS];
+pub static FUNCTIONS: &[&Functions<StateContext>] = &[
+    &cluster::FUNCTIONS,
+    &plugin::FUNCTIONS,
+    &policy::FUNCTIONS,
+    &upstream::FUNCTIONS,
+    &user::FUNCTIONS,
+    &vhost::FUNCTIONS,
+];
 
 /// Returns the result of a state; for an error, a failure with its message.
 fn or_failed(name: &str, result: Result<StateReturn, CallError>) -> CallResult {

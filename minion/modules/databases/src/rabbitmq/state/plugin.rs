@@ -1,7 +1,7 @@
 //! `rabbitmq_plugin`: states of plugins.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::map;
 
 use super::or_error;
@@ -9,7 +9,7 @@ use crate::rabbitmq::ctl::Ctl;
 use crate::rabbitmq::plugin;
 
 /// State functions of `rabbitmq_plugin`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_plugin", [enabled, disabled]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_plugin", [enabled, disabled]);
 
 /// Ensure that a plugin is enabled.
 #[function]

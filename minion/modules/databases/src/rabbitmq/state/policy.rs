@@ -1,7 +1,7 @@
 //! `rabbitmq_policy`: states of policies.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::json::from_json;
 use brine_value::{Value, map};
 
@@ -10,7 +10,7 @@ use crate::rabbitmq::ctl::Ctl;
 use crate::rabbitmq::policy::{Desired, Policy, definition_of, delete, find};
 
 /// State functions of `rabbitmq_policy`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_policy", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_policy", [present, absent]);
 
 /// Ensure that a policy exists with these settings.
 ///

@@ -1,7 +1,7 @@
 //! `rabbitmq_upstream`: states of upstreams of federated exchanges and queues.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::json::{from_json, to_json};
 use brine_value::{Map, Value, map};
 
@@ -10,7 +10,7 @@ use crate::rabbitmq::ctl::Ctl;
 use crate::rabbitmq::upstream::{UpstreamArgs, delete, upstreams, without_password};
 
 /// State functions of `rabbitmq_upstream`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_upstream", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_upstream", [present, absent]);
 
 /// Ensure that an upstream exists with these settings. The plugin `rabbitmq_federation` must be enabled.
 #[function]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value, map};
 
 use super::or_error;
@@ -12,7 +12,7 @@ use crate::rabbitmq::user::{add, delete, has_password, permissions, remove_passw
 use crate::rabbitmq::vhost::permit;
 
 /// State functions of `rabbitmq_user`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_user", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_user", [present, absent]);
 
 /// Ensure that a user exists, with this password, these tags and permissions.
 ///

@@ -1,7 +1,7 @@
 //! `rabbitmq_vhost`: states of virtual hosts.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::map;
 
 use super::or_failed;
@@ -9,7 +9,7 @@ use crate::rabbitmq::ctl::Ctl;
 use crate::rabbitmq::vhost::{add, delete, vhosts};
 
 /// State functions of `rabbitmq_vhost`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("rabbitmq_vhost", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("rabbitmq_vhost", [present, absent]);
 
 /// Ensure that a virtual host exists.
 #[function]

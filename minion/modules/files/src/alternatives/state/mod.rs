@@ -2,13 +2,13 @@
 //! functions.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_value::map;
 
 use crate::alternatives as module;
 
 /// State functions of `alternatives`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("alternatives", [install, remove, auto, set]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("alternatives", [install, remove, auto, set]);
 
 /// Ensure that a path is an alternative of a name, behind this link. The path with the highest priority is current
 /// unless one was selected.

@@ -8,7 +8,7 @@ use brine_value::{Value, map};
 macro_rules! states {
     ($module:literal, $parts:expr; $(#[$enabled_doc:meta])* enabled; $(#[$disabled_doc:meta])* disabled;) => {
         /// State functions of this module.
-        pub static FUNCTIONS: &[::brine_function::Function<::brine_context::StateContext>] =
+        pub static FUNCTIONS: ::brine_function::Functions<::brine_context::StateContext> =
             ::brine_function::registry!($module, [enabled, disabled]);
 
         $(#[$enabled_doc])*

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 use jiff::Timestamp;
 use zip::write::SimpleFileOptions;
@@ -16,7 +16,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 use super::{expand, lines, rendered, trimmed};
 
 /// Execution functions of `archive`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("archive", [zip, rar, unrar]);
+pub static FUNCTIONS: Functions<Context> = registry!("archive", [zip, rar, unrar]);
 
 /// Maximum depth of archived directories.
 const DEPTH: usize = 128;

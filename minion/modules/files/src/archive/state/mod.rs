@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, Function, registry};
+use brine_function::{Args, CallError, Functions, registry};
 use brine_system::files;
 use brine_value::{FromValue, Value, map};
 use sha2::Digest;
@@ -23,7 +23,7 @@ use crate::file::state::{cached, source};
 use owners::Enforced;
 
 /// State functions of `archive`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("archive", [extracted::extracted]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("archive", [extracted::extracted]);
 
 /// The desired extraction.
 struct Extracted {

@@ -1,14 +1,14 @@
 //! `cmd`: states that run commands.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
 use brine_value::{Map, Value, map};
 
 use crate::cmd::{self, CommandArgs};
 
 /// State functions of `cmd`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("cmd", [run, script, wait_script, wait, watch, call, wait_call, mod_watch]);
 
 /// Run a command. `creates`, `onlyif` and `unless` skip it when nothing is to be done.

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_fileserver::BUFFER_SIZE;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_text::glob::fnmatch;
 use brine_value::{Value, map};
 
 use crate::file;
 
 /// Execution functions of `cp`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [push, push_dir]);
+pub static FUNCTIONS: Functions<Context> = registry!("cp", [push, push_dir]);
 
 /// Send a file to the master, which must have `file_recv: True` and stores it below `cachedir/minions/<id>/files`.
 /// Returns false if the path is not absolute, is not a file, or the master refuses it, such as for its size

@@ -7,14 +7,14 @@ use std::path::Path;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 use flate2::read::MultiGzDecoder;
 
 use crate::cp::copies::last_name;
 
 /// Execution functions of `cp`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("cp", [recv, recv_chunked]);
+pub static FUNCTIONS: Functions<Context> = registry!("cp", [recv, recv_chunked]);
 
 /// The maximum size of a decompressed chunk, in bytes, against decompression bombs.
 const CHUNK_MAX: u64 = 64 << 20;

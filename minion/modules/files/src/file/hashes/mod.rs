@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_system::files;
 use brine_value::{Map, Value, map};
@@ -11,7 +11,7 @@ use brine_value::{Map, Value, map};
 use super::state::source::{Hash, find_hash, invalid_source_hash, parse};
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("file", [extract_hash, get_source_sum, source_list]);
+pub static FUNCTIONS: Functions<Context> = registry!("file", [extract_hash, get_source_sum, source_list]);
 
 /// Return a hash and its type from a file of hashes: from the line for `source_hash_name`, `file_name` or `source`, or
 /// else the first hash; nothing if there is none. With `hash_type`, hashes of other types are ignored.

@@ -2,12 +2,12 @@
 
 use brine_context::Context;
 use brine_context::programs::{run, succeeds};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Value, map};
 
 /// Execution functions of `file`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("file", [get_selinux_context, restorecon, set_selinux_context]);
+pub static FUNCTIONS: Functions<Context> = registry!("file", [get_selinux_context, restorecon, set_selinux_context]);
 
 /// Return the SELinux context of a file, or a message if there is none.
 ///

@@ -1,7 +1,7 @@
 //! States that edit text in files.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::Value;
 
 use super::attributes::{Attributes, OwnerArgs};
@@ -10,7 +10,7 @@ use crate::file::edit::{Block, NotFoundArgs, PatternArgs};
 use crate::file::line::{Line, PositionArgs};
 
 /// State functions of `file`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("file", [append, prepend, replace, line, keyvalue, blockreplace, comment, uncomment]);
 
 /// The lines that `file.append` and `file.prepend` add.

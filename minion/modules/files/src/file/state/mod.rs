@@ -35,7 +35,7 @@ mod tree_plan;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use attributes::{Attributes, OwnerArgs};
@@ -49,7 +49,7 @@ pub(crate) use pattern::Selection;
 const COPY_RESULT_KEYS: [&str; 4] = ["name", "changes", "comment", "result"];
 
 /// State functions of `file`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "file",
     [
         managed::managed,

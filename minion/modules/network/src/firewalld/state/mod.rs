@@ -1,11 +1,11 @@
 //! `firewalld`: states of zones and services of firewalld.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `firewalld`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("firewalld", [present, service]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("firewalld", [present, service]);
 
 /// The arguments of `firewalld.present`. Lists that are not given are left unchanged; others are added to the current
 /// ones of the zone, or replace them with `prune_...`.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
 use brine_system::wake_on_lan::wake;
@@ -16,7 +16,7 @@ use nix::net::if_::InterfaceFlags;
 use super::sockets::host_name;
 
 /// Execution functions of `network`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("network", [active_tcp, arp, fqdns, get_bufsize, mod_bufsize, mod_hostname, traceroute, wol]);
 
 /// Return the established TCP connections: local and remote address and port, numbered from 0.

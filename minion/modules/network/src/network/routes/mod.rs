@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 /// Execution functions of `network`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("network", [routes, default_route, get_route, ip_neighs, ipneighs, ip_neighs6, ipneighs6, connect, ping]);
 
 /// Return the routes of this host, or those of one family: inet or inet6.

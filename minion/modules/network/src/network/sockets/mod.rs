@@ -2,13 +2,13 @@
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::{argument, program};
 use brine_value::{Map, Value, map};
 
 /// Execution functions of `network`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("network", [netstat, dig]);
+pub static FUNCTIONS: Functions<Context> = registry!("network", [netstat, dig]);
 
 /// Return the open sockets with their processes, as reported by `netstat`, or by `ss` without it.
 ///

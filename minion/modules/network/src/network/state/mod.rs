@@ -6,7 +6,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use brine_context::{Context, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_modules_files::file::unified_lines;
 use brine_system::files;
 use brine_value::{Map, Value};
@@ -14,7 +14,7 @@ use nix::ifaddrs::getifaddrs;
 use nix::net::if_::InterfaceFlags;
 
 /// State functions of `network`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("network", [managed, routes, system]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("network", [managed, routes, system]);
 
 /// Returns the reason why the states of `network` are unavailable on this host; `None` if they are available.
 pub(super) fn unavailable(context: &Context) -> Option<String> {

@@ -11,7 +11,7 @@ mod latest;
 use std::path::Path;
 
 use brine_context::{Context, StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::which;
 use brine_value::{FromValue, Map, Value, map};
 
@@ -19,7 +19,7 @@ use crate::git::command::{LayoutArgs, LoginArgs};
 use crate::git::{Git, GitError, strings, with_login};
 
 /// State functions of `git`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("git", [checkouts::latest, present, checkouts::detached, checkouts::cloned, config_set, config_unset]);
 
 /// Returns the reason why the states are unavailable on this host; `None` if git is installed.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brine_context::Context;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
@@ -11,7 +11,7 @@ use super::Git;
 use super::command::{OptionArgs, command, flag, options};
 
 /// Execution functions of `git`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("git", [archive, list_worktrees, merge_tree, worktree_add, worktree_prune, worktree_rm]);
 
 /// Write the files of a revision to an archive. `format` is an archive format of git, by default derived from the name

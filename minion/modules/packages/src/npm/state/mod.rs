@@ -1,11 +1,11 @@
 //! `npm`: states of packages of Node.js.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 /// State functions of `npm`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("npm", [installed, removed, bootstrap, cache_cleaned]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("npm", [installed, removed, bootstrap, cache_cleaned]);
 
 /// The arguments of `npm.installed`.
 #[derive(Debug, brine_function::Args)]

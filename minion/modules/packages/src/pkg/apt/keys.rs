@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value};
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [add_repo_key, del_repo_key]);
+pub static FUNCTIONS: Functions<Context> = registry!("pkg", [add_repo_key, del_repo_key]);
 
 /// The arguments of `pkg.add_repo_key`.
 #[derive(Args)]

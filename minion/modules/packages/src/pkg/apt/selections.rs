@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Program;
 use brine_host::programs::argument;
 use brine_text::shell::quote;
@@ -17,7 +17,7 @@ use crate::pkg::manager::{Desired, Locks};
 use crate::pkg::options::Options;
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [set_selections]);
+pub static FUNCTIONS: Functions<Context> = registry!("pkg", [set_selections]);
 
 /// Selection states that can be set.
 const STATES: [&str; 4] = ["install", "hold", "deinstall", "purge"];

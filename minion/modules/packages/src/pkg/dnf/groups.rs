@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
@@ -12,7 +12,7 @@ use super::{Program, settings};
 use crate::pkg::{Options, packages};
 
 /// Execution functions of `pkg` about groups.
-pub static FUNCTIONS: &[Function<Context>] = registry!("pkg", [group_list, group_info, group_diff, group_install]);
+pub static FUNCTIONS: Functions<Context> = registry!("pkg", [group_list, group_info, group_diff, group_install]);
 
 /// The kinds of members of a group, in the order of results.
 pub const KINDS: [&str; 4] = ["mandatory", "optional", "default", "conditional"];

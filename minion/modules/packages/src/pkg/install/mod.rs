@@ -1,7 +1,7 @@
 //! Changes of packages, shared by the functions of `pkg` and the states.
 
 use brine_context::{Context, files};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_text::glob::{fnmatch, is_pattern};
 use brine_value::{Map, Value, map};
@@ -13,7 +13,7 @@ use brine_function::arguments::names;
 use brine_modules_files::cmd::Scratch;
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("pkg", [upgrade_all, refresh_db, install_some, remove_some, purge]);
 
 /// Upgrade all packages, or the named ones, to their newest versions. Accepts the repository options of

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::Chunk;
 use brine_value::{Map, Value, list, map};
 
@@ -24,7 +24,7 @@ use crate::pkg::{Desired, Options, Packages, packages, requested};
 use holds::{hold, unhold};
 
 /// State functions of `pkg`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "pkg",
     [
         installed,

@@ -1,13 +1,13 @@
 //! `pkgrepo`: states of package repositories. Code specific to apt, dnf or zypper is behind `Repositories`.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value};
 
 use crate::pkg::{Repositories, packages};
 
 /// State functions of `pkgrepo`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("pkgrepo", [managed, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("pkgrepo", [managed, absent]);
 
 /// Ensure that a repository is configured: for apt given as a line of `sources.list`, for dnf and zypper by its
 /// name, with the options of its `.repo` file such as `baseurl`, `mirrorlist`, `gpgcheck` and `gpgkey`; `humanname`

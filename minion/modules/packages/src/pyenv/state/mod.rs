@@ -1,13 +1,13 @@
 //! `pyenv`: states of versions of Python.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::version_of;
 
 /// State functions of `pyenv`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("pyenv", [installed, absent, install_pyenv]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("pyenv", [installed, absent, install_pyenv]);
 
 /// Ensure that a version of Python is installed, with pyenv itself, and with `default` that it is the default.
 #[function]

@@ -1,12 +1,12 @@
 //! `http`: states that check responses of web servers.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
 /// State functions of `http`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("http", [query, wait_for_successful_query]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("http", [query, wait_for_successful_query]);
 
 /// Query a web server, and check the status, a pattern of the body, or both.
 #[function]

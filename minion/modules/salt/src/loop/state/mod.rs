@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use brine_context::custom::PythonError;
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::cancelled_within;
 use brine_state::Source;
 use brine_target::{Facts, Target, TargetKind};
 use brine_value::{Map, Value, map};
 
 /// State functions of `loop`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("loop", [until, until_no_eval]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("loop", [until, until_no_eval]);
 
 /// Call the execution function `name` until a condition is true: an expression in Python in which `m_ret` is the
 /// returned value.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
 use brine_text::glob::Glob;
 use brine_value::{Map, Value, map};
@@ -18,7 +18,7 @@ use crate::saltutil::orchestration::{arguments, master_of};
 use brine_function::arguments::names;
 
 /// State functions of `salt`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("salt", [apply::state, call::function, runner, wheel, wait_for_event, parallel_runners]);
 
 /// Call a runner function on the master; further arguments are those of the function.

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use brine_context::Context;
 use brine_context::jobs::cached_return;
 use brine_context::local_bus::LocalBus;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
 use brine_value::{Map, Value, map};
 
@@ -14,7 +14,7 @@ use brine_value::{Map, Value, map};
 const CACHES: &[&str] = &["extmods", "extrn_files", "files", "gitfs", "localfiles", "minion_jobs"];
 
 /// Execution functions of `saltutil`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "saltutil",
     [
         refresh_pillar,

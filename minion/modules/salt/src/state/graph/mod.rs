@@ -2,7 +2,7 @@
 
 use brine_context::Context;
 use brine_function::arguments::names;
-use brine_function::{CallResult, Function, function, registry};
+use brine_function::{CallResult, Functions, function, registry};
 use brine_sls::compile::{Chunk, Low, RequisiteKind};
 use brine_value::{Map, Value};
 
@@ -10,7 +10,7 @@ use super::show::{low_of_top, shown};
 use super::{in_environment, with};
 
 /// Execution functions of `state` that draw graphs.
-pub static FUNCTIONS: &[Function<Context>] = registry!("state", [graph, graph_highstate]);
+pub static FUNCTIONS: Functions<Context> = registry!("state", [graph, graph_highstate]);
 
 /// Return the requisites of SLS files as a graph in DOT.
 ///

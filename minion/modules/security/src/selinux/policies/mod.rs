@@ -2,14 +2,14 @@
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 
 use super::{listed, words};
 
 /// Execution functions of `selinux`.
-pub static FUNCTIONS: &[Function<Context>] = registry!(
+pub static FUNCTIONS: Functions<Context> = registry!(
     "selinux",
     [
         filetype_id_to_string,

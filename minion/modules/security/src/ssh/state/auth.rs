@@ -1,7 +1,7 @@
 //! `ssh_auth`: states of authorized keys.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, map};
 use indexmap::IndexMap;
 
@@ -9,7 +9,7 @@ use crate::ssh::authorized::{File, FileArgs, Key, Outcome};
 use crate::ssh::{keys_of, remove_key, remove_keys, set_key, set_keys, would_set_key};
 
 /// State functions of `ssh_auth`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_auth", [present, absent, manage]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("ssh_auth", [present, absent, manage]);
 
 /// The arguments that states of keys share.
 #[derive(Args)]

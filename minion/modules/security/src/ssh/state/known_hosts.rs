@@ -1,13 +1,13 @@
 //! `ssh_known_hosts`: states of known hosts.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use crate::ssh::known::{self, File, Host, Outcome};
 
 /// State functions of `ssh_known_hosts`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("ssh_known_hosts", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("ssh_known_hosts", [present, absent]);
 
 /// The arguments of `ssh_known_hosts.present`.
 #[derive(Args)]

@@ -11,7 +11,7 @@ mod revocation;
 use std::path::PathBuf;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
 use brine_value::{Map, Value, list, map};
 use brine_x509::X509Error;
@@ -20,7 +20,7 @@ use super::source::{execution, failed, read_file};
 use super::{pems, reject_unknown_kwargs};
 
 /// State functions of `x509`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!(
+pub static FUNCTIONS: Functions<StateContext> = registry!(
     "x509",
     [
         certificate::certificate_managed,

@@ -1,13 +1,13 @@
 //! `at`: states of jobs that run once.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{matching, queued, remove};
 
 /// State functions of `at`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("at", [present, absent, watch, mod_watch]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("at", [present, absent, watch, mod_watch]);
 
 /// The arguments of `at.present` and `at.watch`.
 #[derive(Debug, brine_function::Args)]

@@ -1,14 +1,14 @@
 //! `cryptdev`: states of encrypted devices.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 use super::crypttab::{Change, Table};
 use super::{CRYPTTAB, entry, has_key, set};
 
 /// State functions of `cryptdev`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("cryptdev", [mapped, unmapped]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("cryptdev", [mapped, unmapped]);
 
 /// The arguments of `cryptdev.mapped`.
 #[derive(Debug, brine_function::Args)]

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use brine_context::StateContext;
-use brine_function::{Args, CallResult, Function, function, registry};
+use brine_function::{Args, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 
 /// State functions of `disk`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("disk", [status]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("disk", [status]);
 
 /// Ensure that the usage of a file system is within limits. Nothing is changed.
 ///

@@ -1,7 +1,7 @@
 //! `group`: states of groups.
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Accounts, GroupEntry};
 use brine_value::{FromValue, Map, Value, map};
 
@@ -9,7 +9,7 @@ use crate::user::describe_group;
 use brine_function::arguments::names;
 
 /// State functions of `group`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("group", [present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("group", [present, absent]);
 
 /// The arguments of `group.present`.
 #[derive(Args)]

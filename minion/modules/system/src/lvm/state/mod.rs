@@ -6,13 +6,13 @@ mod tests;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{groups, logical, names, physical, resolved};
 
 /// State functions of `lvm`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("lvm", [pv_present, pv_absent, vg_present, vg_absent, lv_present, lv_absent]);
 
 /// Ensure that a device is a physical volume. Further arguments are those of `lvm.pvcreate`.

@@ -4,7 +4,7 @@ mod differing;
 mod mounted;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use crate::mount::active::{self, device_identifier, resolve_device};
@@ -12,7 +12,7 @@ use crate::mount::fstab::{self, Entry, Outcome, WriteOptions};
 use crate::mount::options;
 
 /// State functions of `mount`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("mount", [mounted, unmounted, swap, fstab_present, fstab_absent, mod_watch]);
 
 /// The arguments of `mount.mounted`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value};
 use nix::unistd::{SysconfVar, sysconf};
 
@@ -13,7 +13,7 @@ use super::usage::wait;
 use crate::status::read;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("ps", [cpu_percent, cpu_times, disk_io_counters, network_io_counters]);
 
 /// The columns of `/proc/stat` for a processor.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use nix::unistd::{Uid, User};
 
@@ -12,7 +12,7 @@ use super::{name_of, pids};
 use crate::status::read;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [proc_info, status, get_users]);
+pub static FUNCTIONS: Functions<Context> = registry!("ps", [proc_info, status, get_users]);
 
 /// Attributes of `proc_info`: those of the Python package `psutil`, except for the ones that require a scan of all
 /// sockets or memory pages.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
@@ -16,7 +16,7 @@ use super::{name_of, owner_of, pids};
 use crate::status::read;
 
 /// Execution functions of `ps`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("ps", [top, psaux, lsof, netstat, ss]);
+pub static FUNCTIONS: Functions<Context> = registry!("ps", [top, psaux, lsof, netstat, ss]);
 
 /// The interval at which `wait` checks whether the job is cancelled.
 const STEP: Duration = Duration::from_millis(100);

@@ -7,14 +7,14 @@ mod tests;
 
 use brine_context::state_beacon::{BeaconArgs, StateBeacon};
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use self::boot::{apply, toggle};
 use crate::service::manager::{ServiceOptions, Services, services};
 
 /// State functions of `service`.
-pub static FUNCTIONS: &[Function<StateContext>] =
+pub static FUNCTIONS: Functions<StateContext> =
     registry!("service", [running, dead, enabled, disabled, masked, unmasked, mod_watch, mod_beacon]);
 
 /// The beacon of a state.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
 use std::time::Duration;
 
 use brine_context::Context;
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Value, map};
 use brine_wire::Envelope;
 use brine_zmtp::{Endpoint, Limits, RequestClient};
@@ -15,7 +15,7 @@ const PUBLISH_PORT: u16 = 4505;
 const ESTABLISHED: &str = "01";
 
 /// Execution functions of `status`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("status", [master, ping_master]);
+pub static FUNCTIONS: Functions<Context> = registry!("status", [master, ping_master]);
 
 /// Return whether this host has a connection to the publish port of a master, given by name or address; nothing if
 /// it has none. If that differs from `connected`, an event is published on the minion's bus.

@@ -2,7 +2,7 @@
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 use fancy_regex::Regex;
 
@@ -24,7 +24,7 @@ const ALL: [&str; 11] = [
 ];
 
 /// Execution functions of `status`.
-pub static FUNCTIONS: &[Function<Context>] = registry!("status", [netstats, netdev, diskstats, pid, w, all_status]);
+pub static FUNCTIONS: Functions<Context> = registry!("status", [netstats, netdev, diskstats, pid, w, all_status]);
 
 /// Return the kernel's counters of network protocols.
 ///

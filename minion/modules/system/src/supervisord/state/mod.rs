@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{CallError, CallResult, Function, function, registry};
+use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_value::{Map, Value, map};
 
 use super::{Control, without_star};
 
 /// State functions of `supervisord`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("supervisord", [running, dead, mod_watch]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("supervisord", [running, dead, mod_watch]);
 
 /// Ensure that a process or group (`group:`) is running. With `restart`, it is restarted; with `update`, the
 /// configuration is reloaded.

@@ -6,7 +6,7 @@ mod present;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Account, Accounts};
 use brine_value::{Map, Value, map};
 
@@ -18,7 +18,7 @@ use crate::user::describe;
 const HIDDEN: &str = "XXX-REDACTED-XXX";
 
 /// State functions of `user`.
-pub static FUNCTIONS: &[Function<StateContext>] = registry!("user", [present::present, absent]);
+pub static FUNCTIONS: Functions<StateContext> = registry!("user", [present::present, absent]);
 
 /// Ensure that a user is absent; `purge` also deletes the home directory.
 #[function]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_context::programs::run;
-use brine_function::{Args, CallError, CallResult, Function, function, registry};
+use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use crate::pkg::manager::Packages as _;
 use crate::pkg::options::{Options, is_true};
 
 /// Execution functions of `pkg`.
-pub static FUNCTIONS: &[Function<Context>] =
+pub static FUNCTIONS: Functions<Context> =
     registry!("pkg", [autoremove, get_repo_keys, list_downloaded, parse_arch, services_need_restart, show, which]);
 
 /// The directory of downloaded packages, relative to the root directory.
