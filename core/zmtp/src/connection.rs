@@ -5,14 +5,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
+use brine_value::msgpack;
+use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::TransportError;
 use super::bounds::Memory;
 use super::io::{Reader, Writer};
-use super::zmtp::{self, Message, put_frame};
+use super::zmtp::{self, Framing, Message, put_frame};
 
 /// The maximum bytes of heartbeat replies that wait for a peer that does not read.
 const PONGS: usize = 4 << 10;
@@ -97,6 +98,21 @@ impl Incoming {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the framing of messages.
+    pub fn framing(&self) -> Framing {
+        self.reader.framing()
+    }
+
+    /// Returns the published frames of a message: with Salt's framing, the content of the body.
+    pub(super) fn contents(&self, frames: Vec<Bytes>) -> Vec<Bytes> {
+        match (self.framing(), frames.last()) {
+            (Framing::Salt, Some(body)) => {
+                vec![msgpack::content(body).map_or_else(|| body.clone(), |content| body.slice_ref(content))]
+            }
+            _ => frames,
+        }
     }
 
     /// Takes the memory reservation of the last message, to be held as long as the message.

@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use super::TransportError;
 use super::bounds::{Admitted, Memory, Trust};
-use super::zmtp::{Limits, Message, peek, put_frame, put_header};
+use super::salt_tcp::{self, Decoder};
+use super::zmtp::{Framing, Limits, Message, peek, put_frame, put_header};
 
 /// The size of the first read: small, as most peers send little.
 const FIRST_READ: usize = 4 << 10;
@@ -45,6 +46,8 @@ pub struct Reader {
     frames: Vec<Bytes>,
     size: usize,
     pub(super) pipelines_requests: bool,
+    /// The current message of a peer with Salt's framing.
+    decoder: Decoder,
     /// Grants memory to the peer; `None` for outgoing connections.
     trust: Option<Arc<Trust>>,
     /// The memory reservation of the current message.
@@ -82,6 +85,7 @@ impl Reader {
             frames: Vec::new(),
             size: 0,
             pipelines_requests: false,
+            decoder: Decoder::default(),
             trust,
             memory: None,
             granted: UNRESERVED,
@@ -94,6 +98,11 @@ impl Reader {
     /// pipelined.
     pub fn pipelines_requests(&self) -> bool {
         self.pipelines_requests
+    }
+
+    /// Returns the framing of messages.
+    pub(super) fn framing(&self) -> Framing {
+        self.limits.framing
     }
 
     /// Returns the next message. Cancel safe.
@@ -145,6 +154,13 @@ impl Reader {
     }
 
     fn step(&mut self) -> Result<Step, TransportError> {
+        match self.limits.framing {
+            Framing::Zmtp => self.step_frame(),
+            Framing::Salt => self.step_message(),
+        }
+    }
+
+    fn step_frame(&mut self) -> Result<Step, TransportError> {
         loop {
             if let Some(dropped) = &mut self.dropped {
                 let here = (self.buffer.len() as u64).min(dropped.left);
@@ -207,6 +223,55 @@ impl Reader {
             if flags & 1 == 0 {
                 return Ok(Step::Message(Message::Frames(self.finish())));
             }
+        }
+    }
+
+    /// As [`Reader::step_frame`], with Salt's framing. The frames of a message are its head, an empty one and its body:
+    /// those of a request whose return route is the head.
+    fn step_message(&mut self) -> Result<Step, TransportError> {
+        loop {
+            let is_complete = self.decoder.examine(&self.buffer)?;
+            let size = self.decoder.minimum();
+            if size > self.limits.message as u64 {
+                return Err(TransportError::TooLarge { size, limit: self.limits.message });
+            }
+            let size = size as usize;
+            if self.dropped.is_some() {
+                if !self.decoder.has_head() {
+                    return Err(TransportError::Malformed("the head of a message is too large"));
+                }
+                self.buffer.advance(self.decoder.remove_examined());
+                if !is_complete {
+                    return Ok(Step::Fill);
+                }
+                self.dropped = None;
+                let (head, _) = self.decoder.take(&mut self.buffer);
+                self.finish();
+                return Ok(Step::Message(Message::Dropped(vec![head, Bytes::new()])));
+            }
+            if let Some(trust) = &self.trust
+                && size > self.granted
+            {
+                let has_grown = self.memory.take().is_some();
+                match trust.admit(size) {
+                    Admitted::Yes(memory) => self.grant(size, memory),
+                    Admitted::Later if !has_grown => return Ok(Step::Wait(size)),
+                    // A message that waits must not hold the memory of what has arrived of it.
+                    Admitted::Later | Admitted::No => self.dropped = Some(Dropped { left: 0, has_more: true }),
+                }
+                continue;
+            }
+            if !is_complete {
+                let missing = size.saturating_sub(self.buffer.len());
+                // The minimum size may be far below the actual one, and many small reads would be slow.
+                self.missing = if self.memory.is_some() && missing > FIRST_READ { missing } else { 0 };
+                self.buffer.reserve(self.missing);
+                return Ok(Step::Fill);
+            }
+            self.missing = 0;
+            let (head, body) = self.decoder.take(&mut self.buffer);
+            self.finish();
+            return Ok(Step::Message(Message::Frames(vec![head, Bytes::new(), body])));
         }
     }
 
@@ -275,14 +340,15 @@ impl Reader {
 /// The writing side of a connection.
 pub struct Writer {
     half: WriteHalf,
+    framing: Framing,
     buffer: BytesMut,
     /// Content after the buffer, shared with other connections or too large to copy.
     content: Bytes,
 }
 
 impl Writer {
-    pub(super) fn new(half: WriteHalf) -> Self {
-        Writer { half, buffer: BytesMut::new(), content: Bytes::new() }
+    pub(super) fn new(half: WriteHalf, framing: Framing) -> Self {
+        Writer { half, framing, buffer: BytesMut::new(), content: Bytes::new() }
     }
 
     /// Appends a message for the next [`flush`](Writer::flush).
@@ -294,9 +360,14 @@ impl Writer {
     }
 
     /// Appends a message of small frames and one of any size, without copying a large one. Returns whether the writer
-    /// must be flushed before the next message.
+    /// must be flushed before the next message. With Salt's framing the first frame is the encoded head, and the content
+    /// the encoded body.
     pub(super) fn push_content(&mut self, head: &[Bytes], content: &Bytes) -> bool {
         self.merge_content();
+        if self.framing == Framing::Salt {
+            salt_tcp::put_start(&mut self.buffer, head.first().unwrap_or(&salt_tcp::NO_HEAD));
+            return self.push_shared(content);
+        }
         for frame in head {
             put_frame(&mut self.buffer, frame, 1);
         }
@@ -304,20 +375,23 @@ impl Writer {
         self.push_shared(content)
     }
 
-    /// Appends encoded frames, without copying large ones. Returns whether the writer must be flushed before the next
+    /// Appends an encoded message, without copying large ones. Returns whether the writer must be flushed before the next
     /// message.
-    pub(super) fn push_shared(&mut self, frames: &Bytes) -> bool {
+    pub(super) fn push_shared(&mut self, encoded: &Bytes) -> bool {
         self.merge_content();
-        if frames.len() <= MAX_COPIED {
-            self.buffer.put_slice(frames);
+        if encoded.len() <= MAX_COPIED {
+            self.buffer.put_slice(encoded);
         } else {
-            self.content = frames.clone();
+            self.content = encoded.clone();
         }
         self.waiting() > MAX_COPIED
     }
 
-    /// Appends a small frame of a message with further frames.
+    /// Appends a small frame of a message with further frames; Salt's framing has none.
     pub(super) fn push_more(&mut self, frame: &[u8]) {
+        if self.framing == Framing::Salt {
+            return;
+        }
         self.merge_content();
         put_frame(&mut self.buffer, frame, 1);
     }

@@ -1,5 +1,6 @@
 //! ZeroMQ sockets, as thin asynchronous wrappers: request server and client, publisher and
-//! subscriber, pull server and push client.
+//! subscriber, pull server and push client. Request and publish sockets also have Salt's framing of `transport: tcp`
+//! (`salt_tcp`), with the same limits.
 //!
 //! Implements ZMTP 3 with mechanism NULL itself, because servers that face unauthenticated peers need features that the
 //! `zeromq` crate lacks: a limit on frame sizes, a bound on the resources of one peer, and a publisher that never drops
@@ -22,6 +23,7 @@ mod publisher;
 mod pull;
 mod request;
 mod router;
+mod salt_tcp;
 mod server;
 mod subscriber;
 mod subscriptions;
@@ -40,7 +42,7 @@ pub use router::{Handler, Peer, Router, Worker};
 pub use server::{Remote, Server, Service};
 pub use subscriber::Subscriber;
 pub use subscriptions::Subscribed;
-pub use zmtp::{Limits, Message, SocketType, connect};
+pub use zmtp::{Framing, Limits, Message, SocketType, connect};
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,12 +89,15 @@ pub enum TransportError {
     /// The peer closed the connection before the handshake was complete.
     #[error(
         "{endpoint}: connecting failed: the peer closed the connection instead of a ZMTP handshake: it may be stopping, \
-         or be a Salt master with `transport: tcp`, which Brine does not support: set `transport: zeromq` there"
+         or be a master with `transport: tcp`: set the same transport on both sides"
     )]
     NoHandshake {
         /// The address.
         endpoint: String,
     },
+    /// The peer speaks ZeroMQ, but this side has `transport: tcp`.
+    #[error("the peer speaks ZeroMQ, and this side has `transport: tcp`: set the same transport on both sides")]
+    SpeaksZeroMq,
     /// The peer does not speak ZMTP 3 with mechanism NULL.
     #[error("the peer does not speak ZMTP 3 with mechanism NULL: {0}")]
     Handshake(&'static str),

@@ -17,9 +17,10 @@ use super::audience::{Audience, Delivery};
 use super::backlog::{Backlog, Cursor, Lagged, Published};
 use super::bounds::Bounds;
 use super::connection::{Connection, Source};
+use super::salt_tcp;
 use super::server::{Remote, Server, Service};
 use super::subscriptions::Subscribed;
-use super::zmtp::{self, Limits, SocketType};
+use super::zmtp::{self, Framing, Limits, SocketType};
 use super::{Listener, TransportError, Writer};
 use crate::metrics;
 
@@ -29,6 +30,7 @@ const SUBSCRIBE_TIME: Duration = Duration::from_secs(10);
 /// Sends messages to all subscribers.
 #[derive(Debug, Clone, Default)]
 pub struct Publisher {
+    framing: Framing,
     backlog: Arc<Backlog>,
     hosts: Hosts,
 }
@@ -40,6 +42,12 @@ impl Publisher {
     /// Creates a publisher without subscribers.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a publisher whose subscribers expect this framing. With Salt's framing they receive only the last frame
+    /// of a message, and no topics.
+    pub fn with_framing(framing: Framing) -> Self {
+        Publisher { framing, ..Self::default() }
     }
 
     /// Publishes a message of one or more frames; subscriptions match the first. Returns the number of connections.
@@ -55,15 +63,15 @@ impl Publisher {
 
     fn send(&self, frames: &[Bytes], by_name: bool) -> usize {
         let Some(topic) = frames.first() else { return 0 };
-        self.backlog
-            .push(Published { audience: Audience::Topic { topic: topic.clone(), by_name }, frames: encode(frames) })
+        let audience = Audience::Topic { topic: topic.clone(), by_name };
+        self.backlog.push(Published { audience, frames: self.encode(frames) })
     }
 
     /// Publishes a message of one frame to the subscribers of these topics. Each gets it once: after a frame with the
     /// topic (Salt's minions with `zmq_filtering`), or alone if it subscribes to everything (minions without that
     /// option). Returns the number of connections.
     pub fn publish_under(&self, topics: Vec<Bytes>, content: &Bytes) -> usize {
-        let frames = encode(std::slice::from_ref(content));
+        let frames = self.encode(std::slice::from_ref(content));
         self.backlog.push(Published { audience: Audience::of_topics(topics), frames })
     }
 
@@ -80,9 +88,17 @@ impl Publisher {
     /// Serves subscribers until `shutdown`.
     pub async fn serve(self, listener: Listener, bounds: Bounds, shutdown: CancellationToken) {
         // Subscribers send only subscriptions.
-        let limits = Limits { message: 4096, frames: 1, ..Limits::default() };
+        let limits = Limits { framing: self.framing, message: 4096, frames: 1, ..Limits::default() };
         let server = Server { listener, role: SocketType::Pub, limits, bounds: Some(bounds) };
         server.run(self, shutdown).await;
+    }
+
+    /// Encodes a message.
+    fn encode(&self, frames: &[Bytes]) -> Bytes {
+        match self.framing {
+            Framing::Zmtp => encode_frames(frames),
+            Framing::Salt => salt_tcp::encode(frames.last().map_or(&[], Bytes::as_ref)),
+        }
     }
 }
 
@@ -110,8 +126,8 @@ impl Service for Publisher {
     }
 }
 
-/// Encodes a message.
-fn encode(frames: &[Bytes]) -> Bytes {
+/// Encodes a message of ZMTP.
+fn encode_frames(frames: &[Bytes]) -> Bytes {
     let mut encoded = BytesMut::with_capacity(frames.iter().map(|frame| frame.len() + 9).sum());
     for (i, frame) in frames.iter().enumerate() {
         zmtp::put_frame(&mut encoded, frame, u8::from(i + 1 < frames.len()));

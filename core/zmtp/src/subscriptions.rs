@@ -1,5 +1,6 @@
 //! The prefixes that a subscriber subscribes to, which change while messages are sent to it.
 
+use brine_value::{Map, Value, map, msgpack};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -7,7 +8,7 @@ use tokio::sync::Notify;
 use super::TransportError;
 use super::audience::{Audience, Delivery};
 use super::connection::Incoming;
-use super::zmtp::Message;
+use super::zmtp::{Framing, Message};
 
 /// The subscriptions of one connection.
 #[derive(Debug, Default)]
@@ -24,7 +25,10 @@ impl Subscribed {
                 Ok(message) => message,
                 Err(error) => return error,
             };
-            self.subscriptions.lock().change(&message);
+            match incoming.framing() {
+                Framing::Zmtp => self.subscriptions.lock().change(&message),
+                Framing::Salt => self.subscriptions.lock().identified(&message),
+            }
             self.changed.notify_one();
         }
     }
@@ -87,8 +91,34 @@ impl Subscriptions {
         }
     }
 
+    /// Subscribes a peer with Salt's framing, which has identified itself: to the topics in its message, or to
+    /// everything if it has none, as the messages of Salt's minions.
+    fn identified(&mut self, message: &Message) {
+        let Message::Frames(frames) = message else { return };
+        let Some(body) = frames.last() else { return };
+        self.0 = topics_in(body).unwrap_or_else(|| vec![Bytes::new()]);
+        self.0.truncate(Self::MAX);
+    }
+
     /// Whether the subscriber wants a message with this topic. `by_name` ignores subscriptions to everything.
     pub fn wants(&self, topic: &[u8], by_name: bool) -> bool {
         self.0.iter().any(|prefix| topic.starts_with(prefix) && !(by_name && prefix.is_empty()))
     }
+}
+
+/// The field of a message with the topics of a Brine subscriber.
+const TOPICS: &str = "topics";
+
+/// Encodes the message with which a Brine subscriber with Salt's framing subscribes to topics. Its envelope is not
+/// encrypted: Salt's masters ignore such a message.
+pub(super) fn topics_message(topics: &[impl AsRef<[u8]>]) -> Bytes {
+    let topics: Vec<Value> = topics.iter().map(|topic| Value::Bytes(topic.as_ref().to_vec())).collect();
+    msgpack::pack_map(&map! {"enc" => "clear", "load" => map! {TOPICS => topics}}).into()
+}
+
+/// Returns the topics in a message of a subscriber; `None` if it has none.
+fn topics_in(body: &[u8]) -> Option<Vec<Bytes>> {
+    let message: Map = msgpack::unpack_map(body).ok()?;
+    let topics = message.get("load")?.get(TOPICS)?.as_list()?;
+    topics.iter().map(|topic| Some(Bytes::copy_from_slice(topic.as_bytes()?))).collect()
 }

@@ -14,9 +14,28 @@ use super::{Endpoint, TransportError};
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 const GREETING_SIZE: usize = 64;
 
-/// The limits on messages of one peer.
+/// The framing of messages on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// ZeroMQ's, with a handshake.
+    #[default]
+    Zmtp,
+    /// Salt's msgpack mappings over TCP (`transport: tcp`), without a handshake.
+    Salt,
+}
+
+impl Framing {
+    /// Returns the framing of `transport: tcp` or of `transport: zeromq`.
+    pub fn of_transport(is_tcp: bool) -> Self {
+        if is_tcp { Framing::Salt } else { Framing::Zmtp }
+    }
+}
+
+/// The limits on messages of one peer, and the settings of the connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
+    /// The framing of messages.
+    pub framing: Framing,
     /// The maximum bytes of one message, all frames together.
     pub message: usize,
     /// The maximum frames of one message.
@@ -29,7 +48,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { message: 64 << 20, frames: 16, source: None, keepalive: Keepalive::default() }
+        let (framing, keepalive) = (Framing::default(), Keepalive::default());
+        Limits { framing, message: 64 << 20, frames: 16, source: None, keepalive }
     }
 }
 
@@ -117,7 +137,7 @@ pub(super) fn put_header(out: &mut BytesMut, size: usize, flags: u8) {
     }
 }
 
-/// Connects to an address and completes the handshake.
+/// Connects to an address and completes the handshake, if the framing has one.
 pub async fn connect(
     endpoint: &Endpoint,
     as_type: SocketType,
@@ -125,11 +145,12 @@ pub async fn connect(
 ) -> Result<(Reader, Writer), TransportError> {
     let in_time = async {
         let (read, write) = endpoint.open(limits.source, limits.keepalive).await?;
-        handshake(Reader::new(read, BytesMut::new(), limits, None), Writer::new(write), as_type).await
+        let reader = Reader::new(read, BytesMut::new(), limits, None);
+        handshake(reader, Writer::new(write, limits.framing), as_type).await
     };
     let timed_out = |_| TransportError::TimedOut { endpoint: endpoint.to_string(), after: HANDSHAKE_TIME };
     match tokio::time::timeout(HANDSHAKE_TIME, in_time).await.map_err(timed_out)? {
-        // A Salt master with another transport closes the connection, as it cannot parse the greeting.
+        // A master with another transport closes the connection, as it cannot parse the greeting.
         Err(TransportError::Closed) if matches!(endpoint, Endpoint::Tcp(..)) => {
             Err(TransportError::NoHandshake { endpoint: endpoint.to_string() })
         }
@@ -147,7 +168,7 @@ pub(super) async fn accept(
     trust: Option<Arc<Trust>>,
 ) -> Result<(Reader, Writer), TransportError> {
     let timed_out = |_| TransportError::Handshake("it did not finish its greeting in time");
-    let shake = handshake(Reader::new(read, received, limits, trust), Writer::new(write), as_type);
+    let shake = handshake(Reader::new(read, received, limits, trust), Writer::new(write, limits.framing), as_type);
     tokio::time::timeout(HANDSHAKE_TIME, shake).await.map_err(timed_out)?
 }
 
@@ -156,6 +177,9 @@ async fn handshake(
     mut writer: Writer,
     as_type: SocketType,
 ) -> Result<(Reader, Writer), TransportError> {
+    if reader.limits.framing == Framing::Salt {
+        return Ok((reader, writer));
+    }
     let mut greeting = [0; GREETING_SIZE];
     (greeting[0], greeting[9], greeting[10]) = (0xff, 0x7f, 3);
     greeting[12..16].copy_from_slice(b"NULL");

@@ -1,10 +1,11 @@
-//! ZMTP: any bytes of a peer, from the first byte or after the handshake, are messages or end the connection.
+//! ZMTP, and Salt's framing over TCP: any bytes of a peer, from the first byte or after the handshake, are messages or end
+//! the connection.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use brine_zmtp::{
-    Bounds, Endpoint, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
+    Bounds, Endpoint, Framing, Handler, Limits, Listener, Peer, Router, SocketType, TransportError, Worker, connect,
 };
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,46 +27,53 @@ const REQUESTER_READY: &[u8] = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03REQ";
 struct Ends {
     runtime: Runtime,
     router: Endpoint,
+    /// A request server with Salt's framing.
+    salt_router: Endpoint,
     publisher: UnixListener,
     publisher_endpoint: Endpoint,
 }
 
-/// Answers a request with its length.
+/// Answers a request with its length, as msgpack.
 struct Length;
 
 impl Handler for Length {
     async fn handle(&self, _: Peer, request: Bytes, _: Worker) -> Option<Bytes> {
-        Some(request.len().to_string().into())
+        Some(brine_value::msgpack::pack(&request.len().to_string().into()).into())
     }
 }
 
 static ENDS: LazyLock<Ends> = LazyLock::new(|| {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime starts");
     let path = |name: &str| std::env::temp_dir().join(format!("brine-fuzz-{}-{name}.ipc", std::process::id()));
-    let (router, publisher) = (Endpoint::Ipc(path("router")), path("publisher"));
+    let (router, salt_router) = (Endpoint::Ipc(path("router")), Endpoint::Ipc(path("salt-router")));
+    let publisher = path("publisher");
     let publisher_endpoint = Endpoint::Ipc(publisher.clone());
-    let (listener, publisher) = runtime.block_on(async {
-        let listener = Listener::bind(&router).await.expect("binding a socket in the temporary directory");
-        (listener, UnixListener::bind(publisher).expect("binding a socket in the temporary directory"))
-    });
-    runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(), Bounds::default(), CancellationToken::new()));
-    Ends { runtime, router, publisher, publisher_endpoint }
+    for (endpoint, framing) in [(&router, Framing::Zmtp), (&salt_router, Framing::Salt)] {
+        let listener = runtime.block_on(Listener::bind(endpoint)).expect("binding a socket in the temporary directory");
+        let (bounds, shutdown) = (Bounds::default(), CancellationToken::new());
+        runtime.spawn(Router::serve(listener, Arc::new(Length), 4, limits(framing), bounds, shutdown));
+    }
+    let publisher = runtime.block_on(async { UnixListener::bind(publisher) });
+    let publisher = publisher.expect("binding a socket in the temporary directory");
+    Ends { runtime, router, salt_router, publisher, publisher_endpoint }
 });
 
-fn limits() -> Limits {
-    Limits { message: 1 << 20, ..Limits::default() }
+fn limits(framing: Framing) -> Limits {
+    Limits { framing, message: 1 << 20, ..Limits::default() }
 }
 
-/// The first byte selects the attacked end, and whether the handshake precedes the input.
+/// The first byte selects the attacked end, whether the handshake precedes the input, and the framing.
 pub fn run(bytes: &[u8]) -> u64 {
     let Some((mode, bytes)) = bytes.split_first() else { return 0 };
     let ends = &*ENDS;
     let ended = ends.runtime.block_on(async {
         let attack = async {
+            let framing = if mode & 4 == 0 { Framing::Zmtp } else { Framing::Salt };
+            let after_handshake = mode & 1 == 1 && framing == Framing::Zmtp;
             if mode & 2 == 0 {
-                as_publisher(ends, mode & 1 == 1, bytes).await
+                as_publisher(ends, framing, after_handshake, bytes).await
             } else {
-                as_requester(ends, mode & 1 == 1, bytes).await
+                as_requester(ends, framing, after_handshake, bytes).await
             }
         };
         tokio::time::timeout(TIMEOUT, attack).await
@@ -75,7 +83,7 @@ pub fn run(bytes: &[u8]) -> u64 {
 }
 
 /// Sends bytes to a subscriber.
-async fn as_publisher(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
+async fn as_publisher(ends: &Ends, framing: Framing, after_handshake: bool, bytes: &[u8]) -> u64 {
     let sends = async {
         let (mut peer, _) = ends.publisher.accept().await.expect("the subscriber connects");
         if after_handshake {
@@ -87,7 +95,7 @@ async fn as_publisher(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
         peer
     };
     let reads = async {
-        let (mut reader, _writer) = connect(&ends.publisher_endpoint, SocketType::Sub, limits()).await?;
+        let (mut reader, _writer) = connect(&ends.publisher_endpoint, SocketType::Sub, limits(framing)).await?;
         loop {
             reader.read().await?;
         }
@@ -98,8 +106,9 @@ async fn as_publisher(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
 }
 
 /// Sends bytes to a request server.
-async fn as_requester(ends: &Ends, after_handshake: bool, bytes: &[u8]) -> u64 {
-    let Endpoint::Ipc(path) = &ends.router else { return 0 };
+async fn as_requester(ends: &Ends, framing: Framing, after_handshake: bool, bytes: &[u8]) -> u64 {
+    let router = if framing == Framing::Salt { &ends.salt_router } else { &ends.router };
+    let Endpoint::Ipc(path) = router else { return 0 };
     let mut peer = UnixStream::connect(path).await.expect("the request server listens");
     if after_handshake {
         _ = peer.write_all(&[GREETING, REQUESTER_READY].concat()).await;

@@ -2,10 +2,14 @@
 //!
 //! Brine's servers take all requests over one connection: a request carries a number in front of the empty frame, the
 //! server returns it, and replies come in any order. Other servers get one request per connection at a time: not all of
-//! them accept further frames in front, and their replies do not identify the request.
+//! them accept further frames in front, and their replies do not identify the request. With Salt's framing a request has
+//! an id of its own, but a server with `transport: tcp` may answer the requests of a connection one after the other, and
+//! a request may wait for another one: it gets one request per connection, too.
 //!
 //! A task reads each connection for its whole life, with or without a request in progress: it answers heartbeats and
 //! notices when the server closes the connection.
+
+mod routing;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,6 +20,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+use self::routing::Routing;
 use super::connection::{Connection, Incoming, Source};
 use super::zmtp::{self, Limits, Message, SocketType};
 use super::{Endpoint, Reader, TransportError, Writer};
@@ -190,7 +195,8 @@ impl RequestClient {
         let (reader, writer) = zmtp::connect(&self.0.endpoint, SocketType::Dealer, self.0.limits).await?;
         let pipelines_requests = reader.pipelines_requests();
         let (queue, requests) = mpsc::channel(if pipelines_requests { QUEUED } else { 1 });
-        supervisor::spawn("connection for requests", serve(reader, writer, requests, pipelines_requests));
+        let routing = Routing::new(self.0.limits.framing, pipelines_requests);
+        supervisor::spawn("connection for requests", serve(reader, writer, requests, routing));
         Ok((queue, pipelines_requests))
     }
 }
@@ -218,16 +224,16 @@ impl Lease {
     }
 }
 
-/// The requests without a reply by number; always the same number on an unshared connection.
+/// The requests without a reply by number.
 type Waiting = Mutex<HashMap<u32, Reply>>;
 
 /// Serves one connection until it ends or its queue is dropped.
-async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, pipelines_requests: bool) {
+async fn serve(reader: Reader, writer: Writer, requests: mpsc::Receiver<(Bytes, Reply)>, routing: Routing) {
     let waiting = Waiting::default();
     let connection = Connection::new(reader, writer, Some(MESSAGE_TIME));
-    let asking = RequestWriter { requests, waiting: &waiting, number: 0, pipelines_requests };
+    let asking = RequestWriter { requests, waiting: &waiting, number: 0, routing };
     let ended = tokio::select! {
-        ended = take_replies(connection.incoming, &waiting, pipelines_requests) => ended,
+        ended = take_replies(connection.incoming, &waiting, routing) => ended,
         ended = connection.outgoing.run(asking) => ended,
     };
     let reason = ended.err().unwrap_or(TransportError::Closed);
@@ -244,7 +250,7 @@ struct RequestWriter<'a> {
     requests: mpsc::Receiver<(Bytes, Reply)>,
     waiting: &'a Waiting,
     number: u32,
-    pipelines_requests: bool,
+    routing: Routing,
 }
 
 impl Source for RequestWriter<'_> {
@@ -254,16 +260,9 @@ impl Source for RequestWriter<'_> {
         self.waiting.lock().retain(|_, reply| !reply.is_closed());
         loop {
             let (content, reply) = request;
-            let full = if self.pipelines_requests {
-                self.number = self.number.wrapping_add(1);
-                let number = Bytes::copy_from_slice(&self.number.to_be_bytes());
-                self.waiting.lock().insert(self.number, reply);
-                out.push_content(&[number, Bytes::new()], &content)
-            } else {
-                self.waiting.lock().insert(self.number, reply);
-                out.push_content(&[Bytes::new()], &content)
-            };
-            if full {
+            self.number = self.routing.next(self.number);
+            self.waiting.lock().insert(self.number, reply);
+            if out.push_content(&self.routing.frames(self.number), &content) {
                 return Ok(true);
             }
             match self.requests.try_recv() {
@@ -274,25 +273,16 @@ impl Source for RequestWriter<'_> {
     }
 }
 
-async fn take_replies(
-    mut incoming: Incoming,
-    waiting: &Waiting,
-    pipelines_requests: bool,
-) -> Result<(), TransportError> {
+async fn take_replies(mut incoming: Incoming, waiting: &Waiting, routing: Routing) -> Result<(), TransportError> {
     loop {
         let Message::Frames(frames) = incoming.read().await? else { continue };
-        let (number, reply) = match &frames[..] {
-            [number, empty, reply] if pipelines_requests && empty.is_empty() => {
-                let number = number[..].try_into().map_err(|_| TransportError::Malformed("a reply has no number"))?;
-                (u32::from_be_bytes(number), reply)
-            }
-            [empty, reply] if !pipelines_requests && empty.is_empty() => (0, reply),
-            _ => return Err(TransportError::Malformed("a reply has different routing frames than its request")),
+        let Some((number, reply)) = routing.reply(&frames) else {
+            return Err(TransportError::Malformed("a reply has different routing frames than its request"));
         };
         match waiting.lock().remove(&number) {
             // The caller may have been cancelled.
             Some(waiter) => _ = waiter.send(Ok(reply.clone())),
-            None if pipelines_requests => {}
+            None if routing == Routing::Numbered => {}
             // An unexpected reply could be mistaken for the reply to the next request.
             None => return Err(TransportError::Malformed("a reply came without a request")),
         }

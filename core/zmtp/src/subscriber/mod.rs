@@ -5,8 +5,10 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::connection::{Connection, Incoming, Silent};
-use super::zmtp::{self, Limits, Message, SocketType};
-use super::{Endpoint, TransportError};
+use super::salt_tcp::NO_HEAD;
+use super::subscriptions::topics_message;
+use super::zmtp::{self, Framing, Limits, Message, SocketType};
+use super::{Endpoint, Reader, TransportError, Writer};
 
 /// The maximum number of messages that are read ahead.
 const READ_AHEAD: usize = 16;
@@ -27,14 +29,31 @@ impl Subscriber {
         prefixes: &[impl AsRef<[u8]>],
         limits: Limits,
     ) -> Result<Self, TransportError> {
+        if limits.framing == Framing::Salt {
+            return Self::identify(endpoint, &topics_message(prefixes), limits).await;
+        }
         let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
         for prefix in prefixes {
             writer.push(&[[b"\x01", prefix.as_ref()].concat()]);
         }
         writer.flush().await?;
+        Ok(Self::start(reader, writer))
+    }
+
+    /// Connects with Salt's framing and sends this encoded message, by which a Salt master identifies the minion and a
+    /// Brine master subscribes it to everything.
+    pub async fn identify(endpoint: &Endpoint, message: &Bytes, limits: Limits) -> Result<Self, TransportError> {
+        let limits = Limits { framing: Framing::Salt, ..limits };
+        let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
+        writer.push_content(&[NO_HEAD], message);
+        writer.flush().await?;
+        Ok(Self::start(reader, writer))
+    }
+
+    fn start(reader: Reader, writer: Writer) -> Self {
         let (sender, messages) = mpsc::channel(READ_AHEAD);
         supervisor::spawn("subscriber", receive(Connection::new(reader, writer, None), sender));
-        Ok(Subscriber { messages })
+        Subscriber { messages }
     }
 
     /// Returns the next message. Cancel safe.
@@ -61,7 +80,7 @@ async fn receive(connection: Connection, messages: mpsc::Sender<Received>) {
 async fn forward(mut incoming: Incoming, messages: &mpsc::Sender<Received>) {
     loop {
         let received = match incoming.read().await {
-            Ok(Message::Frames(frames)) => Ok(frames),
+            Ok(Message::Frames(frames)) => Ok(incoming.contents(frames)),
             Ok(_) => continue,
             Err(error) => Err(error),
         };
