@@ -1,7 +1,7 @@
 //! Generates the reference pages from the documentation in the code.
 
 use brine_agent::beacons::{self, COMMON_OPTIONS, KINDS, Kind, Options};
-use brine_config::{FIXED_OPTIONS, MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
+use brine_config::{MasterConfig, MinionConfig, OptionDoc, ignored_options, module_options};
 use brine_function::{Function, Functions, ParamKind, Registry};
 use brine_jinja::reference::{self as jinja_reference, Entry};
 use brine_metrics::Metric;
@@ -139,7 +139,6 @@ fn options(title: &str, introduction: &str, docs: &[OptionDoc], defaults: &Map) 
     let modules = module_options();
     let read = modules.iter().filter(|option| !docs.iter().any(|doc| doc.name == option.name));
     let read = read.map(|one| row(&[&code(one.name), one.expected, &code(one.default), &lines(one.doc)]));
-    let fixed = FIXED_OPTIONS.iter().map(|(name, value)| row(&[&code(name), &code(value)]));
     let ignored: Vec<String> = ignored_options().map(code).collect();
     let sections = [
         format!("## Used\n\n{}", table(&OPTION_COLUMNS, used)),
@@ -147,10 +146,6 @@ fn options(title: &str, introduction: &str, docs: &[OptionDoc], defaults: &Map) 
             "## Used by modules\n\nOptions that modules read on master and minion. Further options with a dot in their name \
              belong to [returners](returners.md).\n\n{}",
             table(&OPTION_COLUMNS, read)
-        ),
-        format!(
-            "## Accepted\n\nOptions that are accepted with the one value that describes Brine.\n\n{}",
-            table(&["option", "value"], fixed)
         ),
         format!(
             "## Ignored\n\nOptions of Salt that have no effect in Brine. A warning names those that are set to something.\n\n{}.\n",

@@ -4,9 +4,6 @@ use super::module_options;
 use super::options::Options;
 use super::{MasterConfig, MinionConfig};
 
-/// Options that are accepted with the one value that describes Brine's behaviour.
-pub const FIXED_OPTIONS: &[(&str, &str)] = &[("transport", "zeromq")];
-
 /// The names of Salt's options, one a line, sorted.
 const SALT: &str = include_str!("salt_options.txt");
 
@@ -23,8 +20,6 @@ pub enum Status {
         /// That part: `master`, `minion`, or the owner of a module's option.
         owner: &'static str,
     },
-    /// Accepted with the one value that describes Brine's behaviour.
-    Accepted(&'static str),
     /// An option of Salt without effect in Brine.
     Ignored,
 }
@@ -33,9 +28,8 @@ pub enum Status {
 pub(super) fn status<T: Options>(name: &str) -> Option<Status> {
     let declared = T::DOCS.iter().any(|doc| doc.name == name).then_some(T::FILE);
     let owner = declared.or_else(|| module_options::find(name).map(|option| option.owner));
-    let accepted = || FIXED_OPTIONS.iter().find(|(fixed, _)| *fixed == name).map(|(_, value)| Status::Accepted(value));
     let ignored = || salt_options().any(|known| known == name).then_some(Status::Ignored);
-    owner.map(|owner| Status::Used { owner }).or_else(accepted).or_else(ignored)
+    owner.map(|owner| Status::Used { owner }).or_else(ignored)
 }
 
 /// Returns the names of Salt's options that have no effect in Brine, sorted.
@@ -55,7 +49,7 @@ mod tests {
             ("ret_port", Some(Status::Used { owner: "master" })),
             ("hash_type", Some(Status::Used { owner: "fileserver" })),
             ("git_pillar_root", Some(Status::Used { owner: "pillar" })),
-            ("transport", Some(Status::Accepted("zeromq"))),
+            ("transport", Some(Status::Used { owner: "master" })),
             ("auth_mode", Some(Status::Ignored)),
             // An option of the minion only.
             ("acceptance_wait_time", Some(Status::Ignored)),

@@ -16,8 +16,9 @@ mod options;
 mod rest;
 mod shared;
 mod template_opts;
+mod transport;
 
-pub use known::{FIXED_OPTIONS, Status, ignored_options};
+pub use known::{Status, ignored_options};
 pub use load::{ConfigError, Loaded, Warning};
 pub use master::{MasterConfig, job_lifetime};
 pub use minion::MinionConfig;
@@ -25,6 +26,7 @@ pub use module_options::{ModuleOption, module_options};
 pub use options::{BadOption, OptionDoc, Roots};
 pub use rest::{REST_SECTIONS, RestConfig, RestOptionError};
 pub use template_opts::template_opts;
+pub use transport::Transport;
 
 /// Functions that read single options from `opts`: the options by name that templates see and masters send to minions.
 /// An option that is not set, or whose value has another type, has its default.

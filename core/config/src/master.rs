@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use brine_value::{Map, Value};
 
-use super::Roots;
 use super::options::{BadOption, below_root, checked, log_below_root};
 use super::shared::shared_options;
+use super::{Roots, Transport};
 
 shared_options! {
     /// The master's configuration, read from `/etc/salt/master` and `master.d/*.conf`.

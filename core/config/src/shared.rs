@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use super::Roots;
+use super::{Roots, Transport};
 
 /// Declares a configuration as `options!` does, with these options added; `@readers` declares the functions that read
 /// these alone.
@@ -43,6 +43,9 @@ macro_rules! shared_options {
         http_request_timeout: f64 = 3600.0,
         /// The maximum size of the body of a web server's response, in bytes: it is held in memory.
         http_max_body: u64 = 1 << 30,
+        /// The transport between masters and minions, the same on both sides: `zeromq`, or `tcp` for streams of msgpack
+        /// messages without ZeroMQ.
+        transport: Transport = Transport::default(),
         /// Whether the system probes silent connections, to notice peers that have vanished.
         tcp_keepalive: bool = true,
         /// The number of seconds of silence before the first probe; -1 for the system's value.
@@ -164,7 +167,7 @@ pub(super) use shared_options;
 pub mod opts {
     use brine_value::{Map, Value};
 
-    use super::{PathBuf, Roots};
+    use super::{PathBuf, Roots, Transport};
 
     shared_options! { @readers }
 }

@@ -9,7 +9,7 @@ use brine_yaml::{Located, YamlError};
 
 use super::known;
 use super::options::Options;
-use super::{MasterConfig, MinionConfig, Status};
+use super::{MasterConfig, MinionConfig, Status, transport};
 
 /// The options that drop-ins extend instead of replace, so that each drop-in can add its own reactions.
 const APPENDED_LISTS: &[&str] = &["reactor", "reactor_rules"];
@@ -110,6 +110,12 @@ pub enum ConfigError {
         /// The actual type.
         got: &'static str,
     },
+    /// TLS is configured for `transport: tcp`.
+    #[error(
+        "option 'ssl': Brine has no TLS for `transport: tcp`: remove 'ssl', or set `transport: zeromq` (jobs and returns \
+         are encrypted with both)"
+    )]
+    NoTls,
 }
 
 struct File {
@@ -173,6 +179,9 @@ fn build<T: Options>(given: Map, files: &[File], directory: &Path) -> Result<T, 
             got: bad.error.got,
         }
     })?;
+    if transport::needs_tls(&given) {
+        return Err(ConfigError::NoTls);
+    }
     config.finish(directory);
     config.fill_opts(given);
     Ok(config)
@@ -249,28 +258,21 @@ fn warning<T: Options>(file: &Path, located: &Located, name: &str, value: &Value
     }
     let status = known::status::<T>(name);
     let (file, line, name) = (file.to_owned(), line_of(located, name), name.to_owned());
-    let is_accepted = match status {
+    match status {
         None => {
             let known = T::DOCS.iter().map(|doc| doc.name).chain(known::salt_options());
             let nearest = nearest(&name, known);
             return Some(Warning::Unknown { file, line, name, nearest });
         }
         Some(Status::Used { .. }) => return None,
-        Some(Status::Accepted(only)) => values(value).all(|value| value.as_str() == Some(only)),
-        Some(Status::Ignored) => false,
-    };
+        Some(Status::Ignored) => {}
+    }
     let has_effect_in_salt = !(value.is_nil() || matches!(value, Value::Bool(false)) || is_empty(value));
-    (has_effect_in_salt && !is_accepted).then_some(Warning::Unused { file, line, name })
+    has_effect_in_salt.then_some(Warning::Unused { file, line, name })
 }
 
 fn is_empty(value: &Value) -> bool {
     value.as_map().is_some_and(Map::is_empty) || value.as_list().is_some_and(<[_]>::is_empty)
-}
-
-/// Iterates over a value, or the items of a list.
-fn values(value: &Value) -> impl Iterator<Item = &Value> {
-    let list = value.as_list();
-    list.into_iter().flatten().chain(list.is_none().then_some(value))
 }
 
 #[cfg(test)]

@@ -108,11 +108,30 @@ fn errors_name_file_and_line() {
             &[("master", "- a\n")],
             "/master: the configuration is invalid: expected a mapping of option to value, got list",
         ),
+        (
+            &[("master", "transport: ws\n")],
+            "/master:1: option 'transport': expected zeromq or tcp, got ws, which Brine does not support",
+        ),
         (&[("master", "a: b: c\n")], "/master:1: mapping values are not allowed in this context\na: b: c\n    ^"),
     ] {
         let (loaded, path) = master(files);
         let text = loaded.unwrap_err().to_string();
         assert_eq!(text.strip_prefix(&path), Some(message));
+    }
+}
+
+#[test]
+fn tls_is_refused_with_the_transport_tcp() {
+    for (text, is_refused) in [
+        ("transport: tcp\nssl: {keyfile: /k, certfile: /c}\n", true),
+        ("transport: tcp\nssl: {}\n", true),
+        ("transport: tcp\nssl: True\n", true),
+        ("transport: tcp\nssl: False\n", false),
+        ("transport: tcp\nssl: null\n", false),
+        ("transport: zeromq\nssl: {keyfile: /k}\n", false),
+    ] {
+        let (loaded, _) = master(&[("master", text)]);
+        assert_eq!(matches!(loaded, Err(ConfigError::NoTls)), is_refused, "{text}");
     }
 }
 

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use brine_value::{Map, Value};
 
-use super::Roots;
 use super::options::{below_root, log_below_root};
 use super::shared::shared_options;
+use super::{Roots, Transport};
 
 shared_options! {
     /// The minion's configuration, read from `/etc/salt/minion` and `minion.d/*.conf`.
