@@ -76,7 +76,7 @@ use brine_returners::{Returner, ReturnerError};
 use brine_runtime::executors::{Blocking, Executors};
 use brine_runtime::supervisor::{Background, Supervisor};
 use brine_system::files::{self, FileError};
-use brine_zmtp::{Bounds, Limits, Publisher, Router, TransportError};
+use brine_zmtp::{Bounds, Framing, Limits, Publisher, Router, TransportError};
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
@@ -207,7 +207,8 @@ impl Master {
 
         // The parts, each built from earlier ones.
         let id = own_id(&config)?;
-        let (publisher, background) = (Publisher::new(), Background::default());
+        let framing = Framing::of_transport(config.transport.is_tcp());
+        let (publisher, background) = (Publisher::with_framing(framing), Background::default());
         let facts = Arc::new(Facts::new(Arc::clone(&config), storage.clone(), publisher.clone()));
         let ciphers: Arc<[Cipher]> = ciphers(&config.ciphers)?.into();
         let (identity, sessions) = (Arc::new(Identity::load_or_generate(&config)?), Arc::new(Sessions::new()));
@@ -341,6 +342,7 @@ impl Master {
         parts.start("publish port", |shutdown| publisher.serve(publish, publish_bounds, shutdown));
         parts.start("publish feed", |shutdown| listeners::feed_publisher(feed, fed, frames, shutdown));
         let (handler, workers) = (Arc::new(RequestHandler(requests)), config.worker_threads);
+        let frames = Limits { framing, ..frames };
         parts.start("request port", |shutdown| Router::serve(request, handler, workers, frames, bounds, shutdown));
         if let Some(member) = cluster {
             member.start(&mut parts);

@@ -11,7 +11,7 @@ use brine_event::Event;
 pub use brine_job::Published;
 use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{Call, ClientCommand, Envelope, IGNORES_JOB_FILES, PublishRequest, TokenRequest};
-use brine_zmtp::{Endpoint, Limits, Push, RequestClient, Subscriber, TransportError};
+use brine_zmtp::{Endpoint, Framing, Limits, Push, RequestClient, Subscriber, TransportError};
 
 /// The timeout of requests that the master answers at once.
 pub const REQUEST_TIME: Duration = Duration::from_secs(30);
@@ -73,7 +73,8 @@ impl MasterClient {
             "::" => "::1",
             host => host,
         };
-        let limits = Limits { message: config.max_message_size, ..Limits::default() };
+        let framing = Framing::of_transport(config.transport.is_tcp());
+        let limits = Limits { framing, message: config.max_message_size, ..Limits::default() };
         MasterClient {
             requests: RequestClient::new(Endpoint::Tcp(host.to_owned(), config.ret_port), limits),
             events: SocketNames::master().publish_endpoint(&config.sock_dir),

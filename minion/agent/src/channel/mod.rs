@@ -21,7 +21,7 @@ use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, msgpack};
 use brine_wire::{AuthRefusal, AuthReply, AuthRequest, Binding, Envelope, TOPIC_SYNDIC, WireError, deferred};
-use brine_zmtp::{Endpoint, Keepalive, Limits, RequestClient};
+use brine_zmtp::{Endpoint, Framing, Keepalive, Limits, RequestClient};
 use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
@@ -65,7 +65,8 @@ struct PreparedAuthentication {
 fn limits(config: &MinionConfig, source: Option<SocketAddr>) -> Limits {
     let (idle, interval) = (config.tcp_keepalive_idle, config.tcp_keepalive_intvl);
     let keepalive = Keepalive::new(config.tcp_keepalive, idle, interval, config.tcp_keepalive_cnt);
-    Limits { message: config.max_message_size, source, keepalive, ..Limits::default() }
+    let framing = Framing::of_transport(config.transport.is_tcp());
+    Limits { framing, message: config.max_message_size, source, keepalive, ..Limits::default() }
 }
 
 fn client(config: &MinionConfig, master: &Address) -> RequestClient {

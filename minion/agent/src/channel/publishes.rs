@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use brine_crypt::Cipher;
-use brine_value::{Map, Value, msgpack};
+use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
 use brine_zmtp::{Subscriber, TransportError};
 use bytes::Bytes;
@@ -48,9 +48,22 @@ impl Channel {
         };
         let source = source::of(&self.config, self.config.source_publish_port);
         let limits = super::limits(&self.config, source);
-        let subscriber = Subscriber::connect(&endpoint, &prefixes, limits).await?;
+        let subscriber = match self.identification() {
+            Some(message) => Subscriber::identify(&endpoint, &message, limits).await?,
+            None => Subscriber::connect(&endpoint, &prefixes, limits).await?,
+        };
         let topics = [gcm, broadcast, own].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect();
         Ok(Some(Publishes { subscriber, topics }))
+    }
+
+    /// Returns the message by which a Salt master with `transport: tcp` recognises the minion: such a master sends
+    /// publishes for a glob, a list or a regular expression only to the minions that match. `None` if it is not needed.
+    fn identification(&self) -> Option<Bytes> {
+        let keys = self.keys.read().clone().filter(|keys| self.config.transport.is_tcp() && !keys.is_brine)?;
+        let token = keys.token.as_ref()?;
+        let load = msgpack::pack_map(&map! {"id" => &self.id, "tok" => token.clone()});
+        let load = keys.publish.seal(&load, None, purpose::PUBLISH);
+        Some(msgpack::pack_map(&map! {"enc" => "aes", "load" => load, "version" => 3}).into())
     }
 
     /// Decrypts like [`Channel::open_publish`], on an executor.
