@@ -88,6 +88,8 @@ mod salt_runner_clients;
 #[cfg(feature = "interop")]
 mod salt_syndic;
 #[cfg(feature = "interop")]
+mod salt_tcp;
+#[cfg(feature = "interop")]
 mod saltext;
 mod saltgui;
 mod schedule;
@@ -103,6 +105,7 @@ mod swarm;
 mod syndic;
 #[cfg(feature = "interop")]
 mod takeover;
+mod tcp;
 mod template_limits;
 mod tools;
 mod up;

@@ -8,6 +8,8 @@ use brine_value::{Value, list, map};
 
 /// The id of the Brine minion.
 const BRINE_ID: &str = "brine";
+/// The options of the master.
+const MASTER: &str = "hash_type: md5\npeer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\nfile_recv: True\nfile_recv_max_size: 1\nfile_buffer_size: 5000\n";
 
 /// A Salt master of one release and its only minion, a Brine minion.
 struct Pair {
@@ -18,11 +20,8 @@ struct Pair {
 
 impl Pair {
     /// Starts both, and waits for the accepted key and the start event.
-    async fn start(version: &str) -> Self {
-        let mut master = PythonMaster::new(
-            version,
-            "hash_type: md5\npeer: {'.*': ['test.*']}\npeer_run: {'.*': ['manage.*']}\nfile_recv: True\nfile_recv_max_size: 1\nfile_buffer_size: 5000\n",
-        );
+    async fn start(version: &str, transport: &str) -> Self {
+        let mut master = PythonMaster::new(version, &format!("transport: {transport}\n{MASTER}"));
         for (path, text) in TREE {
             master.write(path, text);
         }
@@ -30,7 +29,7 @@ impl Pair {
         let mut events = master.events("salt/").await;
         let mut system = System::new("");
         let mine = "mine_return_job: True\nmine_functions:\n  kind: [{mine_function: grains.get}, kernel]\n";
-        let file = system.configure_minion(BRINE_ID, mine).join("minion");
+        let file = system.configure_minion(BRINE_ID, &format!("transport: {transport}\n{mine}")).join("minion");
         let text = std::fs::read_to_string(&file).unwrap();
         std::fs::write(&file, text.replace(&system.ret_port.to_string(), &master.ret_port.to_string())).unwrap();
         system.spawn_minion(BRINE_ID);
@@ -86,8 +85,8 @@ impl Pair {
     }
 }
 
-async fn a_brine_minion_works_for(version: &str) {
-    let mut pair = Pair::start(version).await;
+async fn a_brine_minion_works_for(version: &str, transport: &str) {
+    let mut pair = Pair::start(version, transport).await;
     assert_eq!(pair.salt(&["test.ping"]).await, true.into());
     // The first run makes changes, the second one does not.
     for changed in [true, false] {
@@ -117,9 +116,17 @@ async fn a_brine_minion_works_for(version: &str) {
     assert_eq!(pair.salt(&["mine.get", "*", "kind"]).await, of_brine("Linux"));
     pair.pushes_files().await;
     pair.shows_the_pillar_as(version).await;
-    assert_eq!(pair.salt(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await, of_brine("foo"));
-    assert_eq!(pair.salt(&["publish.publish", "*", "grains.get", "kernel"]).await, map! {}.into());
-    assert_eq!(pair.salt(&["publish.runner", "manage.up"]).await, list![BRINE_ID]);
+    // With `transport: tcp`, a Salt 3008 master answers nobody while it waits for the returns of a peer publish.
+    if !(version.starts_with("3008") && transport == "tcp") {
+        assert_eq!(pair.salt(&["publish.publish", "*", "test.echo", "foo", "timeout=30"]).await, of_brine("foo"));
+        assert_eq!(pair.salt(&["publish.publish", "*", "grains.get", "kernel"]).await, map! {}.into());
+        // The runner may miss a return that arrives before it listens.
+        let mut tries = 1;
+        while pair.salt(&["publish.runner", "manage.up"]).await != list![BRINE_ID] {
+            assert!(tries < 3, "manage.up misses the minion");
+            tries += 1;
+        }
+    }
     assert_eq!(pair.up().await, list![BRINE_ID]);
 
     // Deleting a key makes the master rotate its publish key, which it only announces on its bus.
@@ -149,15 +156,30 @@ async fn a_brine_minion_works_for(version: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3006() {
-    a_brine_minion_works_for("3006.30").await;
+    a_brine_minion_works_for("3006.30", "zeromq").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3007() {
-    a_brine_minion_works_for("3007.17").await;
+    a_brine_minion_works_for("3007.17", "zeromq").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_brine_minion_works_for_salt_3008() {
-    a_brine_minion_works_for("3008.5").await;
+    a_brine_minion_works_for("3008.5", "zeromq").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3006_over_tcp() {
+    a_brine_minion_works_for("3006.30", "tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3007_over_tcp() {
+    a_brine_minion_works_for("3007.17", "tcp").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_brine_minion_works_for_salt_3008_over_tcp() {
+    a_brine_minion_works_for("3008.5", "tcp").await;
 }
