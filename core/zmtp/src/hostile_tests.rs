@@ -171,6 +171,30 @@ async fn unauthenticated_connections_share_one_bound_of_memory() {
     assert_eq!(late.reply().await.unwrap().len(), 100_000);
 }
 
+/// Each address has 128 MB for messages of authenticated connections.
+#[tokio::test]
+async fn a_message_that_grows_beyond_the_share_of_its_address_is_dropped() {
+    let server = TestServer::start(PeerLimits::default()).await;
+    let mut start = BytesMut::new();
+    zmtp::put_frame(&mut start, b"", 1);
+    zmtp::put_frame(&mut start, &vec![7; 20 << 20], 1);
+    zmtp::put_header(&mut start, 25 << 20, 0);
+    let (part, rest) = (vec![7; 20 << 20], vec![7; 5 << 20]);
+    let mut open = Vec::new();
+    for _ in 0..3 {
+        let mut peer = server.peer(REMOTE[0]).await;
+        peer.send(b"prove").await;
+        peer.reply().await.unwrap();
+        // More than the buffers of the system take: the server has read the second header.
+        peer.0.write_all(&start).await.unwrap();
+        peer.0.write_all(&part).await.unwrap();
+        open.push(peer);
+    }
+    let mut last = open.pop().unwrap();
+    last.0.write_all(&rest).await.unwrap();
+    assert_eq!(last.reply().await.unwrap(), b"bad load");
+}
+
 impl Raw {
     /// Whether the server has received everything that was sent.
     async fn is_silent(&mut self) -> bool {

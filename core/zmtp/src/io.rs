@@ -194,12 +194,15 @@ impl Reader {
                 && total > self.granted
                 && !is_command
             {
-                // The reservation of earlier frames is released first: a waiting connection must not hold memory.
-                self.memory = None;
+                let has_grown = self.memory.take().is_some();
                 match trust.admit(total) {
                     Admitted::Yes(memory) => self.grant(total, memory),
-                    Admitted::Later => return Ok(Step::Wait(total)),
-                    Admitted::No => self.dropped = Some(Dropped { left: 0, has_more: true }),
+                    Admitted::Later if !has_grown => return Ok(Step::Wait(total)),
+                    // A message that waits must not hold the memory of what has arrived of it.
+                    Admitted::Later | Admitted::No => {
+                        self.keep_route();
+                        self.dropped = Some(Dropped { left: 0, has_more: true });
+                    }
                 }
                 continue;
             }
@@ -273,6 +276,12 @@ impl Reader {
             self.finish();
             return Ok(Step::Message(Message::Frames(vec![head, Bytes::new(), body])));
         }
+    }
+
+    /// Removes the frames after the return route, which ends with an empty one.
+    fn keep_route(&mut self) {
+        let length = self.frames.iter().position(Bytes::is_empty).map_or(0, |delimiter| delimiter + 1);
+        self.frames.truncate(length);
     }
 
     fn grant(&mut self, size: usize, memory: Memory) {
