@@ -121,7 +121,7 @@ impl Reader {
                     let Some(trust) = self.trust.clone() else { return Err(TransportError::Closed) };
                     match trust.wait_for_memory(size).await {
                         Some(memory) => self.grant(size, memory),
-                        None => self.dropped = Some(Dropped { left: 0, has_more: true }),
+                        None => self.drop_content(),
                     }
                     // While the reader waited for memory, the peer could not make progress: the deadline starts anew.
                     deadline = None;
@@ -190,19 +190,9 @@ impl Reader {
                 (dropped.left, dropped.has_more) = (size as u64, flags & 1 != 0);
                 continue;
             }
-            if let Some(trust) = &self.trust
-                && total > self.granted
-                && !is_command
-            {
-                let has_grown = self.memory.take().is_some();
-                match trust.admit(total) {
-                    Admitted::Yes(memory) => self.grant(total, memory),
-                    Admitted::Later if !has_grown => return Ok(Step::Wait(total)),
-                    // A message that waits must not hold the memory of what has arrived of it.
-                    Admitted::Later | Admitted::No => {
-                        self.keep_route();
-                        self.dropped = Some(Dropped { left: 0, has_more: true });
-                    }
+            if !is_command && self.needs_memory(total) {
+                if !self.reserve(total) {
+                    return Ok(Step::Wait(total));
                 }
                 continue;
             }
@@ -252,15 +242,9 @@ impl Reader {
                 self.finish();
                 return Ok(Step::Message(Message::Dropped(vec![head, Bytes::new()])));
             }
-            if let Some(trust) = &self.trust
-                && size > self.granted
-            {
-                let has_grown = self.memory.take().is_some();
-                match trust.admit(size) {
-                    Admitted::Yes(memory) => self.grant(size, memory),
-                    Admitted::Later if !has_grown => return Ok(Step::Wait(size)),
-                    // A message that waits must not hold the memory of what has arrived of it.
-                    Admitted::Later | Admitted::No => self.dropped = Some(Dropped { left: 0, has_more: true }),
+            if self.needs_memory(size) {
+                if !self.reserve(size) {
+                    return Ok(Step::Wait(size));
                 }
                 continue;
             }
@@ -278,10 +262,29 @@ impl Reader {
         }
     }
 
-    /// Removes the frames after the return route, which ends with an empty one.
-    fn keep_route(&mut self) {
-        let length = self.frames.iter().position(Bytes::is_empty).map_or(0, |delimiter| delimiter + 1);
-        self.frames.truncate(length);
+    /// Whether a message of this size needs more memory than the peer has been granted.
+    fn needs_memory(&self, size: usize) -> bool {
+        self.trust.is_some() && size > self.granted
+    }
+
+    /// Reserves memory for the current message, or drops the message. Returns false if the reader must wait for memory.
+    fn reserve(&mut self, size: usize) -> bool {
+        let has_grown = self.memory.take().is_some();
+        match self.trust.as_ref().map_or(Admitted::No, |trust| trust.admit(size)) {
+            Admitted::Yes(memory) => self.grant(size, memory),
+            Admitted::Later if !has_grown => return false,
+            // A waiting message holds no memory, so one that has grown is dropped.
+            Admitted::Later | Admitted::No => self.drop_content(),
+        }
+        true
+    }
+
+    /// Drops the current message except for its return route, which ends with an empty frame. The number of its frames
+    /// remains, by which the router refuses malformed requests.
+    fn drop_content(&mut self) {
+        let content = self.frames.iter().position(Bytes::is_empty).map_or(0, |delimiter| delimiter + 1);
+        self.frames[content..].fill(Bytes::from_static(b"dropped"));
+        self.dropped = Some(Dropped { left: 0, has_more: true });
     }
 
     fn grant(&mut self, size: usize, memory: Memory) {

@@ -1,7 +1,7 @@
 //! The engine `webhook`: publishes each HTTP request as an event `salt/engines/hook/<path>`.
 //!
-//! Every peer of the port can publish these events without authentication, so the resources of a peer are bounded: connections, their time,
-//! the size of a request, and the memory of all of them.
+//! Every peer of the port can publish these events without authentication, so the resources of a peer are bounded:
+//! connections, their time, the size of a request, and the memory of all of them.
 
 mod connections;
 mod request;

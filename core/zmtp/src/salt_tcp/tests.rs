@@ -8,7 +8,7 @@ fn message(head: &Value, body: &Value) -> Vec<u8> {
     [START, &msgpack::pack(head), BODY, &msgpack::pack(body)].concat()
 }
 
-/// Decodes bytes that arrive in parts of these sizes. Overwrites what has been examined, except the head.
+/// Decodes bytes that arrive in parts of these sizes. Overwrites the examined bytes, except those of the head.
 fn decode(bytes: &[u8], parts: &[usize]) -> Result<Vec<(Bytes, Bytes)>, TransportError> {
     let (mut decoder, mut buffer, mut messages) = (Decoder::default(), BytesMut::new(), Vec::new());
     let mut rest = bytes;
