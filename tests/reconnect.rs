@@ -15,12 +15,8 @@ async fn minions_reconnect_after_the_master_was_down() {
     let mut system = System::start("").await;
     system.start_minion("web1").await;
     assert_eq!(ping(&system), map! {"web1" => true}.into());
-    for kill in [false, true] {
-        if kill {
-            system.kill_master();
-        } else {
-            system.stop_master();
-        }
+    for stop in [System::stop_master, System::kill_master] {
+        stop(&mut system);
         system.start_master().await;
         support::until("the minion reconnects", || ping(&system) == map! {"web1" => true}.into()).await;
     }

@@ -100,12 +100,8 @@ async fn filtered_publishes() {
 async fn minions_reconnect_after_the_master_was_down() {
     let mut system = start("").await;
     assert_eq!(ping(&system), of_all(true));
-    for kill in [false, true] {
-        if kill {
-            system.kill_master();
-        } else {
-            system.stop_master();
-        }
+    for stop in [System::stop_master, System::kill_master] {
+        stop(&mut system);
         system.start_master().await;
         support::until("the minions reconnect", || ping(&system) == of_all(true)).await;
     }
