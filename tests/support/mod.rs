@@ -26,11 +26,9 @@ pub mod syndic;
 pub mod zmtp;
 
 use std::io::Write;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use brine_agent::channel::Channel;
@@ -40,6 +38,8 @@ use brine_event::Event;
 use brine_runtime::executors::Executor;
 use brine_value::{Map, Value};
 use brine_zmtp::{Endpoint, Limits, Subscriber};
+
+pub use service::free_port;
 
 pub const BRINE: &str = env!("CARGO_BIN_EXE_brine");
 /// The timeout of all waits, for busy machines; successful tests never reach it.
@@ -60,18 +60,6 @@ pub const START: &str = "highstate_run:
   local.state.highstate:
     - tgt: {{ data['id'] }}
 ";
-
-/// Returns a port that stays free: below those for outgoing connections, and different in each call and process.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id().wrapping_mul(101).wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
-        let port = 10_000 + u16::try_from(number % 20_000).unwrap();
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
 
 /// A system below one directory.
 pub struct System {

@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::Write;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use brine_auth::{AuthError, Credentials, ExternalAuth, Identity};
+use brine_system::ports::free_port;
 use brine_value::{Map, Value, list, map};
 
 const SLAPD: &str = "/usr/sbin/slapd";
@@ -118,10 +119,6 @@ impl Drop for Server {
     }
 }
 
-fn free_port() -> u16 {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port()
-}
-
 impl Server {
     /// Starts a server; `None` if slapd is not installed, except in CI.
     fn start() -> Option<Self> {
@@ -146,7 +143,7 @@ impl Server {
             child
         };
         assert!(run("/usr/sbin/slapadd", &[], DATA).wait().unwrap().success());
-        let (plain, tls) = (free_port(), free_port());
+        let (plain, tls) = (free_port().unwrap(), free_port().unwrap());
         let urls = format!("ldap://127.0.0.1:{plain} ldaps://127.0.0.1:{tls}");
         let mut server = Server { child: run(SLAPD, &["-d", "0", "-h", &urls], ""), _directory: directory, plain, tls };
         let start = Instant::now();

@@ -69,8 +69,8 @@ fn errors_have_no_secrets() {
         assert_eq!(error.is_outage(), outage, "{text}");
         assert!(!text.contains("s3cret"), "{text}");
     }
-    let nobody = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap();
-    let error = client(&format!("http://{nobody}/s3cret")).send("GET", "/", &Body::Nothing).err().unwrap();
+    let unused = brine_system::ports::free_port().unwrap();
+    let error = client(&format!("http://127.0.0.1:{unused}/s3cret")).send("GET", "/", &Body::Nothing).err().unwrap();
     assert!(error.is_outage() && !error.to_string().contains("s3cret"), "{error}");
 }
 

@@ -1,7 +1,7 @@
 //! A MariaDB or PostgreSQL server on a free port of the loopback interface, and the server's own client program.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -83,7 +83,7 @@ impl DatabaseServer {
     pub fn start_with(kind: Kind, directory: &Path, options: Vec<String>) -> Self {
         // The server's own account must reach its directory.
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = brine_system::ports::free_port().unwrap();
         let mut server = DatabaseServer { kind, directory: directory.to_owned(), port, process: None, options };
         let data = server.data();
         fs::create_dir(&data).unwrap();

@@ -13,9 +13,9 @@ use brine_value::{Value, json};
 /// The timeout of a server's start.
 const START: Duration = Duration::from_secs(60);
 
-/// Returns a free port.
+/// Returns a port for a server.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    brine_system::ports::free_port().unwrap()
 }
 
 /// A running server program.

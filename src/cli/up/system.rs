@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use brine_system::ports::free_port;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rand::RngExt as _;
@@ -48,7 +49,7 @@ impl System {
         let mut system = System {
             directory: directory.to_owned(),
             minions: minions.collect(),
-            ports: free_ports()?,
+            ports: (free_port()?, free_port()?),
             web: web.then(Web::new).transpose()?,
             running: Vec::new(),
         };
@@ -212,7 +213,8 @@ impl Drop for System {
 impl Web {
     fn new() -> anyhow::Result<Self> {
         // The port of Salt's API, if it is free.
-        let listener = TcpListener::bind("127.0.0.1:8000").or_else(|_| TcpListener::bind("127.0.0.1:0"))?;
+        let listener =
+            TcpListener::bind("127.0.0.1:8000").or_else(|_| TcpListener::bind(("127.0.0.1", free_port()?)))?;
         let password: String = rand::rng().sample_iter(rand::distr::Alphanumeric).take(20).map(char::from).collect();
         Ok(Web { port: listener.local_addr()?.port(), password })
     }
@@ -243,10 +245,4 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
         std::fs::create_dir_all(directory).with_context(|| format!("creating {} failed", directory.display()))?;
     }
     Ok(brine_system::files::write_atomic(path, text.as_bytes(), 0o600)?)
-}
-
-/// Returns two free ports.
-fn free_ports() -> anyhow::Result<(u16, u16)> {
-    let (one, other) = (TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?);
-    Ok((one.local_addr()?.port(), other.local_addr()?.port()))
 }

@@ -40,8 +40,8 @@ fn responses_of_web_servers_are_returned() {
         let report = ask(&context, &url(path), &kwargs).unwrap();
         assert_eq!(brine_value::json::to_json(&report.into()), wanted, "{path}");
     }
-    let closed = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let report = ask(&context, &format!("http://127.0.0.1:{closed}/"), &map! {"status" => true}).unwrap();
+    let unused = brine_system::ports::free_port().unwrap();
+    let report = ask(&context, &format!("http://127.0.0.1:{unused}/"), &map! {"status" => true}).unwrap();
     let wanted = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
     assert_eq!(report, wanted);
 }

@@ -37,7 +37,7 @@ fn status_master_reports_a_connection() {
 
 #[test]
 fn ping_master_without_an_answer_is_false() {
-    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let unused = brine_system::ports::free_port().unwrap();
     let mut context = testing::context(&[]);
     let config = MinionConfig { master_port: unused, ..Default::default() };
     Arc::get_mut(&mut context.minion).unwrap().config = Arc::new(config);
