@@ -13,6 +13,8 @@ use brine_value::{Map, Value};
 use brine_wire::{Call, Proof, PublishRequest, TokenRequest};
 use brine_zmtp::TransportError;
 
+use super::privileges;
+
 /// The timeout of a runner function.
 const CALL_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
@@ -63,8 +65,7 @@ pub struct MasterClient {
 
 /// Returns the name of the caller for jobs, as Salt forms it.
 pub fn user() -> String {
-    let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
-    let name = user.map_or_else(|| "root".to_owned(), |user| user.name);
+    let name = privileges::user_name().unwrap_or_else(|| "root".to_owned());
     match std::env::var("SUDO_USER") {
         Ok(sudo) if name == "root" && !sudo.is_empty() => format!("sudo_{sudo}"),
         _ => name,

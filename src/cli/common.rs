@@ -169,9 +169,8 @@ impl CommonOptions {
         identity::identify(&mut loaded.config)?;
         let opts = &mut loaded.config.opts;
         // Templates read the user of the minion in `opts`.
-        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten().map(|user| user.name);
         if minion_opts::user(opts).is_none() {
-            opts.insert("user".into(), user.into());
+            opts.insert("user".into(), privileges::user_name().into());
         }
         opts.entry("sudo_user".into()).or_insert_with(|| "".into());
         self.start(Role::Tool, &configured!(loaded.config, log_file, "var/log/salt/minion"))?;

@@ -1,7 +1,7 @@
 //! Finds the custom modules that may be loaded: Python files and packages in the directories of each kind, whose owner
 //! and mode are checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,11 @@ impl Files {
 
     fn find_each<const N: usize>(directories: &[(&'static str, PathBuf)], forms: [fn(&Path) -> bool; N]) -> [Self; N] {
         let mut all = [const { Files(BTreeMap::new()) }; N];
-        for (kind, directory) in directories {
+        // On most hosts the directory of all synced modules is missing.
+        let mut missing: BTreeSet<_> = directories.iter().filter_map(|(_, directory)| directory.parent()).collect();
+        missing.retain(|parent| !parent.exists());
+        let is_missing = |directory: &Path| directory.parent().is_some_and(|parent| missing.contains(parent));
+        for (kind, directory) in directories.iter().filter(|(_, directory)| !is_missing(directory)) {
             let paths = in_directory(directory);
             for (is_one, files) in forms.iter().zip(&mut all) {
                 let of_form = paths.iter().filter(|path| is_one(path));

@@ -110,8 +110,7 @@ impl WheelHost for Pending {
     }
 
     fn actor(&self) -> String {
-        let user = nix::unistd::User::from_uid(nix::unistd::getuid()).ok().flatten();
-        format!("salt-key of {}", user.map_or_else(|| "an unknown user".to_owned(), |user| user.name))
+        format!("salt-key of {}", privileges::user_name().unwrap_or_else(|| "an unknown user".to_owned()))
     }
 }
 

@@ -83,6 +83,15 @@ pub struct OwnedPaths<'a> {
     pub pid_file: Option<&'a Path>,
 }
 
+/// Returns the name of this process's user. The name of root does not need the user database, which each tool would read.
+pub fn user_name() -> Option<String> {
+    let user = geteuid();
+    if user.is_root() {
+        return Some("root".to_owned());
+    }
+    User::from_uid(user).ok().flatten().map(|user| user.name)
+}
+
 /// Returns the user to change to; `None` if the process runs as this user, or no user is configured.
 fn target_user(name: Option<&str>) -> Result<Option<User>, PrivilegeError> {
     let Some(name) = name.filter(|name| !name.is_empty()) else { return Ok(None) };

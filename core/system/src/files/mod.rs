@@ -7,6 +7,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
+use rand::TryRng as _;
+use rand::rngs::SysRng;
+
 /// The error of an operation on a file or directory. Displays the operation, path, cause and a hint.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} {}: {source}{}", path.display(), hint(source))]
@@ -109,7 +112,9 @@ pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool
 /// there.
 fn write_temporary(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
+    // Not a number of the thread's generator: seeding it costs a short program more than one number of the system's.
+    let number = SysRng.try_next_u64().map_err(|error| FileError::at("write", path)(io::Error::other(error)))?;
+    let temporary = path.with_file_name(format!(".{name}.{number:016x}.tmp"));
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         file.set_permissions(Permissions::from_mode(mode))?;
