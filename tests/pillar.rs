@@ -122,6 +122,33 @@ async fn a_web_server_extends_the_pillar() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_masters_key_opens_boxes_in_pillar_files() {
+    let mut system = System::start("nacl.config: {sk_file: ROOT/nacl, pk_file: ROOT/nacl.pub}\n").await;
+    let key = system.path("nacl").display().to_string();
+    let made = stdout(&system.tool("salt-run", &["salt.cmd", "nacl.keygen", &format!("sk_file={key}")]));
+    assert_eq!(made, format!("saved sk_file:{key}  pk_file: {key}.pub\n"));
+    let encrypt = |text: &str| stdout(&system.tool("salt-run", &["salt.cmd", "nacl.enc", text])).trim().to_owned();
+    let (one, other) = (encrypt("s3cret"), encrypt("line: [1]\nnext"));
+    assert_ne!(one, encrypt("s3cret"));
+    system.write("srv/pillar/top.sls", "base: {'*': [all, template]}\n");
+    system.write("srv/pillar/all.sls", &format!("#!jinja|yaml|nacl\npasswords: ['NACL[{one}]']\n"));
+    let template = format!("file: {{{{ salt['nacl.dec']('{other}') | tojson }}}}\n");
+    system.write("srv/pillar/template.sls", &template);
+    system.start_minion("web1").await;
+    let opened = map! {"passwords" => list!["s3cret"], "file" => "line: [1]\nnext"};
+    assert_eq!(system.salt_json(&["web1", "pillar.raw"]), map! {"web1" => opened}.into());
+
+    // A minion has no key: it cannot open the boxes of the master, and no state runs with a pillar that failed.
+    let refused = system.salt_json(&["web1", "nacl.dec", &one]).get("web1").unwrap().to_string();
+    assert!(refused.contains("no secret key found: "), "{refused}");
+    system.write("nacl", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=");
+    let report = system.salt_json(&["web1", "pillar.items", "unmask=True"]);
+    let errors = report.get("web1").and_then(|pillar| pillar.get("_errors")).unwrap();
+    assert!(errors.to_string().contains("Rendering SLS 'all' failed. Please see master log for details."), "{errors}");
+    assert!(system.master_log().contains("rendering by nacl failed: decrypting the data failed: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stack_and_data_of_the_minion_extend_the_pillar() {
     let external = "ext_pillar:\n\
         - stack: {'grains:role': {web: ROOT/stack/web.cfg, db: ROOT/stack/db.cfg}}\n\

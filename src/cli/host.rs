@@ -73,6 +73,7 @@ impl MasterHost {
             "http_connect_timeout",
             "http_request_timeout",
             "http_max_body",
+            "nacl.config",
         ] {
             given.extend(config.opts.get(name).map(|value| (name.into(), value.clone())));
         }

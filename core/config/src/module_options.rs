@@ -114,6 +114,10 @@ module_options! {
         /// The signing policies of certificates, by name; those of the pillar take precedence.
         x509_signing_policies: "a mapping of mappings or lists" Map = "{}" Map::new(),
     }
+    "nacl" {
+        /// The keys of `nacl`: `sk` or `sk_file`, `pk` or `pk_file`; and `box_type`, `sealedbox` or `secretbox`.
+        nacl_config as "nacl.config": "a mapping" Map = "{}" Map::new(),
+    }
     "saltcheck" {
         /// Whether results of `saltcheck` show the function, its arguments and the compared values.
         saltcheck_output_details: "a boolean" bool = "False" false,

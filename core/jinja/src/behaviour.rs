@@ -15,6 +15,8 @@ pub enum Role {
     LookUpGrains,
     /// Looks up a path in the pillar.
     LookUpPillar,
+    /// Decrypts a NaCl box.
+    OpenBox,
 }
 
 /// The treatment of arguments and result by a function. The default fits most functions.

@@ -22,6 +22,7 @@ pub fn name_of(role: Role) -> &'static str {
         Role::Run => "cmd.run",
         Role::RunInShell => "cmd.run_stdout",
         Role::LookUpGrains => "grains.get",
+        Role::OpenBox => "nacl.dec",
         Role::LookUpPillar => "pillar.get",
     }
 }

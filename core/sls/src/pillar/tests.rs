@@ -134,7 +134,7 @@ impl Functions for Commands {
             Role::HttpQuery => "http.query",
             Role::LookUpGrains => "grains.get",
             Role::LookUpPillar => "pillar.get",
-            Role::IfElse => return None,
+            Role::IfElse | Role::OpenBox => return None,
         })
     }
 }

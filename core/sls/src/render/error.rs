@@ -21,6 +21,9 @@ pub enum RenderError {
     /// An error of a renderer of the host, such as a file in another language.
     #[error("{0}")]
     Hosted(String),
+    /// An error of the renderer `nacl`.
+    #[error("rendering by nacl failed: {0}")]
+    Nacl(String),
     /// An error of the renderer `stateconf`.
     #[error("rendering by stateconf failed: {0}")]
     Stateconf(String),
@@ -74,7 +77,7 @@ impl RenderError {
             RenderError::Jinja(error) => Some(error.line),
             RenderError::Yaml(error) => Some(error.line),
             RenderError::Data { line, .. } | RenderError::Rendered { line, .. } => Some(*line),
-            RenderError::Gpg(_) | RenderError::Hosted(_) | RenderError::Stateconf(_) => None,
+            RenderError::Gpg(_) | RenderError::Hosted(_) | RenderError::Nacl(_) | RenderError::Stateconf(_) => None,
             RenderError::Untrusted(error) => Some(error.line),
         }
     }

@@ -2,6 +2,7 @@
 //! configuration, such as `jinja|yaml`.
 
 mod error;
+mod nacl;
 mod pipe;
 mod stateconf;
 #[cfg(test)]
@@ -181,9 +182,9 @@ impl Sls {
 
     /// Returns whether the pipe is more than a template whose text is parsed.
     fn is_composite(&self) -> bool {
-        self.steps
-            .iter()
-            .any(|step| matches!(step.renderer, Renderer::Hosted | Renderer::Stateconf | Renderer::Msgpack))
+        self.steps.iter().any(|step| {
+            matches!(step.renderer, Renderer::Hosted | Renderer::Nacl | Renderer::Stateconf | Renderer::Msgpack)
+        })
     }
 
     /// Returns the source of a pipe that begins with a text renderer.
@@ -220,6 +221,11 @@ impl Sls {
                     Some(rendered) => rendered.map_err(|error| RenderError::Hosted(error.message())),
                     None => Err(RenderError::NotAvailable(self.pipe.clone())),
                 }
+            }
+            Renderer::Nacl => {
+                let mut value = value;
+                nacl::decrypt(&mut value, host)?;
+                Ok(value)
             }
             Renderer::Stateconf => self.stateconf(step, value, context, host),
             _ => self.step(step.renderer, value),
@@ -375,6 +381,7 @@ impl Sls {
             | Renderer::Text
             | Renderer::Gpg
             | Renderer::Hosted
+            | Renderer::Nacl
             | Renderer::Stateconf
             | Renderer::Msgpack => Ok(value),
         }

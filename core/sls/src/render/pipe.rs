@@ -24,6 +24,8 @@ pub enum Renderer {
     Text,
     /// Decrypts PGP messages in strings or data.
     Gpg,
+    /// Decrypts NaCl boxes in data, by a function of the host of templates.
+    Nacl,
     /// String to data, through a template and a parser of its own.
     Stateconf,
     /// Executed by the host of templates: another language, or a custom renderer.
@@ -40,6 +42,7 @@ pub const RENDERERS: &[(&str, Renderer, &str)] = &[
     ("json", Renderer::Json, "Read JSON."),
     ("mako", Renderer::Hosted, "Render a Mako template to a text, with the Python package Mako."),
     ("msgpack", Renderer::Msgpack, "Read msgpack."),
+    ("nacl", Renderer::Nacl, "Decrypt the NaCl boxes in data: texts of the form NACL[...]."),
     ("py", Renderer::Hosted, "Call the function run() of a Python source, which returns the data."),
     ("pydsl", Renderer::Hosted, "Run a Python source that declares states by calls of state()."),
     ("pyobjects", Renderer::Hosted, "Run a Python source that declares states as objects."),

@@ -3,6 +3,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod gpg;
+pub(crate) mod nacl;
 pub(crate) mod pam;
 pub(crate) mod selinux;
 pub(crate) mod ssh;
