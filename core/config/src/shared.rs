@@ -133,8 +133,12 @@ macro_rules! shared_options {
         pillar_opts: bool = false,
         /// Whether errors of rendering pillar files are hidden from minions: they learn only that rendering failed.
         pillar_safe_render_error: bool = true,
-        /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer (`gpg`).
+        /// Pillar paths whose values are decrypted: a list of paths, or a mapping of path to renderer.
         decrypt_pillar: Value = Value::List(Vec::new()),
+        /// The renderer of paths in `decrypt_pillar` without one.
+        decrypt_pillar_default: String = "gpg".into(),
+        /// The renderers that `decrypt_pillar` may name: `gpg` and `nacl` decrypt.
+        decrypt_pillar_renderers: Vec<String> = vec!["gpg".to_owned()],
         /// The separator of the keys in a `decrypt_pillar` path.
         decrypt_pillar_delimiter: String = ":".into(),
         /// The GnuPG home directory for encrypted values; by default `gpgkeys` in the configuration directory.

@@ -17,7 +17,6 @@ static DEFAULTS: LazyLock<Map> = LazyLock::new(|| {
         "cache_jobs" => false,
         "clean_dynamic_modules" => true,
         "cmd_safe" => true,
-        "decrypt_pillar_default" => "gpg",
         "default_include" => "minion.d/*.conf",
         "disabled_requisites" => list![],
         "enable_fqdns_grains" => false,

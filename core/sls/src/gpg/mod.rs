@@ -1,4 +1,4 @@
-//! Decryption of PGP messages by the program `gpg`: the renderer `gpg`, and `decrypt_pillar`.
+//! Decryption of PGP messages by the program `gpg`: the renderer `gpg`, and `decrypt_pillar` with it.
 
 use std::collections::HashMap;
 use std::io;

@@ -7,9 +7,11 @@
 //! | `host.rs` | functions and files for their templates |
 //! | `external/`, `extra_data.rs`, `file_tree.rs`, `git.rs`, `http.rs`, `stack/` | `ext_pillar`: other sources |
 //! | `merge.rs` | merge strategies |
+//! | `decrypt.rs` | `decrypt_pillar` |
 //!
 //! Errors are part of the pillar, below `_errors`: state runs then refuse to start.
 
+mod decrypt;
 mod external;
 mod extra_data;
 mod file_tree;
@@ -104,11 +106,11 @@ impl PillarSource {
 
     /// Renders a minion's pillar. Errors are a list below `_errors`.
     ///
-    /// PGP messages in the override stay encrypted: they come from the minion, and must not be decrypted with the
-    /// master's key.
+    /// PGP messages and NaCl boxes in the override stay encrypted: they come from the minion, and must not be decrypted
+    /// with the master's keys.
     pub fn render(&self, request: &PillarRequest<'_>) -> Map {
         let (plain, encrypted): (Map, Map) =
-            request.pillar_override.clone().into_iter().partition(|(_, value)| !Gpg::contains_message(value));
+            request.pillar_override.clone().into_iter().partition(|(_, value)| !decrypt::is_encrypted(value));
         let request = &PillarRequest { pillar_override: &plain, ..request.clone() };
         let mut errors = Vec::new();
         let mut pillar = Map::new();
@@ -135,7 +137,7 @@ impl PillarSource {
             pillar.insert("master".into(), master.into());
         }
         self.merging.merge(&mut pillar, request.pillar_override.clone());
-        self.decrypt(&mut pillar, &mut errors);
+        decrypt::decrypt(self, request, &mut pillar, &mut errors);
         self.merging.merge(&mut pillar, encrypted);
         if !errors.is_empty() {
             tracing::error!(minion = %request.id, ?errors, "a pillar has errors");
@@ -169,40 +171,6 @@ impl PillarSource {
         opts.insert("id".into(), request.id.into());
         Arc::new(opts)
     }
-
-    /// Decrypts the PGP messages at the paths of the option `decrypt_pillar`.
-    fn decrypt(&self, pillar: &mut Map, errors: &mut Vec<String>) {
-        let delimiter = shared::decrypt_pillar_delimiter(&self.opts);
-        let paths: Vec<(String, Option<String>)> = match shared::decrypt_pillar(&self.opts) {
-            Value::Map(map) => map.iter().map(|(path, renderer)| (path.to_string(), text(renderer))).collect(),
-            Value::List(items) => items
-                .iter()
-                .map(|item| match item.as_map().and_then(Map::first) {
-                    Some((path, renderer)) => (path.to_string(), text(renderer)),
-                    None => (item.to_string(), None),
-                })
-                .collect(),
-            _ => return,
-        };
-        for (path, renderer) in paths {
-            let mut parent = Some(&mut *pillar);
-            let mut keys: Vec<&str> = path.split(&*delimiter).collect();
-            let last = keys.pop().unwrap_or_default();
-            for key in keys {
-                parent = parent.and_then(|map| map.get_mut(key)).and_then(Value::as_map_mut);
-            }
-            let Some(value) = parent.and_then(|map| map.get_mut(last)) else { continue };
-            let decrypted = match renderer.as_deref() {
-                None | Some("gpg") => self.gpg.decrypt(value).map_err(|error| error.to_string()),
-                Some(other) => Err(format!("'{other}' is not a valid decryption renderer. Valid choices are: gpg")),
-            };
-            errors.extend(decrypted.err().map(|error| format!("Failed to decrypt pillar key '{path}': {error}")));
-        }
-    }
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 /// The facts that targets of pillar files match on.

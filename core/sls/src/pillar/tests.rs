@@ -111,6 +111,9 @@ impl Functions for Commands {
             });
         }
         let command = args.positional[0].to_string();
+        if function == "nacl.dec" {
+            return Ok(format!("open {command}").into());
+        }
         match (function, args.keyword.get("python_shell")) {
             ("cmd.run", Some(Value::Bool(false))) | ("cmd.run_stdout", Some(Value::Bool(true))) => {
                 command.strip_prefix("echo ").map(Value::from).ok_or_else(|| format!("{command}: not found").into())
@@ -134,7 +137,8 @@ impl Functions for Commands {
             Role::HttpQuery => "http.query",
             Role::LookUpGrains => "grains.get",
             Role::LookUpPillar => "pillar.get",
-            Role::IfElse | Role::OpenBox => return None,
+            Role::OpenBox => "nacl.dec",
+            Role::IfElse => return None,
         })
     }
 }
@@ -314,10 +318,37 @@ fn paths_that_fail_to_decrypt_are_named() {
     assert!(error.starts_with("Failed to decrypt pillar key 'a:b': Could not decrypt a value with the keys in "));
     let nacl = "Failed to decrypt pillar key 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg";
     assert_eq!(report(master(list![map! {"a:b" => "nacl"}])).as_deref(), Some(nacl));
+    assert_eq!(
+        check(&map! {"decrypt_pillar" => list![map! {"a:b" => "nacl"}]}, |_| false),
+        ["option 'decrypt_pillar': 'a:b': 'nacl' is not a valid decryption renderer. Valid choices are: gpg"]
+    );
     assert_eq!(report(master(list!["a:c"])), None);
     // PGP messages from the minion are not decrypted.
     let over = map! {"a" => map! {"b" => list![map! {"c" => text}]}};
     assert_eq!(render(list!["a"], "c: 1", over.clone()), map! {"c" => 1, "a" => over.get("a").cloned()});
+}
+
+#[test]
+fn boxes_are_opened_at_the_paths_that_the_options_name() {
+    let files =
+        [("base/top.sls", "base: {'*': [a]}"), ("base/a.sls", "a: {b: 'NACL[x]', c: ['NACL[y]']}\nd: 'NACL[z]'")];
+    let render = |more: Map, over: &Map| {
+        let mut opts = map! {"decrypt_pillar_renderers" => list!["gpg", "nacl", "yaml"]};
+        opts.extend(more);
+        Master::new(&files, opts).pillar("m", None, over)
+    };
+    let none = Map::new();
+    let opened = map! {"a" => map! {"b" => "open x", "c" => list!["open y"]}, "d" => "NACL[z]"};
+    assert_eq!(render(map! {"decrypt_pillar" => map! {"a" => "nacl"}}, &none), opened);
+    let by_default = map! {"decrypt_pillar" => list!["a:b", "a:c"], "decrypt_pillar_default" => "nacl"};
+    assert_eq!(render(by_default, &none), opened);
+    let wrong = render(map! {"decrypt_pillar" => list![map! {"d" => "yaml"}]}, &none);
+    let error = "Failed to decrypt pillar key 'd': the renderer 'yaml' does not decrypt: use gpg or nacl";
+    assert_eq!(wrong.get("_errors"), Some(&list![error]));
+    // Boxes from the minion are not opened: anyone with the public key can make them, and see the result.
+    let over = map! {"d" => list!["NACL[of the minion]"]};
+    let mixed = render(map! {"decrypt_pillar" => map! {"d" => "nacl"}}, &over);
+    assert_eq!(mixed.get("d"), over.get("d"));
 }
 
 #[test]

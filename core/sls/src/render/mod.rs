@@ -2,7 +2,7 @@
 //! configuration, such as `jinja|yaml`.
 
 mod error;
-mod nacl;
+pub(crate) mod nacl;
 mod pipe;
 mod stateconf;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The renderer `nacl`: decrypts the strings of the form `NACL[...]` in data, as `nacl.enc` encrypts them.
+//! The renderer `nacl`, and `decrypt_pillar` with it: decrypts the strings of the form `NACL[...]` in data, as `nacl.enc` encrypts them.
 
 use brine_function::Args;
 use brine_jinja::{Host, Role};
@@ -10,7 +10,7 @@ use super::RenderError;
 ///
 /// # Errors
 /// The host cannot open boxes, or a box cannot be opened.
-pub(super) fn decrypt(value: &mut Value, host: &Host) -> Result<(), RenderError> {
+pub(crate) fn decrypt(value: &mut Value, host: &Host) -> Result<(), RenderError> {
     match value {
         Value::Map(map) => map.values_mut().try_for_each(|value| decrypt(value, host)),
         Value::List(items) => items.iter_mut().try_for_each(|item| decrypt(item, host)),
@@ -20,6 +20,15 @@ pub(super) fn decrypt(value: &mut Value, host: &Host) -> Result<(), RenderError>
             }
             Ok(())
         }
+    }
+}
+
+/// Whether a value contains a box, at any depth.
+pub(crate) fn contains_box(value: &Value) -> bool {
+    match value {
+        Value::Map(map) => map.values().any(contains_box),
+        Value::List(items) => items.iter().any(contains_box),
+        other => other.as_str().is_some_and(|text| content(text).is_some()),
     }
 }
 

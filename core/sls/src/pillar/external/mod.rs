@@ -81,12 +81,7 @@ pub fn check(opts: &Map, is_custom: impl Fn(&str) -> bool) -> Vec<String> {
             }
         }
     }
-    if let Value::Map(paths) = shared::decrypt_pillar(opts) {
-        let other = paths.iter().filter(|(_, renderer)| renderer.is_truthy() && renderer.as_str() != Some("gpg"));
-        errors.extend(other.map(|(path, renderer)| {
-            format!("option 'decrypt_pillar': '{path}': the renderer '{renderer}' is not supported: use gpg")
-        }));
-    }
+    errors.extend(super::decrypt::check(opts));
     errors
 }
 
