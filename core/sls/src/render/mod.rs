@@ -198,12 +198,19 @@ impl Sls {
     /// The host has no such renderer, or the error of the file.
     pub fn render_composite(&self, context: &Context, host: &Host) -> Option<Result<Value, RenderError>> {
         self.is_composite().then(|| {
-            let source = match &self.template {
-                Some(template) => template.render(context, host)?.into(),
-                None => self.source.clone(),
+            let Some(template) = &self.template else {
+                return self.steps_of(&self.steps, self.source.clone(), context, host);
             };
-            self.steps.iter().try_fold(source, |value, step| self.step_of(step, value, context, host))
+            let (text, lines) = template.render_mapped(context, host)?;
+            // Only the first step reads the text of the template.
+            let (first, rest) = self.steps.split_at(1.min(self.steps.len()));
+            let data = self.steps_of(first, text.as_str().into(), context, host);
+            self.steps_of(rest, data.map_err(|error| error.in_template(&text, &lines))?, context, host)
         })
+    }
+
+    fn steps_of(&self, steps: &[Step], value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
+        steps.iter().try_fold(value, |value, step| self.step_of(step, value, context, host))
     }
 
     fn step_of(&self, step: &Step, value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
@@ -249,7 +256,7 @@ impl Sls {
             let mut context = context.clone();
             context.set("sls_dir", &stateconf::directory(&sls).into()).set_all(&more);
             let steps = [Step::plain(&options.template), Step::plain(&options.parser)];
-            steps.iter().try_fold(text.into(), |value, step| self.step_of(step, value, &context, host))
+            self.steps_of(&steps, text.into(), &context, host)
         };
         let source = value.to_string();
         if let Some(head) = stateconf::head(&source) {

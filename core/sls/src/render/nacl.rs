@@ -108,6 +108,8 @@ mod tests {
         }
         let error = render("#!yaml|nacl\na: NACL[wrong]\n", &host);
         assert_eq!(error, Err("rendering by nacl failed: decrypting the data failed".to_owned()));
+        let error = render("#!jinja|yaml|nacl\n{% for n in [1, 2] %}\n{% endfor %}\na: b: c\n", &host).unwrap_err();
+        assert!(error.ends_with("line 4 of the template, which renders to line 5: a: b: c"), "{error}");
         let error = render("#!yaml|nacl\na: NACL[x]\n", &Host::new());
         assert_eq!(error, Err("rendering by nacl failed: boxes cannot be opened here".to_owned()));
     }
