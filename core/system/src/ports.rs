@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The first port.
 const FIRST: u16 = 10_000;
 
-/// The number of ports: they end below those that systems give to outgoing connections and to port 0.
+/// The number of ports. The last one is below the range that the kernel takes for outgoing connections and port 0.
 const COUNT: u16 = 20_000;
 
 /// Returns a TCP port that is free on the loopback interface, and different in each call and, with few exceptions, each

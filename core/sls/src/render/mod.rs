@@ -213,7 +213,7 @@ impl Sls {
         steps.iter().try_fold(value, |value, step| self.step_of(step, value, context, host))
     }
 
-    fn step_of(&self, step: &Step, value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
+    fn step_of(&self, step: &Step, mut value: Value, context: &Context, host: &Host) -> Result<Value, RenderError> {
         match step.renderer {
             Renderer::Jinja => {
                 let text = value.to_string();
@@ -229,11 +229,7 @@ impl Sls {
                     None => Err(RenderError::NotAvailable(self.pipe.clone())),
                 }
             }
-            Renderer::Nacl => {
-                let mut value = value;
-                nacl::decrypt(&mut value, host)?;
-                Ok(value)
-            }
+            Renderer::Nacl => nacl::decrypt(&mut value, host).map(|()| value),
             Renderer::Stateconf => self.stateconf(step, value, context, host),
             _ => self.step(step.renderer, value),
         }

@@ -76,12 +76,6 @@ impl Settings {
         }
     }
 
-    /// Sets the kind of box.
-    pub fn with(self, box_type: BoxType) -> Self {
-        let name = if box_type == BoxType::Secret { "secretbox" } else { "sealedbox" };
-        Settings { box_type: Some(name.to_owned()), ..self }
-    }
-
     /// Returns the kind of box.
     ///
     /// # Errors
@@ -172,14 +166,17 @@ pub fn keygen(
         return Ok(format!("saved pk_file: {pk_file}").into());
     }
     let key = SecretKey::generate(&mut OsRng);
-    let is_new = files::write_new(&sk_file, encode(&key.to_bytes()).as_bytes(), 0o600).map_err(CallError::execution)?;
-    if !is_new {
-        return Err(CallError::execution(format!("sk_file:{sk_file} already exist.")));
-    }
+    create("sk_file", &sk_file, encode(&key.to_bytes()).as_bytes())?;
     write_public(&key)?;
     Ok(format!("saved sk_file:{sk_file}  pk_file: {pk_file}").into())
 }
 
 fn encode(key: &[u8]) -> String {
     STANDARD.encode(key)
+}
+
+/// Writes a new file with mode 0600. `what` is its name in Salt's message if it exists.
+pub(super) fn create(what: &str, path: &str, bytes: &[u8]) -> Result<(), CallError> {
+    let is_new = files::write_new(path, bytes, 0o600).map_err(CallError::execution)?;
+    if is_new { Ok(()) } else { Err(CallError::execution(format!("{what}:{path} already exist."))) }
 }

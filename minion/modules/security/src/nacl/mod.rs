@@ -9,13 +9,10 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_system::files;
 use brine_value::{Map, Value};
 use crypto_box::aead::rand_core::RngCore as _;
 use crypto_box::aead::{Aead as _, OsRng};
@@ -31,8 +28,16 @@ pub static FUNCTIONS: Functions<Context> = registry!(
     [enc, enc_file, dec, dec_file, sealedbox_encrypt, sealedbox_decrypt, secretbox_encrypt, secretbox_decrypt]
 );
 
-/// The number of bytes of a secret box before its ciphertext.
-const NONCE_SIZE: usize = 24;
+/// The arguments of `nacl.enc_file` and `nacl.dec_file`.
+#[derive(Args)]
+pub struct FileArgs {
+    /// File to read: a local one, or one with a URL such as `salt://path`.
+    pub name: String,
+    /// File that the result is written to, with mode 0600; it must not exist. Without it, the result is returned.
+    pub out: Option<String>,
+    #[args]
+    pub keys: KeyArgs,
+}
 
 /// Encrypt a text: in a sealed box, which needs only the public key, or in a secret box (`box_type`).
 ///
@@ -42,7 +47,8 @@ const NONCE_SIZE: usize = 24;
 #[function]
 pub fn enc(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    encrypt(&Settings::of(context, keys), &data)
+    let settings = Settings::of(context, keys);
+    encrypt(&settings, settings.box_type()?, &data)
 }
 
 /// Decrypt a text of `nacl.enc`. The result is a text, or bytes that are no UTF-8.
@@ -53,46 +59,32 @@ pub fn enc(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kw
 #[function]
 pub fn dec(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    decrypt(&Settings::of(context, keys), &data)
+    let settings = Settings::of(context, keys);
+    decrypt(&settings, settings.box_type()?, &data)
 }
 
-/// Encrypt a file: a local one or one with a URL such as `salt://path`.
-///
-/// out: the file that the encrypted text is written to, which must not exist; without it, the text is the result.
+/// Encrypt a file.
 ///
 /// CLI Example:
 ///
 ///     salt-call nacl.enc_file name=salt://crt/mycert out=/tmp/cert
 #[function]
-pub fn enc_file(
-    context: &Context,
-    name: String,
-    out: Option<String>,
-    #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn enc_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    write_or_return(out, encrypt(&Settings::of(context, keys), &content(context, &name)?)?)
+    let settings = Settings::of(context, args.keys);
+    write_or_return(args.out, encrypt(&settings, settings.box_type()?, &content(context, &args.name)?)?)
 }
 
-/// Decrypt a file of `nacl.enc_file`: a local one or one with a URL such as `salt://path`.
-///
-/// out: the file that the plaintext is written to with mode 0600, which must not exist; without it, the plaintext is the
-/// result.
+/// Decrypt a file of `nacl.enc_file`.
 ///
 /// CLI Example:
 ///
 ///     salt-call nacl.dec_file name=salt://crt/mycert.nacl out=/tmp/id_rsa
 #[function]
-pub fn dec_file(
-    context: &Context,
-    name: String,
-    out: Option<String>,
-    #[args] keys: KeyArgs,
-    #[keywords] kwargs: Map,
-) -> CallResult {
+pub fn dec_file(context: &Context, #[args] args: FileArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    write_or_return(out, decrypt(&Settings::of(context, keys), &content(context, &name)?)?)
+    let settings = Settings::of(context, args.keys);
+    write_or_return(args.out, decrypt(&settings, settings.box_type()?, &content(context, &args.name)?)?)
 }
 
 /// Encrypt a text with the public key. Only the secret key decrypts it.
@@ -103,7 +95,7 @@ pub fn dec_file(
 #[function]
 pub fn sealedbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    encrypt(&Settings::of(context, keys).with(BoxType::Sealed), &data)
+    encrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
 }
 
 /// Decrypt a text of `nacl.sealedbox_encrypt` with the secret key.
@@ -114,7 +106,7 @@ pub fn sealedbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 #[function]
 pub fn sealedbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    decrypt(&Settings::of(context, keys).with(BoxType::Sealed), &data)
+    decrypt(&Settings::of(context, keys), BoxType::Sealed, &data)
 }
 
 /// Encrypt a text with the secret key, which also decrypts it.
@@ -125,7 +117,7 @@ pub fn sealedbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 #[function]
 pub fn secretbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    encrypt(&Settings::of(context, keys).with(BoxType::Secret), &data)
+    encrypt(&Settings::of(context, keys), BoxType::Secret, &data)
 }
 
 /// Decrypt a text of `nacl.secretbox_encrypt` with the secret key.
@@ -136,14 +128,14 @@ pub fn secretbox_encrypt(context: &Context, data: Value, #[args] keys: KeyArgs, 
 #[function]
 pub fn secretbox_decrypt(context: &Context, data: Value, #[args] keys: KeyArgs, #[keywords] kwargs: Map) -> CallResult {
     _ = kwargs;
-    decrypt(&Settings::of(context, keys).with(BoxType::Secret), &data)
+    decrypt(&Settings::of(context, keys), BoxType::Secret, &data)
 }
 
 /// Returns the box as base64 text.
-fn encrypt(settings: &Settings, data: &Value) -> CallResult {
+fn encrypt(settings: &Settings, box_type: BoxType, data: &Value) -> CallResult {
     let plaintext = bytes(data)?;
     let failed = || CallError::execution("encrypting the data failed");
-    let sealed = match settings.box_type()? {
+    let sealed = match box_type {
         BoxType::Sealed => settings.public_key()?.seal(&mut OsRng, plaintext).map_err(|_| failed())?,
         BoxType::Secret => {
             let mut nonce = Nonce::default();
@@ -156,7 +148,7 @@ fn encrypt(settings: &Settings, data: &Value) -> CallResult {
     Ok(STANDARD.encode(sealed).into())
 }
 
-fn decrypt(settings: &Settings, data: &Value) -> CallResult {
+fn decrypt(settings: &Settings, box_type: BoxType, data: &Value) -> CallResult {
     if data.is_nil() {
         return Ok(Value::Nil);
     }
@@ -164,9 +156,9 @@ fn decrypt(settings: &Settings, data: &Value) -> CallResult {
         CallError::execution(format!("the encrypted data is not base64: {error}; pass the result of nacl.enc"))
     })?;
     let key = settings.secret_key()?;
-    let opened = match settings.box_type()? {
+    let opened = match box_type {
         BoxType::Sealed => key.unseal(&sealed).ok(),
-        BoxType::Secret => sealed.split_at_checked(NONCE_SIZE).and_then(|(nonce, ciphertext)| {
+        BoxType::Secret => sealed.split_at_checked(XSalsa20Poly1305::NONCE_SIZE).and_then(|(nonce, ciphertext)| {
             XSalsa20Poly1305::new(&key.to_bytes().into()).decrypt(Nonce::from_slice(nonce), ciphertext).ok()
         }),
     };
@@ -195,10 +187,6 @@ fn content(context: &Context, name: &str) -> CallResult {
 
 fn write_or_return(out: Option<String>, data: Value) -> CallResult {
     let Some(out) = out else { return Ok(data) };
-    let is_new = files::write_new(Path::new(&out), bytes(&data)?, 0o600).map_err(CallError::execution)?;
-    if is_new {
-        Ok(format!("Wrote: {out}").into())
-    } else {
-        Err(CallError::execution(format!("file:{out} already exist.")))
-    }
+    keys::create("file", &out, bytes(&data)?)?;
+    Ok(format!("Wrote: {out}").into())
 }
