@@ -68,7 +68,7 @@ impl Slack {
             Some(profile) => options.setting::<Map>(&profile)?.unwrap_or_default(),
             None => Map::new(),
         };
-        let of_profile = profile.get("slack.api_key").map(ToString::to_string);
+        let of_profile = profile.get("slack.api_key").filter(|_| !options.is_redirected(NAME)).map(ToString::to_string);
         let key = of_profile.map_or_else(|| options.required(NAME, "api_key"), Ok)?;
         let url = url.as_deref().unwrap_or("https://slack.com/api");
         Ok(Slack {

@@ -227,7 +227,9 @@ fn returners() -> String {
     let introduction = "Returners store jobs, job returns and events. They are named in `master_job_cache` (the job cache), \
                         `event_return` (events), `schedule_returner` (scheduled jobs) and `--return` (one job).\n\nA dotted \
                         option may also be written as nested mappings: `redis: {host: db1}`. With `--return_config NAME` \
-                        the options are read below `NAME`: `NAME.redis.host`.";
+                        the options are read below `NAME`: `NAME.redis.host`.\n\n`--return_kwargs` sets options of one \
+                        job. If they name another server or account than the configuration, passwords, tokens and keys \
+                        of the configuration are not used: the job has to name its own.";
     page("Returners", introduction, &BACKENDS.iter().map(section).collect::<String>())
 }
 

@@ -1,5 +1,10 @@
 //! The options of returners: from the command line, an alternative set in the configuration, or the configuration.
+//! A server that a job names (`ret_kwargs`) gets no credential of the configuration; `roles.rs` lists which options name
+//! servers, and which are credentials.
 
+mod roles;
+
+use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +14,7 @@ use brine_config::opts::shared;
 use brine_value::{FromValue, Map, Value};
 
 use crate::ReturnerError;
+use roles::Role;
 
 /// The sources of a returner's options, and the store of the master.
 #[derive(Debug, Clone, Default)]
@@ -88,12 +94,42 @@ impl Options {
     }
 
     /// Returns an option of a returner: from `--return_kwargs`, else the alternative set, else the configuration. An
-    /// empty string counts as unset.
+    /// empty string counts as unset. Credentials of the configuration are unset if the job names another destination.
     pub(crate) fn get<T: FromValue>(&self, returner: &str, name: &str) -> Result<Option<T>, ReturnerError> {
         let full = format!("{returner}.{name}");
+        if let Some(value) = set(self.kwargs.get(name)) {
+            return read(&full, value).map(Some);
+        }
+        let Some(value) = self.configured(returner, name) else { return Ok(None) };
+        if roles::role(name) == Role::Neutral || !self.is_redirected(returner) {
+            return read(&full, value).map(Some);
+        }
+        if roles::role(name) == Role::Credential {
+            tracing::warn!(
+                option = full,
+                "a credential of the configuration is not used: ret_kwargs name another server or account, and have to name its credential, too"
+            );
+            return Ok(None);
+        }
+        read(&full, &without_login(value)).map(Some)
+    }
+
+    /// Returns an option from the alternative set, else the configuration.
+    fn configured(&self, returner: &str, name: &str) -> Option<&Value> {
+        let full = format!("{returner}.{name}");
         let of_alternative = || lookup(&self.opts, &format!("{}.{full}", self.alternative.as_ref()?));
-        let found = set(self.kwargs.get(name)).or_else(of_alternative).or_else(|| lookup(&self.opts, &full));
-        found.map(|value| read(&full, value)).transpose()
+        of_alternative().or_else(|| lookup(&self.opts, &full))
+    }
+
+    /// Whether `--return_kwargs` name another server or account than the configuration.
+    pub(crate) fn is_redirected(&self, returner: &str) -> bool {
+        self.kwargs.iter().any(|(name, value)| {
+            let name = name.to_string();
+            roles::role(&name) == Role::Destination
+                && set(Some(value)).is_some_and(|value| {
+                    self.configured(returner, &name).is_none_or(|own| own.to_string() != value.to_string())
+                })
+        })
     }
 
     /// Returns `keep_jobs_seconds`, or `keep_jobs` converted from hours; 0 means forever.
@@ -113,6 +149,22 @@ impl Options {
     /// Returns the id of this master or minion.
     pub(crate) fn own_id(&self) -> Option<String> {
         brine_config::opts::master::id(&self.opts)
+    }
+}
+
+/// Removes the user and the password from URLs.
+fn without_login(value: &Value) -> Cow<'_, Value> {
+    match value {
+        Value::Str(url) => match url.split_once("://") {
+            Some((scheme, rest)) => {
+                let end = rest.find('/').unwrap_or(rest.len());
+                let host = rest[..end].rsplit('@').next().unwrap_or_default();
+                Cow::Owned(format!("{scheme}://{host}{}", &rest[end..]).into())
+            }
+            None => Cow::Borrowed(value),
+        },
+        Value::List(all) => Cow::Owned(all.iter().map(|one| without_login(one).into_owned()).collect()),
+        _ => Cow::Borrowed(value),
     }
 }
 
