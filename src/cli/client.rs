@@ -29,6 +29,11 @@ pub enum ClientError {
         "reading {0} failed: run the tool as the user that the master runs as or as a user of its publisher_acl, on the master's host, or authenticate with -a"
     )]
     NoKey(PathBuf),
+    /// The user may not read the master's events.
+    #[error(
+        "reading the master's events failed: {0}: following a job is only possible for the master's user and its group; with --async, salt publishes the job without following it"
+    )]
+    NoEvents(#[source] TransportError),
     /// The master refuses the key.
     #[error("Authentication failed")]
     Unauthorised,
@@ -157,7 +162,16 @@ impl MasterClient {
 
     /// Subscribes like [`MasterClient::events`], to several prefixes.
     pub async fn events_of(&self, prefixes: &[&str]) -> Result<Events, ClientError> {
-        Ok(Events(self.master.events(prefixes).await?))
+        let is_denied = |error: &TransportError| match error {
+            TransportError::Io { source, .. } => source.kind() == std::io::ErrorKind::PermissionDenied,
+            _ => false,
+        };
+        match self.master.events(prefixes).await {
+            Err(brine_client::ClientError::Unreachable(error)) if is_denied(&error) => {
+                Err(ClientError::NoEvents(error))
+            }
+            events => Ok(Events(events?)),
+        }
     }
 
     /// Subscribes to the events of a job that is about to be published, and to events with these prefixes.

@@ -93,6 +93,10 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
             print_plain(&error);
             Ok(ExitCode::FAILURE)
         }
+        Err(Ok(error @ ClientError::NoEvents(_))) => {
+            print_plain_error(format_args!("ERROR: {error}"));
+            Ok(ExitCode::FAILURE)
+        }
         Err(Ok(error)) => {
             print_plain_error(format_args!("ERROR: {error}"));
             Ok(ExitCode::from(NO_MINION))
@@ -205,8 +209,9 @@ async fn one_job(
     request: PublishRequest,
     printer: ResultPrinter,
 ) -> anyhow::Result<ExitCode> {
-    // Subscribed before the publish: no event of the job is missed.
-    let mut link = job.client.link(&[]).await?;
+    // Subscribed before the publish: no event of the job is missed. Users who may not read events can use `--async`.
+    let is_followed = !arguments.asynchronous || arguments.fixed;
+    let mut link = if is_followed { Some(job.client.link(&[]).await?) } else { None };
     let published = match job.client.publish(request.clone()).await {
         Ok(published) => published,
         // For example an invalid target: as in Salt it matches no minion.
@@ -219,7 +224,7 @@ async fn one_job(
     let mut shown = ReturnDisplay::new(arguments, &request, printer);
     let Some(jid) = published.jid.clone() else {
         print_plain(NO_MATCH);
-        if arguments.asynchronous && !arguments.fixed {
+        if !is_followed {
             print_plain("Executed command with job ID: 0");
             return Ok(ExitCode::SUCCESS);
         }
@@ -228,10 +233,10 @@ async fn one_job(
         choice::hint(job, &request).await;
         return Ok(ExitCode::from(NO_MINION));
     };
-    if arguments.asynchronous && !arguments.fixed {
+    let Some(link) = &mut link else {
         print_plain(format_args!("Executed command with job ID: {jid}"));
         return Ok(ExitCode::SUCCESS);
-    }
+    };
     if arguments.fixed {
         // A single document must not be preceded by other output.
     } else if arguments.verbose {
@@ -240,7 +245,7 @@ async fn one_job(
         print_plain(format_args!("jid: {jid}"));
     }
     shown.expect(published.minions.len() + published.missing.len())?;
-    let mut run = Run::of_published(&mut link, &jid, &user(), &published, job.times);
+    let mut run = Run::of_published(link, &jid, &user(), &published, job.times);
     while let Some(outcome) = run.next().await? {
         match outcome {
             Outcome::Returned(one) => shown.returned(&one)?,
