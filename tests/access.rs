@@ -19,6 +19,7 @@ external_auth:
     ann: [{'web*': [test.ping]}, {'@wheel': [key.list_all]}, {events: ['salt/job/*']}]
     kim: [{'@wheel': [key.list, key.glob_match, key.accept, key.finger]}, {'@runner': [jobs.*]}]
     max: ['@runner']
+    opt: [{'@options': [metadata, {ret: redis}, {ret_kwargs: {db: '[0-9]'}}]}]
     '*': [sys.doc]
 publisher_acl_blacklist:
   modules: ['test.echo']
@@ -146,7 +147,14 @@ async fn passwords_are_read_from_the_input_and_rights_explained() {
         (&["ann", "*", "wheel.key.accept", "eauth=file"], false),
         (&["fred", "*", "test.echo", "x", "eauth=file"], false),
         (&["fred", "*", "test.ping"], false),
-        (&["fred", "*", "events", "salt/auth", "eauth=file"], true),
+        (&["fred", "*", "events", "salt/auth", "eauth=file"], false),
+        (&["max", "*", "events", "salt/auth", "eauth=file"], true),
+        (&["fred", "*", "options", "metadata=x", "eauth=file"], false),
+        (&["fred", "*", "options", "delimiter=x", "timeout=60", "eauth=file"], true),
+        (&["opt", "*", "options", "ret=redis", "ret_kwargs={db: 3}", "metadata=x", "eauth=file"], true),
+        (&["opt", "*", "options", "ret=redis,mysql", "eauth=file"], false),
+        (&["opt", "*", "options", "ret_kwargs={host: evil}", "eauth=file"], false),
+        (&["opt", "*", "options", "auth_list=[x]", "eauth=file"], false),
         (&["ann", "*", "events", "salt/job/1/new", "eauth=file"], true),
         (&["ann", "*", "events", "salt/job/1/new", "salt/auth", "eauth=file"], false),
         (&["fred", "*", "events", "salt/auth"], false),

@@ -264,13 +264,13 @@ async fn refusals_have_salts_status() {
 }
 
 /// The lines of `/events`.
-struct Lines {
+pub struct Lines {
     _child: tokio::process::Child,
     lines: tokio::io::Lines<BufReader<tokio::process::ChildStdout>>,
 }
 
 impl Lines {
-    async fn follow(api: &Api, path: &str, headers: &[&str]) -> Self {
+    pub async fn follow(api: &Api, path: &str, headers: &[&str]) -> Self {
         let mut command = tokio::process::Command::new("curl");
         command.args(["-ksSN", "-i", &format!("{}{path}", api.url)]).stdout(Stdio::piped()).kill_on_drop(true);
         for header in headers {
@@ -284,12 +284,12 @@ impl Lines {
         lines
     }
 
-    async fn next(&mut self) -> Option<String> {
+    pub async fn next(&mut self) -> Option<String> {
         tokio::time::timeout(TIMEOUT, self.lines.next_line()).await.unwrap().unwrap()
     }
 
     /// Returns the next line with this beginning.
-    async fn until(&mut self, start: &str) -> String {
+    pub async fn until(&mut self, start: &str) -> String {
         loop {
             let line = self.next().await.unwrap_or_else(|| panic!("the stream ended before {start}"));
             if line.starts_with(start) {
@@ -299,7 +299,7 @@ impl Lines {
     }
 
     /// Returns the number and data of the next event with this tag.
-    async fn event(&mut self, tag: &str) -> (u64, Value) {
+    pub async fn event(&mut self, tag: &str) -> (u64, Value) {
         let mut seq = 0;
         loop {
             let line = self.next().await.unwrap_or_else(|| panic!("the stream ended before {tag}"));
@@ -318,7 +318,7 @@ impl Lines {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_are_followed_over_a_reconnect_without_a_gap() {
     let mut api = start("  disable_ssl: True\n", &[]).await;
-    let token = api.login("ann", "two");
+    let token = api.login("fred", "one");
     let header = format!("X-Auth-Token: {token}");
     let mut lines = Lines::follow(&api, "/events", &[&header]).await;
     fire(&api, "my/one");
@@ -336,7 +336,7 @@ async fn events_are_followed_over_a_reconnect_without_a_gap() {
             _ = std::fs::remove_file(api.system.path("api.pid"));
             api.child = serve(&api.system).await;
         }
-        let header = format!("X-Auth-Token: {}", api.login("ann", "two"));
+        let header = format!("X-Auth-Token: {}", api.login("fred", "one"));
         let last = format!("Last-Event-ID: {seq}");
         let mut lines = Lines::follow(&api, "/events?tag=my/*", &[&header, &last]).await;
         let id = lines.until("id: ").await;
@@ -354,7 +354,7 @@ async fn events_are_followed_over_a_reconnect_without_a_gap() {
             assert_eq!(span.0, seq);
         }
     }
-    let token = api.login("ann", "two");
+    let token = api.login("fred", "one");
     for (path, status) in [("/events?token=abc", 400), ("/events?since=yesterday", 400), ("/events?x=1", 400)] {
         assert_eq!(api.get(path, &token).status, status, "{path}");
     }
@@ -379,7 +379,7 @@ async fn users_see_the_events_that_their_entries_permit() {
 #[tokio::test(flavor = "multi_thread")]
 async fn web_sockets_wait_for_the_client() {
     let api = start("  disable_ssl: True\n", &[]).await;
-    let token = api.login("ann", "two");
+    let token = api.login("fred", "one");
     let address = api.url.replace("http://", "ws://");
     for (path, answer, prefix) in [
         (format!("/ws/{token}"), Some("server received message"), "data: "),

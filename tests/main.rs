@@ -67,6 +67,7 @@ mod reconnect;
 mod renderers;
 mod replay;
 mod returners;
+mod rights;
 mod rules;
 mod runners;
 #[cfg(feature = "interop")]

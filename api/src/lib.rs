@@ -5,8 +5,8 @@
 //! only reads the journal for subscribers and revokes tokens at logout.
 //!
 //! `listener.rs` accepts connections within limits, `routes/` is the table of resources, `resources/` contains their
-//! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `auth/`
-//! manages sessions.
+//! handlers, `lowstate/` and `local.rs` run commands, `hub/` distributes events, `handover.rs` sends them, `visibility/`
+//! decides who may see them, `auth/` manages sessions.
 
 mod auth;
 mod check;
@@ -27,6 +27,7 @@ mod resources;
 mod routes;
 mod slow_peers;
 mod tls;
+mod visibility;
 mod webhook;
 
 use std::path::PathBuf;
@@ -102,7 +103,7 @@ impl Api {
         let master = Arc::new(master::Master::new(config, key_file));
         let secrets = webhook::Secrets::new(&options.webhook_secrets);
         Ok(Api {
-            auth: auth::Auth::new(Arc::clone(&master), &config.opts),
+            auth: auth::Auth::new(Arc::clone(&master), config),
             hub: Arc::new(hub::Hub::new(Arc::clone(&master))),
             master,
             secrets: secrets.map_err(|reason| StartError::Invalid { name: "webhook_secrets", reason })?,

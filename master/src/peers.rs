@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use brine_auth::Acl;
 use brine_config::MasterConfig;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::Blocking;
@@ -10,6 +11,7 @@ use brine_target::TargetKind;
 use brine_value::{Map, Value, map};
 use brine_wire::{PeerPublish, PeerRun, PublishRequest};
 
+use crate::access::{SOURCE, permit_returners, permit_source};
 use crate::events::Events;
 use crate::facts::{Facts, resolve};
 use crate::id_rules::{is_match, rules_for};
@@ -71,6 +73,19 @@ fn one_or_many(value: &Value) -> &[Value] {
     value.as_list().unwrap_or(std::slice::from_ref(value))
 }
 
+/// Returns the permissions for options of jobs among rules: those with `@options`, in the form of `publisher_acl`.
+fn options_of(rules: &[&Value]) -> Acl {
+    let is_for_options = |rule: &&Value| match rule {
+        Value::Str(scope) => scope == OPTIONS,
+        Value::Map(rules) => rules.len() == 1 && rules.contains_key(OPTIONS),
+        _ => false,
+    };
+    Acl::new(rules.iter().copied().filter(is_for_options))
+}
+
+/// The scope of rules for options of jobs.
+const OPTIONS: &str = "@options";
+
 /// Publishes jobs and calls runner functions on behalf of minions.
 pub(crate) struct Peers {
     config: Arc<MasterConfig>,
@@ -130,6 +145,11 @@ impl Peers {
     /// Returns the job to publish, if the minion may publish it.
     async fn request(self: &Arc<Self>, id: &MinionId, asked: PeerPublish) -> Option<PublishRequest> {
         let (peers, requester) = (Arc::clone(self), id.clone());
+        let acl = options_of(&rules_for(&self.config.peer, id));
+        if let Err(error) = permit_returners(&acl, &self.config, &asked.request.ret) {
+            refused(id, &error.to_string());
+            return None;
+        }
         let checked = self
             .storage
             .run(move |storage| peers.may_publish(storage, &requester, &asked).then_some(asked.request))
@@ -213,6 +233,10 @@ impl Peers {
         let rules = rules_for(&self.config.peer_run, id);
         if !rules.iter().any(|rule| rule.as_str().is_some_and(|rule| is_match(rule, &asked.fun))) {
             return refused(id, "the option 'peer_run' does not allow it");
+        }
+        let source = self.calls.argument(Kind::Runner, &asked.fun, &asked.args, SOURCE);
+        if let Err(error) = permit_source(&options_of(&rules), &self.config, source) {
+            return refused(id, &error.to_string());
         }
         let started = self.calls.start(Kind::Runner, &asked.fun, asked.args, &crate::process_user(), &Map::new()).await;
         let mut finished = started.finish().await;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use axum::http::header::{COOKIE, HOST, ORIGIN};
 use axum::http::{HeaderMap, Method};
-use brine_auth::{Acl, EventPermissions, ExternalAuth, Identity};
+use brine_auth::{ExternalAuth, Identity};
+use brine_config::MasterConfig;
 use brine_crypt::token::random_bytes;
 use brine_digest::{Digest, hex};
 use brine_value::{Map, Value};
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::{ApiError, MasterError};
 use crate::master::Master;
 use crate::metrics;
+use crate::visibility::Visibility;
 
 /// The header with a session or a token.
 pub(crate) const TOKEN_HEADER: &str = "x-auth-token";
@@ -63,7 +65,7 @@ pub(crate) struct User {
     /// The time at which the token expires, in seconds since the epoch.
     pub expire: f64,
     /// The events that the user may see, compiled once and shared by all streams.
-    events: OnceLock<Arc<EventPermissions>>,
+    events: OnceLock<Arc<Visibility>>,
 }
 
 impl User {
@@ -102,6 +104,11 @@ struct State {
 pub(crate) struct Auth {
     master: Arc<Master>,
     external: ExternalAuth,
+    /// The user that the master runs as, if the configuration names it.
+    own_user: Option<String>,
+    nodegroups: Map,
+    /// Whether users without an entry `events` see all events.
+    open_events: bool,
     state: Mutex<State>,
 }
 
@@ -153,8 +160,15 @@ fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError>
 }
 
 impl Auth {
-    pub fn new(master: Arc<Master>, options: &Map) -> Self {
-        Auth { master, external: ExternalAuth::new(options), state: Mutex::default() }
+    pub fn new(master: Arc<Master>, config: &MasterConfig) -> Self {
+        Auth {
+            master,
+            external: ExternalAuth::new(&config.opts),
+            own_user: config.user.clone(),
+            nodegroups: config.nodegroups.clone(),
+            open_events: config.open_events,
+            state: Mutex::default(),
+        }
     }
 
     /// Starts a session for a token with these fields. Returns the session id and the user.
@@ -261,10 +275,12 @@ impl Auth {
     }
 
     /// Returns the events that a user may see.
-    pub fn events_of(&self, user: &User) -> Arc<EventPermissions> {
+    pub fn events_of(&self, user: &User) -> Arc<Visibility> {
         let compile = || {
             let entries = self.external.entries(&user.identity).unwrap_or_default();
-            Arc::new(Acl::new(&entries).event_permissions())
+            let name = &user.identity.username;
+            let name = (!brine_auth::may_be_masters(name, self.own_user.as_deref())).then(|| name.clone());
+            Arc::new(Visibility::new(name, &entries, &self.nodegroups, self.open_events))
         };
         Arc::clone(user.events.get_or_init(compile))
     }

@@ -9,13 +9,13 @@ fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
 }
 
 fn auth() -> Auth {
-    let config = brine_config::MasterConfig::default();
-    let options = map! {"external_auth" => map! {"file" => map! {
+    let mut config = MasterConfig::default();
+    config.opts = map! {"external_auth" => map! {"file" => map! {
         "fred" => list![map! {"web*" => list!["test.ping"]}, "@jobs", ".*", "@jobs"],
         "ops%" => list!["network.*"],
         "*" => list!["sys.doc"],
     }}};
-    Auth::new(Arc::new(Master::new(&config, "/nonexistent".into())), &options)
+    Auth::new(Arc::new(Master::new(&config, "/nonexistent".into())), &config)
 }
 
 fn token(secret: &str) -> Map {

@@ -22,6 +22,7 @@ use tokio::sync::{Notify, Semaphore};
 
 use crate::error::MasterError;
 use crate::master::Master;
+use crate::visibility::{Owners, Subject};
 
 pub(crate) use ring::Item;
 use ring::{MAX_RING_EVENTS, Ring};
@@ -54,6 +55,7 @@ pub(crate) enum Start {
 pub(crate) struct Hub {
     master: Arc<Master>,
     ring: RwLock<Ring>,
+    owners: Owners,
     /// The wakers of waiting subscribers, by [`WakePolicy`].
     waiting: [Mutex<Wakers>; 2],
     /// Notified when paced streams have new events.
@@ -68,6 +70,7 @@ impl Hub {
         Hub {
             master,
             ring: RwLock::default(),
+            owners: Owners::default(),
             waiting: Default::default(),
             changed: Notify::new(),
             is_ended: AtomicBool::new(false),
@@ -130,7 +133,8 @@ impl Hub {
         } else if ring.last().is_some_and(|last| seq <= last) {
             return;
         }
-        ring.push(Arc::new(Item::new(seq, event)));
+        let subject = Subject::new(self.owners.of(&event));
+        ring.push(Arc::new(Item::new(seq, event, subject)));
         drop(ring);
         self.wake();
     }
@@ -147,7 +151,8 @@ impl Hub {
             let seq = event.get("seq").and_then(u64::from_value)?;
             let data: &Map = event.get("data")?.as_map()?;
             let event = Event::from_map(&event.get("tag")?.to_string(), data).ok()?;
-            Some(Arc::new(Item::new(seq, event)))
+            let subject = Subject::new(self.owners.of(&event));
+            Some(Arc::new(Item::new(seq, event, subject)))
         };
         Ok(found.as_list().unwrap_or_default().iter().filter_map(one).collect())
     }

@@ -7,6 +7,8 @@ use brine_event::Event;
 use brine_value::{json, map};
 use bytes::Bytes;
 
+use crate::visibility::Subject;
+
 /// The maximum number of events in the ring.
 pub(super) const MAX_RING_EVENTS: usize = 4096;
 /// The maximum total size of the events in the ring, in bytes.
@@ -16,6 +18,8 @@ pub(super) const MAX_RING_BYTES: usize = 4 << 20;
 pub(crate) struct Item {
     pub seq: u64,
     pub event: Event,
+    /// What decides who may see the event.
+    pub subject: Subject,
     text: OnceLock<Text>,
 }
 
@@ -33,8 +37,8 @@ struct Text {
 const CHUNK_END: &str = "\r\n";
 
 impl Item {
-    pub fn new(seq: u64, event: Event) -> Self {
-        Item { seq, event, text: OnceLock::new() }
+    pub fn new(seq: u64, event: Event, subject: Subject) -> Self {
+        Item { seq, event, subject, text: OnceLock::new() }
     }
 
     fn text(&self) -> &Text {

@@ -90,7 +90,7 @@ fn the_ring_is_bounded_by_bytes() {
     let mut ring = Ring::default();
     for seq in 1..=10 {
         let body = map! {"text" => "x".repeat(MAX_RING_BYTES / 4)};
-        ring.push(Arc::new(Item::new(seq, Event::from_map("t", &body).unwrap())));
+        ring.push(Arc::new(Item::new(seq, Event::from_map("t", &body).unwrap(), Subject::new(None))));
     }
     assert_eq!((ring.first(), ring.last()), (Some(8), Some(10)));
     assert!(ring.bytes <= MAX_RING_BYTES);
@@ -99,7 +99,7 @@ fn the_ring_is_bounded_by_bytes() {
 #[test]
 fn an_event_is_serialized_in_all_formats() {
     let body = map! {"x" => "a\nb"};
-    let item = Item::new(7, Event::from_map("my/tag\rdata: {}", &body).unwrap());
+    let item = Item::new(7, Event::from_map("my/tag\rdata: {}", &body).unwrap(), Subject::new(None));
     let json = r#"{"tag": "my/tag\rdata: {}", "data": {"x": "a\nb"}}"#;
     assert_eq!(item.json(), json);
     assert_eq!(item.data_line(), format!("data: {json}\n\n"));

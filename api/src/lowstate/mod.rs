@@ -73,9 +73,25 @@ const CHUNK_FIELDS: &[&str] = &[
 /// Fields of an `ssh` chunk, in addition to the general ones.
 const SSH_FIELDS: &[&str] = &["tgt", "tgt_type", "expr_form", "raw_shell"];
 
-/// Fields of a minion chunk that are passed on with the job, under Salt's names.
-const JOB_OPTIONS: &[&str] =
-    &["delimiter", "metadata", "ret_config", "ret_kwargs", "module_executors", "executor_opts", "start_event"];
+/// Fields of a minion chunk that have a place of their own in a request. All others are options of the job, and the
+/// master decides whether the user may set them.
+const REQUEST_FIELDS: &[&str] = &[
+    "client",
+    "fun",
+    "arg",
+    "kwarg",
+    "tgt",
+    "tgt_type",
+    "expr_form",
+    "ret",
+    "jid",
+    "token",
+    "eauth",
+    "username",
+    "password",
+    "user",
+    "token_expire",
+];
 
 /// A validated chunk.
 #[derive(Debug, PartialEq)]
@@ -171,7 +187,10 @@ impl Chunk {
         } else if !keyword.is_empty() {
             return Err(ApiError::bad_request("'kwarg' is invalid with several functions: put it into 'arg'"));
         }
-        let options = JOB_OPTIONS.iter().filter_map(|name| Some(((*name).into(), self.field(name)?.clone())));
+        let is_option = |(name, value): &(&Value, &Value)| {
+            !value.is_nil() && name.as_str().is_some_and(|name| !REQUEST_FIELDS.contains(&name))
+        };
+        let options = self.fields.iter().filter(is_option).map(|(name, value)| (name.clone(), value.clone()));
         let jid = self.field("jid").map(ToString::to_string).filter(|jid| !jid.is_empty());
         let jid = jid.map(|jid| jid.parse()).transpose();
         Ok(PublishRequest {

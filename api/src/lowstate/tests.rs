@@ -74,6 +74,24 @@ fn a_job_has_the_fields_of_its_chunk() {
 }
 
 #[test]
+fn fields_without_a_place_in_a_job_are_options_for_the_master_to_decide() {
+    let options = map! {
+        "ret_config" => "x", "ret_kwargs" => map! {"host" => "h"}, "metadata" => 1, "module_executors" => list!["sudo"],
+        "executor_opts" => map! {"a" => 1}, "start_event" => true, "timeout" => 5, "batch_wait" => 1, "auth_list" => list![".*"],
+        "_cause" => 1, "id" => "web1", "unknown" => 1,
+    };
+    let mut fields = options.clone();
+    fields.extend(map! {
+        "client" => "local", "tgt" => "*", "fun" => "test.ping", "ret" => "redis", "jid" => "20261128000000000001",
+        "arg" => list![1], "kwarg" => map! {"a" => 1}, "eauth" => "file", "username" => "fred", "password" => "s3cret",
+        "user" => "root", "token_expire" => 5, "delimiter" => Value::Nil,
+    });
+    let request = chunk(fields).request().unwrap();
+    assert_eq!(request.kwargs, options);
+    assert_eq!((request.ret.as_str(), request.user.as_str()), ("redis", ""));
+}
+
+#[test]
 fn calls_take_arguments_in_all_forms() {
     let fields = map! {
         "client" => "runner", "fun" => "jobs.list_job", "arg" => list!["1", "x=2", list![3]],

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 use axum::http::header;
-use brine_auth::{EventPermissions, may_see};
 use brine_text::glob::Glob;
 use brine_value::Value;
 use tokio::time::Instant;
@@ -19,6 +18,7 @@ use crate::handover::Handover;
 use crate::hub::{Item, KEEP_ALIVE, Start, Subscription, TURN, WakePolicy};
 use crate::metrics;
 use crate::routes::{Answer, typed};
+use crate::visibility::Visibility;
 
 /// The maximum number of tag patterns in a query.
 const MAX_PATTERNS: usize = 64;
@@ -125,7 +125,7 @@ pub(crate) struct Stream {
     api: Arc<Api>,
     subscription: Subscription,
     patterns: Box<[Glob]>,
-    permissions: Arc<EventPermissions>,
+    visibility: Arc<Visibility>,
     token: Arc<str>,
     ended: CancellationToken,
     expires: Instant,
@@ -140,7 +140,7 @@ impl Stream {
             api: Arc::clone(api),
             subscription: api.hub.subscribe(wanted.start, WakePolicy::Paced),
             patterns: wanted.patterns.into(),
-            permissions: api.auth.events_of(&sender.user),
+            visibility: api.auth.events_of(&sender.user),
             token: Arc::clone(&sender.token),
             ended: sender.ended.clone(),
             expires: Instant::now() + sender.user.remaining(),
@@ -224,7 +224,7 @@ impl Stream {
     fn is_for_user(&self, item: &Item) -> bool {
         let tag = item.event.tag();
         let is_wanted = self.patterns.is_empty() || self.patterns.iter().any(|pattern| pattern.is_match(tag));
-        is_wanted && may_see(&self.permissions, tag)
+        is_wanted && self.visibility.permits(&item.event, &item.subject)
     }
 
     fn end(reason: &'static str) -> Next {

@@ -274,6 +274,12 @@ shared_options! {
     publisher_acl_blacklist: Map = Map::new(),
     /// Whether the entries of `*` hold for users who have entries of their own, too.
     permissive_acl: bool = false,
+    /// Whether users without an entry `events` see all events in salt-api, as in Salt. Otherwise they see those of their own
+    /// jobs and calls, and of functions on minions that they may use. Brine's own.
+    open_events: bool = false,
+    /// The longest timeout in seconds that users of `publisher_acl` and `external_auth` may request without a permission
+    /// for it. Brine's own.
+    max_user_timeout: u64 = 86_400,
     /// Whether the entries of a user at login hold as long as the token, whatever the configuration says later.
     keep_acl_in_token: bool = false,
     /// For how many seconds tokens of users are valid.

@@ -6,7 +6,9 @@
 //!   - events: ['salt/job/*', 'my/app/*']      # globs, which cross slashes
 //! ```
 //!
-//! A user without entries for events sees all of them, as in Salt; a user without any entry sees none.
+//! Users without entries for events see no event by its tag alone, but all of them with `open_events`, as in Salt. Who
+//! may call `event_bus.since`, which returns any events, may see them all, unless entries for events limit them. What a
+//! user may see beside is decided where events are served (salt-api).
 
 use brine_text::glob::GlobSet;
 
@@ -47,7 +49,12 @@ impl EventPermissions {
         }
     }
 
-    /// Whether no event is permitted, so that a subscription can be rejected.
+    /// Whether all events are permitted.
+    pub fn is_all(&self) -> bool {
+        matches!(self.0, Tags::All)
+    }
+
+    /// Whether no event is permitted.
     pub fn is_none(&self) -> bool {
         matches!(self.0, Tags::None)
     }

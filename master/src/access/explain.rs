@@ -5,12 +5,18 @@ use brine_function::Args;
 use brine_target::TargetError;
 use brine_value::{Map, Value, map};
 
-use super::{Access, minions_of};
+use super::{Access, minions_of, options};
 use crate::facts::{Targets, resolve};
 use crate::storage::Storage;
 
 /// The pseudo-function of event permissions: its arguments are tags.
 const EVENTS: &str = "events";
+
+/// The explanation for tags that no entry opens.
+const EVENTS_OF_JOBS: &str = "the user sees such events only if they are of the user's own jobs, or of functions on minions that the user may use: an entry 'events' or the option open_events opens more";
+
+/// The pseudo-function of options of jobs: its keyword arguments are options.
+const OPTIONS: &str = "options";
 
 /// A query of `auth.test`.
 pub(crate) struct PermissionQuery {
@@ -39,9 +45,20 @@ impl Access {
         };
         let acl = Acl::new(&entries);
         if asked.fun == EVENTS {
-            let permissions = acl.event_permissions();
-            let permitted = asked.args.iter().all(|tag| may_see(&permissions, &tag.to_string()));
-            return Ok(map! {"permitted" => permitted && !permissions.is_none(), "entries" => entries}.into());
+            let permissions = acl.event_permissions(self.config.open_events);
+            let permitted =
+                !permissions.is_none() && asked.args.iter().all(|tag| may_see(&permissions, &tag.to_string()));
+            let mut explained = map! {"permitted" => permitted, "entries" => entries};
+            if !permitted && !acl.is_empty() {
+                explained.insert("reason".into(), EVENTS_OF_JOBS.into());
+            }
+            return Ok(explained.into());
+        }
+        if asked.fun == OPTIONS {
+            let refused = options::explain(&acl, &self.config, &asked.kwargs);
+            let mut explained = map! {"permitted" => refused.is_none() && !acl.is_empty(), "entries" => entries};
+            explained.extend(refused.map(|refused| ("reason".into(), refused.to_string().into())));
+            return Ok(explained.into());
         }
         let of_master = [("runner.", CallKind::Runner), ("wheel.", CallKind::Wheel)];
         let call = of_master.iter().find_map(|(prefix, kind)| Some((asked.fun.strip_prefix(prefix)?, *kind)));

@@ -6,12 +6,13 @@ mod custom_auth;
 mod explain;
 mod keys;
 mod login;
+mod options;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brine_auth::{Acl, Blacklist, CallKind, CustomAuthModules, ExternalAuth, JobRequest};
+use brine_auth::{Acl, Blacklist, CallKind, CustomAuthModules, ExternalAuth, JobRequest, may_be_masters};
 use brine_config::MasterConfig;
 use brine_crypt::token;
 use brine_function::Args;
@@ -34,6 +35,8 @@ use custom_auth::CustomAuth;
 pub(crate) use explain::PermissionQuery;
 pub(crate) use keys::open_to_users;
 use login::Logins;
+use options::OptionRefused;
+pub(crate) use options::{SOURCE, permit_returners, permit_source};
 
 /// The runner function that calls hosts through `salt-ssh`.
 const SSH: &str = "ssh.cmd";
@@ -100,6 +103,16 @@ impl Caller {
             Caller::User { entries, .. } => Some(Acl::new(entries)),
         }
     }
+}
+
+/// A call of a runner or wheel function.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MasterCall<'a> {
+    pub kind: Kind,
+    pub function: &'a str,
+    pub args: &'a Args,
+    /// The returner that the function reads from, if it is an argument.
+    pub source: Option<&'a Value>,
 }
 
 /// The reason why a request is refused.
@@ -247,12 +260,14 @@ impl Access {
         };
         match &identified {
             Ok(_) => peer.authenticate(),
-            Err(refusal) => self.publish_refusal(peer, what, refusal, user_of(proof, user)).await,
+            Err(refusal) => self.publish_refusal(peer, what, refusal, user_of(proof, user), None).await,
         }
         identified
     }
 
-    /// Checks whether a user may publish a job.
+    /// Checks whether a user may publish a job with its options. Options that have no effect, or that only the master's
+    /// own tools may set, are removed from requests of limited users; the latter are kept if the request `is_passed_on`
+    /// by the local syndic.
     ///
     /// # Errors
     /// The refusal, which is logged and published.
@@ -260,22 +275,37 @@ impl Access {
         &self,
         peer: &Peer,
         caller: &Caller,
-        request: &PublishRequest,
+        request: &mut PublishRequest,
+        is_passed_on: bool,
     ) -> Result<(), Refusal> {
         let functions = functions(&request.fun);
-        let refusal = || Refusal::Authorization { kind: kind(request.proof.as_ref()), user: truncated(caller.name()) };
+        let mut refused = None;
         let permitted = match caller.acl().or_else(|| self.acl_of_sudo(caller)) {
             _ if self.is_blacklisted(caller, functions.iter().map(String::as_str)) => false,
             None => true,
             Some(_) if functions.is_empty() => false,
-            Some(acl) => self.permits(acl, caller.name(), functions, request).await,
+            Some(acl) => {
+                let is_passed_on = is_passed_on || matches!(caller, Caller::Master(_));
+                refused = options::limit(&acl, &self.config, request, is_passed_on).err();
+                refused.is_none() && self.permits(acl, caller.name(), functions, request).await
+            }
         };
         if permitted {
             return Ok(());
         }
-        let refusal = refusal();
-        self.publish_refusal(peer, &request.fun.to_string(), &refusal, caller.name()).await;
+        let refusal = Refusal::Authorization { kind: kind(request.proof.as_ref()), user: truncated(caller.name()) };
+        self.publish_refusal(peer, &request.fun.to_string(), &refusal, caller.name(), refused).await;
         Err(refusal)
+    }
+
+    /// Returns the entries of a job's user for masters below: also for the returner `ext_job_cache`, which this master adds
+    /// to the job. No entries mean no limits.
+    pub(crate) fn entries_below(&self, mut entries: Vec<Value>) -> Vec<Value> {
+        let cache = self.config.ext_job_cache.as_deref().filter(|name| !name.is_empty());
+        if let Some(name) = cache.filter(|_| !entries.is_empty()) {
+            entries.push(map! {"@options" => map! {"ret" => name}}.into());
+        }
+        entries
     }
 
     /// Returns the permissions of a user who publishes through `sudo`, if `sudo_acl` limits them.
@@ -319,8 +349,7 @@ impl Access {
     /// Whether jobs with this user name may belong to the master's own user. If so, backend users of the same name may
     /// not continue them.
     fn is_master(&self, user: &str) -> bool {
-        let own = [Some("root"), Some(crate::reactions::USER), self.config.user.as_deref()];
-        own.contains(&Some(user)) || user.starts_with("sudo_") || user == crate::process_user()
+        may_be_masters(user, self.config.user.as_deref())
     }
 
     /// Checks whether a user may call a runner or wheel function.
@@ -331,16 +360,20 @@ impl Access {
         &self,
         peer: &Peer,
         caller: &Caller,
-        kind_of_call: Kind,
-        function: &str,
-        args: &Args,
+        call: &MasterCall<'_>,
         proof: Option<&Proof>,
     ) -> Result<(), Refusal> {
+        let MasterCall { kind: kind_of_call, function, args, source } = *call;
         let of_call = match kind_of_call {
             Kind::Runner => CallKind::Runner,
             Kind::Wheel => CallKind::Wheel,
         };
+        let mut refused = None;
         let permitted = caller.acl().is_none_or(|acl| {
+            refused = permit_source(&acl, &self.config, source).err();
+            if refused.is_some() {
+                return false;
+            }
             let is_permitted = acl.permits_call(of_call, function, &args.positional, &args.keyword);
             if kind_of_call != Kind::Runner || function != SSH {
                 return is_permitted;
@@ -353,22 +386,32 @@ impl Access {
             return Ok(());
         }
         let refusal = Refusal::Authorization { kind: kind(proof), user: truncated(caller.name()) };
-        self.publish_refusal(peer, function, &refusal, caller.name()).await;
+        self.publish_refusal(peer, function, &refusal, caller.name(), refused).await;
         Err(refusal)
     }
 
-    async fn publish_refusal(&self, peer: &Peer, what: &str, refusal: &Refusal, user: &str) {
+    /// Logs and publishes a refusal. `option` is the option of the request that is not permitted, if that is the cause.
+    async fn publish_refusal(
+        &self,
+        peer: &Peer,
+        what: &str,
+        refusal: &Refusal,
+        user: &str,
+        option: Option<OptionRefused>,
+    ) {
         brine_wire::metrics::REQUESTS_REFUSED.add(1);
         let (user, what) = (truncated(user), truncated(what));
-        tracing::warn!(peer = %peer.address, user, request = what, %refusal, "a request of a client is refused");
+        let reason = option.as_ref().map_or_else(|| refusal.to_string(), ToString::to_string);
+        tracing::warn!(peer = %peer.address, user, request = what, reason, "a request of a client is refused");
         let (Refusal::Authentication { kind, .. } | Refusal::Authorization { kind, .. }) = refusal;
-        let body = map! {
+        let mut body = map! {
             "user" => user,
             "request" => what,
             "address" => &*peer.address,
             "type" => *kind,
-            "reason" => refusal.to_string(),
+            "reason" => reason,
         };
+        body.extend(option.map(|OptionRefused(option)| ("option".into(), option.into())));
         // Unauthenticated peers can cause any number of refusals: they must not fill the journal.
         if self.denials.admit(Instant::now()) {
             self.events.fire(DENIED, &body).await;

@@ -1,9 +1,10 @@
 //! Handles requests on port 4506: decrypts, parses, authorises and answers them. `events.rs` processes events and
-//! returns of minions, `files.rs` answers file requests, `signatures.rs` verifies the signatures of returns, and
-//! `tags/` decides which tags a minion may publish.
+//! returns of minions, `files.rs` answers file requests, `refusals.rs` logs refused requests, `signatures.rs` verifies the
+//! signatures of returns, and `tags/` decides which tags a minion may publish.
 
 mod events;
 pub mod files;
+mod refusals;
 mod signatures;
 mod tags;
 
@@ -20,21 +21,19 @@ use brine_zmtp::{Handler, Peer, Worker};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::access::{Caller as User, Refusal};
+use crate::access::{Caller as User, MasterCall, Refusal, SOURCE};
 use crate::admission::clear;
 use crate::admission::sessions::SessionError;
 use crate::engines;
 use crate::facts::mine::MineError;
-use crate::jobs::{AUTH_LIST, MASTER_ID, Published};
+use crate::jobs::{AUTH_LIST, Published};
 use crate::large_returns::ReturnEvents;
 use crate::peers::{self, Peers};
 use crate::pillars::PillarQuery;
 use crate::pushed_files;
 use crate::runner_calls::{Caller, Kind, RunnerCalls, Services};
 use crate::stats::Stats;
-
-/// The reply to malformed or forbidden requests: Salt's message, which deliberately reveals nothing.
-const BAD_LOAD: &str = "bad load";
+use refusals::{BAD_LOAD, log_refused, refuse, report_unknown};
 
 /// The maximum size of a refused publish in its event, in bytes.
 const MAX_REFUSED: usize = 4096;
@@ -92,7 +91,14 @@ impl Handler for RequestHandler {
                     Ok(ClientCommand::Auth(auth, _)) if version < config.minimum_auth_version => {
                         return Some(refuse(&peer, Some(&auth.id), &WireError::OldVersion(version)));
                     }
-                    Ok(command) => Box::pin(self.0.client_command(&peer, command, worker)).await,
+                    Ok(command) => {
+                        let reply = Box::pin(self.0.client_command(&peer, command, worker)).await;
+                        // Unauthenticated peers must not fill the log.
+                        if peer.is_authenticated() {
+                            report_unknown(&peer, None, &load);
+                        }
+                        reply
+                    }
                     Err(error) => return Some(refuse(&peer, None, &error)),
                 }
             }
@@ -119,6 +125,7 @@ impl Handler for RequestHandler {
                 services.facts.presence.record(&id, &peer);
                 asked = named(&opened.load);
                 let load = std::mem::take(&mut opened.load);
+                report_unknown(&peer, Some(&id), &load);
                 let command = MinionCommand::from_map(&load);
                 let signed = signatures::of(&command, &load, &opened);
                 drop(load);
@@ -201,17 +208,6 @@ fn token_of(token: &Token, secret: Option<&str>) -> Map {
     map
 }
 
-fn refuse(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) -> Bytes {
-    log_refused(peer, id, error);
-    msgpack::pack(&BAD_LOAD.into()).into()
-}
-
-fn log_refused(peer: &Peer, id: Option<&MinionId>, error: &dyn std::error::Error) {
-    brine_wire::metrics::REQUESTS_REFUSED.add(1);
-    let minion = id.map(MinionId::as_str);
-    tracing::warn!(peer = %peer.address, minion, %error, "request refused");
-}
-
 impl Requests {
     async fn client_command(self: &Arc<Self>, peer: &Peer, command: ClientCommand, worker: Worker) -> Vec<u8> {
         match command {
@@ -282,22 +278,22 @@ impl Requests {
         let caller =
             Box::pin(self.services.access.identify(peer, "publish", request.key.as_deref(), &request.user, proof))
                 .await?;
-        let caller = match (caller, request.kwargs.shift_remove(AUTH_LIST)) {
-            // The local syndic publishes with the master's key, and passes on the entries that limit the upstream
-            // master's user.
-            (User::Master(name), Some(Value::List(entries))) if !entries.is_empty() => User::User { name, entries },
-            (caller @ User::Master(_), _) => caller,
-            (User::User { name, entries }, _) => {
-                request.user.clone_from(&name);
-                let is_own = |option: &str| option.starts_with('_') || option == MASTER_ID;
-                request.kwargs.retain(|option, _| !option.as_str().is_some_and(is_own));
-                User::User { name, entries }
+        let (caller, is_passed_on) = match caller {
+            User::Master(name) => match request.kwargs.shift_remove(AUTH_LIST) {
+                // The local syndic publishes with the master's key, and passes on the entries that limit the upstream
+                // master's user.
+                Some(Value::List(entries)) if !entries.is_empty() => (User::User { name, entries }, true),
+                _ => (User::Master(name), false),
+            },
+            caller @ User::User { .. } => {
+                caller.name().clone_into(&mut request.user);
+                (caller, false)
             }
         };
-        Box::pin(self.services.access.authorise_job(peer, &caller, request)).await?;
+        Box::pin(self.services.access.authorise_job(peer, &caller, request, is_passed_on)).await?;
         if self.services.config.order_masters {
             let entries = if let User::User { entries, .. } = caller { entries } else { Vec::new() };
-            request.kwargs.insert(AUTH_LIST.into(), entries.into());
+            request.kwargs.insert(AUTH_LIST.into(), self.services.access.entries_below(entries).into());
         }
         Ok(())
     }
@@ -311,7 +307,13 @@ impl Requests {
         let worker = proof.is_none().then_some(worker);
         let admitted = async {
             let caller = self.services.access.identify(peer, &fun, key.as_deref(), &user, proof.as_ref()).await?;
-            self.services.access.authorise_call(peer, &caller, kind, &fun, &args, proof.as_ref()).await?;
+            let call = MasterCall {
+                kind,
+                function: &fun,
+                args: &args,
+                source: self.calls.argument(kind, &fun, &args, SOURCE),
+            };
+            self.services.access.authorise_call(peer, &caller, &call, proof.as_ref()).await?;
             Ok::<_, Refusal>(caller)
         };
         let caller = match Box::pin(admitted).await {

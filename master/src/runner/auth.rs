@@ -60,14 +60,16 @@ pub fn del_tokens(context: &RunnerContext, user: String, eauth: Option<String>) 
 
 /// Return whether a user may publish a job, and by which entries. With a function such as `runner.jobs.active` and any
 /// target: whether the user may call a function of the master; with the function `events` and tags as arguments: whether
-/// the user sees such events. Further arguments are those of the function, but for `eauth`, `groups` and `tgt_type`.
-/// Without `eauth` it is a user of `publisher_acl`.
+/// the user sees such events; with the function `options`: whether the user may publish jobs with these options. Further
+/// arguments are those of the function, but for `eauth`, `groups` and `tgt_type`. Without `eauth` it is a user of
+/// `publisher_acl`.
 ///
 /// CLI Example:
 ///
 ///     salt-run auth.test fred 'web*' state.apply nginx eauth=file
 ///     salt-run auth.test fred '*' runner.jobs.active eauth=file groups='[ops]'
 ///     salt-run auth.test fred '*' events salt/job/20261122000000000000/new eauth=file
+///     salt-run auth.test fred '*' options ret=redis ret_kwargs='{db: 3}' eauth=file
 #[function]
 pub fn test(
     context: &RunnerContext,

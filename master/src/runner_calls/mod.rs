@@ -117,6 +117,13 @@ pub(crate) struct RunnerCalls {
     pub orchestration_begun: Notify,
 }
 
+/// Returns the position of a parameter of a built-in function.
+fn position<C>(registry: &Registry<C>, function: &str, name: &str) -> Option<usize> {
+    let (module, of_module) = function.split_once('.')?;
+    let function = registry.built_in().find(|function| function.module == module && function.name == of_module)?;
+    function.params().iter().position(|param| param.name == name)
+}
+
 impl RunnerCalls {
     /// Creates the registries. `returns` converts results to events.
     pub fn new(services: Services, returns: ReturnEvents, custom: Arc<CustomModules>) -> Arc<Self> {
@@ -184,6 +191,15 @@ impl RunnerCalls {
                 Kind::Runner => self.runners.get(function).is_some(),
                 Kind::Wheel => self.wheels.get(function).is_some(),
             })
+    }
+
+    /// Returns an argument of a call by its name, also if it is given by position to a built-in function.
+    pub fn argument<'a>(&self, kind: Kind, function: &str, args: &'a Args, name: &str) -> Option<&'a Value> {
+        let position = || match kind {
+            Kind::Runner => position(&self.runners, function, name),
+            Kind::Wheel => position(&self.wheels, function, name),
+        };
+        args.keyword.get(name).or_else(|| args.positional.get(position()?))
     }
 
     /// Returns whether a module has runner or wheel functions.

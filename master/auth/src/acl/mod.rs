@@ -7,16 +7,22 @@
 //! - '@runner'                               # every runner function; likewise @wheel and @jobs, a runner module
 //! - '@runner': [jobs.*]
 //! - events: ['salt/job/*']                  # events by tag, as globs
+//! - '@options': [metadata, {ret: redis}]    # options of jobs, such as returners
 //! ```
 //!
 //! Function names and arguments are regular expressions anchored at the start, as in Salt.
 
+mod options;
+
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use brine_target::Pcre;
 use brine_value::{Map, Value};
+use nix::unistd::{User, geteuid};
 
 use crate::events::EventPermissions;
+use options::{OPTIONS, OptionRule};
 
 /// The key of entries that permit events. A minion of this name is targeted by `L@events`.
 const EVENTS: &str = "events";
@@ -26,6 +32,25 @@ pub const FIND_JOB: &str = "saltutil.find_job";
 pub const PING: &str = "test.ping";
 /// The function by which clients find the minions that have a function, for a job on some of them.
 pub const LIST_FUNCTIONS: &str = "sys.list_functions";
+
+/// The runner function that returns any events of the journal.
+const JOURNAL: &str = "event_bus.since";
+
+/// Whether jobs with this user name may belong to the master's own user. If so, users of the same name may not claim
+/// them. `own_user` is the option `user`.
+pub fn may_be_masters(name: &str, own_user: Option<&str>) -> bool {
+    OWN_USERS.contains(&name)
+        || own_user == Some(name)
+        || name.starts_with("sudo_")
+        || PROCESS_USER.as_deref() == Some(name)
+}
+
+/// The user names in jobs of the master itself: its usual user, reactions, the schedule, and the API.
+const OWN_USERS: &[&str] = &["root", "Reactor", "schedule", "salt-api"];
+
+/// The user of this process, which is usually the master's.
+static PROCESS_USER: LazyLock<Option<String>> =
+    LazyLock::new(|| User::from_uid(geteuid()).ok().flatten().map(|user| user.name));
 
 /// The entries of one user.
 #[derive(Debug, Default)]
@@ -45,6 +70,8 @@ enum Entry {
     CallsOf(String, Vec<Rule>),
     /// Globs of event tags.
     Events(Vec<String>),
+    /// Options of jobs.
+    Options(Vec<OptionRule>),
 }
 
 #[derive(Debug)]
@@ -71,6 +98,12 @@ impl Pattern {
             tracing::error!(pattern = text, %error, "an entry of an access list permits nothing");
         }
         Pattern(compiled.ok())
+    }
+
+    /// Compiles an expression that has to match a text as a whole.
+    fn whole(text: &str) -> Self {
+        // Checked alone, because a parenthesis could otherwise end the group.
+        if Pcre::parse(text).is_err() { Pattern::new(text) } else { Pattern::new(&format!("(?:{text})\\z")) }
     }
 
     fn matches(&self, text: &str) -> bool {
@@ -121,22 +154,50 @@ impl Acl {
         self.entries.is_empty()
     }
 
-    /// Returns the events that a user with these entries may see: all of them, unless `events` entries limit them, and
-    /// none without any entry.
-    pub fn event_permissions(&self) -> EventPermissions {
+    /// Returns the events that a user with these entries may see by their tags. `is_open` is the option `open_events`.
+    pub fn event_permissions(&self, is_open: bool) -> EventPermissions {
         let globs = || {
             self.entries.iter().filter_map(|entry| if let Entry::Events(globs) = entry { Some(globs) } else { None })
         };
-        match (self.is_empty(), globs().next()) {
-            (true, _) => EventPermissions::default(),
-            (false, None) => EventPermissions::all(),
-            (false, Some(_)) => EventPermissions::matching(globs().flatten().map(String::as_str)),
+        match globs().next() {
+            _ if self.is_empty() => EventPermissions::default(),
+            Some(_) => EventPermissions::matching(globs().flatten().map(String::as_str)),
+            None if is_open || self.permits_call(CallKind::Runner, JOURNAL, &[], &Map::new()) => {
+                EventPermissions::all()
+            }
+            None => EventPermissions::default(),
         }
+    }
+
+    /// Returns the targets of the entries.
+    pub fn targets(&self) -> impl Iterator<Item = &str> {
+        self.entries
+            .iter()
+            .filter_map(|entry| if let Entry::On(target, _) = entry { Some(target.as_str()) } else { None })
+    }
+
+    /// Whether a user with these entries may call any function on these minions. `minions_of` is that of
+    /// [`Acl::permits_job`].
+    pub fn reaches(&self, minions: &[String], minions_of: impl Fn(&str) -> Option<HashSet<String>>) -> bool {
+        self.entries.iter().any(|entry| match entry {
+            Entry::Anywhere(_) => true,
+            Entry::On(target, rules) => !rules.is_empty() && covers(target, minions, &minions_of),
+            Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) | Entry::Options(_) => false,
+        })
     }
 
     /// Returns whether there are entries for functions.
     fn has_functions(&self) -> bool {
-        self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_)))
+        self.entries.iter().any(|entry| !matches!(entry, Entry::Events(_) | Entry::Options(_)))
+    }
+
+    /// Whether a user with these entries may set an option of a job to this value.
+    pub fn permits_option(&self, name: &str, value: &Value) -> bool {
+        let rules = self.entries.iter().filter_map(|entry| match entry {
+            Entry::Options(rules) => Some(rules),
+            _ => None,
+        });
+        options::permit(rules.flatten(), name, value)
     }
 
     /// Whether a user with these entries may publish a job. Each function has to be permitted on each minion.
@@ -154,7 +215,7 @@ impl Acl {
                     rules.iter().any(|rule| rule.permits(function, positional, keyword))
                         && covers(target, job.minions, &minions_of)
                 }
-                Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) => false,
+                Entry::Calls(_) | Entry::CallsOf(..) | Entry::Events(_) | Entry::Options(_) => false,
             };
             *function == FIND_JOB || self.entries.iter().any(permits)
         })
@@ -171,7 +232,7 @@ impl Acl {
                 let named = |name: &str| rules.iter().any(|rule| rule.permits(name, positional, Some(keyword)));
                 (scope == module && named(name)) || (kind.is_meant(scope) && named(function))
             }
-            Entry::Anywhere(_) | Entry::On(..) | Entry::Events(_) => false,
+            Entry::Anywhere(_) | Entry::On(..) | Entry::Events(_) | Entry::Options(_) => false,
         })
     }
 }
@@ -196,6 +257,7 @@ fn split(arguments: &[Value]) -> (&[Value], Option<&Map>) {
 fn entry(value: &Value) -> Option<Entry> {
     let read = match value {
         Value::Str(text) => match text.strip_prefix('@') {
+            Some(OPTIONS) => Some(Entry::Options(vec![OptionRule::any()])),
             Some(scope) => Some(Entry::Calls(scope.to_owned())),
             None => Some(Entry::Anywhere(Pattern::new(text))),
         },
@@ -207,10 +269,10 @@ fn entry(value: &Value) -> Option<Entry> {
         }
         Value::Map(map) if map.len() == 1 => map.iter().next().and_then(|(key, rules)| {
             let key = key.as_str()?;
-            let rules = self::rules(rules);
             Some(match key.strip_prefix('@') {
-                Some(scope) => Entry::CallsOf(scope.to_owned(), rules),
-                None => Entry::On(key.to_owned(), rules),
+                Some(OPTIONS) => Entry::Options(OptionRule::read(rules)),
+                Some(scope) => Entry::CallsOf(scope.to_owned(), self::rules(rules)),
+                None => Entry::On(key.to_owned(), self::rules(rules)),
             })
         }),
         _ => None,

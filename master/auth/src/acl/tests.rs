@@ -104,7 +104,12 @@ fn events_are_permitted_by_tag() {
     let jobs = map! {"events" => list!["salt/job/*", "my/*"]};
     for (entries, tag, seen) in [
         (list![], "salt/job/1/new", false),
-        (list!["test.ping"], "salt/auth", true),
+        (list!["test.ping"], "salt/auth", false),
+        (list!["test.ping"], "salt/job/1/new", false),
+        (list!["@runner"], "salt/auth", true),
+        (list![map! {"@runner" => "event_bus.since"}], "salt/auth", true),
+        (list!["@jobs", ".*", "@wheel"], "salt/auth", false),
+        (list!["@runner", jobs.clone()], "salt/auth", false),
         (list!["test.ping", jobs.clone()], "salt/job/1/new", true),
         (list!["test.ping", jobs.clone()], "salt/auth", false),
         (list!["@runner", jobs.clone(), map! {"events" => "salt/auth"}], "salt/auth", true),
@@ -115,7 +120,14 @@ fn events_are_permitted_by_tag() {
         (list!["test.ping", map! {"events" => "my/*", "web*" => "test.ping"}], "my/tag", true),
         (list!["test.ping", map! {"events" => "my/*", "web*" => "test.ping"}], "salt/auth", false),
     ] {
-        assert_eq!(may_see(&acl(entries.clone()).event_permissions(), tag), seen, "{entries} {tag}");
+        assert_eq!(may_see(&acl(entries.clone()).event_permissions(false), tag), seen, "{entries} {tag}");
+        let is_limited = entries.to_string().contains("events");
+        let is_open = !is_limited && !entries.as_list().unwrap().is_empty();
+        assert_eq!(
+            may_see(&acl(entries.clone()).event_permissions(true), tag),
+            seen || is_open,
+            "open: {entries} {tag}"
+        );
     }
     let events_only = acl(list![jobs]);
     let minions = ["events".to_owned()];

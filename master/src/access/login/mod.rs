@@ -283,7 +283,7 @@ impl Access {
         let Some(mut identity) = self.authenticate_user(peer, &request.proof).await else {
             let user = truncated(user_of(Some(&request.proof), ""));
             let refusal = Refusal::Authentication { kind: "eauth", user: user.clone() };
-            self.publish_refusal(peer, "mk_token", &refusal, &user).await;
+            self.publish_refusal(peer, "mk_token", &refusal, &user, None).await;
             return None;
         };
         peer.authenticate();
