@@ -1,14 +1,19 @@
 //! Safe file operations: atomic writes, private directories, and joins of untrusted paths.
 //!
-//! All functions block: asynchronous callers use a blocking thread.
+//! All functions block: asynchronous callers use a blocking thread. [`crate::user_files`] has the operations for
+//! directories that other users can write.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-use rand::TryRng as _;
-use rand::rngs::SysRng;
+pub(crate) mod draft;
+pub(crate) mod entry;
+
+pub use draft::{Attributes, Draft, Flush};
+use draft::{NewMode, replace};
+pub use entry::{Entry, Links};
 
 /// The error of an operation on a file or directory. Displays the operation, path, cause and a hint.
 #[derive(Debug, thiserror::Error)]
@@ -46,18 +51,23 @@ fn hint(error: &io::Error) -> &'static str {
 }
 
 /// Writes a file atomically: readers see, and crashes leave, either the old content or the new. `mode` applies before
-/// the first byte is written, regardless of the umask.
+/// the first byte is written, regardless of the umask. A link at the path is replaced.
 pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
-    rename(&write_temporary(path, bytes, mode, true)?, path)?;
-    sync_parent(path)
+    write(path, bytes, mode, Flush::Now).map_err(FileError::at("write", path))
 }
 
 /// As [`write_atomic`], without flushing to disk, which makes it a hundred times faster: for data that can be recreated
 /// after a power failure.
 pub fn write_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
     let path = path.as_ref();
-    rename(&write_temporary(path, bytes, mode, false)?, path)
+    write(path, bytes, mode, Flush::Later).map_err(FileError::at("write", path))
+}
+
+fn write(path: &Path, bytes: &[u8], mode: u32, flush: Flush) -> io::Result<()> {
+    let mut draft = Draft::create(Entry::resolve(path, Links::Keep)?)?;
+    draft.file.write_all(bytes)?;
+    draft.finish(Attributes::mode(mode), flush)
 }
 
 /// As [`write_soon`], for a file that does not exist yet, and twice as fast. Returns `false` and leaves the file
@@ -76,62 +86,25 @@ pub fn create_soon(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bo
     })
 }
 
-fn rename(temporary: &Path, path: &Path) -> Result<(), FileError> {
-    fs::rename(temporary, path).map_err(|error| {
-        let _ = fs::remove_file(temporary);
-        FileError::at("write", path)(error)
-    })
-}
-
-/// As [`write_atomic`], but follows links, and keeps the mode and owner of an existing file; a new file gets `mode`.
+/// As [`write_atomic`], but follows links as [`Entry::resolve`] does, and keeps the mode and owner of an existing file;
+/// a new file gets `mode`.
 pub fn rewrite(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<(), FileError> {
-    let Ok(path) = path.as_ref().canonicalize() else { return write_atomic(path, bytes, mode) };
-    let status = fs::metadata(&path).map_err(FileError::at("read", &path))?;
-    write_atomic(&path, bytes, status.mode() & 0o7777)?;
-    // Only root may change the owner; for other users the file is already their own.
-    _ = chown(&path, Some(status.uid()), Some(status.gid()));
-    Ok(())
+    let path = path.as_ref();
+    Entry::resolve(path, Links::Follow)
+        .and_then(|entry| replace(entry, bytes, Attributes::default(), NewMode::Exact(mode), Flush::Now))
+        .map_err(FileError::at("write", path))
 }
 
 /// As [`write_atomic`], for a file that does not exist yet. Returns `false` and leaves the file unchanged if it exists.
 /// Of several concurrent processes, exactly one succeeds.
 pub fn write_new(path: impl AsRef<Path>, bytes: &[u8], mode: u32) -> Result<bool, FileError> {
     let path = path.as_ref();
-    let temporary = write_temporary(path, bytes, mode, true)?;
-    // A rename would replace another process's file; a hard link fails if it exists.
-    let linked = fs::hard_link(&temporary, path);
-    let _ = fs::remove_file(&temporary);
-    match linked {
-        Ok(()) => sync_parent(path).map(|()| true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(FileError::at("write", path)(error)),
-    }
-}
-
-/// Writes a temporary file into the directory of `path`. Its name is unpredictable, so that nobody can place a link
-/// there.
-fn write_temporary(path: &Path, bytes: &[u8], mode: u32, sync: bool) -> Result<PathBuf, FileError> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Not a number of the thread's generator: seeding it costs a short program more than one number of the system's.
-    let number = SysRng.try_next_u64().map_err(|error| FileError::at("write", path)(io::Error::other(error)))?;
-    let temporary = path.with_file_name(format!(".{name}.{number:016x}.tmp"));
     let write = || {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.write_all(bytes)?;
-        if sync { file.sync_all() } else { Ok(()) }
+        let mut draft = Draft::create(Entry::resolve(path, Links::Keep)?)?;
+        draft.file.write_all(bytes)?;
+        draft.finish_new(Attributes::mode(mode))
     };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&temporary);
-        FileError::at("write", path)(error)
-    })?;
-    Ok(temporary)
-}
-
-/// Flushes the directory of a file: a new entry is persistent only after that.
-fn sync_parent(path: &Path) -> Result<(), FileError> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(parent).and_then(|directory| directory.sync_all()).map_err(FileError::at("sync", parent))
+    write().map_err(FileError::at("write", path))
 }
 
 /// Creates a directory if it does not exist, and sets its mode to 0700. Missing parents are created with the mode of
@@ -151,21 +124,30 @@ pub fn create_private_dir(path: impl AsRef<Path>) -> Result<(), FileError> {
     }
     if found.permissions().mode() & 0o077 != 0 {
         let private = Permissions::from_mode(0o700);
-        fs::set_permissions(path, private).map_err(FileError::at("change the mode of", path))?;
+        let directory = File::open(path).and_then(|directory| directory.set_permissions(private));
+        directory.map_err(FileError::at("change the mode of", path))?;
     }
     Ok(())
 }
 
-/// Reads a whole file.
+/// Reads a whole file. Links are followed as by [`Entry::resolve`].
 pub fn read(path: impl AsRef<Path>) -> Result<Vec<u8>, FileError> {
     let path = path.as_ref();
-    fs::read(path).map_err(FileError::at("read", path))
+    let mut bytes = Vec::new();
+    open(path).and_then(|mut file| file.read_to_end(&mut bytes)).map_err(FileError::at("read", path))?;
+    Ok(bytes)
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    Entry::resolve(path, Links::Follow)?.open_to_read()
 }
 
 /// Reads a whole file as UTF-8.
 pub fn read_to_string(path: impl AsRef<Path>) -> Result<String, FileError> {
     let path = path.as_ref();
-    fs::read_to_string(path).map_err(FileError::at("read", path))
+    let mut text = String::new();
+    open(path).and_then(|mut file| file.read_to_string(&mut text)).map_err(FileError::at("read", path))?;
+    Ok(text)
 }
 
 /// Reads a whole file as UTF-8, or `None` if it does not exist.
