@@ -16,6 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let modules = text.lines().filter_map(module).collect::<Vec<_>>().join(", ");
     let path = PathBuf::from(env::var("OUT_DIR")?).join("modules.rs");
     let doc = "/// The functions of the modules of this crate.";
+    // The output of a build.
+    #[allow(clippy::disallowed_methods)]
     fs::write(path, format!("{doc}\npub static MODULES: &[&Module] = &[{modules}];\n"))?;
     Ok(())
 }

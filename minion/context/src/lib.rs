@@ -23,6 +23,7 @@
 //! | [`redact`] | masking of secrets in logs |
 //! | [`suggest`] | suggestions for misspelt names |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 mod allowed;

@@ -12,6 +12,7 @@
 //! | [`web`] | the HTTP client |
 //! | [`grains`] | facts about the host |
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub mod accounts;

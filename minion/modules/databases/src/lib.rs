@@ -1,5 +1,6 @@
 //! Execution and state modules for databases and message brokers: one directory per Salt module.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod mysql;

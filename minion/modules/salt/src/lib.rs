@@ -1,5 +1,6 @@
 //! Execution and state functions of the minion itself, its data and its jobs, one directory a Salt module.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod beacons;

@@ -1,5 +1,6 @@
 //! Execution and state functions of keys, certificates and access control, one directory a Salt module.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests write as they like in their own directories"))]
 #![warn(clippy::self_named_module_files)]
 
 pub(crate) mod gpg;

@@ -94,6 +94,6 @@ fn password_file(password: &str, account: &str) -> Result<tempfile::NamedTempFil
     let accounts = Accounts::read();
     let found =
         accounts.user(account).ok_or_else(|| CallError::Execution(format!("User '{account}' is not available")))?;
-    std::os::unix::fs::chown(file.path(), Some(found.uid), None).map_err(CallError::execution)?;
+    std::os::unix::fs::fchown(file.as_file(), Some(found.uid), None).map_err(CallError::execution)?;
     Ok(file)
 }

@@ -6,6 +6,7 @@ use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -109,7 +110,10 @@ fn run_acl_program(
 
 /// Runs setfacl. Its error output is an error with `raise_err`, and is logged otherwise.
 fn set_acl(context: &Context, kwargs: &Map, what: &[String], files: &[String]) -> Result<Value, CallError> {
-    let output = run_acl_program(context, "setfacl", &[], kwargs, what, files)?;
+    // setfacl follows links.
+    let real = |file: &String| user_files::real(file).map(|path| path.display().to_string());
+    let files = files.iter().map(real).collect::<Result<Vec<_>, _>>().map_err(CallError::execution)?;
+    let output = run_acl_program(context, "setfacl", &[], kwargs, what, &files)?;
     if output.retcode != 0 {
         context.set_retcode(output.retcode);
         if kwargs.get("raise_err").is_some_and(Value::is_truthy) {

@@ -7,12 +7,12 @@ mod pack;
 pub(crate) mod state;
 mod zipped;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
@@ -84,7 +84,7 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
     };
     let found = contents(context, &args.name, &cached, format, args.options.as_deref())?;
     if args.clean {
-        _ = fs::remove_file(&cached);
+        _ = user_files::remove_file(&cached);
     }
     let mut found = found;
     if let Some(count) = strip {
@@ -290,7 +290,7 @@ pub fn is_encrypted(
     let cached = cached(context, &name, &saltenv)?;
     let encrypted = needs_password(&cached).map_err(|_| at(&cached, &format!("{name} is not a ZIP file")))?;
     if clean {
-        _ = fs::remove_file(&cached);
+        _ = user_files::remove_file(&cached);
     }
     Ok(encrypted.into())
 }
@@ -390,6 +390,8 @@ mod tests {
     use std::sync::Arc;
 
     use brine_config::MinionConfig;
+
+    use std::fs;
 
     use super::*;
     use crate::testing;

@@ -1,11 +1,12 @@
 //! ZIP files: listing, and extraction confined to the target directory.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use brine_system::files::{Attributes, Draft, Entry, Flush, Links};
+use brine_system::user_files;
 use zip::ZipArchive;
 
 use super::Contents;
@@ -71,8 +72,8 @@ impl Unzip<'_> {
     /// Extracts all files that are not excluded, and returns their names.
     pub fn unpack(&self, path: &Path, dest: &Path) -> Result<Vec<String>, UnzipError> {
         let mut archive = ZipArchive::new(File::open(path)?)?;
-        fs::create_dir_all(dest)?;
-        let dest = dest.canonicalize()?;
+        user_files::create_dir_all(dest)?;
+        let dest = user_files::real(dest)?;
         let mut done = Vec::new();
         for number in 0..archive.len() {
             let mut member = match self.password {
@@ -86,7 +87,7 @@ impl Unzip<'_> {
             let outside = || UnzipError::Outside(name.clone());
             let target = dest.join(member.enclosed_name().ok_or_else(outside)?);
             let directory = target.parent().unwrap_or(&dest);
-            fs::create_dir_all(directory)?;
+            user_files::create_dir_all(directory)?;
             // A symbolic link, extracted earlier or already present, may lead out of the directory.
             if !directory.canonicalize()?.starts_with(&dest) {
                 return Err(outside());
@@ -95,20 +96,23 @@ impl Unzip<'_> {
             if mode & KIND == LINK {
                 let mut link = String::new();
                 member.read_to_string(&mut link)?;
-                std::os::unix::fs::symlink(link, &target)?;
+                user_files::symlink(link, &target)?;
                 done.push(name);
                 continue;
             }
             if target.is_symlink() {
                 return Err(outside());
             }
+            let mode = Some(mode & 0o7777).filter(|mode| self.keep_modes && *mode != 0);
             if name.ends_with('/') {
-                fs::create_dir_all(&target)?;
+                user_files::create_dir_all(&target)?;
+                if let Some(mode) = mode {
+                    user_files::set_mode(&target, mode, Links::Keep)?;
+                }
             } else {
-                std::io::copy(&mut member, &mut File::create(&target)?)?;
-            }
-            if self.keep_modes && mode & 0o7777 != 0 {
-                fs::set_permissions(&target, fs::Permissions::from_mode(mode & 0o7777))?;
+                let mut draft = Entry::resolve(&target, Links::Keep).and_then(Draft::create)?;
+                std::io::copy(&mut member, &mut draft.file)?;
+                draft.finish_over(Attributes { mode, ..Attributes::default() }, 0o644, Flush::Later)?;
             }
             done.push(name);
         }

@@ -1,14 +1,13 @@
 //! Temporary files: scripts and drafts that exist while a program needs them.
 
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_context::files::in_environment;
 use brine_function::CallError;
 use brine_system::processes;
+use brine_system::user_files;
 use brine_value::{Value, map};
 
 use super::CommandArgs;
@@ -21,7 +20,7 @@ pub struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        _ = std::fs::remove_file(&self.0);
+        _ = user_files::remove_file(&self.0);
     }
 }
 
@@ -39,22 +38,26 @@ impl Scratch {
     /// Creates a file as `new`, with a suffix by which programs recognize its type.
     pub fn ending(content: &[u8], owner: Option<&str>, ending: Option<&str>) -> Result<Self, CallError> {
         let ending = ending.map(|ending| format!(".{ending}")).unwrap_or_default();
-        let scratch = Scratch::within(&std::env::temp_dir(), content, &ending)?;
-        if let Some(owner) = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten()) {
-            std::os::unix::fs::chown(&scratch.0, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))
-                .map_err(CallError::execution)?;
-        }
-        Ok(scratch)
+        Scratch::owned(&std::env::temp_dir(), content, &ending, owner)
     }
 
     /// Creates a file as `new` in a directory, with a suffix.
     pub fn within(directory: &Path, content: &[u8], ending: &str) -> Result<Self, CallError> {
+        Scratch::owned(directory, content, ending, None)
+    }
+
+    fn owned(directory: &Path, content: &[u8], ending: &str, owner: Option<&str>) -> Result<Self, CallError> {
+        let owner = owner.and_then(|name| nix::unistd::User::from_name(name).ok().flatten());
         let path = directory.join(format!("{SCRATCH}{:016x}{ending}", rand::random::<u64>()));
         let written = processes::write_program(|| {
-            let mut file = OpenOptions::new().write(true).create_new(true).mode(0o700).open(&path)?;
+            let mut file = user_files::create_new(&path, 0o700)?;
             // From here on, a failed write removes the file too.
             let scratch = Scratch(path.clone());
-            file.write_all(content).map(|()| scratch)
+            file.write_all(content)?;
+            if let Some(owner) = &owner {
+                std::os::unix::fs::fchown(&file, Some(owner.uid.as_raw()), Some(owner.gid.as_raw()))?;
+            }
+            Ok::<_, std::io::Error>(scratch)
         });
         written.map_err(|error| CallError::Execution(format!("{} cannot be written: {error}", path.display())))
     }

@@ -1,10 +1,11 @@
 //! Copies of files outside of the cache.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use brine_context::Context;
 use brine_function::CallError;
-use brine_system::files;
+use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
+use brine_system::user_files;
 use brine_value::Value;
 
 use crate::cp::file_cache;
@@ -30,12 +31,12 @@ pub(super) fn copied(
         return Ok(false.into());
     }
     // If the path is a symbolic link, its target is replaced, so the new file is written next to the target.
-    let destination = Path::new(&target).canonicalize().unwrap_or_else(|_| PathBuf::from(&target));
-    let mut incoming = file_cache::Incoming::create(&destination).map_err(CallError::execution)?;
-    if !context.minion.files.fetch(name, saltenv, &mut incoming.file).map_err(CallError::Execution)? {
+    let failed = |error: std::io::Error| file::at(&target, &error);
+    let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
+    if !context.minion.files.fetch(name, saltenv, &mut draft.file).map_err(CallError::Execution)? {
         return Ok(false.into());
     }
-    incoming.finish_over(0o644).map_err(CallError::execution)?;
+    draft.finish_over(Attributes::default(), 0o644, Flush::Later).map_err(failed)?;
     Ok(target.into())
 }
 
@@ -70,7 +71,7 @@ pub(super) fn has_directory_for(target: &str, makedirs: bool) -> Result<bool, Ca
     let directory = Path::new(target).parent().filter(|directory| !directory.as_os_str().is_empty());
     let Some(directory) = directory.filter(|directory| !directory.is_dir()) else { return Ok(true) };
     if makedirs {
-        std::fs::create_dir_all(directory).map_err(|error| file::at(&directory.display().to_string(), &error))?;
+        user_files::create_dir_all(directory).map_err(|error| file::at(&directory.display().to_string(), &error))?;
     }
     Ok(makedirs)
 }

@@ -16,6 +16,7 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_host::web;
 use brine_state::Source;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use crate::cp::file_cache::Remote;
@@ -151,7 +152,7 @@ pub fn get_dir(
     }
     for found in client.empty_directories(saltenv).map_err(CallError::Execution)? {
         let Some(target) = target(&found) else { continue };
-        std::fs::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
+        user_files::create_dir_all(&target).map_err(|error| file::at(&target, &error))?;
         made.push(target);
     }
     made.sort();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use jiff::civil::DateTime;
 
@@ -67,7 +68,7 @@ pub fn restore_backup(context: &Context, path: String, backup_id: Value) -> Call
         create(context, &file).map_err(CallError::Execution)?;
     }
     // Only the content is restored; the file keeps its owner and mode.
-    let restored = std::fs::read(&backup.path).and_then(|content| std::fs::write(&file, content));
+    let restored = std::fs::read(&backup.path).and_then(|content| user_files::write(&file, content));
     Ok(match restored {
         Ok(()) => outcome(true, format!("Successfully restored {} to {path}", backup.path.display())),
         Err(error) => outcome(false, format!("Unable to restore {} to {path}: {error}", backup.path.display())),
@@ -87,7 +88,7 @@ pub fn delete_backup(context: &Context, path: String, backup_id: Value) -> CallR
         Err(reported) => return Ok(reported.into()),
     };
     let path = backup.path.display();
-    Ok(match std::fs::remove_file(&backup.path) {
+    Ok(match user_files::remove_file(&backup.path) {
         Ok(()) => outcome(true, format!("Successfully removed {path}")),
         Err(error) => outcome(false, format!("Unable to remove {path}: {error}")),
     }
@@ -128,7 +129,7 @@ pub(crate) fn create(context: &Context, path: &Path) -> Result<(), String> {
     let micros = now.subsec_nanosecond() / 1000;
     let target = directory.join(format!("{file}_{}_{micros:06}_{}", now.strftime("%a_%b_%d_%H:%M:%S"), now.year()));
     brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
-    std::fs::copy(path, &target).map(|_| ()).map_err(|error| format!("backing up {} failed: {error}", path.display()))
+    user_files::back_up(path, &target).map_err(|error| format!("backing up {} failed: {error}", path.display()))
 }
 
 /// Returns the directory with the backups of the files in a directory.

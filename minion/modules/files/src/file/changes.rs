@@ -1,11 +1,14 @@
 //! Search and replacement in files.
 
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
-use brine_system::files;
+use brine_system::files::{self, Attributes, Entry, Flush, Links};
+use brine_system::user_files;
 use brine_value::Value;
 
 use super::diff::unified;
@@ -77,7 +80,7 @@ pub struct ReplaceArgs {
 pub fn replace(_context: &Context, #[args] args: ReplaceArgs) -> CallResult {
     // Files are read whole, as UTF-8, and replaced atomically.
     _ = (args.bufsize, args.preserve_inode, args.encoding);
-    let file = Text::real(&args.path);
+    let file = Text::real(&args.path)?;
     if args.ignore_if_missing && !file.exists() {
         return Ok(false.into());
     }
@@ -217,7 +220,7 @@ pub struct LineArgs {
 ///     salt '*' file.line /etc/nsswitch.conf "networks: files dns" after="hosts:.*?" mode="ensure"
 #[function]
 pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
-    let file = Text::real(&args.path);
+    let file = Text::real(&args.path)?;
     if !file.is_file() {
         let missing = || CallError::Execution(format!("File \"{}\" does not exists or is not a file.", file.display()));
         return if args.quiet { Ok(false.into()) } else { Err(missing()) };
@@ -242,9 +245,9 @@ pub fn line(context: &Context, #[args] args: LineArgs) -> CallResult {
         if args.backup {
             let stamp = brine_clock::now().strftime("%Y-%m-%d-%H-%M-%S");
             let kept = format!("{}.{stamp}", file.display());
-            std::fs::copy(&file, &kept).map_err(|error| at(&kept, &error))?;
+            user_files::back_up(&file, &kept).map_err(|error| at(&kept, &error))?;
         }
-        files::rewrite(&file, changed.as_bytes(), 0o644).map_err(CallError::execution)?;
+        rewrite_without_setuid(&file, changed.as_bytes()).map_err(|error| at(&args.path, &error))?;
     }
     Ok(if args.show_changes { unified(&text, &changed).into() } else { true.into() })
 }
@@ -298,7 +301,7 @@ pub fn comment_line(
     #[default(true)] cmnt: bool,
     #[default(".bak".into())] backup: Value,
 ) -> CallResult {
-    let file = Text::real(&path);
+    let file = Text::real(&path)?;
     let before = read(&file, "comment_line")?;
     let bare = regex.trim_start_matches('^').trim_end_matches('$');
     let end = if regex.ends_with('$') { "$" } else { "" };
@@ -334,9 +337,8 @@ pub(super) struct Text<'t> {
 
 impl Text<'_> {
     /// Returns the path of the file to change: of a symbolic link, that of its target.
-    pub(super) fn real(path: &str) -> PathBuf {
-        let path = expand(path);
-        path.canonicalize().unwrap_or(path)
+    pub(super) fn real(path: &str) -> Result<PathBuf, CallError> {
+        user_files::real(expand(path)).map_err(|error| at(path, &error))
     }
 
     fn write(&self, file: &Path) -> Result<(), CallError> {
@@ -354,11 +356,21 @@ pub(super) fn keep(file: &Path, ending: &Value) -> Result<(), CallError> {
         return Ok(());
     }
     let kept = format!("{}{ending}", file.display());
-    std::fs::copy(file, &kept).map(|_| ()).map_err(|error| at(&kept, &error))
+    user_files::back_up(file, &kept).map_err(|error| at(&kept, &error))
+}
+
+/// Writes an existing file, which keeps its owner and permissions, but not setuid and setgid.
+pub(super) fn rewrite_without_setuid(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let entry = Entry::resolve(file, Links::Follow)?;
+    let mode = entry.path().metadata()?.mode() & 0o777;
+    user_files::write_with(entry, bytes, Attributes::mode(mode), 0o644, Flush::Now)
 }
 
 pub(super) fn read(file: &Path, function: &str) -> Result<String, CallError> {
-    let bytes = std::fs::read(file).map_err(|_| invalid(function, &format!("File not found: {}", file.display())))?;
+    let bytes = user_files::read(file).map_err(|error| match error.kind() {
+        ErrorKind::Other => at(&file.display().to_string(), &error),
+        _ => invalid(function, &format!("File not found: {}", file.display())),
+    })?;
     let binary =
         || invalid(function, &format!("Cannot perform string replacements on a binary file: {}", file.display()));
     String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(binary)

@@ -1,10 +1,11 @@
 //! Reads, writes and searches the content of files.
 
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_host::paths::expand;
+use brine_system::user_files;
 use brine_text::glob::fnmatch;
 use brine_value::{Map, Value};
 use regex::Regex;
@@ -19,7 +20,7 @@ use super::at;
 #[function]
 pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let lines = lines(&args, &kwargs);
-    std::fs::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
+    user_files::write(expand(&path), lines.concat()).map_err(|error| at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -31,12 +32,10 @@ pub fn write(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywo
 #[function]
 pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let lines = lines(&args, &kwargs);
-    let mut text = std::fs::read(expand(&path)).map_err(|error| at(&path, &error))?;
-    if !text.is_empty() && !text.ends_with(b"\n") {
-        text.push(b'\n');
-    }
-    text.extend(lines.concat().into_bytes());
-    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    let file = expand(&path);
+    file.metadata()
+        .and_then(|_| user_files::append(&file, lines.concat().as_bytes()))
+        .map_err(|error| at(&path, &error))?;
     Ok(format!("Wrote {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -48,9 +47,13 @@ pub fn append(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keyw
 #[function]
 pub fn prepend(_context: &Context, path: String, #[rest] args: Vec<Value>, #[keywords] kwargs: Map) -> CallResult {
     let lines = lines(&args, &kwargs);
-    let before = std::fs::read(expand(&path)).unwrap_or_default();
+    let file = expand(&path);
+    let before = match user_files::read(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        before => before.map_err(|error| at(&path, &error))?,
+    };
     let text = [lines.concat().into_bytes(), before].concat();
-    std::fs::write(expand(&path), text).map_err(|error| at(&path, &error))?;
+    user_files::write(&file, text).map_err(|error| at(&path, &error))?;
     Ok(format!("Prepended {} lines to \"{path}\"", lines.len()).into())
 }
 
@@ -79,7 +82,7 @@ pub fn seek_read(_context: &Context, path: String, size: u64, offset: u64) -> Ca
 #[function]
 pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) -> CallResult {
     let data = data.as_bytes().map_or_else(|| data.to_string().into_bytes(), <[u8]>::to_vec);
-    let written = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|mut file| {
+    let written = user_files::open_in_place(expand(&path)).and_then(|mut file| {
         file.seek(SeekFrom::Start(offset))?;
         file.write_all(&data)?;
         file.sync_all()
@@ -95,7 +98,7 @@ pub fn seek_write(_context: &Context, path: String, data: Value, offset: u64) ->
 ///     salt '*' file.truncate /path/to/file 512
 #[function]
 pub fn truncate(_context: &Context, path: String, length: u64) -> CallResult {
-    let cut = std::fs::OpenOptions::new().write(true).open(expand(&path)).and_then(|file| file.set_len(length));
+    let cut = user_files::open_in_place(expand(&path)).and_then(|file| file.set_len(length));
     cut.map_err(|error| at(&path, &error))?;
     Ok(Value::Nil)
 }

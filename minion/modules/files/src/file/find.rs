@@ -11,6 +11,7 @@ use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
 use brine_host::process::{Program, split};
 use brine_host::programs::program;
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 use regex::Regex;
@@ -234,8 +235,7 @@ impl Action {
             }
             Action::Delete if dry_run => Ok(Some(full.into())),
             Action::Delete => {
-                let is_directory = status.is_dir() && !path.is_symlink();
-                let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                let removed = user_files::remove_dir_all(path);
                 if let Err(error) = &removed {
                     tracing::error!(path = %full, %error, "file.find failed to delete a file");
                 }

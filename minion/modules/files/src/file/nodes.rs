@@ -1,12 +1,14 @@
 //! Device nodes and named pipes.
 
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
 use brine_host::paths::expand;
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
-use nix::sys::stat::{Mode, SFlag, major, makedev, minor, mknod as make_node};
+use nix::sys::stat::{SFlag, major, makedev, minor};
 
 use super::operations::makedirs;
 use super::owners::check_perms;
@@ -164,15 +166,16 @@ impl Node {
         let bits = u32::from_str_radix(digits.trim_start_matches(['0', 'o', 'O']), 8)
             .map_err(|_| invalid("mknod", &format!("Invalid Mode {digits}")))?;
         let (mut changes, mut result, mut comment) = (Map::new(), Value::Bool(false), String::new());
-        let made =
-            if is_test(context) { Ok(()) } else { make_node(&path, kind, Mode::from_bits_truncate(bits), number) };
+        let made = if is_test(context) { Ok(()) } else { user_files::make_node(&path, kind, bits, number) };
         match made {
             Ok(()) => {
                 changes.insert("new".into(), format!("{what} {name} created.").into());
                 result = if is_test(context) { Value::Nil } else { true.into() };
             }
-            Err(nix::errno::Errno::EEXIST) => comment = format!("File {name} exists and cannot be overwritten"),
-            Err(error) => return Err(at(&name, &error.into())),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                comment = format!("File {name} exists and cannot be overwritten")
+            }
+            Err(error) => return Err(at(&name, &error)),
         }
         if path.exists() {
             check_perms(context, name.clone(), Value::Nil, user, group, mode, None, false, Map::new())?;

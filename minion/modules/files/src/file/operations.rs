@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
+use brine_system::files::Attributes;
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 
 use super::owners::{check_perms, get_group, get_user};
@@ -123,7 +125,7 @@ pub fn remove(_context: &Context, path: String, #[keywords] _kwargs: Map) -> Cal
         return Err(CallError::Execution("Refusing to remove /".into()));
     }
     let Ok(status) = std::fs::symlink_metadata(&file) else { return Ok(false.into()) };
-    let removed = if status.is_dir() { std::fs::remove_dir_all(&file) } else { std::fs::remove_file(&file) };
+    let removed = if status.is_dir() { user_files::remove_dir_all(&file) } else { user_files::remove_file(&file) };
     removed.map_err(|error| at(&path, &error))?;
     Ok(true.into())
 }
@@ -159,7 +161,7 @@ pub fn rmdir(
     };
     for directory in directories.iter().filter(|directory| is_old(directory)) {
         let name = directory.display().to_string();
-        match std::fs::remove_dir(directory) {
+        match user_files::remove_dir(directory) {
             Ok(()) => deleted.push(name),
             Err(error) => {
                 let message = format!("{}: '{name}'", errno(&error));
@@ -181,7 +183,7 @@ pub fn rename(_context: &Context, src: String, dst: String) -> CallResult {
     if !expand(&src).is_absolute() {
         return Err(invalid("rename", "File path must be absolute."));
     }
-    std::fs::rename(expand(&src), expand(&dst))
+    user_files::rename(expand(&src), expand(&dst))
         .map_err(|_| CallError::Execution(format!("Could not rename '{src}' to '{dst}'")))?;
     Ok(true.into())
 }
@@ -210,9 +212,10 @@ pub fn move_to(
     if to.is_dir() {
         to.push(from.file_name().unwrap_or_default());
     }
-    let moved = match std::fs::rename(&from, &to) {
-        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => crate::file::state::copy_tree(&from, &to)
-            .and_then(|()| if from.is_dir() { std::fs::remove_dir_all(&from) } else { std::fs::remove_file(&from) }),
+    let moved = match user_files::rename(&from, &to) {
+        Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
+            crate::file::state::copy_tree(&from, &to).and_then(|()| user_files::remove_dir_all(&from))
+        }
         done => done,
     };
     moved.map_err(|error| {
@@ -246,7 +249,7 @@ pub fn copy(
         return Err(invalid("copy", "Cannot copy overwriting a directory without recurse flag set to true!"));
     }
     if remove_existing && to.is_dir() {
-        std::fs::remove_dir_all(&to).map_err(|error| at(&dst, &error))?;
+        user_files::remove_dir_all(&to).map_err(|error| at(&dst, &error))?;
     }
     crate::file::state::copy_tree(&from, &to)
         .map_err(|_| CallError::Execution(format!("Could not copy '{src}' to '{dst}'")))?;
@@ -288,9 +291,9 @@ pub fn symlink(
         return Ok(true.into());
     }
     if is_link || exists {
-        std::fs::remove_file(&link).map_err(|error| at(&path, &error))?;
+        user_files::remove_file(&link).map_err(|error| at(&path, &error))?;
     }
-    std::os::unix::fs::symlink(&src, &link).map_err(failed)?;
+    user_files::symlink(&src, &link).map_err(failed)?;
     Ok(true.into())
 }
 
@@ -305,7 +308,7 @@ pub fn link(_context: &Context, src: String, path: String) -> CallResult {
     if !file.is_absolute() {
         return Err(invalid("link", "File path must be absolute."));
     }
-    std::fs::hard_link(file, &path).map_err(|error| {
+    user_files::hard_link(file, &path).map_err(|error| {
         CallError::Execution(format!("Could not create '{path}': {}: '{src}' -> '{path}'", errno(&error)))
     })?;
     Ok(true.into())
@@ -359,17 +362,11 @@ pub fn readlink(_context: &Context, path: String, #[default(false)] canonicalize
 #[function]
 pub fn touch(_context: &Context, name: String, atime: Option<u64>, mtime: Option<u64>) -> CallResult {
     let path = expand(&name);
-    let opened = if path.is_dir() {
-        std::fs::File::open(&path)
-    } else {
-        std::fs::OpenOptions::new().append(true).create(true).open(&path)
-    };
-    let file = opened.map_err(|error| CallError::Execution(super::reason(&error)))?;
+    user_files::create(&path).map_err(|error| CallError::Execution(super::reason(&error)))?;
     let time = |given: Option<u64>| {
         given.map_or_else(SystemTime::now, |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
     };
-    let times = std::fs::FileTimes::new().set_accessed(time(atime)).set_modified(time(mtime));
-    file.set_times(times).map_err(|error| at(&name, &error))?;
+    user_files::set_times(&path, time(atime), time(mtime)).map_err(|error| at(&name, &error))?;
     Ok(true.into())
 }
 
@@ -381,9 +378,8 @@ fn make_directories(
     group: &Value,
     mode: &Value,
 ) -> Result<(), CallError> {
-    let mut new: Vec<&Path> = directory.ancestors().take_while(|directory| !directory.exists()).collect();
-    std::fs::create_dir_all(directory).map_err(|error| at(&directory.display().to_string(), &error))?;
-    new.reverse();
+    let new = user_files::create_dir_all_with(directory, Attributes::default())
+        .map_err(|error| at(&directory.display().to_string(), &error))?;
     for directory in new {
         let name = directory.display().to_string();
         let or = |given: &Value, own: Result<Value, CallError>| if given.is_truthy() { Ok(given.clone()) } else { own };

@@ -1,10 +1,12 @@
 //! Owners and modes of files.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::paths::expand;
+use brine_system::files::Links;
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
@@ -138,10 +140,10 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
     match owner(&user, &group) {
         // A dangling link can have an owner, too.
         Ok((uid, gid)) if !exists => {
-            Ok(std::os::unix::fs::lchown(file, uid, gid).map_or("File not found".into(), Value::from))
+            Ok(user_files::set_owner(file, uid, gid, Links::Keep).map_or("File not found".into(), Value::from))
         }
         Ok((uid, gid)) => {
-            std::os::unix::fs::chown(file, uid, gid).map_err(|error| at(&path, &error))?;
+            user_files::set_owner(file, uid, gid, Links::Follow).map_err(|error| at(&path, &error))?;
             Ok(Value::Nil)
         }
         Err(reported) if exists => Ok(reported.into()),
@@ -158,7 +160,7 @@ pub fn chown(_context: &Context, path: String, user: Value, group: Value) -> Cal
 pub fn lchown(_context: &Context, path: String, user: Value, group: Value) -> CallResult {
     match owner(&user, &group) {
         Ok((uid, gid)) => {
-            std::os::unix::fs::lchown(expand(&path), uid, gid).map_err(|error| at(&path, &error))?;
+            user_files::set_owner(expand(&path), uid, gid, Links::Keep).map_err(|error| at(&path, &error))?;
             Ok(Value::Nil)
         }
         Err(reported) => Ok(reported.into()),
@@ -190,7 +192,7 @@ pub fn set_mode(_context: &Context, path: String, mode: Value) -> CallResult {
     let text = mode.to_string();
     let text = text.trim_start_matches(['0', 'o', 'O']);
     let Some(bits) = bits(text) else { return Ok(format!("Invalid Mode {text}").into()) };
-    std::fs::set_permissions(&file, PermissionsExt::from_mode(bits)).map_err(|error| at(&path, &error))?;
+    user_files::set_mode(&file, bits, Links::Follow).map_err(|error| at(&path, &error))?;
     Ok(mode_text(&status(&path, true)?).into())
 }
 
@@ -216,6 +218,7 @@ pub fn check_perms(
     let before = status(&name, follow_symlinks)?;
     let test = is_test(context);
     let is_link = file.is_symlink() && !follow_symlinks;
+    let links = if follow_symlinks { Links::Follow } else { Links::Keep };
     let had = map! {
         "luser" => if user.as_i64().is_some() { Value::from(before.uid()) } else { user_name(before.uid()).into() },
         "lgroup" => if group.as_i64().is_some() { Value::from(before.gid()) } else { group_name(before.gid()).into() },
@@ -240,14 +243,8 @@ pub fn check_perms(
     let given = if test || differing.is_empty() {
         Ok(())
     } else {
-        owner(&user, &group).and_then(|(uid, gid)| {
-            let given = if is_link {
-                std::os::unix::fs::lchown(&file, uid, gid)
-            } else {
-                std::os::unix::fs::chown(&file, uid, gid)
-            };
-            given.map_err(|error| super::errno(&error))
-        })
+        owner(&user, &group)
+            .and_then(|(uid, gid)| user_files::set_owner(&file, uid, gid, links).map_err(|error| super::errno(&error)))
     };
     for (_, key, value) in differing {
         match &given {
@@ -259,7 +256,7 @@ pub fn check_perms(
     if !mode.is_nil() && !is_link {
         let digits = format!("{:0>4}", mode.to_string().trim_start_matches("0o"));
         if digits != mode_text(&before) {
-            let given = bits(&digits).map(|bits| std::fs::set_permissions(&file, PermissionsExt::from_mode(bits)));
+            let given = bits(&digits).map(|bits| user_files::set_mode(&file, bits, links));
             if test || matches!(given, Some(Ok(()))) {
                 if !test {
                     had.insert("cmode".into(), digits.clone().into());

@@ -31,7 +31,7 @@ pub fn search(
 ) -> CallResult {
     // Files are read whole, and Salt's `multiline` is set in the flags already.
     _ = (bufsize, multiline);
-    let file = Text::real(&path);
+    let file = Text::real(&path)?;
     if ignore_if_missing && !file.exists() {
         return Ok(false.into());
     }

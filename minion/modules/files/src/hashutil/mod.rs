@@ -6,6 +6,7 @@ use brine_context::{Context, Module};
 use brine_crypt::token::constant_time_eq;
 use brine_digest::{Digest, hex};
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::Value;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
@@ -143,7 +144,7 @@ pub fn base64_encodefile(_context: &Context, fname: String) -> CallResult {
 #[function]
 pub fn base64_decodefile(_context: &Context, instr: String, outfile: String) -> CallResult {
     let bytes = decode_lines(&instr)?;
-    std::fs::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
+    user_files::write(&outfile, bytes).map_err(|error| CallError::Execution(format!("{outfile}: {error}")))?;
     Ok(true.into())
 }
 

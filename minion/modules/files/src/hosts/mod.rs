@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files::{self, FileError};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use indexmap::IndexMap;
 
@@ -204,8 +205,8 @@ fn file(context: &Context) -> PathBuf {
     brine_config::opts::modules::hosts_file(&context.config().opts)
 }
 
-/// Edits the text of the hosts file. Returns false if the path is not a file. The file is written in place: in
-/// containers it is often a mount point, which cannot be replaced.
+/// Edits the text of the hosts file. Returns false if the path is not a file. In containers the
+/// file is often a mount point, which is written in place.
 fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Result<bool, CallError> {
     let path = file(context);
     if path.exists() && !path.is_file() {
@@ -213,7 +214,7 @@ fn edit(context: &Context, change: impl FnOnce(&str) -> Option<String>) -> Resul
     }
     let text = files::read_if_exists(&path).map_err(CallError::execution)?.unwrap_or_default();
     if let Some(text) = change(&text) {
-        std::fs::write(&path, text).map_err(FileError::at("write", &path)).map_err(CallError::execution)?;
+        user_files::write(&path, text).map_err(FileError::at("write", &path)).map_err(CallError::execution)?;
     }
     Ok(true)
 }

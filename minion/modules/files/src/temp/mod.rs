@@ -1,11 +1,11 @@
 //! `temp`: temporary files and directories.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
@@ -25,9 +25,12 @@ pub struct NameArgs {
     parent: Option<String>,
 }
 
+/// The number of random names that are tried.
+const ATTEMPTS: u32 = 100;
+
 impl NameArgs {
-    /// Returns a builder for paths with this prefix and suffix, and the parent directory.
-    fn builder(&self) -> Result<(tempfile::Builder<'_, '_>, PathBuf), CallError> {
+    /// Creates something under a random name, and returns its path.
+    fn create(self, make: impl Fn(&Path) -> std::io::Result<()>) -> CallResult {
         for part in [&self.suffix, &self.prefix] {
             if part.contains('/') {
                 return Err(CallError::Execution(format!(
@@ -35,10 +38,21 @@ impl NameArgs {
                 )));
             }
         }
-        let parent = self.parent.as_ref().filter(|parent| !parent.is_empty());
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&self.prefix).suffix(&self.suffix);
-        Ok((builder, parent.map_or_else(std::env::temp_dir, PathBuf::from)))
+        let parent = self.parent.filter(|parent| !parent.is_empty());
+        let parent = parent.map_or_else(std::env::temp_dir, PathBuf::from);
+        let mut attempt = 1;
+        loop {
+            let name = format!("{}{:012x}{}", self.prefix, rand::random::<u64>() >> 16, self.suffix);
+            let path = parent.join(name);
+            match make(&path) {
+                Ok(()) => return Ok(path.into()),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < ATTEMPTS => attempt += 1,
+                Err(error) => {
+                    let message = format!("creating a temporary path in {} failed: {error}", parent.display());
+                    return Err(CallError::Execution(message));
+                }
+            }
+        }
     }
 }
 
@@ -50,10 +64,7 @@ impl NameArgs {
 ///     salt '*' temp.dir prefix='mytemp-' parent='/var/run/'
 #[function]
 pub fn dir(_context: &Context, #[args] name: NameArgs) -> CallResult {
-    let (mut builder, parent) = name.builder()?;
-    let owner_only = Permissions::from_mode(0o700);
-    let made = builder.permissions(owner_only).tempdir_in(&parent);
-    Ok(made.map_err(|error| failed(&parent, &error))?.keep().into())
+    name.create(|path| user_files::create_dir(path, 0o700))
 }
 
 /// Create a temporary file, and return its path. Only its owner can use it.
@@ -64,14 +75,7 @@ pub fn dir(_context: &Context, #[args] name: NameArgs) -> CallResult {
 ///     salt '*' temp.file prefix='mytemp-' parent='/var/run/'
 #[function]
 pub fn file(_context: &Context, #[args] name: NameArgs) -> CallResult {
-    let (builder, parent) = name.builder()?;
-    let made = builder.tempfile_in(&parent);
-    let kept = made.map_err(|error| failed(&parent, &error))?.keep();
-    Ok(kept.map_err(|error| failed(&parent, &error.error))?.1.into())
-}
-
-fn failed(parent: &Path, error: &std::io::Error) -> CallError {
-    CallError::Execution(format!("creating a temporary path in {} failed: {error}", parent.display()))
+    name.create(|path| user_files::create_new(path, 0o600).map(|_| ()))
 }
 
 #[cfg(test)]

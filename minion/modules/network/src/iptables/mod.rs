@@ -11,6 +11,7 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_host::process::{Output, Program};
 use brine_host::programs::which;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value};
 use fancy_regex::Regex;
 
@@ -165,7 +166,7 @@ pub fn save(context: &Context, filename: Option<String>, #[default("ipv4".into()
     let file = file_of(context, filename, &family)?;
     let text = Tables::new(context, &family)?.saved()?;
     if let Some(directory) = Path::new(&file).parent() {
-        std::fs::create_dir_all(directory)
+        user_files::create_dir_all(directory)
             .map_err(|error| CallError::Execution(format!("{}: {error}", directory.display())))?;
     }
     let report =

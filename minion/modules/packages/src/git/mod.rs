@@ -17,6 +17,7 @@ use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
 use brine_function::arguments::names;
+use brine_system::user_files;
 use command::{
     CheckoutArgs, FileArgs, LayoutArgs, OptionArgs, RemoteCommandArgs, RevisionArgs, command, flag, options,
 };
@@ -111,7 +112,7 @@ pub fn clone(context: &Context, #[args] args: CloneArgs) -> CallResult {
     let whole = git.cwd.clone().unwrap_or_default();
     let (directory, target) = match args.name {
         Some(name) => {
-            std::fs::create_dir_all(&whole).map_err(CallError::execution)?;
+            user_files::create_dir_all(&whole).map_err(CallError::execution)?;
             (whole.display().to_string(), name)
         }
         None => ("/tmp".into(), whole.display().to_string()),

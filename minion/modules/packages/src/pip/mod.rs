@@ -12,6 +12,7 @@ use brine_function::{Args, CallError, CallResult, Functions, function, registry}
 use brine_host::process::Output;
 use brine_host::programs::find_program;
 use brine_system::files;
+use brine_system::user_files;
 use brine_text::shell::quote;
 use brine_value::json::from_json;
 use brine_value::{Map, Value, map};
@@ -347,7 +348,7 @@ fn requirement(context: &Context, name: &str, kwargs: &Map) -> Result<Option<Str
         return Ok(None);
     };
     let place = context.config().cachedir.join("files").join(saltenv).join(below);
-    std::fs::create_dir_all(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
+    user_files::create_dir_all(place.parent().unwrap_or(&place)).map_err(CallError::execution)?;
     files::write_atomic(&place, &content, 0o644).map_err(CallError::execution)?;
     Ok(Some(place.display().to_string()))
 }

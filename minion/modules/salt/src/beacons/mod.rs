@@ -7,6 +7,7 @@ use std::time::Duration;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value, map};
 use brine_yaml::Style;
 
@@ -137,7 +138,7 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
         brine_yaml::dump(&map! {"beacons" => beacons}.into(), Style::BLOCK)
     };
     let directory = path.parent().unwrap_or(&path);
-    let made = std::fs::create_dir_all(directory).is_ok();
+    let made = user_files::create_dir_all(directory).is_ok();
     match files::write_atomic(&path, text.as_bytes(), 0o644) {
         Ok(()) if made => Ok(outcome(true, format!("Beacons saved to {}.", path.display())).into()),
         _ => {

@@ -6,6 +6,7 @@ use brine_context::Context;
 use brine_function::{CallError, CallResult, function};
 use brine_host::web;
 use brine_system::files;
+use brine_system::user_files;
 
 /// The URL of Salt's own script.
 const DEFAULT_URL: &str = "https://github.com/saltstack/salt-bootstrap/releases/latest/download/bootstrap-salt.sh";
@@ -33,7 +34,7 @@ pub fn gather_bootstrap_script(context: &Context, bootstrap: Option<String>) -> 
     let directory = context.config().config_dir.join("cloud.deploy.d");
     let path = directory.join(name.ok_or_else(invalid)?);
     let failed = |error| CallError::Execution(format!("creating {} failed: {error}", directory.display()));
-    std::fs::create_dir_all(&directory).map_err(failed)?;
+    user_files::create_dir_all(&directory).map_err(failed)?;
     files::write_atomic(&path, &script, 0o644).map_err(CallError::execution)?;
     Ok(path.into())
 }

@@ -3,6 +3,7 @@
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value, msgpack};
 use parking_lot::Mutex;
 
@@ -23,7 +24,7 @@ pub static FUNCTIONS: Functions<Context> =
 #[function]
 pub fn clear(context: &Context) -> CallResult {
     let _lock = WRITE_LOCK.lock();
-    match std::fs::remove_file(path(context)) {
+    match user_files::remove_file(path(context)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
         _ => Ok(true.into()),
     }
@@ -161,7 +162,7 @@ fn stored(context: &Context) -> Result<Map, CallError> {
     };
     msgpack::unpack_map(&packed).or_else(|error| {
         let aside = path.with_extension("damaged");
-        std::fs::rename(&path, &aside).map_err(CallError::execution)?;
+        user_files::rename(&path, &aside).map_err(CallError::execution)?;
         tracing::error!(path = %aside.display(), %error, "the stored values of `data` are invalid and were renamed");
         Ok(Map::new())
     })

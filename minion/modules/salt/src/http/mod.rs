@@ -10,6 +10,7 @@ use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::process::cancelled_within;
 use brine_host::web;
+use brine_system::user_files;
 use brine_value::json::from_json;
 use brine_value::{FromValue, Map, Value};
 
@@ -152,7 +153,7 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
         return Ok(answer);
     }
     if let Some(path) = text("text_out") {
-        std::fs::write(path, content.as_bytes().unwrap_or_default()).map_err(CallError::execution)?;
+        user_files::write(path, content.as_bytes().unwrap_or_default()).map_err(CallError::execution)?;
     }
     if flag("status") {
         answer.insert("status".into(), status.as_u16().into());

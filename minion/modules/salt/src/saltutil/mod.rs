@@ -12,6 +12,7 @@ use brine_context::jobs::{self, Running, cached_return};
 use brine_context::{Context, Job, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
+use brine_system::user_files;
 use brine_value::{Map, Value, msgpack};
 use nix::sys::signal::Signal;
 
@@ -167,7 +168,7 @@ pub fn regen_keys(context: &Context) -> CallResult {
     // Remove only these files: in an orchestration, the directory is the master's.
     for name in ["minion.pem", "minion.pub", "minion_master.pub"] {
         let path = context.config().pki_dir.join(name);
-        match std::fs::remove_file(&path) {
+        match user_files::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(CallError::Execution(format!("removing {} failed: {error}", path.display())));
             }

@@ -10,6 +10,7 @@ use brine_context::custom::{self, extension_modules};
 use brine_function::arguments::names;
 use brine_function::{Args, Arguments, CallError, CallResult, Functions, function, registry};
 use brine_modules_files::file::{digest, hash_kind};
+use brine_system::user_files;
 use brine_system::{files, processes};
 use brine_value::{Map, Value};
 
@@ -436,9 +437,9 @@ fn clean(directory: &Path, below: &Path, wanted: &BTreeSet<PathBuf>) -> bool {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             is_changed |= clean(directory, &path, wanted);
             // Fails for a directory with content.
-            is_changed |= std::fs::remove_dir(directory.join(&path)).is_ok();
+            is_changed |= user_files::remove_dir(directory.join(&path)).is_ok();
         } else if !wanted.contains(&path) {
-            match std::fs::remove_file(directory.join(&path)) {
+            match user_files::remove_file(directory.join(&path)) {
                 Ok(()) => is_changed = true,
                 Err(error) => tracing::error!(%error, path = %path.display(), "removing a custom module failed"),
             }

@@ -12,6 +12,7 @@ use brine_crypt::PrivateKey;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
+use brine_system::user_files;
 use brine_text::shell::quote;
 use brine_value::{Map, Value, list, map};
 use brine_yaml::Style;
@@ -73,7 +74,7 @@ pub fn apply(
     let seeded = private_directory(context, mounted.root()).and_then(|prepared| {
         let seeded = seed(context, (mounted.root(), &prepared), id_, config, install, &keys);
         // Also removed after a failure, because it contains the private key.
-        fs::remove_dir_all(&prepared).map_err(failed("remove", &prepared))?;
+        user_files::remove_dir_all(&prepared).map_err(failed("remove", &prepared))?;
         seeded
     });
     mounted.unmount(context)?;
@@ -99,7 +100,7 @@ fn seed(
         let pki_dir = pki_dir.unwrap_or_else(|| PKI_DIR.to_owned());
         for (name, directory) in [("minion.pem", pki_dir.as_str()), ("minion.pub", &pki_dir), ("minion", "/etc/salt")] {
             let directory = below(root, directory)?;
-            fs::create_dir_all(&directory).map_err(failed("create", &directory))?;
+            user_files::create_dir_all(&directory).map_err(failed("create", &directory))?;
             // The file is replaced, not written to: it may be a link that leads out of the root.
             files::write_atomic(directory.join(name), &read(&prepared.join(name))?, 0o600)
                 .map_err(CallError::execution)?;
@@ -245,7 +246,7 @@ fn prepare_resolver(root: &Path) -> Result<(), CallError> {
         return Ok(());
     }
     if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(failed("create", parent))?;
+        user_files::create_dir_all(parent).map_err(failed("create", parent))?;
     }
     files::write_atomic(&path, &read(Path::new("/etc/resolv.conf"))?, 0o644).map_err(CallError::execution)
 }
@@ -262,7 +263,7 @@ fn copy_bootstrap(context: &Context, directory: &Path) -> Result<PathBuf, CallEr
 /// Creates a directory below `tmp` of a root directory that only its owner can use.
 fn private_directory(context: &Context, root: &Path) -> Result<PathBuf, CallError> {
     let parent = below(root, "/tmp")?;
-    fs::create_dir_all(&parent).map_err(failed("create", &parent))?;
+    user_files::create_dir_all(&parent).map_err(failed("create", &parent))?;
     let keyword = map! {"parent" => parent, "prefix" => "seed-"};
     Ok(context.call("temp.dir", Args { keyword, ..Args::default() })?.to_string().into())
 }
@@ -318,7 +319,7 @@ impl Mounted {
             Ok(Value::Bool(true)) => Ok(Mounted::FileSystem(directory.into())),
             other => {
                 // Nothing is mounted there, so the directory is empty.
-                _ = fs::remove_dir(&directory);
+                _ = user_files::remove_dir(&directory);
                 Err(text(other)?)
             }
         }
@@ -336,6 +337,6 @@ impl Mounted {
         if done != true.into() {
             return Err(CallError::Execution(format!("{} could not be unmounted: {done}", directory.display())));
         }
-        fs::remove_dir(&directory).map_err(failed("remove", &directory))
+        user_files::remove_dir(&directory).map_err(failed("remove", &directory))
     }
 }

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::Value;
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
 
@@ -95,7 +96,11 @@ pub fn indexes(_context: &Context, db: Option<String>) -> CallResult {
 
 fn open(path: Option<&str>) -> Result<Option<Connection>, CallError> {
     let Some(path) = path else { return Ok(None) };
-    let connection = Connection::open(path).map_err(CallError::execution)?;
+    // Links are followed here as elsewhere, and never by SQLite, which would trust those of others.
+    let is_file = !path.is_empty() && path != ":memory:" && !path.starts_with("file:");
+    let path = if is_file { user_files::real(path).map_err(CallError::execution)? } else { path.into() };
+    let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(path, flags).map_err(CallError::execution)?;
     connection.busy_timeout(LOCK_TIMEOUT).map_err(CallError::execution)?;
     Ok(Some(connection))
 }

@@ -11,6 +11,7 @@ use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_sls::compile::Chunk;
 use brine_state::StateRun;
 use brine_system::processes;
+use brine_system::user_files;
 use brine_value::{Map, Value, json};
 use indexmap::IndexMap;
 
@@ -149,6 +150,6 @@ impl UnpackedArchive {
 
 impl Drop for UnpackedArchive {
     fn drop(&mut self) {
-        _ = fs::remove_dir_all(&self.0);
+        _ = user_files::remove_dir_all(&self.0);
     }
 }

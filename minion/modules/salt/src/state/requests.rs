@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value, map, msgpack};
 
 /// Name of a request without a name.
@@ -111,7 +112,7 @@ fn requests(context: &Context) -> Map {
 fn save_requests(context: &Context, requests: &Map) -> Result<(), CallError> {
     let path = path(context);
     if requests.is_empty() {
-        return match std::fs::remove_file(&path) {
+        return match user_files::remove_file(&path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(CallError::execution(error)),
             _ => Ok(()),
         };

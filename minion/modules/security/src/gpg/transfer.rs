@@ -4,6 +4,7 @@ use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 
@@ -80,7 +81,7 @@ fn selected(
         }
         Ok(imported(&ring.run(&["--import"], None, Some(&text))?).into())
     });
-    if let Err(error) = std::fs::remove_dir_all(&directory) {
+    if let Err(error) = user_files::remove_dir_all(&directory) {
         tracing::warn!(directory, %error, "a temporary keyring is left behind");
     }
     result
@@ -230,7 +231,7 @@ pub fn read_key(
         ring.run(&["--import"], None, Some(&text))?;
         ring.keys(false)
     });
-    if let Err(error) = std::fs::remove_dir_all(&directory) {
+    if let Err(error) = user_files::remove_dir_all(&directory) {
         tracing::warn!(directory, %error, "a temporary keyring is left behind");
     }
     let field = |key: &Map, name: &str| key.get(name).map(ToString::to_string).unwrap_or_default();

@@ -1,10 +1,12 @@
 //! `selinux`: whether SELinux enforces its policy, now and at boot.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::Value;
 
 /// Execution functions of `selinux`.
@@ -84,7 +86,9 @@ fn change(root: &Path, wanted: &str) -> Result<(), CallError> {
     if let Some(path) = file_system(root) {
         let number = if wanted == "enforcing" { "1" } else { "0" };
         let failed = |error| CallError::Execution(format!("Could not write SELinux enforce file: {error}"));
-        std::fs::write(path.join("enforce"), number).map_err(failed)?;
+        user_files::open_in_place(path.join("enforce"))
+            .and_then(|mut file| file.write_all(number.as_bytes()))
+            .map_err(failed)?;
     }
     let path = root.join(CONFIG.trim_start_matches('/'));
     let failed = |error| CallError::Execution(format!("Could not read SELinux config file: {error}"));

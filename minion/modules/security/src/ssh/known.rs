@@ -1,15 +1,17 @@
 //! Known hosts files, with `ssh-keygen` and `ssh-keyscan`.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
 use brine_host::accounts::{Account, Accounts};
 use brine_host::programs::{argument, program};
-use brine_system::files::{self, FileError};
+use brine_system::files::{self, FileError, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
-use super::{authorized, set_owner};
+use super::{authorized, create_own_dir, set_owner, write_own};
 
 /// Maximum number of attempts for a host that does not answer.
 const ATTEMPTS: usize = 5;
@@ -235,7 +237,7 @@ impl File {
         let before = std::fs::metadata(&self.path).map(|status| status.permissions());
         let comment = self.keygen(context, "-H", None)?;
         if let Ok(before) = before {
-            std::fs::set_permissions(&self.path, before)
+            user_files::set_mode(&self.path, before.mode() & 0o777, Links::Follow)
                 .map_err(FileError::at("change the mode of", &self.path))
                 .map_err(CallError::execution)?;
         }
@@ -311,11 +313,8 @@ impl File {
             let directory = self.path.parent().unwrap_or(Path::new("/"));
             match &self.user {
                 _ if directory.is_dir() => {}
-                Some(user) => {
-                    files::create_private_dir(directory).map_err(CallError::execution)?;
-                    set_owner(directory, user);
-                }
-                None => std::fs::create_dir_all(directory)
+                Some(user) => create_own_dir(directory, user)?,
+                None => user_files::create_dir_all(directory)
                     .map_err(FileError::at("create", directory))
                     .map_err(CallError::execution)?,
             }
@@ -335,8 +334,7 @@ impl File {
             };
             text = format!("{text}{name} {} {}\n", entry.enc, entry.key);
         }
-        files::rewrite(&self.path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
-        self.chown();
+        write_own(&self.path, text.as_bytes(), self.user.as_ref())?;
         if host.key.is_some() && hashed {
             self.hash_names(context)?;
         }

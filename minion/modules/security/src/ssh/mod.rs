@@ -11,6 +11,8 @@ use std::path::Path;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Account, Accounts};
+use brine_system::files::{Attributes, Entry, FileError, Flush, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -291,10 +293,33 @@ pub fn user_keys(
     Ok(found.into())
 }
 
+/// Returns the owner of a user's files: the user, if the minion runs as root.
+fn owned_by(user: &Account, mode: Option<u32>) -> Attributes {
+    let is_root = nix::unistd::geteuid().is_root();
+    Attributes { uid: is_root.then_some(user.uid), gid: is_root.then_some(user.gid), mode }
+}
+
+/// Creates a directory of a user, which only the user can read.
+fn create_own_dir(directory: &Path, user: &Account) -> Result<(), CallError> {
+    user_files::create_dir_all_with(directory, owned_by(user, Some(0o700)))
+        .map(|_| ())
+        .map_err(FileError::at("create", directory))
+        .map_err(CallError::execution)
+}
+
+/// Writes a file of a user; without a user, an existing file keeps its owner. A new file has mode 0600.
+fn write_own(path: &Path, bytes: &[u8], user: Option<&Account>) -> Result<(), CallError> {
+    let attributes = user.map_or_else(Attributes::default, |user| owned_by(user, None));
+    Entry::resolve(path, Links::Follow)
+        .and_then(|entry| user_files::write_with(entry, bytes, attributes, 0o600, Flush::Now))
+        .map_err(FileError::at("write", path))
+        .map_err(CallError::execution)
+}
+
 /// Makes a user the owner of a file or directory, if the minion runs as root.
 fn set_owner(path: &Path, user: &Account) {
     if nix::unistd::geteuid().is_root()
-        && let Err(error) = std::os::unix::fs::chown(path, Some(user.uid), Some(user.gid))
+        && let Err(error) = user_files::set_owner(path, Some(user.uid), Some(user.gid), Links::Follow)
     {
         tracing::warn!(path = %path.display(), user = user.name, %error, "changing the owner failed");
     }

@@ -10,7 +10,8 @@ use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, program, which};
-use brine_system::files;
+use brine_system::files::{self, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use brine_yaml::Style;
 
@@ -362,10 +363,10 @@ fn run_program(context: &Context, words: &[String], user: Option<String>) -> Res
 /// Creates a mount point.
 pub fn make_directory(name: &str, user: Option<&str>) -> Result<(), CallError> {
     let failed = |error: std::io::Error| CallError::Execution(format!("creating {name} failed: {error}"));
-    std::fs::create_dir_all(name).map_err(failed)?;
+    user_files::create_dir_all(name).map_err(failed)?;
     let owner = user.and_then(|user| brine_host::accounts::Accounts::read().user(user).cloned());
     match owner {
-        Some(owner) => std::os::unix::fs::chown(name, Some(owner.uid), Some(owner.gid)).map_err(failed),
+        Some(owner) => user_files::set_owner(name, Some(owner.uid), Some(owner.gid), Links::Follow).map_err(failed),
         None => Ok(()),
     }
 }

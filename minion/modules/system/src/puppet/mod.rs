@@ -11,6 +11,7 @@ use brine_host::process::{Output, Program};
 use brine_host::programs::{argument, program};
 use brine_modules_files::cmd;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::json::{from_json, to_json};
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
@@ -67,7 +68,7 @@ pub fn enable(context: &Context) -> CallResult {
     if !lock.is_file() {
         return Ok(false.into());
     }
-    std::fs::remove_file(&lock).map_err(|error| CallError::Execution(format!("Failed to enable: {error}")))?;
+    user_files::remove_file(&lock).map_err(|error| CallError::Execution(format!("Failed to enable: {error}")))?;
     Ok(true.into())
 }
 

@@ -1,10 +1,12 @@
 //! `scsi`: SCSI devices.
 
+use std::io::Write;
 use std::path::Path;
 
 use brine_context::programs::run;
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], ..Module::EMPTY };
@@ -54,7 +56,9 @@ fn rescan(hosts: &Path, host: &str) -> CallResult {
         return Ok(format!("Host {host} does not exist").into());
     }
     // Any channel, target and unit.
-    std::fs::write(directory.join("scan"), "- - -\n").map_err(CallError::execution)?;
+    user_files::open_in_place(directory.join("scan"))
+        .and_then(|mut file| file.write_all(b"- - -\n"))
+        .map_err(CallError::execution)?;
     Ok(list![])
 }
 

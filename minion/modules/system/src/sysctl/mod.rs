@@ -9,6 +9,7 @@ use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{argument, program};
 use brine_system::files::{self, FileError};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use super::service::manager::has_systemd;
@@ -131,7 +132,9 @@ pub fn set_and_save(context: &Context, name: &str, value: &str, config: &str) ->
     let text = files::read_if_exists(path).map_err(CallError::execution)?;
     if text.is_none() {
         let directory = path.parent().unwrap_or(Path::new("/"));
-        std::fs::create_dir_all(directory).map_err(FileError::at("create", directory)).map_err(CallError::execution)?;
+        user_files::create_dir_all(directory)
+            .map_err(FileError::at("create", directory))
+            .map_err(CallError::execution)?;
     }
     let text = text.unwrap_or_else(|| "#\n# Kernel sysctl configuration\n#\n".into());
     match with_parameter(&text, name, value) {

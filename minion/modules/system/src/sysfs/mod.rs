@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{Context, Module};
 use brine_function::{CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 pub(super) static MODULE: Module = Module { functions: &[&FUNCTIONS], states: &[&state::FUNCTIONS], ..Module::EMPTY };
@@ -105,8 +106,11 @@ pub(crate) fn value_of(root: &str, key: &str) -> Value {
 
 /// Writes an attribute, and returns whether that succeeded.
 pub(crate) fn set(path: &Path, value: &Value) -> bool {
-    let file = std::fs::File::options().write(true).truncate(true).open(path);
-    let written = file.and_then(|mut file| file.write_all(format!("{value}\n").as_bytes()));
+    let file = user_files::open_in_place(path);
+    let written = file.and_then(|mut file| {
+        file.set_len(0)?;
+        file.write_all(format!("{value}\n").as_bytes())
+    });
     if let Err(error) = &written {
         tracing::debug!(path = %path.display(), %error, "writing an attribute failed");
     }

@@ -8,13 +8,12 @@ mod daemon;
 mod render;
 pub(crate) mod state;
 
-use std::fs::OpenOptions;
-use std::io::Write;
 use std::path::Path;
 
 use brine_context::{Context, Module};
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::programs::{program, which};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 pub(super) static MODULE: Module =
@@ -284,7 +283,7 @@ fn short_version(version: &str) -> String {
 /// logged.
 fn start_config_file(context: &Context, version: &str) -> bool {
     let path = config_file(context);
-    match std::fs::remove_file(&path) {
+    match user_files::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::error!(jid = context.job.jid, path, %error, "removing the configuration file failed");
             return false;
@@ -299,8 +298,7 @@ fn start_config_file(context: &Context, version: &str) -> bool {
 fn append(context: &Context, text: &str, newlines: usize) -> bool {
     let path = config_file(context);
     let text = format!("{text}{}", "\n".repeat(newlines.min(1000)));
-    let opened = OpenOptions::new().append(true).create(true).open(&path);
-    match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+    match user_files::append_bytes(&path, text.as_bytes()) {
         Ok(()) => true,
         Err(error) => {
             tracing::error!(jid = context.job.jid, path, %error, "writing the configuration file failed");

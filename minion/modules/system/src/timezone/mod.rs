@@ -10,6 +10,7 @@ use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_host::lines::{self, Missing};
 use brine_host::programs::which;
 use brine_system::files::{self, FileError};
+use brine_system::user_files;
 
 /// Directory of the time zones.
 const ZONES: &str = "/usr/share/zoneinfo";
@@ -215,13 +216,7 @@ fn file_of(zone: &str) -> Option<PathBuf> {
 
 /// Links the system's time zone to a file.
 fn link(zone: &Path) -> Result<(), CallError> {
-    let failed = |error| CallError::execution(FileError::at("link", LOCAL)(error));
-    let draft = format!("{LOCAL}.{:016x}", rand::random::<u64>());
-    std::os::unix::fs::symlink(zone, &draft).map_err(failed)?;
-    std::fs::rename(&draft, LOCAL).map_err(|error| {
-        _ = std::fs::remove_file(&draft);
-        failed(error)
-    })
+    user_files::replace_symlink(zone, LOCAL).map_err(FileError::at("link", LOCAL)).map_err(CallError::execution)
 }
 
 #[cfg(test)]

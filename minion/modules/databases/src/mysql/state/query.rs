@@ -4,6 +4,7 @@ use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use super::or_failed;
@@ -175,7 +176,7 @@ impl Target<'_> {
     fn store(&self, context: &StateContext, result: &Map) -> Result<(), CallError> {
         match self {
             Target::Comment => {}
-            Target::File(path) => std::fs::write(path, lines(result))
+            Target::File(path) => user_files::write(path, lines(result))
                 .map_err(|error| CallError::Execution(format!("writing {path} failed: {error}")))?,
             Target::Grain(grain, key) => {
                 let value = match key {

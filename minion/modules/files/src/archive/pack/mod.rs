@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_function::arguments::names;
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Value, map};
 use jiff::Timestamp;
 use zip::write::SimpleFileOptions;
@@ -60,7 +61,7 @@ pub fn zip(
     let base = cwd.unwrap_or_else(|| "/".into());
     let failed = |error: io::Error| CallError::Execution(format!("Exception encountered creating zipfile: {error}"));
     let mut archive = Archive {
-        writer: ZipWriter::new(File::create(&zip_file).map_err(failed)?),
+        writer: ZipWriter::new(user_files::open_truncated(&zip_file, 0o666).map_err(failed)?),
         base,
         zip64,
         itself: fs::canonicalize(&zip_file).map_err(failed)?,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use brine_system::user_files;
 use brine_value::Value;
 
 use super::{Early, Extracted, StateContext, StateReturn};
@@ -108,7 +109,7 @@ impl Extracted {
     pub(super) fn make_room(&self, directory: &str, contents: &Contents, done: &mut StateReturn) -> Result<(), Early> {
         let name = done.name.clone();
         if self.clean_parent {
-            match fs::remove_dir_all(directory) {
+            match user_files::remove_dir_all(directory) {
                 Ok(()) => {
                     let message = format!("Directory {directory} was removed prior to the extraction");
                     done.changes.entry("removed".into()).or_insert_with(|| message.into());
@@ -149,8 +150,7 @@ fn remove_all(paths: impl Iterator<Item = (PathBuf, String)>, done: &mut StateRe
     let (mut errors, mut removed) = (String::new(), BTreeSet::new());
     let mut report: Vec<Value> = Vec::new();
     for (path, shown) in paths {
-        let is_dir = fs::symlink_metadata(&path).is_ok_and(|have| have.is_dir());
-        match if is_dir { fs::remove_dir_all(&path) } else { fs::remove_file(&path) } {
+        match user_files::remove_dir_all(&path) {
             Ok(()) if removed.insert(shown.clone()) => report.push(shown.into()),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => errors += &format!("\n- {error}"),
             _ => {}

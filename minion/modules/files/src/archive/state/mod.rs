@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use brine_context::files::in_environment;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, Functions, registry};
-use brine_system::files;
+use brine_system::{files, user_files};
 use brine_value::{FromValue, Value, map};
 use sha2::Digest;
 
@@ -197,7 +197,7 @@ impl Extracted {
         enforced.report(self.if_missing.is_some(), &mut done);
         if local.is_none()
             && !self.keep
-            && let Err(error) = fs::remove_file(&archive)
+            && let Err(error) = user_files::remove_file(&archive)
         {
             warnings.push(format!("{}: {error}", archive.display()));
         }

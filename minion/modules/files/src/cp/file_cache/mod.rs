@@ -3,14 +3,13 @@
 //! `files` contains files of the file server, `extrn_files` files of web servers, both by environment; `localfiles`
 //! contains files of this host.
 
-use std::fs::{File, OpenOptions, Permissions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_context::files::in_environment;
 use brine_host::web;
-use brine_system::files::{self, FileError};
+use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
+use brine_system::user_files;
 
 use crate::file::{digest, hash_kind, hex_digest};
 
@@ -108,56 +107,12 @@ fn fetch(context: &Context, url: &str, saltenv: &str, target: &Path) -> Result<b
         return Ok(true);
     }
     make_room(target)?;
-    let mut incoming = Incoming::create(target).map_err(|error| error.to_string())?;
-    if !client.fetch(path, saltenv, &mut incoming.file)? {
+    let failed = |error| format!("writing {} failed: {error}", target.display());
+    let mut draft = Entry::resolve(target, Links::Keep).and_then(Draft::create).map_err(failed)?;
+    if !client.fetch(path, saltenv, &mut draft.file)? {
         return Ok(false);
     }
-    incoming.finish(0o600).map(|()| true).map_err(|error| error.to_string())
-}
-
-/// A file that is being written next to its target. It is removed unless it is finished.
-pub struct Incoming<'a> {
-    /// Destination of the content.
-    pub file: File,
-    temporary: PathBuf,
-    path: &'a Path,
-}
-
-impl<'a> Incoming<'a> {
-    /// Creates the file, readable by its owner alone.
-    pub fn create(path: &'a Path) -> Result<Self, FileError> {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let temporary = path.with_file_name(format!(".{name}.{:016x}.tmp", rand::random::<u64>()));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
-        Ok(Incoming { file: file.map_err(FileError::at("write", path))?, temporary, path })
-    }
-
-    /// Renames the file to its target. An existing target's mode and owner are kept; a new file gets this mode.
-    pub fn finish_over(self, mode: u32) -> Result<(), FileError> {
-        let Ok(target) = self.path.canonicalize() else { return self.finish(mode) };
-        let status = target.metadata().map_err(FileError::at("read", &target))?;
-        // Only root may change owners; other users owned the old file anyway.
-        _ = chown(&self.temporary, Some(status.uid()), Some(status.gid()));
-        self.rename(&target, status.mode() & 0o7777)
-    }
-
-    /// Renames the file to its target, with this mode.
-    pub fn finish(self, mode: u32) -> Result<(), FileError> {
-        let path = self.path;
-        self.rename(path, mode)
-    }
-
-    fn rename(&self, target: &Path, mode: u32) -> Result<(), FileError> {
-        let renamed = self.file.set_permissions(Permissions::from_mode(mode));
-        renamed.and_then(|()| std::fs::rename(&self.temporary, target)).map_err(FileError::at("write", target))
-    }
-}
-
-impl Drop for Incoming<'_> {
-    fn drop(&mut self) {
-        // After a rename there is nothing left to remove.
-        _ = std::fs::remove_file(&self.temporary);
-    }
+    draft.finish(Attributes::mode(0o600), Flush::Later).map(|()| true).map_err(failed)
 }
 
 /// Whether a file has a hash.
@@ -184,7 +139,7 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
     match fetched.etag.filter(|_| remote.use_etag) {
         Some(etag) => store(&etag_path, etag.as_bytes()),
         // A stale ETag would make the next response "not modified".
-        None => match std::fs::remove_file(&etag_path) {
+        None => match user_files::remove_file(&etag_path) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(format!("Failed to remove {}: {error}", etag_path.display()))
             }
@@ -204,11 +159,11 @@ pub fn store(path: &Path, content: &[u8]) -> Result<(), String> {
 fn make_room(path: &Path) -> Result<(), String> {
     let directory = path.parent().unwrap_or(path);
     if directory.is_file() {
-        std::fs::remove_file(directory)
+        user_files::remove_file(directory)
             .map_err(|error| format!("Failed to remove {}: {error}", directory.display()))?;
     }
     if path.is_dir() {
-        std::fs::remove_dir_all(path).map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
+        user_files::remove_dir_all(path).map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
     }
     files::create_private_dir(directory).map_err(|error| error.to_string())
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_fileserver::BUFFER_SIZE;
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_text::glob::fnmatch;
 use brine_value::{Value, map};
 
@@ -110,7 +111,7 @@ fn send(context: &Context, path: &Path, upload_path: Option<&str>, remove_source
     if !metadata.is_file() || !transfer(context, file, &components(name), metadata.len(), &shown)? {
         return Ok(false);
     }
-    if remove_source && let Err(error) = fs::remove_file(path) {
+    if remove_source && let Err(error) = user_files::remove_file(path) {
         tracing::error!(path = shown, %error, "removing a file that was sent to the master failed");
         return Ok(false);
     }

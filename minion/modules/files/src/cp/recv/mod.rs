@@ -1,13 +1,13 @@
 //! `cp.recv` and `cp.recv_chunked`: files that `salt-cp` sends from the master's host.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io::{self, Read};
 use std::path::Path;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use brine_context::Context;
 use brine_function::{CallError, CallResult, Functions, function, registry};
+use brine_system::files::{Attributes, Entry, Flush, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value};
 use flate2::read::MultiGzDecoder;
 
@@ -38,7 +38,7 @@ pub fn recv(_context: &Context, files: Map, dest: String) -> CallResult {
             false => return Ok("Destination unavailable".into()),
         };
         let bytes = content.as_bytes().or_else(|| content.as_str().map(str::as_bytes)).unwrap_or_default();
-        let result = fs::write(&target, bytes);
+        let result = user_files::write(&target, bytes);
         if let Err(error) = &result {
             tracing::error!(path = %target.display(), %error, "writing a file of salt-cp failed");
         }
@@ -64,7 +64,7 @@ pub fn recv_chunked(
     mode: Option<u32>,
 ) -> CallResult {
     let result = match chunk {
-        Value::Nil => fs::create_dir_all(&dest),
+        Value::Nil => user_files::create_dir_all(&dest),
         chunk => write_chunk(Path::new(&dest), &content(&chunk, compressed)?, append, mode),
     };
     Ok(match result {
@@ -95,24 +95,20 @@ fn content(chunk: &Value, is_compressed: bool) -> Result<Vec<u8>, CallError> {
 }
 
 fn write_chunk(dest: &Path, content: &[u8], append: bool, mode: Option<u32>) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.create(true).write(true).append(append).truncate(!append);
-    if let Some(mode) = mode {
-        // Only the owner may access the file until its final mode is set.
-        options.mode(mode & 0o600);
-    }
-    let opened = match options.open(dest) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(dest.parent().unwrap_or(dest))?;
-            options.open(dest)
+    let write = || match (append, mode) {
+        (true, _) => user_files::append_bytes(dest, content),
+        (false, None) => user_files::write(dest, content),
+        (false, Some(mode)) => {
+            let entry = Entry::resolve(dest, Links::Follow)?;
+            user_files::write_with(entry, content, Attributes::mode(mode & 0o7777), 0o600, Flush::Later)
         }
-        opened => opened,
     };
-    let mut file = opened?;
-    file.write_all(content)?;
-    match mode.filter(|_| !append) {
-        Some(mode) => file.set_permissions(fs::Permissions::from_mode(mode & 0o7777)),
-        None => Ok(()),
+    match write() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            user_files::create_dir_all(dest.parent().unwrap_or(dest))?;
+            write()
+        }
+        done => done,
     }
 }
 

@@ -1,3 +1,7 @@
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
 use brine_value::map;
 use flate2::Compression;
 use flate2::write::GzEncoder;

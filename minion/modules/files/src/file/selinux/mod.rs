@@ -4,6 +4,7 @@ use brine_context::Context;
 use brine_context::programs::{run, succeeds};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
+use brine_system::user_files;
 use brine_value::{Value, map};
 
 /// Execution functions of `file`.
@@ -60,7 +61,9 @@ pub fn set_selinux_context(
     if words.len() == 1 {
         return Ok(false.into());
     }
-    words.push(argument(&path)?);
+    // chcon follows links.
+    let real = user_files::real(&path).map_err(|error| super::at(&path, &error))?;
+    words.push(argument(&real.display().to_string())?);
     if persist {
         let keyword = map! {"sel_type" => r#type, "sel_user" => user, "sel_level" => range};
         let set =

@@ -1,10 +1,12 @@
 //! Modes and owners of files.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use brine_context::StateContext;
 use brine_function::Args;
+use brine_system::files::{self, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value};
 use nix::unistd::{Gid, Group, Uid, User};
 
@@ -130,6 +132,17 @@ impl Attributes {
         Ok(!self.apply_to(path, false)?.is_empty())
     }
 
+    /// Returns the attributes for writing a file.
+    pub fn to_write(&self) -> files::Attributes {
+        let (uid, gid) = self.owner();
+        files::Attributes { uid, gid, mode: self.mode }
+    }
+
+    /// Returns the attributes for creating directories: this owner, with another mode.
+    pub fn of_directories(&self, mode: Option<u32>) -> files::Attributes {
+        files::Attributes { mode, ..self.to_write() }
+    }
+
     /// Returns the desired UID and GID.
     fn owner(&self) -> (Option<u32>, Option<u32>) {
         let uid = self.user.as_ref().and_then(|(_, uid)| *uid);
@@ -152,14 +165,15 @@ impl Attributes {
         let changes = self.differences_of(path, follow);
         let failed = |error: std::io::Error| format!("Failed to change {}: {error}", path.display());
         let is_link = !follow && path.is_symlink();
+        let links = if follow { Links::Follow } else { Links::Keep };
         if changes.contains_key("user") || changes.contains_key("group") {
             let (uid, gid) = self.owner();
-            let chown = if is_link { std::os::unix::fs::lchown } else { std::os::unix::fs::chown };
-            chown(path, uid, gid).map_err(failed)?;
+            user_files::set_owner(path, uid, gid, links).map_err(failed)?;
         }
         // The mode comes after the owner: changing the owner clears the setuid and setgid bits.
-        if let Some(mode) = self.mode.filter(|_| !is_link) {
-            std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).map_err(failed)?;
+        let sets_mode = changes.contains_key("user") || changes.contains_key("group") || changes.contains_key("mode");
+        if let Some(mode) = self.mode.filter(|_| !is_link && sets_mode) {
+            user_files::set_mode(path, mode, links).map_err(failed)?;
         }
         Ok(changes)
     }
@@ -168,18 +182,6 @@ impl Attributes {
 /// Returns the mode of a directory for files of this mode: everyone who may read gets the search permission (`x`), too.
 pub(super) fn directory_mode(mode: u32) -> u32 {
     mode | ((mode & 0o444) >> 2)
-}
-
-/// Creates a directory and its parents; new ones get this mode.
-pub(super) fn make_directories(directory: &Path, mode: Option<u32>) -> std::io::Result<()> {
-    let new: Vec<&Path> = directory.ancestors().take_while(|directory| !directory.exists()).collect();
-    std::fs::create_dir_all(directory)?;
-    for directory in new {
-        if let Some(mode) = mode {
-            std::fs::set_permissions(directory, PermissionsExt::from_mode(mode))?;
-        }
-    }
-    Ok(())
 }
 
 /// Returns the name of a user's primary group, or `None` for an unknown user.

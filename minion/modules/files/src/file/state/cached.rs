@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_host::web::redacted;
+use brine_system::user_files;
 use brine_value::{Value, map};
 
 use super::source::{self, Hash, Problem, Verify};
@@ -130,7 +131,7 @@ pub(super) fn removed(context: &StateContext, name: &str, saltenv: &str) -> Stat
         return StateReturn::ok(name, format!("{name} is not cached"));
     };
     let shown_copy = copy.display();
-    match std::fs::remove_file(&copy) {
+    match user_files::remove_file(&copy) {
         Ok(()) => StateReturn::ok(name, format!("{shown_copy} was deleted")).with_changes(map! {"deleted" => true}),
         Err(error) => StateReturn::failed(name, format!("Failed to delete {shown_copy}: {error}")),
     }

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, OwnerArgs, make_directories};
+use super::attributes::{Attributes, OwnerArgs};
 use super::invalid_path;
 use super::pattern::{self, Pattern};
 
@@ -160,9 +161,13 @@ fn managed(context: &StateContext, name: &str, wanted: &DesiredDirectory) -> Sta
         }
         let made = (|| {
             if status.is_some() && wanted.backup.is_none() {
-                std::fs::remove_file(path)?;
+                user_files::remove_file(path)?;
             }
-            if wanted.makedirs { make_directories(path, wanted.attributes.mode) } else { std::fs::create_dir(path) }
+            if wanted.makedirs {
+                user_files::create_dir_all_with(path, wanted.attributes.to_write()).map(|_| ())
+            } else {
+                user_files::create_dir(path, 0o777)
+            }
         })();
         if let Err(error) = made {
             return StateReturn::failed(name, format!("Failed to create directory {name}: {error}"));
@@ -280,14 +285,14 @@ fn predict(
 
 /// Renames the file at the directory's path to the backup name. With `force`, an existing backup is removed.
 fn back_up(name: &str, backup: &str, force: bool) -> Result<(), String> {
-    if let Ok(status) = std::fs::symlink_metadata(backup) {
+    if std::fs::symlink_metadata(backup).is_ok() {
         if !force {
             return Err(backup_exists(backup));
         }
-        let removed = if status.is_dir() { std::fs::remove_dir_all(backup) } else { std::fs::remove_file(backup) };
+        let removed = user_files::remove_dir_all(backup);
         removed.map_err(|error| format!("Failed to remove {backup}: {error}"))?;
     }
-    std::fs::rename(name, backup).map_err(|error| format!("renaming {name} to {backup} failed: {error}"))
+    user_files::rename(name, backup).map_err(|error| format!("renaming {name} to {backup} failed: {error}"))
 }
 
 fn backup_exists(backup: &str) -> String {
@@ -296,15 +301,16 @@ fn backup_exists(backup: &str) -> String {
 
 /// Sets modes and owners, and returns the changes of the directory and of its content.
 fn apply(path: &Path, wanted: &DesiredDirectory) -> Result<(Map, Map), String> {
-    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
-    let mut changes = Map::new();
-    for (entry, attributes) in inside(path, wanted) {
+    let mut changes = Vec::new();
+    // From the inside out: whoever gets a directory cannot change what is still to be done in it.
+    for (entry, attributes) in inside(path, wanted).into_iter().rev() {
         let changed = attributes.apply_to(&entry, wanted.follow)?;
         if !changed.is_empty() {
-            changes.insert(entry.display().to_string().into(), changed.into());
+            changes.push((Value::from(entry.display().to_string()), changed.into()));
         }
     }
-    Ok((own, changes))
+    let own = if wanted.children_only { Map::new() } else { wanted.attributes.apply_to(path, wanted.follow)? };
+    Ok((own, changes.into_iter().rev().collect()))
 }
 
 /// Returns the paths below the directory that `recurse` selects, with their desired attributes. Symbolic links are not
@@ -370,7 +376,7 @@ pub(super) fn clean_except(
 ) -> Result<Vec<String>, String> {
     let (mut removed, mut open) = (Vec::new(), vec![path.to_owned()]);
     while let Some(directory) = open.pop() {
-        for (entry, status) in entries(&directory) {
+        for (entry, _) in entries(&directory) {
             let relative = entry.strip_prefix(path).unwrap_or(&entry).to_string_lossy().into_owned();
             let leads_to_kept = kept.iter().any(|kept| kept.starts_with(&entry));
             // A state of the directory itself does not protect its content.
@@ -383,8 +389,8 @@ pub(super) fn clean_except(
                 continue;
             }
             if remove {
-                let done = if status.is_dir() { std::fs::remove_dir_all(&entry) } else { std::fs::remove_file(&entry) };
-                done.map_err(|error| format!("Failed to remove {}: {error}", entry.display()))?;
+                user_files::remove_dir_all(&entry)
+                    .map_err(|error| format!("Failed to remove {}: {error}", entry.display()))?;
             }
             removed.push(entry.display().to_string());
         }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
-use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Value, map};
 
 use super::contents::Contents;
@@ -85,12 +85,12 @@ pub(super) fn finish(
 pub(super) fn write(path: &Path, text: &str, backup: &Value) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("Unable to write {}: {error}", path.display());
     // The target of a link is edited.
-    let target = path.canonicalize().map_err(failed)?;
+    let target = user_files::real(path).map_err(failed)?;
     if let Some(ending) = backup.as_str().filter(|ending| !ending.is_empty()) {
         let name = format!("{}{ending}", target.file_name().unwrap_or_default().to_string_lossy());
-        std::fs::copy(&target, target.with_file_name(name)).map_err(failed)?;
+        user_files::back_up(&target, target.with_file_name(name)).map_err(failed)?;
     }
-    files::rewrite(&target, text.as_bytes(), 0o644).map_err(|error| error.to_string())
+    user_files::write(&target, text).map_err(failed)
 }
 
 /// Returns the text of a file to edit, or why it cannot be edited.
@@ -101,7 +101,7 @@ pub(super) fn read(name: &str) -> Result<String, String> {
     if !Path::new(name).is_file() {
         return Err(format!("{name}: file not found"));
     }
-    let bytes = std::fs::read(name).map_err(|error| format!("{name}: {error}"))?;
+    let bytes = user_files::read(name).map_err(|error| format!("{name}: {error}"))?;
     String::from_utf8(bytes).map_err(|_| format!("Cannot edit a binary file: {name}"))
 }
 
@@ -125,11 +125,11 @@ pub(super) fn add(context: &StateContext, name: &str, end: End, adding: &TextArg
                 .with_changes(map! {"new" => name});
         }
         let parent = path.parent().unwrap_or(Path::new("/"));
-        if makedirs && let Err(error) = std::fs::create_dir_all(parent) {
+        if makedirs && let Err(error) = user_files::create_dir_all(parent) {
             return StateReturn::failed(name, format!("Failed to create {}: {error}", parent.display()));
         }
         if parent.is_dir()
-            && let Err(error) = std::fs::File::create(path)
+            && let Err(error) = user_files::create(path)
         {
             return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use super::edit::write;
@@ -43,7 +44,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
         }
     };
     let path = Path::new(name);
-    let text = match std::fs::read_to_string(path) {
+    let text = match user_files::read_to_string(path) {
         Ok(text) => text,
         Err(_) if !path.exists() && wanted.create_if_missing => String::new(),
         Err(_) => {
@@ -74,7 +75,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     let written = if path.exists() {
         write(path, &edit.text, &Value::Nil)
     } else {
-        std::fs::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}"))
+        user_files::write(path, &edit.text).map_err(|error| format!("Failed to create {name}: {error}"))
     };
     match written {
         Ok(()) => StateReturn::ok(name, format!("Changed {}, deleted {} lines", edit.changed, edit.deleted))

@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
+use brine_system::user_files;
 use brine_value::map;
 
 use super::attributes::Attributes;
 use super::invalid_path;
+use crate::file::changes::rewrite_without_setuid;
 use crate::file::diff::unified;
 use crate::file::line::{Line, edited};
 
@@ -30,7 +32,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     if wanted.create
         && !context.test
         && !path.exists()
-        && let Err(error) = std::fs::File::create(path)
+        && let Err(error) = user_files::create(path)
     {
         return StateReturn::failed(name, format!("Failed to create {name}: {error}"));
     }
@@ -47,7 +49,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     let Some(mode) = wanted.mode.as_deref() else {
         return StateReturn::failed(name, "Mode was not defined. How to process the file?");
     };
-    let text = match std::fs::read(path)
+    let text = match user_files::read(path)
         .map_err(|error| error.to_string())
         .and_then(|bytes| String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()))
     {
@@ -73,7 +75,7 @@ pub(super) fn line(context: &StateContext, name: &str, wanted: &Desired) -> Stat
     {
         return StateReturn::failed(name, error);
     }
-    match super::edit::write(path, &changed, &brine_value::Value::Nil) {
+    match rewrite_without_setuid(path, changed.as_bytes()).map_err(|error| format!("Unable to write {name}: {error}")) {
         Ok(()) => StateReturn::ok(name, "Changes were made").with_changes(changes),
         Err(error) => StateReturn::failed(name, error),
     }

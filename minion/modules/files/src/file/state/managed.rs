@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, function};
-use brine_system::files;
+use brine_system::files::{Entry, Flush, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
-use super::attributes::{Attributes, OwnerArgs, directory_mode, make_directories, parse_mode, show_mode};
+use super::attributes::{Attributes, OwnerArgs, directory_mode, parse_mode, show_mode};
 use super::contents::{self, Contents};
 use super::{ignored, invalid_path, source};
 use crate::cmd;
@@ -254,7 +255,7 @@ pub(super) fn state(
     let Some(wanted) = wanted.or_else(|| (!exists).then(Vec::new)) else {
         return only_attributes(context, name, path, &attributes, how);
     };
-    let have = if exists { std::fs::read(path).ok() } else { None };
+    let have = if exists { user_files::read(path).ok() } else { None };
     let mut changes = if have.as_deref() == Some(&wanted[..]) {
         Map::new()
     } else {
@@ -389,37 +390,19 @@ fn write(
                 return Err("Parent directory not present".into());
             }
             let mode = parse_mode(&how.dir_mode).or(attributes.mode.map(directory_mode));
-            make_directories(directory, mode)
+            user_files::create_dir_all_with(directory, attributes.of_directories(mode))
                 .map_err(|error| format!("Failed to create {}: {error}", directory.display()))?;
         }
-        // An existing file keeps its mode and owner unless the state sets them.
-        let status = std::fs::metadata(path).ok();
-        let mode = attributes
-            .mode
-            .or(status.as_ref().map(|status| std::os::unix::fs::MetadataExt::mode(status) & 0o7777))
-            .unwrap_or(0o666 & !how.umask);
-        // The target of a link is managed.
-        let target = if how.follow_symlinks { link_target(path) } else { path.to_owned() };
-        // Not flushed per file: after a power failure the next run writes it again.
-        files::write_soon(&target, wanted, mode).map_err(|error| format!("Unable to manage file: {error}"))?;
-        if let Some(status) = status {
-            use std::os::unix::fs::MetadataExt;
-            // Only root may change owners; other users owned the old file anyway.
-            _ = std::os::unix::fs::chown(&target, Some(status.uid()), Some(status.gid()));
-        }
+        let links = if how.follow_symlinks { Links::Follow } else { Links::Keep };
+        // An existing file keeps its mode and owner unless the state sets them. Not flushed per file: after a power
+        // failure the next run writes it again.
+        Entry::resolve(path, links)
+            .and_then(|entry| {
+                user_files::write_with(entry, wanted, attributes.to_write(), 0o666 & !how.umask, Flush::Later)
+            })
+            .map_err(|error| format!("Unable to manage file: writing {} failed: {error}", path.display()))?;
     }
     attributes.apply(path).map(|_| ())
-}
-
-/// Follows a chain of symbolic links, and returns the last target, which need not exist.
-fn link_target(path: &Path) -> PathBuf {
-    let mut path = path.to_owned();
-    // A longer chain is a loop.
-    for _ in 0..40 {
-        let Ok(target) = std::fs::read_link(&path) else { break };
-        path = path.parent().unwrap_or(Path::new("/")).join(target);
-    }
-    path
 }
 
 /// Returns the `umask` of a state; 022 by default.

@@ -36,6 +36,7 @@ use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use attributes::{Attributes, OwnerArgs};
@@ -343,12 +344,12 @@ fn absent_state(context: &StateContext, name: &str) -> StateReturn {
     let Ok(status) = std::fs::symlink_metadata(path) else {
         return StateReturn::ok(name, format!("File {name} is not present"));
     };
-    let (kind, is_directory) = if status.is_dir() { ("Directory", true) } else { ("File", false) };
+    let kind = if status.is_dir() { "Directory" } else { "File" };
     if context.test {
         return StateReturn::predicted(name, format!("{kind} {name} is set for removal"))
             .with_changes(map! {"removed" => name});
     }
-    let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let removed = user_files::remove_dir_all(path);
     match removed {
         Ok(()) => StateReturn::ok(name, format!("Removed {} {name}", kind.to_lowercase()))
             .with_changes(map! {"removed" => name}),

@@ -1,26 +1,29 @@
 //! Links, copies, moved and touched files.
 
-use std::os::unix::fs::{MetadataExt, lchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use brine_context::{StateContext, StateReturn};
+use brine_system::files::{self, Links};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use nix::unistd::{Gid, Group, Uid, User};
 
-use super::attributes::{Attributes, directory_mode, make_directories, parse_mode};
+use super::attributes::{Attributes, directory_mode, parse_mode};
 use super::invalid_path;
 
-/// Whether missing parent directories are created, and their mode.
+/// Whether missing parent directories are created, and their mode and owner.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ParentDirectories {
     pub make: bool,
-    pub mode: Option<u32>,
+    pub attributes: files::Attributes,
 }
 
 impl ParentDirectories {
     /// Parses a state's arguments.
     pub fn new(make: bool, mode: &Value) -> Self {
-        ParentDirectories { make, mode: parse_mode(mode) }
+        let attributes = files::Attributes { mode: parse_mode(mode), ..files::Attributes::default() };
+        ParentDirectories { make, attributes }
     }
 }
 
@@ -33,7 +36,8 @@ fn parent_for(path: &Path, directories: ParentDirectories, missing: impl FnOnce(
     if !directories.make {
         return Err(missing(&parent.display().to_string()));
     }
-    make_directories(parent, directories.mode)
+    user_files::create_dir_all_with(parent, directories.attributes)
+        .map(|_| ())
         .map_err(|error| format!("Failed to create {}: {error}", parent.display()))
 }
 
@@ -55,7 +59,8 @@ pub(super) fn back_up(name: &str, backup: &str, force: bool) -> Result<(), Strin
     if backup.exists() && !force {
         return Err(format!("File exists where the backup target {} should go", backup.display()));
     }
-    std::fs::rename(path, &backup).map_err(|error| format!("renaming {name} to {} failed: {error}", backup.display()))
+    user_files::rename(path, &backup)
+        .map_err(|error| format!("renaming {name} to {} failed: {error}", backup.display()))
 }
 
 pub(super) fn symlink(
@@ -118,6 +123,8 @@ pub(super) fn symlink(
         }
         return StateReturn::predicted(name, comment).with_changes(map! {"new" => name});
     }
+    let directories =
+        ParentDirectories { attributes: owner.of_directories(directories.attributes.mode), ..directories };
     if let Err(error) = parent_for(path, directories, |parent| format!("Directory {parent} for symlink is not present"))
     {
         return StateReturn::failed(name, error);
@@ -140,7 +147,7 @@ pub(super) fn symlink(
         if !force {
             return StateReturn::failed(name, format!("{what} exists where the symlink {name} should be"));
         }
-        let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        let removed = user_files::remove_dir_all(path);
         if let Err(error) = removed {
             return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
         }
@@ -156,9 +163,7 @@ pub(super) fn symlink(
 
 /// Creates a link under a temporary name and renames it, so that the path always exists.
 pub(crate) fn replace_link(path: &Path, target: &str) -> std::io::Result<()> {
-    let temporary = temporary_sibling(path);
-    std::os::unix::fs::symlink(target, &temporary)?;
-    std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary))
+    user_files::replace_symlink(target, path)
 }
 
 /// Applies `file.hardlink`: ensures that a path is another name of the same file.
@@ -223,29 +228,18 @@ pub(super) fn hardlink(
             return StateReturn::failed(name, comment);
         }
         if path.is_dir()
-            && let Err(error) = std::fs::remove_dir_all(path)
+            && let Err(error) = user_files::remove_dir_all(path)
         {
             return StateReturn::failed(name, format!("Unable to remove {name}: {error}"));
         }
         changes.insert("forced".into(), format!("{what} for hard link was forcibly replaced").into());
     }
-    let made = {
-        let temporary = temporary_sibling(path);
-        std::fs::hard_link(target, &temporary)
-            .and_then(|()| std::fs::rename(&temporary, path).inspect_err(|_| _ = std::fs::remove_file(&temporary)))
-    };
-    if let Err(error) = made {
+    if let Err(error) = user_files::replace_hard_link(target, path) {
         return StateReturn::failed(name, format!("Unable to create new hard link {name} -> {target}: {error}"));
     }
     changes.insert("new".into(), name.into());
     let done = if is_link { "Set target of" } else { "Created new" };
     StateReturn::ok(name, format!("{done} hard link {name} -> {target}")).with_changes(changes)
-}
-
-/// Returns an unused name in the same directory.
-fn temporary_sibling(path: &Path) -> std::path::PathBuf {
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{file}.{:08x}", rand::random::<u32>()))
 }
 
 /// Sets the access and modification times of a file, in seconds, by default now, and creates it if it is missing.
@@ -278,22 +272,16 @@ pub(super) fn touch(
         };
         return done.with_changes(map! {"new" => name});
     }
-    if let Err(error) = parent_for(path, ParentDirectories { make: makedirs, mode: None }, |_| {
+    if let Err(error) = parent_for(path, ParentDirectories::new(makedirs, &Value::Nil), |_| {
         format!("Directory not present to touch file {name}")
     }) {
         return StateReturn::failed(name, error);
     }
-    let touched = if path.is_dir() {
-        std::fs::File::open(path)
-    } else {
-        std::fs::OpenOptions::new().append(true).create(true).open(path)
-    };
     let now = std::time::SystemTime::now();
     let at = |seconds: Option<u64>| {
         seconds.map_or(now, |seconds| std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds))
     };
-    let times = std::fs::FileTimes::new().set_accessed(at(accessed)).set_modified(at(modified));
-    match touched.and_then(|file| file.set_times(times)) {
+    match user_files::create(path).and_then(|()| user_files::set_times(path, at(accessed), at(modified))) {
         Ok(()) if exists => {
             let what = if path.is_dir() { "directory" } else { "file" };
             StateReturn::ok(name, format!("Updated times on {what} {name}")).with_changes(map! {"touched" => name})
@@ -332,9 +320,10 @@ pub(super) fn copy(
     }
     let note = if same() { " - files are identical but force flag is set" } else { "" };
     // Readers of the copy may search the directories created for it.
-    let mode = directories.mode.or(Some(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o7777))));
+    let mode = directories.attributes.mode.unwrap_or(directory_mode(attributes.mode.unwrap_or(status.mode() & 0o777)));
+    let parents = ParentDirectories { attributes: attributes.of_directories(Some(mode)), ..directories };
     let missing = |parent: &str| format!("The target directory {parent} is not present");
-    let copied = parent_for(path, ParentDirectories { mode, ..directories }, missing).and_then(|()| {
+    let copied = parent_for(path, parents, missing).and_then(|()| {
         copy_tree(Path::new(source), path)
             .map_err(|error| format!("Failed to copy \"{source}\" to \"{name}\": {error}"))
     });
@@ -352,22 +341,21 @@ pub(super) fn copy(
 pub(crate) fn copy_tree(from: &Path, to: &Path) -> std::io::Result<()> {
     let status = std::fs::symlink_metadata(from)?;
     if status.is_symlink() {
-        replace_link(to, &std::fs::read_link(from)?.to_string_lossy())?;
-        return lchown(to, Some(status.uid()), Some(status.gid()));
+        user_files::replace_symlink(std::fs::read_link(from)?, to)?;
+        return user_files::set_owner(to, Some(status.uid()), Some(status.gid()), Links::Keep);
     }
     if status.is_dir() {
-        std::fs::create_dir_all(to)?;
+        user_files::create_dir_all(to)?;
         for entry in std::fs::read_dir(from)? {
             let entry = entry?;
             copy_tree(&entry.path(), &to.join(entry.file_name()))?;
         }
-        std::fs::set_permissions(to, status.permissions())?;
+        // Only root may change owners.
+        _ = user_files::set_owner(to, Some(status.uid()), Some(status.gid()), Links::Follow);
+        user_files::set_mode(to, status.mode() & 0o7777, Links::Follow)
     } else {
-        std::fs::copy(from, to)?;
+        user_files::copy(from, to)
     }
-    // Only root may change owners.
-    _ = lchown(to, Some(status.uid()), Some(status.gid()));
-    Ok(())
 }
 
 pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bool, makedirs: bool) -> StateReturn {
@@ -388,19 +376,19 @@ pub(super) fn rename(context: &StateContext, name: &str, source: &str, force: bo
     if context.test {
         return StateReturn::predicted(name, format!("File \"{source}\" is set to be moved to \"{name}\""));
     }
-    let moved = parent_for(path, ParentDirectories { make: makedirs, mode: None }, |parent| {
+    let moved = parent_for(path, ParentDirectories::new(makedirs, &Value::Nil), |parent| {
         format!("The target directory {parent} is not present")
     })
     .and_then(|()| {
         let failed = |error| format!("Failed to move \"{source}\" to \"{name}\": {error}");
         if in_place.is_some_and(|status| status.is_dir()) {
-            std::fs::remove_dir_all(path).map_err(failed)?;
+            user_files::remove_dir_all(path).map_err(failed)?;
         }
-        match std::fs::rename(source, path) {
+        match user_files::rename(source, path) {
             Err(error) if error.kind() == std::io::ErrorKind::CrossesDevices => {
                 let from = Path::new(source);
                 copy_tree(from, path).map_err(failed)?;
-                if from.is_dir() { std::fs::remove_dir_all(from) } else { std::fs::remove_file(from) }.map_err(failed)
+                user_files::remove_dir_all(from).map_err(failed)
             }
             done => done.map_err(failed),
         }

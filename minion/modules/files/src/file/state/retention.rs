@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use brine_context::{StateContext, StateReturn};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -139,9 +140,7 @@ pub(super) fn state(
     }
     for file in &deleted {
         let path = directory.join(file);
-        let is_directory = std::fs::symlink_metadata(&path).is_ok_and(|status| status.is_dir());
-        let removed = if is_directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-        removed.map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
+        user_files::remove_dir_all(&path).map_err(|error| format!("Failed to remove {}: {error}", path.display()))?;
     }
     Ok(StateReturn::ok(name, format!("{} backups were removed from {name}.\n", deleted.len())).with_changes(changes))
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -187,8 +188,7 @@ pub(super) fn state(context: &StateContext, name: &str, wanted: &Desired) -> Sta
     }
     let mut removed = Vec::new();
     for (path, report) in found.iter().zip(report) {
-        let is_directory = path.is_dir() && !path.is_symlink();
-        let done = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+        let done = user_files::remove_dir_all(path);
         if let Err(error) = done {
             return StateReturn::failed(name, format!("Failed to remove {report}: {error}"))
                 .with_changes(map! {"removed" => removed});

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
+use brine_system::user_files;
 use brine_value::{Map, Value};
 
 use super::attributes::{Attributes, OwnerArgs};
@@ -280,14 +281,12 @@ impl Results {
         with: &str,
     ) -> Result<bool, String> {
         let path = Path::new(target);
-        let is_directory = path.is_dir() && !path.is_symlink();
         if context.test {
             let what = if path.is_dir() { "directory " } else { "" };
             self.add(target, StateReturn::predicted(name, format!("Replacing {what}{target} {with}")));
             return Ok(false);
         }
-        let removed = if is_directory { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-        removed.map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
+        user_files::remove_dir_all(path).map(|()| true).map_err(|error| format!("Failed to remove {target}: {error}"))
     }
 
     fn report(self, context: &StateContext, name: &str) -> StateReturn {

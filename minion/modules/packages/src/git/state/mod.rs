@@ -13,6 +13,7 @@ use std::path::Path;
 use brine_context::{Context, StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::which;
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value, map};
 
 use crate::git::command::{LayoutArgs, LoginArgs};
@@ -258,8 +259,7 @@ impl Source {
         }
         let mut errors = String::new();
         for path in entries {
-            let is_directory = !path.is_symlink() && path.is_dir();
-            let removed = if is_directory { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            let removed = user_files::remove_dir_all(&path);
             if let Err(error) = removed {
                 errors += &format!("\n  {}\n    {error}", path.display());
             }
@@ -333,7 +333,7 @@ fn run_present(context: &StateContext, name: &str, force: bool, args: Map) -> Re
             return Ok(StateReturn::predicted(name, comment).with_changes(changes));
         }
         if force {
-            let removed = if path.is_symlink() { std::fs::remove_file(path) } else { std::fs::remove_dir_all(path) };
+            let removed = user_files::remove_dir_all(path);
             if let Err(error) = removed {
                 return Ok(StateReturn::failed(name, format!("Unable to remove {name}: {error}")));
             }

@@ -5,6 +5,7 @@ use std::path::Path;
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::programs::argument;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use super::Git;
@@ -209,7 +210,8 @@ pub fn worktree_rm(context: &Context, cwd: String, #[keywords] kwargs: Map) -> C
     if !Git::new(context, Some(&cwd), &kwargs).is_worktree() {
         return Err(CallError::Execution(format!("{cwd} is not a git worktree")));
     }
-    std::fs::remove_dir_all(&cwd).map_err(|error| CallError::Execution(format!("Unable to remove {cwd}: {error}")))?;
+    user_files::remove_dir_all(&cwd)
+        .map_err(|error| CallError::Execution(format!("Unable to remove {cwd}: {error}")))?;
     Ok(true.into())
 }
 

@@ -6,6 +6,7 @@ use brine_context::Context;
 use brine_context::programs::run;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value};
 
 /// Execution functions of `pkg`.
@@ -146,7 +147,7 @@ fn strings(words: &[&str]) -> Vec<String> {
 
 impl Keys {
     fn directory(&self) -> Result<&Path, CallError> {
-        std::fs::create_dir_all(&self.directory)
+        user_files::create_dir_all(&self.directory)
             .map_err(|error| CallError::Execution(format!("{}: {error}", self.directory.display())))?;
         Ok(&self.directory)
     }
@@ -205,7 +206,7 @@ impl Keys {
         }
         for entry in std::fs::read_dir(&self.directory).into_iter().flatten().flatten() {
             if listed(context, &entry.path())?.iter().any(|have| have.ends_with(id)) {
-                std::fs::remove_file(entry.path()).map_err(CallError::execution)?;
+                user_files::remove_file(entry.path()).map_err(CallError::execution)?;
                 return Ok(id.into());
             }
         }

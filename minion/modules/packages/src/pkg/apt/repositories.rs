@@ -5,6 +5,7 @@ use std::path::Path;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::Apt;
@@ -143,7 +144,7 @@ fn remove(repo: &str) -> Result<String, CallError> {
         let is_used = sources.list.iter().any(|source| source.file == file && source.is_source());
         let has_lines = sources.list.iter().any(|source| source.file == file);
         if !is_used && file.contains("sources.list.d/") && Path::new(&file).is_file() {
-            std::fs::remove_file(&file).map_err(CallError::execution)?;
+            user_files::remove_file(&file).map_err(CallError::execution)?;
             report += &format!("File {file} containing repo '{repo}' has been removed.");
             continue;
         }

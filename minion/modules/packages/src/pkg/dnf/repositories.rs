@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value};
 
 use super::{Dnf, Program};
@@ -139,7 +140,7 @@ impl Repositories for Dnf {
         file.sections.shift_remove(&repo);
         let shown = path.display();
         if file.sections.is_empty() {
-            std::fs::remove_file(&path).map_err(|error| failed(format!("{shown}: {error}")))?;
+            user_files::remove_file(&path).map_err(|error| failed(format!("{shown}: {error}")))?;
             return Ok(format!("File {shown} containing repo {repo} has been removed").into());
         }
         file.write(&path).map_err(CallError::execution)?;

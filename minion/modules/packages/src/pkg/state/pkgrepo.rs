@@ -2,6 +2,7 @@
 
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_system::user_files;
 use brine_value::{FromValue, Map, Value};
 
 use crate::pkg::{Repositories, packages};
@@ -105,7 +106,7 @@ fn configured(context: &StateContext, name: &str, aptkey: bool, mut kwargs: Map)
         return Ok(StateReturn::predicted(name, comment).with_changes(changes));
     }
     if clean && let Some(file) = &file {
-        std::fs::write(file, "").map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
+        user_files::write(file, "").map_err(|error| failed(&format!("Failed to configure repo '{name}': {error}")))?;
     }
     let mut args = kwargs.clone();
     if repositories.has_keys() {

@@ -8,6 +8,7 @@ use brine_context::jobs::cached_return;
 use brine_context::local_bus::LocalBus;
 use brine_function::{CallError, CallResult, Functions, function, registry};
 use brine_ids::Jid;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 /// Directories below `cachedir` whose contents can be fetched or generated again.
@@ -199,7 +200,7 @@ pub fn clear_job_cache(context: &Context, #[default(24)] hours: u64) -> CallResu
             .is_ok_and(|time| oldest.is_some_and(|oldest| time < oldest));
         let is_job = entry.file_name().to_str().is_some_and(|name| name.parse::<Jid>().is_ok());
         if old && is_job {
-            std::fs::remove_dir_all(entry.path()).map_err(CallError::execution)?;
+            user_files::remove_dir_all(entry.path()).map_err(CallError::execution)?;
         }
     }
     Ok(Value::Bool(true))
@@ -216,7 +217,7 @@ pub(super) fn notify_daemon(context: &Context, tag: &str) {
 
 /// Removes a directory and returns whether it is gone.
 fn remove(path: &Path) -> bool {
-    match std::fs::remove_dir_all(path) {
+    match user_files::remove_dir_all(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             tracing::error!(path = %path.display(), %error, "clearing a cache failed");
             false

@@ -12,7 +12,7 @@ use brine_value::{Map, map};
 use indexmap::IndexMap;
 use regex::Regex;
 
-use super::set_owner;
+use super::{create_own_dir, write_own};
 use brine_modules_files::file::hex_digest;
 
 /// Matches a line: the options, then the key with its type and comment.
@@ -250,8 +250,7 @@ impl File {
         }
         let directory = self.path.parent().unwrap_or(home);
         if !directory.is_dir() {
-            files::create_private_dir(directory).map_err(CallError::execution)?;
-            set_owner(directory, &self.user);
+            create_own_dir(directory, &self.user)?;
         }
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         self.write(&format!("{text}{end}{line}"))?;
@@ -273,11 +272,7 @@ impl File {
 
     fn write(&self, text: &str) -> Result<(), CallError> {
         let is_new = !self.path.is_file();
-        files::rewrite(&self.path, text.as_bytes(), 0o600).map_err(CallError::execution)?;
-        if is_new {
-            set_owner(&self.path, &self.user);
-        }
-        Ok(())
+        write_own(&self.path, text.as_bytes(), is_new.then_some(&self.user))
     }
 }
 

@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_system::files;
+use brine_system::user_files;
 use brine_value::{Map, Value, list, map};
 use brine_x509::X509Error;
 
@@ -167,11 +168,11 @@ impl Managed<'_> {
         let mut replaces_link = false;
         if path.is_symlink() {
             if self.file.follow_symlinks {
-                path = path.canonicalize().unwrap_or(path);
+                path = user_files::real(&path).map_err(CallError::execution)?;
             } else {
                 // Never write through a link. Test mode leaves it in place.
                 if !self.context.test {
-                    std::fs::remove_file(&path).map_err(CallError::execution)?;
+                    user_files::remove_file(&path).map_err(CallError::execution)?;
                 }
                 replaces_link = true;
             }

@@ -3,11 +3,11 @@
 mod desired;
 mod present;
 
-use std::path::Path;
-
 use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::accounts::{Account, Accounts};
+use brine_system::files::Attributes;
+use brine_system::user_files;
 use brine_value::{Map, Value, map};
 
 use self::desired::{Desired, GECOS};
@@ -173,14 +173,8 @@ fn differing(before: &Map, now: &Map) -> Map {
 
 /// Creates a home directory with its parent directories.
 fn make_home(home: &str, user: &Account) -> std::io::Result<()> {
-    let home = Path::new(home);
-    let mut missing: Vec<&Path> = home.ancestors().take_while(|directory| !directory.is_dir()).collect();
-    while let Some(directory) = missing.pop() {
-        std::fs::create_dir(directory)?;
-        std::fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
-        std::os::unix::fs::chown(directory, Some(user.uid), Some(user.gid))?;
-    }
-    Ok(())
+    let attributes = Attributes { uid: Some(user.uid), gid: Some(user.gid), mode: Some(0o755) };
+    user_files::create_dir_all_with(home, attributes).map(|_| ())
 }
 
 fn add(context: &StateContext, name: &str, wanted: &Desired) -> Result<StateReturn, CallError> {
