@@ -31,6 +31,7 @@ impl Browser {
             line.split_once("successfully on port ").map(|(_, port)| port.trim_end_matches('.').to_owned())
         });
         let port = port.expect("chromedriver did not start");
+        #[allow(clippy::disallowed_methods)] // A driver on this host.
         let config =
             ureq::Agent::config_builder().http_status_as_error(false).timeout_global(Some(Duration::from_secs(120)));
         let agent = ureq::Agent::new_with_config(config.build());

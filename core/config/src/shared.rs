@@ -41,8 +41,11 @@ macro_rules! shared_options {
         http_connect_timeout: f64 = 20.0,
         /// The number of seconds after which a request to a web server fails, with its body; 0 for no limit.
         http_request_timeout: f64 = 3600.0,
-        /// The maximum size of the body of a web server's response, in bytes: it is held in memory.
+        /// The maximum size of the body of a web server's response, in bytes.
         http_max_body: u64 = 1 << 30,
+        /// The number of bytes a second that the body of a web server's response must have on the average of each minute;
+        /// a slower response fails. 0 for no limit.
+        http_min_rate: u64 = 100,
         /// The transport between masters and minions, the same on both sides: `zeromq`, or `tcp` for streams of msgpack
         /// messages without ZeroMQ.
         transport: Transport = Transport::default(),

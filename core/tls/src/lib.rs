@@ -1,5 +1,7 @@
-//! TLS: the cryptography provider, trusted certificate authorities, the verification of servers, and their certificates.
+//! TLS: the cryptography provider, trusted certificate authorities, the verification of servers, and their certificates;
+//! and the settings that all HTTP clients share.
 
+mod client;
 mod verifier;
 
 use std::path::{Path, PathBuf};
@@ -9,8 +11,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{RootCertStore, ServerConfig};
-use ureq::tls::{Certificate, RootCerts};
 
+pub use client::{http_client, http_tls, root_certs};
 pub use verifier::{Verified, Verifier};
 
 /// The error of reading trusted certificates.
@@ -68,16 +70,6 @@ fn of_host() -> Vec<CertificateDer<'static>> {
         tracing::debug!(%error, "certificate authorities of this host cannot be read");
     }
     loaded.certs
-}
-
-/// Converts trusted certificates for the HTTP client; without any, it trusts Mozilla's certificate authorities.
-#[must_use]
-pub fn root_certs(trusted: &[CertificateDer<'_>]) -> RootCerts {
-    if trusted.is_empty() {
-        return RootCerts::WebPki;
-    }
-    let owned = trusted.iter().map(|certificate| Certificate::from_der(certificate).to_owned());
-    RootCerts::Specific(Arc::new(owned.collect()))
 }
 
 /// Returns the [`authorities`] as a root store. Omits certificates that cannot be trust anchors.

@@ -8,7 +8,6 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use brine_value::{Value, json};
-use ureq::tls::TlsConfig;
 use ureq::{Agent, Error};
 
 use crate::connection::TIMEOUT;
@@ -76,20 +75,11 @@ impl Http {
         let Some(rest) = rest.filter(|rest| !rest.is_empty()) else {
             return Err(invalid("it is invalid: expected a URL with http:// or https://".to_owned()));
         };
-        let mut config = Agent::config_builder()
-            .timeout_global(Some(REQUEST_TIMEOUT))
-            .timeout_connect(Some(TIMEOUT))
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false);
+        let mut config = brine_tls::http_client(REQUEST_TIMEOUT).timeout_connect(Some(TIMEOUT));
         if url.starts_with("https://") {
             let file = trust.authorities.map_or_else(|| options.ca_bundle(), |path| Ok(Some(path)))?;
             let trusted = brine_tls::authorities(file.as_deref()).map_err(|error| invalid(error.to_string()))?;
-            let tls = TlsConfig::builder()
-                .unversioned_rustls_crypto_provider(brine_tls::provider())
-                .root_certs(brine_tls::root_certs(&trusted))
-                .disable_verification(trust.skip_verification);
-            config = config.tls_config(tls.build());
+            config = config.tls_config(brine_tls::http_tls(&trusted, trust.skip_verification));
         }
         let mut http = Http {
             returner,

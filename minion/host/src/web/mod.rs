@@ -1,14 +1,24 @@
-//! The HTTP client: trusted certificates, the proxy, and error messages.
+//! The HTTP client of minions: its options, trusted certificates and the proxy.
+//!
+//! `client.rs` sends requests and follows redirects, `body.rs` reads responses within limits, `fetch.rs` fetches files.
 //!
 //! `https://` trusts the certificate authorities of this host, or those in the file `ca_bundle`. A host without any
 //! uses Mozilla's list (webpki).
+
+mod body;
+mod client;
+mod fetch;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use brine_config::MinionConfig;
-use ureq::tls::{RootCerts, TlsConfig};
-use ureq::{Agent, ProxyProtocol};
+use ureq::ProxyProtocol;
+pub use ureq::http::Request;
+
+pub use body::{copy, read};
+pub use client::{Client, Response};
+pub use fetch::{Fetched, exists, fetch, fetch_from, fetch_into};
 
 /// The timeout of connections and requests without a limit.
 const NO_LIMIT: Duration = Duration::from_secs(1_000_000);
@@ -24,8 +34,10 @@ pub struct Access {
     pub connect_timeout: Duration,
     /// The timeout of a whole request, unless the request has its own.
     pub request_timeout: Duration,
-    /// The maximum size of a response, in bytes: it is held in memory.
+    /// The maximum size of a response, in bytes.
     pub max_body: u64,
+    /// The minimum rate of a response, in bytes a second; 0 for none.
+    pub min_rate: u64,
 }
 
 impl Default for Access {
@@ -53,6 +65,7 @@ impl Access {
             connect_timeout: timeout(config.http_connect_timeout),
             request_timeout: timeout(config.http_request_timeout),
             max_body: config.http_max_body,
+            min_rate: config.http_min_rate,
         }
     }
 }
@@ -96,8 +109,8 @@ pub struct Options {
     pub trust_anyone: bool,
     /// Whether redirects are followed.
     pub follow: bool,
-    /// Whether an error status is an error.
-    pub status_is_error: bool,
+    /// The time without a single byte after which a request fails.
+    pub silence: Option<Duration>,
 }
 
 impl Default for Options {
@@ -107,12 +120,12 @@ impl Default for Options {
             access: Access::default(),
             trust_anyone: false,
             follow: true,
-            status_is_error: true,
+            silence: None,
         }
     }
 }
 
-/// The error of an option of the HTTP client.
+/// The error of the HTTP client.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// The file `ca_bundle` is invalid.
@@ -131,128 +144,30 @@ pub enum WebError {
         /// The error.
         reason: String,
     },
-}
-
-/// Creates a client with these settings.
-pub fn agent(options: &Options) -> Result<Agent, WebError> {
-    let tls = TlsConfig::builder()
-        .unversioned_rustls_crypto_provider(brine_tls::provider())
-        .root_certs(roots(options)?)
-        .disable_verification(options.trust_anyone)
-        .build();
-    let mut config = Agent::config_builder()
-        .timeout_global(Some(options.timeout))
-        .timeout_connect(Some(options.access.connect_timeout))
-        .max_redirects(if options.follow { 10 } else { 0 })
-        .max_redirects_will_error(false)
-        .http_status_as_error(options.status_is_error)
-        .tls_config(tls);
-    if let Some(proxy) = &options.access.proxy {
-        config = config.proxy(Some(proxy.open()?));
-    }
-    Ok(config.build().into())
-}
-
-/// Creates a client with the settings of the configuration.
-pub fn agent_of(access: &Access) -> Result<Agent, String> {
-    agent_with(access, false)
-}
-
-fn agent_with(access: &Access, trust_anyone: bool) -> Result<Agent, String> {
-    let timeout = access.request_timeout;
-    let options = Options { timeout, access: access.clone(), trust_anyone, ..Options::default() };
-    agent(&options).map_err(|error| error.to_string())
-}
-
-/// Fetches a URL.
-pub fn fetch(access: &Access, url: &str) -> Result<Vec<u8>, String> {
-    fetch_from(access, url, false)
-}
-
-/// Fetches like [`fetch`]; with `trust_anyone`, without verifying the certificate.
-pub fn fetch_from(access: &Access, url: &str, trust_anyone: bool) -> Result<Vec<u8>, String> {
-    let fetched = fetch_unless(access, url, trust_anyone, None)?;
-    Ok(fetched.map(|fetched| fetched.body).unwrap_or_default())
-}
-
-/// A response.
-#[derive(Debug)]
-pub struct Fetched {
-    /// The body.
-    pub body: Vec<u8>,
-    /// The entity tag, if there is one.
-    pub etag: Option<String>,
-}
-
-/// Fetches like [`fetch_from`]; returns `None` if the server's entity tag still equals `etag`.
-pub fn fetch_unless(
-    access: &Access,
-    url: &str,
-    trust_anyone: bool,
-    etag: Option<&str>,
-) -> Result<Option<Fetched>, String> {
-    let path = || {
-        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-        rest.find('/').map_or("/", |at| &rest[at..]).to_owned()
-    };
-    let agent = agent_with(access, trust_anyone)?;
-    let report = |error: ureq::Error| match error {
-        ureq::Error::StatusCode(status) => format!("Error: HTTP {status} reading {}", path()),
-        error => format!("Error: {} reading {}", error_message(&error), path()),
-    };
-    let mut request = agent.get(url);
-    if let Some(etag) = etag {
-        request = request.header("If-None-Match", etag);
-    }
-    let mut response = request.call().map_err(report)?;
-    if etag.is_some() && response.status() == 304 {
-        return Ok(None);
-    }
-    let etag = response.headers().get("etag").and_then(|tag| tag.to_str().ok()).map(str::to_owned);
-    let body = read_body(&mut response, access).map_err(|error| format!("Error: {error} reading {}", path()))?;
-    Ok(Some(Fetched { body, etag }))
-}
-
-/// Reads the body of a response, up to `http_max_body`.
-///
-/// # Errors
-/// The message of the error.
-pub fn read_body(response: &mut ureq::http::Response<ureq::Body>, access: &Access) -> Result<Vec<u8>, String> {
-    let limit = access.max_body;
-    // ureq refuses a body that has the size of its limit.
-    let body = response.body_mut().with_config().limit(limit.saturating_add(1)).read_to_vec();
-    body.map_err(|error| match error {
-        ureq::Error::BodyExceedsLimit(_) => {
-            format!("the response is larger than {limit} bytes; the option `http_max_body` permits more")
-        }
-        error => error_message(&error),
-    })
-}
-
-/// Returns the message of an error; that of the operating system if there is one.
-pub fn error_message(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(error) => match error.raw_os_error() {
-            Some(number) => format!("[Errno {number}] {}", nix::errno::Errno::from_raw(number).desc()),
-            None => unresolved(&error.to_string()),
-        },
-        other => other.to_string(),
-    }
-}
-
-/// Returns the message of a failed name resolution with the resolver's error number, as in Python; other messages
-/// unchanged.
-fn unresolved(text: &str) -> String {
-    let numbers = [
-        ("Name or service not known", -2),
-        ("Temporary failure in name resolution", -3),
-        ("No address associated with hostname", -5),
-    ];
-    let reason = text.strip_prefix("failed to lookup address information: ").unwrap_or(text);
-    match numbers.iter().find(|(known, _)| *known == reason) {
-        Some((_, number)) => format!("[Errno {number}] {reason}"),
-        None => text.to_owned(),
-    }
+    /// No response was received, or not all of it.
+    #[error("{}", client::message(.0))]
+    Request(#[from] ureq::Error),
+    /// The response redirects to something that is no web server.
+    #[error("Unsupported url scheme: {}", redacted(.0))]
+    Scheme(String),
+    /// The address of a redirect is invalid.
+    #[error("the redirect to '{0}' is invalid: expected a URL")]
+    Location(String),
+    /// A redirect asks to send the body of the request to another server.
+    #[error("the redirect to {} is refused: the body of a request is not sent to another server", redacted(.0))]
+    Body(String),
+    /// The status of the response is not the expected one.
+    #[error("HTTP {}: {}", .0, client::reason(*.0))]
+    Status(u16),
+    /// The body is too large.
+    #[error("the response is larger than {0} bytes; the option `http_max_body` permits more")]
+    TooLarge(u64),
+    /// The body is too slow.
+    #[error("the response is slower than {0} bytes a second; the option `http_min_rate` permits less")]
+    TooSlow(u64),
+    /// The body cannot be written.
+    #[error("writing the response failed: {0}")]
+    Write(std::io::Error),
 }
 
 /// Removes user names and passwords from the URLs in a text.
@@ -273,12 +188,6 @@ pub fn redacted(text: &str) -> String {
         };
     }
     shown + rest
-}
-
-fn roots(options: &Options) -> Result<RootCerts, WebError> {
-    let found = brine_tls::authorities(options.access.ca_bundle.as_deref())
-        .map_err(|error| WebError::Bundle { path: error.path, reason: error.reason })?;
-    Ok(brine_tls::root_certs(&found))
 }
 
 #[cfg(test)]

@@ -41,15 +41,18 @@ pub(super) fn expand(server: &str, tgt: &Value) -> Result<Vec<String>, RosterErr
         return Err(failed(format!("the expression has more than {MAX_EXPRESSION} bytes")));
     }
     let url = format!("http://{server}/range/list?{}", percent_encoded_path(&expression));
-    let options = web::Options { timeout: TIMEOUT, ..web::Options::default() };
-    let agent = web::agent(&options).map_err(|error| failed(error.to_string()))?;
-    let mut response = agent.get(&url).call().map_err(|error| failed(web::error_message(&error)))?;
+    let access = web::Access { max_body: MAX_LIST, ..web::Access::default() };
+    let options = web::Options { timeout: TIMEOUT, access: access.clone(), ..web::Options::default() };
+    let client = web::Client::new(options).map_err(|error| failed(error.to_string()))?;
+    let mut response = client.get(&url).map_err(|error| failed(error.to_string()))?;
     if let Some(exception) = response.headers().get("RangeException") {
         let reason = String::from_utf8_lossy(exception.as_bytes()).escape_debug().to_string();
         return Err(failed(format!("'{expression}': {reason}")));
     }
-    let body = response.body_mut().with_config().limit(MAX_LIST).read_to_vec();
-    let body = body.map_err(|error| failed(web::error_message(&error)))?;
+    if response.status() != 200 {
+        return Err(failed(web::WebError::Status(response.status().as_u16()).to_string()));
+    }
+    let body = web::read(&mut response, &access).map_err(|error| failed(error.to_string()))?;
     let text = String::from_utf8(body).map_err(|_| failed("its list of hosts is not UTF-8".into()))?;
     let mut found: Vec<String> =
         text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use brine_value::{Map, Value, json};
 use ureq::Agent;
-use ureq::tls::TlsConfig;
 
 use super::{Backend, BackendError, Proven, tls};
 
@@ -35,18 +34,10 @@ impl Rest {
 
     /// Creates the client. It neither follows redirects nor uses proxies, so that no other host receives the password.
     fn agent(&self) -> Result<Agent, String> {
-        let mut config = Agent::config_builder()
-            .timeout_global(Some(self.deadline))
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .http_status_as_error(false)
-            .proxy(None);
+        let mut config = brine_tls::http_client(self.deadline).proxy(None);
         if self.url.starts_with("https://") {
             let trusted = tls::authorities(self.ca_bundle.as_deref())?;
-            let tls = TlsConfig::builder()
-                .unversioned_rustls_crypto_provider(brine_tls::provider())
-                .root_certs(brine_tls::root_certs(&trusted));
-            config = config.tls_config(tls.build());
+            config = config.tls_config(brine_tls::http_tls(&trusted, false));
         }
         Ok(config.build().into())
     }

@@ -170,20 +170,15 @@ impl Site {
     }
 
     fn response(&self, access: &web::Access) -> Result<(u16, Vec<u8>), String> {
-        let options = web::Options {
-            timeout: self.timeout,
-            access: access.clone(),
-            status_is_error: false,
-            ..web::Options::default()
-        };
-        let agent = web::agent(&options).map_err(|error| error.to_string())?;
-        let mut response = agent.get(&self.url).call().map_err(|error| web::error_message(&error))?;
+        let access = web::Access { max_body: MAX_BODY, ..access.clone() };
+        let options = web::Options { timeout: self.timeout, access: access.clone(), ..web::Options::default() };
+        let client = web::Client::new(options).map_err(|error| error.to_string())?;
+        let mut response = client.get(&self.url).map_err(|error| error.to_string())?;
         let status = response.status().as_u16();
         if self.content.is_empty() {
             return Ok((status, Vec::new()));
         }
-        let body = response.body_mut().with_config().limit(MAX_BODY).read_to_vec();
-        Ok((status, body.map_err(|error| web::error_message(&error))?))
+        Ok((status, web::read(&mut response, &access).map_err(|error| error.to_string())?))
     }
 }
 

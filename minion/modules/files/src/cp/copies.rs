@@ -4,7 +4,8 @@ use std::path::Path;
 
 use brine_context::Context;
 use brine_function::CallError;
-use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
+use brine_host::web;
+use brine_system::files::{Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
 use brine_value::Value;
 
@@ -40,9 +41,12 @@ pub(super) fn copied(
     Ok(target.into())
 }
 
-/// Writes a file and returns its path. An existing file keeps its mode and owner.
-pub(super) fn write(target: &str, content: &[u8]) -> Result<Value, CallError> {
-    files::rewrite(target, content, 0o644).map_err(CallError::execution)?;
+/// Copies a file of a web server to a path, and returns the path. An existing file keeps its mode and owner.
+pub(super) fn fetched(context: &Context, url: &str, target: String) -> Result<Value, CallError> {
+    let failed = |error: std::io::Error| file::at(&target, &error);
+    let mut draft = Entry::resolve(Path::new(&target), Links::Follow).and_then(Draft::create).map_err(failed)?;
+    web::fetch_into(&context.web(), url, false, None, &mut draft.file).map_err(CallError::Execution)?;
+    draft.finish_over(Attributes::default(), 0o644, Flush::Later).map_err(failed)?;
     Ok(target.into())
 }
 

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_host::web;
 use brine_state::Source;
 use brine_system::files;
 use brine_system::user_files;
@@ -22,7 +21,7 @@ use brine_value::{Map, Value, map};
 use crate::cp::file_cache::Remote;
 use crate::file;
 use crate::file::state::Selection;
-use copies::{content, copied, has_directory_for, last_name, within, write};
+use copies::{content, copied, fetched, has_directory_for, last_name, within};
 
 pub(super) static MODULE: Module =
     Module { functions: &[&FUNCTIONS, &push::FUNCTIONS, &recv::FUNCTIONS], ..Module::EMPTY };
@@ -195,7 +194,7 @@ pub fn get_url(
     if !has_directory_for(&target, makedirs)? {
         return Ok("".into());
     }
-    write(&target, &web::fetch(&context.web(), &path).map_err(CallError::Execution)?)
+    fetched(context, &path, target)
 }
 
 /// Render a file as a template, write it to a path or into the cache, and return the path. Further keyword

@@ -147,7 +147,7 @@ fn files_are_fetched_from_web_servers() {
         ("cp.get_url URL/ ROOT/out/", r#""ROOT/out/index.html""#),
         ("cp.get_url URL/a ROOT/none/a", r#""""#),
         ("cp.get_url URL/a None", r#""web""#),
-        ("cp.get_url URL/none ROOT/out/b", "!Error: HTTP 404 reading /none"),
+        ("cp.get_url URL/none ROOT/out/b", "!Error: HTTP 404: Not Found reading /none"),
         ("cp.cache_file URL/a?b=c", r#""ROOT/cache/extrn_files/base/127.0.0.1PORT/a-b=c""#),
         ("cp.get_file_str URL/a", r#""web""#),
     ] {
@@ -155,4 +155,71 @@ fn files_are_fetched_from_web_servers() {
         let expected = expected.replace("PORT", &port.to_string());
         assert_eq!(answer(&context, directory.path(), &call), expected, "{call}");
     }
+}
+
+/// Only a whole file is a file, whatever a server answers. Each function that reads from web servers keeps the old
+/// file; Salt 3008 does so too, except for the statuses 204, 205 and 206.
+#[test]
+fn odd_answers_never_become_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let context = keeping(directory.path(), &[]);
+    let port = brine_testing::web::odd_server();
+    let old = directory.path().join("old");
+    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let state = |name: &str, args: Map| {
+        let state = brine_testing::state_context(false, context.clone());
+        context.minion.states.call(&state, name, Args::keyword(args)).unwrap()
+    };
+    let result = |answer: &Value| answer.as_map().and_then(|map| map.get("result")).cloned();
+    for (is_whole, name) in brine_testing::web::ODD
+        .iter()
+        .map(|(name, _)| (false, name))
+        .chain(brine_testing::web::WHOLE.iter().map(|(name, _)| (true, name)))
+    {
+        let url = format!("http://127.0.0.1:{port}/{name}");
+        let expected = if is_whole { "whole" } else { "old" };
+        std::fs::write(&old, "old").unwrap();
+        let answered = answer(&context, directory.path(), &format!("cp.get_url {url} ROOT/old"));
+        assert_eq!(
+            (answered.starts_with('!'), text(&old).as_str()),
+            (!is_whole, expected),
+            "get_url {name}: {answered}"
+        );
+
+        std::fs::write(&old, "old").unwrap();
+        let done = state("file.managed", map! {"name" => old.clone(), "source" => url.as_str(), "skip_verify" => true});
+        assert_eq!((result(&done), text(&old).as_str()), (Some(is_whole.into()), expected), "managed {name}: {done:?}");
+
+        let cached = directory.path().join(format!("cache/extrn_files/base/127.0.0.1{port}/{name}"));
+        std::fs::create_dir_all(cached.parent().unwrap()).unwrap();
+        std::fs::write(&cached, "old").unwrap();
+        for call in [format!("cp.cache_file {url}"), format!("cp.get_url {url}")] {
+            let answered = answer(&context, directory.path(), &call);
+            assert_eq!(
+                (answered.starts_with('/') || answered.starts_with("\"ROOT"), text(&cached).as_str()),
+                (is_whole, expected),
+                "{call}: {answered}"
+            );
+        }
+        std::fs::write(&cached, "old").unwrap();
+        let done = state("file.cached", map! {"name" => url.as_str(), "skip_verify" => true});
+        assert_eq!(
+            (result(&done), text(&cached).as_str()),
+            (Some(is_whole.into()), expected),
+            "cached {name}: {done:?}"
+        );
+
+        let into = directory.path().join("into");
+        let done = state(
+            "archive.extracted",
+            map! {"name" => into.clone(), "source" => format!("{url}.tar"), "skip_verify" => true},
+        );
+        assert_eq!(result(&done), Some(false.into()), "extracted {name}: {done:?}");
+        assert!(!into.exists(), "{name}");
+
+        let answered = answer(&context, directory.path(), &format!("cp.get_url {url} None"));
+        assert_eq!(answered.starts_with('!'), !is_whole, "content of {name}: {answered}");
+    }
+    let rest: Vec<_> = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(rest.iter().all(|name| !name.to_string_lossy().ends_with(".tmp")), "{rest:?}");
 }

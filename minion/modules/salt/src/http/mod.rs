@@ -115,38 +115,37 @@ fn ask(context: &Context, url: &str, kwargs: &Map) -> Result<Map, CallError> {
         access,
         timeout,
         trust_anyone: kwargs.get("verify_ssl").is_some_and(|verify| !verify.is_nil() && !verify.is_truthy()),
-        status_is_error: false,
         ..web::Options::default()
     };
-    let agent = web::agent(&options).map_err(CallError::execution)?;
+    let access = options.access.clone();
+    let client = web::Client::new(options).map_err(CallError::execution)?;
     let method = text("method").unwrap_or_else(|| "GET".into()).to_uppercase();
-    let mut request = ureq::http::Request::builder().method(method.as_str()).uri(&url);
+    let mut request = web::Request::builder().method(method.as_str()).uri(&url);
     for (name, value) in headers(kwargs) {
         request = request.header(name, value);
     }
     let request = request.body(body(kwargs)?.unwrap_or_default()).map_err(CallError::execution)?;
-    let response = agent.configure_request(request).allow_non_standard_methods(true).build();
-    let mut response = match agent.run(response) {
+    let mut response = match client.send(request) {
         Ok(response) => response,
         Err(error) => {
             if flag("status") {
                 answer.insert("status".into(), 0.into());
             }
-            answer.insert("error".into(), web::error_message(&error).into());
+            answer.insert("error".into(), error.to_string().into());
             return Ok(answer);
         }
     };
-    let content = match web::read_body(&mut response, &options.access) {
+    let content = match web::read(&mut response, &access) {
         Ok(content) => content,
         Err(error) => {
-            answer.insert("error".into(), error.into());
+            answer.insert("error".into(), error.to_string().into());
             return Ok(answer);
         }
     };
     let content = String::from_utf8(content).map_or_else(|bytes| Value::Bytes(bytes.into_bytes()), Value::from);
     answer.insert("body".into(), content.clone());
     let status = response.status();
-    if status.as_u16() >= 400 && kwargs.get("raise_error").is_none_or(Value::is_truthy) {
+    if !(200..300).contains(&status.as_u16()) && kwargs.get("raise_error").is_none_or(Value::is_truthy) {
         answer.insert("status".into(), status.as_u16().into());
         let reason = status.canonical_reason().unwrap_or("Unknown");
         answer.insert("error".into(), format!("HTTP {}: {reason}", status.as_u16()).into());

@@ -45,3 +45,56 @@ fn responses_of_web_servers_are_returned() {
     let wanted = map! {"status" => 0, "error" => "[Errno 111] Connection refused"};
     assert_eq!(report, wanted);
 }
+
+/// As in Salt, a redirect that cannot be followed is an error with its status, as are incomplete bodies.
+#[test]
+fn odd_answers_are_errors() {
+    let port = brine_testing::web::odd_server();
+    let context = testing::context(&[]);
+    let url = |path: &str| format!("http://127.0.0.1:{port}/{path}");
+    for (path, _) in
+        brine_testing::web::ODD.iter().filter(|(path, _)| !["no_content", "reset_content", "part"].contains(path))
+    {
+        let report = ask(&context, &url(path), &map! {"status" => true}).unwrap();
+        assert!(report.get("error").is_some_and(Value::is_truthy), "{path}: {report:?}");
+    }
+    for (path, _) in brine_testing::web::WHOLE {
+        assert_eq!(ask(&context, &url(path), &map! {}).unwrap(), map! {"body" => "whole"}, "{path}");
+    }
+    for (path, error) in [("loop", "HTTP 302: Found"), ("ftp", "Unsupported url scheme: ftp://127.0.0.1/x")] {
+        assert_eq!(ask(&context, &url(path), &map! {}).unwrap()["error"], error.into(), "{path}");
+    }
+}
+
+/// What is sent to one server does not follow to another.
+#[test]
+fn headers_and_bodies_stay_with_their_server() {
+    let other = brine_testing::web::server(|asked| ("200 OK", "text/plain", asked.to_owned()));
+    let port = brine_testing::web::raw_server(move |asked| {
+        let path = asked.split(' ').nth(1).unwrap_or_default();
+        if path == "/echo" {
+            return format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{asked}", asked.len());
+        }
+        let (status, target) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
+        let target = if target == "own" { "/echo".to_owned() } else { format!("http://127.0.0.1:{other}/echo") };
+        format!("HTTP/1.1 {status} Moved\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n")
+    });
+    let context = testing::context(&[]);
+    let secrets = map! {
+        "header_dict" => map! {"X-Secret" => "s3cret", "Cookie" => "s3cret", "Authorization" => "s3cret", "Accept" => "text/x"},
+    };
+    for status in [301, 302, 303, 307, 308] {
+        let asked = |kind: &str, kwargs: &Map| {
+            ask(&context, &format!("http://127.0.0.1:{port}/{status}/{kind}"), kwargs).unwrap()
+        };
+        let own = asked("own", &secrets)["body"].to_string();
+        assert_eq!(own.matches("s3cret").count(), 3, "{status}: {own}");
+        let foreign = asked("other", &secrets)["body"].to_string();
+        assert!(!foreign.contains("s3cret") && foreign.contains("text/x"), "{status}: {foreign}");
+        let login = asked("other", &map! {"username" => "me", "password" => "s3cret"})["body"].to_string();
+        assert!(!login.to_lowercase().contains("authorization"), "{status}: {login}");
+        let form = asked("other", &map! {"method" => "POST", "data" => "s3cret"});
+        assert!(!form.get("body").is_some_and(|body| body.to_string().contains("s3cret")), "{status}: {form:?}");
+        assert_eq!(form.contains_key("error"), status > 303, "{status}: {form:?}");
+    }
+}

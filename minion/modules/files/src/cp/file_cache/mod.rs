@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use brine_context::Context;
 use brine_context::files::in_environment;
-use brine_host::web;
+use brine_host::web::{self, Fetched};
 use brine_system::files::{self, Attributes, Draft, Entry, Flush, Links};
 use brine_system::user_files;
 
@@ -132,11 +132,13 @@ fn fetch_remote(context: &Context, url: &str, path: &Path, remote: &Remote) -> R
     let etag_path = PathBuf::from(etag_path);
     let known = || std::fs::read_to_string(&etag_path).ok().filter(|_| remote.use_etag && path.exists());
     let known = known().map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty());
-    let Some(fetched) = web::fetch_unless(&context.web(), url, remote.trust_anyone, known.as_deref())? else {
-        return Ok(());
-    };
-    store(path, &fetched.body)?;
-    match fetched.etag.filter(|_| remote.use_etag) {
+    make_room(path)?;
+    let failed = |error| format!("writing {} failed: {error}", path.display());
+    let mut draft = Entry::resolve(path, Links::Keep).and_then(Draft::create).map_err(failed)?;
+    let fetched = web::fetch_into(&context.web(), url, remote.trust_anyone, known.as_deref(), &mut draft.file)?;
+    let Fetched::Whole { etag } = fetched else { return Ok(()) };
+    draft.finish(Attributes::mode(0o600), Flush::Later).map_err(failed)?;
+    match etag.filter(|_| remote.use_etag) {
         Some(etag) => store(&etag_path, etag.as_bytes()),
         // A stale ETag would make the next response "not modified".
         None => match user_files::remove_file(&etag_path) {

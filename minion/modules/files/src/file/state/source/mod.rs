@@ -231,7 +231,7 @@ fn checked(name: &str, content: Vec<u8>, wanted: Option<&Hash>) -> Result<Vec<u8
 
 /// Whether a web server has a file at a URL.
 pub(crate) fn url_exists(context: &StateContext, url: &str) -> bool {
-    web::agent_of(&context.call.web()).is_ok_and(|agent| agent.head(url).call().is_ok())
+    web::exists(&context.call.web(), url)
 }
 
 fn digest(content: &[u8], kind: &str) -> String {
