@@ -208,6 +208,8 @@ macro_rules! git_options {
                  `refs/tags/` for tags."),
             git_options!(@one $prefix, $owner, "ssl_verify", "a boolean", "True",
                 "Whether certificates of `https://` remotes are verified."),
+            git_options!(@one $prefix, $owner, "timeout", "a positive number of seconds", "1800",
+                "The time after which a command of git is ended, such as the fetch of a remote that does not answer."),
             git_options!(@one $prefix, $owner, "user", "a string", "", "The user name for `https://` remotes."),
             $(git_options!(@one $prefix, $owner, $option, $expected, $default, $doc),)*
         ]

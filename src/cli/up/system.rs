@@ -159,8 +159,11 @@ impl System {
     /// Stops minions, then the master, and waits for them.
     pub fn stop(&mut self) {
         self.running.reverse();
-        for (_, child) in &self.running {
-            _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+        for (_, child) in &mut self.running {
+            // The number of a process that was reaped may belong to another one.
+            if matches!(child.try_wait(), Ok(None)) {
+                _ = kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM);
+            }
         }
         let deadline = Instant::now() + STOP_TIMEOUT;
         for (_, child) in &mut self.running {

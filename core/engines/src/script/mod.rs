@@ -12,17 +12,12 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use brine_system::processes;
+use brine_system::processes::{Group, Signal};
 use brine_text::words;
 use brine_value::{FromValue, Map, Value, json, map};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -238,9 +233,7 @@ fn sorted(value: &Value) -> Value {
 
 /// A running program with its process group. The group is killed when this is dropped.
 struct Process {
-    group: Pid,
-    /// Whether the program has ended, and its number may belong to another one.
-    ended: Arc<AtomicBool>,
+    group: Group,
     waiting: JoinHandle<std::io::Result<ExitStatus>>,
 }
 
@@ -251,19 +244,13 @@ impl Process {
         let (reader, writer) = std::io::pipe().map_err(|error| failed(&error))?;
         let errors = writer.try_clone().map_err(|error| failed(&error))?;
         let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).stdin(Stdio::null()).stdout(writer).stderr(errors).process_group(0);
+        command.args(&words[1..]).stdin(Stdio::null()).stdout(writer).stderr(errors);
         // The command holds copies of the pipe and is dropped there.
-        let started = tokio::task::spawn_blocking(move || processes::start(&mut command)).await;
-        let mut child = started.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
-        let group = Pid::from_raw(child.id().cast_signed());
-        let ended = Arc::new(AtomicBool::new(false));
-        let own = Arc::clone(&ended);
-        let waiting = tokio::task::spawn_blocking(move || {
-            let status = child.wait();
-            own.store(true, Ordering::Release);
-            status
-        });
-        let process = Process { group, ended, waiting };
+        let started = tokio::task::spawn_blocking(move || Group::start(&mut command)).await;
+        let (group, _) = started.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
+        let own = group.clone();
+        let waiting = tokio::task::spawn_blocking(move || own.reap());
+        let process = Process { group, waiting };
         let output = Receiver::from_owned_fd(OwnedFd::from(reader)).map_err(|error| failed(&error))?;
         Ok((output, process))
     }
@@ -277,19 +264,13 @@ impl Process {
 
     /// Asks the program to end, and kills it if it does not.
     async fn stop(mut self) {
-        self.signal(Signal::SIGTERM);
+        self.group.signal(Signal::SIGTERM);
         _ = tokio::time::timeout(STOP_TIMEOUT, self.wait()).await;
-    }
-
-    fn signal(&self, signal: Signal) {
-        if !self.ended.load(Ordering::Acquire) {
-            _ = killpg(self.group, signal);
-        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.signal(Signal::SIGKILL);
+        self.group.signal(Signal::SIGKILL);
     }
 }

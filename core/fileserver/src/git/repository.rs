@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use brine_digest::hex;
 use brine_system::{files, processes};
@@ -18,6 +19,9 @@ use super::access::Access;
 /// The refspecs without `refspecs`: branches and tags. Salt's prefix of branches, `refs/remotes/origin/`, is written
 /// where a bare repository has its branches.
 const REFSPECS: [&str; 2] = ["+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"];
+
+/// The time that git may take for one command without `timeout`: a first fetch of a large repository is slow.
+const TIMEOUT: Duration = Duration::from_secs(1800);
 
 /// An error of a remote or its options.
 #[derive(Debug, thiserror::Error)]
@@ -114,6 +118,15 @@ impl RemoteOptions<'_> {
         })
     }
 
+    /// Returns `timeout`: the time that git may take for one command.
+    fn timeout(&self) -> Result<Duration, GitError> {
+        let Some(given) = self.get("timeout") else { return Ok(TIMEOUT) };
+        let seconds = u64::from_value(&given).filter(|seconds| *seconds > 0);
+        seconds.map(Duration::from_secs).ok_or_else(|| {
+            GitError::Options(format!("{}timeout: expected a positive number of seconds, got {given}", self.prefix))
+        })
+    }
+
     /// Returns `depth`: the number of commits of each reference that are fetched; 0 for all.
     fn depth(&self) -> Result<u32, GitError> {
         let Some(given) = self.get("depth") else { return Ok(0) };
@@ -172,6 +185,8 @@ pub struct Repository {
     depth: u32,
     /// The directory of the repository.
     directory: PathBuf,
+    /// The time that git may take for one command.
+    timeout: Duration,
     /// Held while a tree is unpacked or removed.
     working: Mutex<()>,
 }
@@ -184,7 +199,7 @@ impl Repository {
             return Err(GitError::Options(format!("{url} is not a URL")));
         }
         let name = options.own.get("name").map(ToString::to_string).unwrap_or_default();
-        let (refspecs, depth) = (options.refspecs()?, options.depth()?);
+        let (refspecs, depth, timeout) = (options.refspecs()?, options.depth()?, options.timeout()?);
         let mut identity = format!("{url} {name}");
         if refspecs != REFSPECS {
             // References of other refspecs must not stay.
@@ -195,6 +210,7 @@ impl Repository {
             access,
             refspecs,
             depth,
+            timeout,
             working: Mutex::default(),
             url,
         })
@@ -222,7 +238,7 @@ impl Repository {
         command.arg("--git-dir").arg(self.bare()).stdin(Stdio::null());
         self.access.apply(&mut command, &self.bare());
         let start = |source| GitError::Start { remote: self.describe(), source };
-        let output = processes::output(command.args(words)).map_err(start)?;
+        let output = processes::output(command.args(words), self.timeout).map_err(start)?;
         if !output.status.success() {
             let stderr = String::from_utf8_lossy(&output.stderr).trim().replace(&self.url, &self.describe());
             return Err(GitError::Git { remote: self.describe(), output: stderr });
@@ -302,7 +318,7 @@ impl Repository {
         let done = self.git(&["archive", "--format=tar", "-o", &archive.to_string_lossy(), &part]).and_then(|_| {
             let mut tar = Command::new("tar");
             tar.arg("--extract").arg("--no-same-owner").arg("--file").arg(&archive).arg("--directory").arg(&directory);
-            let output = processes::output(tar.stdin(Stdio::null())).map_err(failed(&directory))?;
+            let output = processes::output(tar.stdin(Stdio::null()), self.timeout).map_err(failed(&directory))?;
             let stderr = String::from_utf8_lossy(&output.stderr).trim().to_owned();
             if output.status.success() {
                 Ok(())

@@ -264,3 +264,19 @@ fn gitfs_is_served_only_if_configured() {
     let bad = map! {"fileserver_backend" => list!["gitfs"], "gitfs_remotes" => list!["--upload-pack=x"]};
     assert!(matches!(Gitfs::of(&bad, directory), Err(GitError::Options(_))));
 }
+
+#[test]
+fn a_remote_that_does_not_answer_does_not_hold_up_the_others() {
+    let (repository, cache) = (repository(), tempfile::tempdir().unwrap());
+    // It accepts connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hanging = format!("git://{}/repository", silent.local_addr().unwrap());
+    let before = std::time::Instant::now();
+    let roots = served(&cache, list![map! {hanging => list![map! {"timeout" => 1}]}, url(&repository)], Map::new());
+    assert!(before.elapsed() < std::time::Duration::from_secs(60), "{:?}", before.elapsed());
+    assert_eq!(text(&roots, "top.sls", "base").as_deref(), Some("top\n"));
+    let wrong =
+        map! {"fileserver_backend" => list!["gitfs"], "gitfs_remotes" => list!["file:///x"], "gitfs_timeout" => 0};
+    let error = Gitfs::of(&wrong, cache.path()).unwrap_err().to_string();
+    assert!(error.contains("gitfs_timeout: expected a positive number of seconds, got 0"), "{error}");
+}

@@ -7,15 +7,12 @@
 //! [`Described`](crate::Described).
 
 use std::io::{self, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use brine_system::processes;
+use brine_system::processes::Group;
 use brine_value::{Map, Value, json, map};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
 
 use crate::{Call, PythonError};
 
@@ -58,18 +55,19 @@ fn run(
     let program = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let failed = |error: io::Error| format!("the program '{program}' does not run: {error}");
     let mut command = Command::new(path);
-    command.arg(argument).process_group(0);
+    command.arg(argument);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = processes::start(&mut command).map_err(failed)?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (group, pipes) = Group::start(&mut command).map_err(failed)?;
+    let (stdin, stdout, stderr) = (pipes.stdin, pipes.stdout, pipes.stderr);
     let (output, error, ended) = std::thread::scope(|scope| {
         // A program may end without reading all of its input.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         let stdout = scope.spawn(move || bounded(stdout, MAX_OUTPUT));
         let stderr = scope.spawn(move || bounded(stderr, MAX_STDERR));
-        let ended = wait(&mut child, deadline, is_cancelled, || stdout.is_finished());
+        let ended = wait(&group, deadline, is_cancelled, || stdout.is_finished());
         // Processes that the program left running would keep the pipes open.
-        end(&child);
+        let status = group.kill();
+        let ended = ended.map(|()| status);
         (stdout.join().unwrap_or_default(), stderr.join().unwrap_or_default(), ended)
     });
     let status = ended.and_then(|ended| ended.map_err(failed))?;
@@ -92,19 +90,14 @@ fn run(
     json::from_json(&text).map_err(|error| format!("the output of '{program}' is not JSON: {error}"))
 }
 
-/// Waits for the end of a program. The outer error is the reason why the call was cancelled.
+/// Waits for the end of a program. The error is the reason why the call was cancelled.
 fn wait(
-    child: &mut Child,
+    group: &Group,
     deadline: Option<Instant>,
     is_cancelled: impl Fn() -> bool,
     has_closed: impl Fn() -> bool,
-) -> Result<io::Result<std::process::ExitStatus>, String> {
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) => return Ok(Ok(status)),
-            Ok(None) => {}
-            Err(error) => return Ok(Err(error)),
-        }
+) -> Result<(), String> {
+    while !group.is_over() {
         let reason = if is_cancelled() {
             Some("its job was ended")
         } else if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
@@ -113,19 +106,12 @@ fn wait(
             None
         };
         if let Some(reason) = reason {
-            end(child);
-            _ = child.wait();
             return Err(format!("the call was cancelled: {reason}"));
         }
         // Most programs end as soon as they have closed their standard output.
         std::thread::sleep(if has_closed() { Duration::from_millis(1) } else { POLL_INTERVAL });
     }
-}
-
-fn end(child: &Child) {
-    if let Ok(id) = i32::try_from(child.id()) {
-        _ = killpg(Pid::from_raw(id), Signal::SIGKILL);
-    }
+    Ok(())
 }
 
 /// Reads a pipe up to a limit, and then closes it, so that further writes fail.

@@ -18,6 +18,9 @@ use regex::bytes::{Captures, Regex};
 static PGP_MESSAGE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new("(?s)-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----").ok());
 
+/// The timeout of decrypting a message: an agent may hang.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
 /// The error of decrypting a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GpgError {
@@ -149,7 +152,7 @@ impl Gpg {
             .arg(&self.keydir)
             // There is no terminal for a passphrase prompt.
             .args(["--batch", "--no-tty", "--pinentry-mode", "error", "--decrypt"]);
-        let output = processes::output_of(&mut command, message).map_err(failed)?;
+        let output = processes::output_of(&mut command, message, TIMEOUT).map_err(failed)?;
         if !output.status.success() || output.stdout.is_empty() {
             let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
             return Err(GpgError::Undecryptable { keydir: self.keydir.clone(), message });

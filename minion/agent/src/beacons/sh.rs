@@ -30,8 +30,9 @@ struct Traced {
 
 impl Drop for Traced {
     fn drop(&mut self) {
-        // strace detaches from the shell on SIGTERM, but not on SIGKILL.
-        if let Ok(pid) = i32::try_from(self.strace.id()) {
+        // strace detaches from the shell on SIGTERM, but not on SIGKILL. The number of one that was reaped may belong to
+        // another process.
+        if let (Ok(None), Ok(pid)) = (self.strace.try_wait(), i32::try_from(self.strace.id())) {
             _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
         }
         _ = self.strace.wait();

@@ -7,22 +7,22 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::Write;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use brine_system::processes;
+use brine_system::processes::{Group, Pipes};
 pub use brine_text::words::split;
 use brine_value::{Value, map, python};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, User};
+use nix::sys::signal::Signal;
+use nix::unistd::User;
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -32,15 +32,13 @@ use self::output::{Captured, collect};
 /// The running process groups of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Children {
-    groups: Arc<Mutex<BTreeSet<i32>>>,
+    groups: Arc<Mutex<BTreeMap<u32, Group>>>,
 }
 
 impl Children {
     /// Sends a signal to all processes of the job, including their children. Returns the number of groups.
     pub fn signal(&self, signal: Signal) -> usize {
-        let groups = self.groups.lock();
-        // A group may have just ended.
-        groups.iter().filter(|group| killpg(Pid::from_raw(**group), signal).is_ok()).count()
+        self.groups.lock().values().filter(|group| group.signal(signal)).count()
     }
 }
 
@@ -90,6 +88,13 @@ pub struct Output {
     pub timed_out: bool,
 }
 
+impl Output {
+    /// Whether the standard output was cut at its limit.
+    pub fn is_cut(&self) -> bool {
+        output::is_cut(&self.stdout)
+    }
+}
+
 /// The error of running a command.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
@@ -137,7 +142,7 @@ const KILLED_OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// An event of a running command.
 enum ProcessEvent {
-    Ended(std::io::Result<ExitStatus>),
+    Ended,
     /// One of its two outputs was closed.
     Closed,
     /// The job may have been cancelled.
@@ -212,7 +217,7 @@ impl Program {
         if let Some(user) = user {
             command = launcher::for_user(command, &user, self.clean_env).map_err(|source| self.not_started(source))?;
         }
-        command.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command.stdin(if self.stdin.is_some() { Stdio::piped() } else { Stdio::null() });
         Ok(command)
     }
@@ -221,10 +226,9 @@ impl Program {
     pub fn start(&self) -> Result<u32, ProcessError> {
         let mut command = self.command()?;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = processes::start(&mut command).map_err(|source| self.not_started(source))?;
-        let pid = child.id();
-        // Reaps the child.
-        std::thread::spawn(move || _ = child.wait());
+        let (group, _) = Group::start(&mut command).map_err(|source| self.not_started(source))?;
+        let pid = group.id();
+        std::thread::spawn(move || _ = group.reap());
         Ok(pid)
     }
 
@@ -265,12 +269,13 @@ impl Program {
         } else {
             None
         };
-        let mut child = processes::start(&mut command).map_err(start)?;
+        let (group, pipes) = Group::start(&mut command).map_err(start)?;
+        let Pipes { stdin, stdout, stderr } = pipes;
         // `command` holds write ends of the pipe, which must be closed for the readers to end.
         drop(command);
-        let (pid, group) = (child.id(), child.id().cast_signed());
-        children.groups.lock().insert(group);
-        if let (Some(mut pipe), Some(text)) = (child.stdin.take(), self.stdin.clone()) {
+        let pid = group.id();
+        children.groups.lock().insert(pid, group.clone());
+        if let (Some(mut pipe), Some(text)) = (stdin, self.stdin.clone()) {
             // A program that does not read its input is not an error.
             std::thread::spawn(move || _ = pipe.write_all(text.as_bytes()));
         }
@@ -283,17 +288,21 @@ impl Program {
         };
         let stdout = match merged {
             Some(pipe) => collect(Some(pipe), limit, closed(&sender)),
-            None => collect(child.stdout.take(), limit, closed(&sender)),
+            None => collect(stdout, limit, closed(&sender)),
         };
-        let stderr = collect(child.stderr.take(), limit, closed(&sender));
-        let ended = sender.clone();
-        std::thread::spawn(move || _ = ended.send(ProcessEvent::Ended(child.wait())));
+        let stderr = collect(stderr, limit, closed(&sender));
+        let (ended, leader) = (sender.clone(), group.clone());
+        std::thread::spawn(move || {
+            // The leader is reaped when no signal will be sent any more: until then its number is not reused.
+            leader.wait();
+            _ = ended.send(ProcessEvent::Ended);
+        });
         let waker = Waker::from(Arc::new(ChannelWaker(sender)));
         let mut cancelled = pin!(cancel.cancelled());
         let mut deadline = self.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-        let (mut timed_out, mut killed, mut status, mut open) = (false, false, None, 2);
-        let kill = || _ = killpg(Pid::from_raw(group), Signal::SIGKILL);
-        while status.is_none() || open > 0 {
+        let (mut timed_out, mut killed, mut has_ended, mut open) = (false, false, false, 2);
+        let kill = || _ = group.signal(Signal::SIGKILL);
+        while !has_ended || open > 0 {
             if !killed && cancelled.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 kill();
                 (killed, deadline) = (true, Some(Instant::now() + KILLED_OUTPUT_TIMEOUT));
@@ -303,7 +312,7 @@ impl Program {
                 Some(deadline) => events.recv_timeout(deadline.saturating_duration_since(Instant::now())),
             };
             match next {
-                Ok(ProcessEvent::Ended(ended)) => status = Some(ended),
+                Ok(ProcessEvent::Ended) => has_ended = true,
                 Ok(ProcessEvent::Closed) => open -= 1,
                 Ok(ProcessEvent::Woken) => {}
                 Err(_) if killed => break,
@@ -313,8 +322,13 @@ impl Program {
                 }
             }
         }
-        children.groups.lock().remove(&group);
-        let status = status.unwrap_or_else(|| Err(std::io::ErrorKind::TimedOut.into())).map_err(start)?;
+        children.groups.lock().remove(&pid);
+        if !has_ended {
+            // A process in an uninterruptible wait outlives its signal.
+            std::thread::spawn(move || _ = group.reap());
+            return Err(start(std::io::ErrorKind::TimedOut.into()));
+        }
+        let status = group.reap().map_err(start)?;
         let retcode = status.code().map(i64::from).or(status.signal().map(|signal| -i64::from(signal))).unwrap_or(1);
         let text = |captured: &Mutex<Captured>| {
             let captured = std::mem::take(&mut *captured.lock());

@@ -60,6 +60,12 @@ impl Captured {
     }
 }
 
+/// Whether a text ends with the note about dropped bytes.
+pub fn is_cut(text: &str) -> bool {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    last.starts_with("[output cut after ") && last.ends_with(" more bytes were dropped]")
+}
+
 /// Removes a truncated character at the end.
 fn cut_character(mut bytes: Vec<u8>, dropped: u64) -> Vec<u8> {
     if dropped > 0
@@ -123,6 +129,7 @@ mod tests {
             assert_eq!(captured(limit, &pieces).into_text(false), expected, "{limit} {pieces:?}");
         }
         assert_eq!(captured(9, &[b"a\n"]).into_text(true), "a\n");
+        assert!(is_cut(&captured(3, &[b"abcd"]).into_text(false)) && !is_cut(&captured(3, &[b"abc"]).into_text(false)));
     }
 
     #[test]

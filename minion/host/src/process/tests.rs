@@ -136,3 +136,34 @@ fn a_command_continues_when_its_output_is_truncated() {
     assert_eq!(output.stdout.len(), 1000 + "\n[output cut after 1000 bytes: 4999000 more bytes were dropped]".len());
     assert!(output.stdout.ends_with("[output cut after 1000 bytes: 4999000 more bytes were dropped]"));
 }
+
+/// Until the leader of a group is reaped, its number belongs to nobody else.
+#[test]
+fn the_leader_of_a_group_is_not_reaped_while_it_may_be_signalled() {
+    let (children, cancel) = (Arc::new(Children::default()), CancellationToken::new());
+    let running = {
+        let (children, cancel) = (Arc::clone(&children), cancel.clone());
+        // A process that has left the group keeps the output open after the end of the leader.
+        std::thread::spawn(move || shell("setsid sleep 600 & echo $!").run(&children, &cancel))
+    };
+    let leader = loop {
+        if let Some(pid) = children.groups.lock().keys().next() {
+            break *pid;
+        }
+        std::thread::yield_now();
+    };
+    let state = || {
+        let status = std::fs::read_to_string(format!("/proc/{leader}/stat")).unwrap_or_default();
+        status.rsplit(") ").next().and_then(|rest| rest.chars().next())
+    };
+    while state().is_some_and(|state| state != 'Z') {
+        std::thread::yield_now();
+    }
+    assert_eq!(state(), Some('Z'));
+    cancel.cancel();
+    let output = running.join().unwrap().unwrap();
+    assert_eq!((output.retcode, output.timed_out), (0, false));
+    assert!(children.groups.lock().is_empty() && state().is_none());
+    let orphan = nix::unistd::Pid::from_raw(output.stdout.parse().unwrap());
+    nix::sys::signal::kill(orphan, Signal::SIGKILL).unwrap();
+}

@@ -102,6 +102,8 @@ impl Access {
     /// Adds options and environment to a command `git`, which has no subcommand yet.
     pub(super) fn apply(&self, command: &mut Command, directory: &Path) {
         command.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+        // A web server that sends nothing for this time does not hold up the other remotes until the timeout.
+        command.env("GIT_HTTP_LOW_SPEED_LIMIT", "1").env("GIT_HTTP_LOW_SPEED_TIME", "300");
         if !self.checks_certificate {
             command.args(["-c", "http.sslVerify=false"]);
         }

@@ -7,16 +7,14 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Once, mpsc};
 use std::time::{Duration, Instant};
 
-use brine_system::processes;
+use brine_system::processes::{Group, Pipes};
 use brine_value::{Map, Value};
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::geteuid;
 use parking_lot::Mutex;
 
 use super::{Backend, BackendError, Proven};
@@ -157,15 +155,11 @@ fn parse(answer: &[u8]) -> Option<Answer> {
 }
 
 /// A running helper. On drop, kills it and all processes that its modules have started.
-struct Running(Child);
+struct Running(Group);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The child has not been reaped, so its PID has not been reused.
-        if let Ok(pid) = i32::try_from(self.0.id()) {
-            _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
-        }
-        if let Err(error) = self.0.wait() {
+        if let Err(error) = self.0.kill() {
             tracing::error!(%error, "waiting for the end of {HELPER} failed");
         }
     }
@@ -174,10 +168,10 @@ impl Drop for Running {
 /// Runs the helper with its request and returns its response.
 fn run(helper: &Path, request: Vec<u8>, deadline: Duration) -> Result<Vec<u8>, String> {
     let mut command = Command::new(helper);
-    command.env_clear().env("PATH", PATH).current_dir("/").process_group(0);
+    command.env_clear().env("PATH", PATH).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut running = Running(processes::start(&mut command).map_err(|error| error.to_string())?);
-    let (stdin, stdout) = (running.0.stdin.take(), running.0.stdout.take());
+    let (group, Pipes { stdin, stdout, .. }) = Group::start(&mut command).map_err(|error| error.to_string())?;
+    let _running = Running(group);
     let (done, answer) = mpsc::sync_channel(1);
     // The thread ends at the latest when the helper has been killed.
     std::thread::Builder::new()

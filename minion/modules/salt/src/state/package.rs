@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_context::{Context, masterless};
 use brine_function::{CallError, CallResult, Functions, function, registry};
@@ -120,13 +121,16 @@ fn archive(path: &Path) -> Result<Vec<String>, CallError> {
     Ok(listed.lines().map(str::to_owned).collect())
 }
 
+/// The timeout of unpacking or listing a package.
+const TAR_TIMEOUT: Duration = Duration::from_secs(3600);
+
 fn tar(words: &[&str], path: &Path, into: Option<&Path>) -> Result<String, CallError> {
     let mut command = Command::new("tar");
     command.args(words).arg("--file").arg(path).stdin(Stdio::null()).env("LC_ALL", "C");
     if let Some(directory) = into {
         command.arg("--directory").arg(directory);
     }
-    let output = processes::output(&mut command)
+    let output = processes::output(&mut command, TAR_TIMEOUT)
         .map_err(|error| CallError::Execution(format!("running tar failed: {error}")))?;
     if !output.status.success() {
         let report = String::from_utf8_lossy(&output.stderr);
