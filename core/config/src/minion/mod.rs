@@ -124,6 +124,11 @@ shared_options! {
     /// The maximum number of bytes kept of each output stream of a command (`cmd.run` and others); the rest is dropped
     /// with a note at the end. Both streams must fit into `max_message_size`.
     cmd_output_limit: usize = 16 << 20,
+    /// The maximum size of all files of an archive that is extracted by `archive.extracted` or `archive.unzip`, in bytes.
+    archive_max_size: u64 = 64 << 30,
+    /// The maximum number of files, directories and links of an archive that is extracted by `archive.extracted` or
+    /// `archive.unzip`.
+    archive_max_entries: usize = 1_000_000,
     /// The age in seconds up to which jobs published while the minion was disconnected are fetched when it reconnects;
     /// 0 for never. Brine masters only.
     publish_catch_up: u64 = 60,

@@ -1,7 +1,9 @@
 //! The list of an archive's content.
 
 use std::path::Path;
+use std::time::Duration;
 
+use brine_config::MinionConfig;
 use brine_context::Context;
 use brine_function::CallError;
 use brine_host::process::Program;
@@ -55,6 +57,17 @@ impl Format {
     }
 }
 
+/// An archive exceeds a limit.
+#[derive(Debug, thiserror::Error)]
+pub enum LimitError {
+    /// The size of all files.
+    #[error("the archive extracts to more than {0} bytes; the option `archive_max_size` permits more")]
+    Size(u64),
+    /// The number of entries.
+    #[error("the archive has more than {0} entries; the option `archive_max_entries` permits more")]
+    Entries(usize),
+}
+
 /// Paths in an archive. Directories end with a slash.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
@@ -64,6 +77,12 @@ pub struct Contents {
     pub files: Vec<String>,
     /// Symbolic links.
     pub links: Vec<String>,
+    /// Devices and FIFOs, which are among the files.
+    pub special: Vec<String>,
+    /// Whether a path has the set-uid or set-gid bit.
+    pub has_set_id: bool,
+    /// The size of all files, in bytes.
+    pub size: u64,
 }
 
 impl Contents {
@@ -96,6 +115,18 @@ impl Contents {
         }
     }
 
+    /// Checks that the archive can be extracted within the limits of the configuration.
+    pub(super) fn check_limits(&self, config: &MinionConfig) -> Result<(), LimitError> {
+        let count = self.dirs.len() + self.files.len() + self.links.len();
+        if count > config.archive_max_entries {
+            return Err(LimitError::Entries(config.archive_max_entries));
+        }
+        if self.size > config.archive_max_size {
+            return Err(LimitError::Size(config.archive_max_size));
+        }
+        Ok(())
+    }
+
     pub(super) fn sorted(mut self) -> Self {
         for list in [&mut self.dirs, &mut self.files, &mut self.links] {
             list.sort();
@@ -104,26 +135,50 @@ impl Contents {
     }
 }
 
-/// Lists the content of a local archive. `name` is the name in errors; `options` is a command that decompresses the
-/// archive to standard output.
+/// Lists the content of a local archive, sorted. `name` is the name in errors; `options` is a command that decompresses the
+/// archive to standard output; `strip` is the number of leading components that paths lose.
 pub fn contents(
     context: &Context,
     name: &str,
     cached: &Path,
     format: Format,
     options: Option<&str>,
+    strip: Option<u32>,
 ) -> Result<Contents, CallError> {
-    match format {
-        Format::Tar => tar_contents(context, name, cached, options),
-        Format::Zip => zipped::contents(cached).map_err(|_| at(cached, &format!("{name} is not a ZIP file"))),
-        Format::Rar => rar_contents(context, name, cached),
+    let mut found = match format {
+        Format::Tar => tar_contents(context, name, cached, options)?,
+        Format::Zip => zipped::contents(cached).map_err(|_| at(cached, &format!("{name} is not a ZIP file")))?,
+        Format::Rar => rar_contents(context, name, cached)?,
+    };
+    if let Some(count) = strip {
+        found.strip(count as usize);
     }
+    Ok(found.sorted())
 }
+
+/// The maximum size of a listing, in bytes.
+const MAX_LISTING: usize = 512 << 20;
+/// The timeout of a listing: an archive may be a gigabyte that decompresses to many terabytes.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(3600);
 
 fn shell(context: &Context, command: String) -> Result<brine_host::process::Output, CallError> {
     let env = vec![("LC_ALL".to_owned(), "C.UTF-8".to_owned()), ("TZ".to_owned(), "UTC".to_owned())];
-    let program = Program { command, shell: Some("/bin/sh".into()), env, ..Program::default() };
-    program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+    let program = Program {
+        command,
+        shell: Some("/bin/sh".into()),
+        env,
+        output_limit: Some(MAX_LISTING),
+        timeout: Some(LISTING_TIMEOUT),
+        ..Program::default()
+    };
+    let output = context.run_program(&program).map_err(CallError::execution)?;
+    if output.timed_out {
+        return Err(CallError::Execution(format!("listing the archive took longer than {LISTING_TIMEOUT:?}")));
+    }
+    if output.is_cut() {
+        return Err(CallError::execution(LimitError::Entries(context.config().archive_max_entries)));
+    }
+    Ok(output)
 }
 
 fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&str>) -> Result<Contents, CallError> {
@@ -147,16 +202,24 @@ fn tar_contents(context: &Context, name: &str, cached: &Path, options: Option<&s
             ),
         ));
     }
-    Ok(tar_lines(&output.stdout))
+    Ok(tar_listing(&output.stdout))
 }
 
-/// Parses lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 directory/`.
-fn tar_lines(text: &str) -> Contents {
+/// Parses the listing of tar: lines such as `drwxr-xr-x 0/0 0 2026-01-31 00:00:00 directory/`.
+pub fn tar_listing(text: &str) -> Contents {
     let mut found = Contents::default();
     for line in text.lines() {
         let mut rest = line;
-        for _ in 0..5 {
-            rest = rest.trim_start_matches(' ').split_once(' ').map_or("", |(_, rest)| rest);
+        let mut fields = [""; 5];
+        for field in &mut fields {
+            (*field, rest) = rest.trim_start_matches(' ').split_once(' ').unwrap_or_default();
+        }
+        let [mode, _, size, ..] = fields;
+        found.has_set_id |= mode.contains(['s', 'S']);
+        // Devices have a pair of numbers instead.
+        found.size = found.size.saturating_add(size.parse().unwrap_or(0));
+        if mode.starts_with(['b', 'c', 'p']) {
+            found.special.push(rest.to_owned());
         }
         match line.as_bytes().first() {
             _ if rest.is_empty() => {}
@@ -170,7 +233,7 @@ fn tar_lines(text: &str) -> Contents {
 }
 
 fn rar_contents(context: &Context, name: &str, cached: &Path) -> Result<Contents, CallError> {
-    let output = shell(context, format!("rar lt {}", quote(&cached.display().to_string())))?;
+    let output = shell(context, format!("rar lt -- {}", quote(&cached.display().to_string())))?;
     let (mut found, mut path) = (Contents::default(), None);
     for line in output.stdout.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix("Name: ") {
@@ -221,11 +284,40 @@ mod tests {
                     -rw-r--r-- 1000/1000       123 2026-01-31 00:00:00 top dir/a b\n\
                     lrwxrwxrwx 0/0               0 2026-01-31 00:00:00 top dir/l -> a b\n\
                     hrw-r--r-- 0/0               0 2026-01-31 00:00:00 top dir/h link to top dir/a b\n";
-        let found = tar_lines(text);
+        let found = tar_listing(text);
         assert_eq!(found.dirs, ["top dir/"]);
         assert_eq!(found.files, ["top dir/a b", "top dir/h"]);
         assert_eq!(found.links, ["top dir/l"]);
         assert_eq!(found.top_level_dirs(), ["top dir/"]);
+        assert_eq!((found.size, found.has_set_id, found.special.len()), (123, false, 0));
+        let text = "crw-r--r-- 0/0             1,3 2026-01-31 00:00:00 a\n\
+                    prw-r--r-- 0/0               0 2026-01-31 00:00:00 b\n\
+                    brw-r--r-- 0/0             8,0 2026-01-31 00:00:00 c d\n\
+                    -rwsr-xr-x 0/0               7 2026-01-31 00:00:00 e\n";
+        let found = tar_listing(text);
+        assert_eq!(
+            (found.special, found.size, found.has_set_id),
+            (["a", "b", "c d"].map(str::to_owned).into(), 7, true)
+        );
+        for (mode, expected) in
+            [("-rwsr-xr-x", true), ("drwxr-sr-x", true), ("-rwSr--r--", true), ("-rwxr-xr-t", false)]
+        {
+            assert_eq!(tar_listing(&format!("{mode} 0/0 1 2026-01-31 00:00:00 e\n")).has_set_id, expected, "{mode}");
+        }
+    }
+
+    #[test]
+    fn archives_are_limited() {
+        let config = |archive_max_size, archive_max_entries| MinionConfig {
+            archive_max_size,
+            archive_max_entries,
+            ..MinionConfig::default()
+        };
+        let found = Contents { files: vec!["a".into(), "b".into()], size: 10, ..Contents::default() };
+        assert!(found.check_limits(&MinionConfig::default()).is_ok() && found.check_limits(&config(10, 2)).is_ok());
+        let error = |config| found.check_limits(&config).unwrap_err().to_string();
+        assert!(error(config(9, 2)).contains("more than 9 bytes; the option `archive_max_size`"));
+        assert!(error(config(10, 1)).contains("more than 1 entries; the option `archive_max_entries`"));
     }
 
     #[test]

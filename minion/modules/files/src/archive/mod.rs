@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use brine_context::files::in_environment;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_host::programs::argument;
 use brine_system::user_files;
 use brine_text::glob::{self, is_pattern};
 use brine_text::shell::quote;
@@ -21,7 +22,7 @@ use super::cmd::{self, CommandArgs};
 use super::cp::file_cache;
 use brine_function::arguments::names;
 use contents::at;
-pub use contents::{Contents, Format, contents};
+pub use contents::{Contents, Format, contents, tar_listing};
 use zipped::Unzip;
 pub use zipped::needs_password;
 
@@ -82,15 +83,10 @@ pub fn list_(context: &Context, #[args] args: ListArgs) -> CallResult {
         None => Format::guess(&args.name)
             .ok_or_else(|| at(&cached, "Unable to guess archive format, please pass an 'archive_format' argument."))?,
     };
-    let found = contents(context, &args.name, &cached, format, args.options.as_deref())?;
+    let found = contents(context, &args.name, &cached, format, args.options.as_deref(), strip)?;
     if args.clean {
         _ = user_files::remove_file(&cached);
     }
-    let mut found = found;
-    if let Some(count) = strip {
-        found.strip(count as usize);
-    }
-    let found = found.sorted();
     if !args.verbose {
         let mut all = [found.dirs, found.files, found.links].concat();
         all.sort();
@@ -128,9 +124,9 @@ pub fn tar(
     }
     let mut words = vec!["tar".to_owned()];
     words.extend(options.split_whitespace().map(str::to_owned));
-    words.push(tarfile);
+    words.push(argument(&tarfile)?);
     words.extend(dest.into_iter().flat_map(|dest| ["-C".to_owned(), dest]));
-    words.extend(expand(&sources));
+    words.extend(operands(expand(&sources))?);
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
@@ -180,8 +176,8 @@ pub fn cmd_zip(
     cwd: Option<String>,
     runas: Option<String>,
 ) -> CallResult {
-    let mut words = vec!["zip".to_owned(), "-r".to_owned(), zip_file];
-    words.extend(expand(&sources));
+    let mut words = vec!["zip".to_owned(), "-r".to_owned(), argument(&zip_file)?];
+    words.extend(operands(expand(&sources))?);
     lines(context, &words, &map! {"cwd" => cwd, "template" => template, "runas" => runas})
 }
 
@@ -221,10 +217,10 @@ pub fn cmd_unzip(context: &Context, #[args] args: ZipArgs) -> CallResult {
         words.extend(["-P".to_owned(), args.password.to_string()]);
     }
     words.extend(split_options(args.options.as_deref().unwrap_or_default())?);
-    words.extend([args.zip_file, "-d".to_owned(), args.dest]);
+    words.extend([argument(&args.zip_file)?, "-d".to_owned(), argument(&args.dest)?]);
     if !args.excludes.is_nil() {
         words.push("-x".to_owned());
-        words.extend(names(&args.excludes));
+        words.extend(operands(names(&args.excludes))?);
     }
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ") + " 2>&1";
     let output = cmd::execute(
@@ -246,6 +242,9 @@ pub struct UnzipArgs {
     /// Whether files get the permissions stored in the archive.
     #[default(true)]
     extract_perms: bool,
+    /// Whether these permissions include set-uid and set-gid bits.
+    #[default(false)]
+    special_files: bool,
 }
 
 /// Extract a ZIP archive.
@@ -265,7 +264,14 @@ pub fn unzip(context: &Context, #[args] args: UnzipArgs) -> CallResult {
     let (zip_file, dest, excludes) =
         (render(args.archive.zip_file)?, render(args.archive.dest)?, names(&args.archive.excludes));
     let password = args.archive.password.is_truthy().then(|| args.archive.password.to_string());
-    let how = Unzip { excludes: &excludes, password: password.as_deref(), keep_modes: args.extract_perms };
+    let how = Unzip {
+        excludes: &excludes,
+        password: password.as_deref(),
+        keep_modes: args.extract_perms,
+        keep_set_id: args.special_files,
+        max_size: context.config().archive_max_size,
+        max_entries: context.config().archive_max_entries,
+    };
     let files = how
         .unpack(Path::new(&zip_file), Path::new(&dest))
         .map_err(|error| CallError::Execution(format!("Exception encountered unpacking zipfile: {error}")))?;
@@ -327,7 +333,7 @@ fn run_on_file(
 ) -> Result<Value, CallError> {
     let mut words = vec![program.to_owned()];
     words.extend(options.filter(|options| !options.is_empty()));
-    words.push(file);
+    words.push(argument(&file)?);
     lines(context, &words, &map! {"template" => template, "runas" => runas})
 }
 
@@ -340,6 +346,11 @@ fn expand(sources: &Value) -> Vec<String> {
         glob::paths(Path::new(""), &name).into_iter().filter_map(|path| path.to_str().map(str::to_owned)).collect()
     };
     names(sources).into_iter().flat_map(paths).collect()
+}
+
+/// Checks that paths are no options.
+fn operands(paths: Vec<String>) -> Result<Vec<String>, CallError> {
+    paths.iter().map(|path| argument(path)).collect()
 }
 
 /// Splits options into arguments.

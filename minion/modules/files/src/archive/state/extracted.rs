@@ -69,6 +69,10 @@ pub struct ExtractedArgs {
     archive_format: Option<String>,
     #[args]
     signed: source::SignatureArgs,
+    /// Whether devices, FIFOs, and set-uid and set-gid bits of the archive are extracted. Without it, an archive with
+    /// devices or FIFOs is refused, and the bits are cleared.
+    #[default(false)]
+    special_files: bool,
     /// Further arguments: `keep_source`, or `keep`, is whether the copy in the cache is kept.
     #[keywords]
     kwargs: Map,
@@ -113,6 +117,7 @@ pub fn extracted(context: &StateContext, #[args] args: ExtractedArgs) -> CallRes
         owned: args.enforce_ownership_on,
         format: filled(args.archive_format),
         keep,
+        special: args.special_files,
     };
     let mut done = wanted.state(context, &args.name).unwrap_or_else(|failed| *failed);
     if !warnings.is_empty() {

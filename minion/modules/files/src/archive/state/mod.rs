@@ -48,6 +48,8 @@ struct Extracted {
     owned: Option<String>,
     format: Option<String>,
     keep: bool,
+    /// Whether devices, FIFOs, and set-uid and set-gid bits are extracted.
+    special: bool,
 }
 
 /// The result of a state that ends early.
@@ -176,7 +178,15 @@ impl Extracted {
                 _ = context.call.minion.states.call(context, "file.directory", Args::keyword(args));
                 made = true;
             }
-            unpacked = match self.unpack(context, &archive, &directory, format, by_unzip, &trim) {
+            unpacked = match self.unpack(
+                context,
+                &archive,
+                &directory,
+                format,
+                by_unzip,
+                contents.has_set_id && !self.special,
+                &trim,
+            ) {
                 Ok(Ok(files)) => files,
                 Ok(Err(output)) => {
                     done.changes = output;

@@ -7,7 +7,7 @@ use brine_text::shell::quote;
 use brine_value::{FromValue, Map, Value, map};
 
 use super::{Extracted, StateContext};
-use crate::archive::{Contents, Format, split_options};
+use crate::archive::{self, Contents, Format, split_options};
 use crate::cmd::{self, CommandArgs};
 
 impl Extracted {
@@ -20,18 +20,20 @@ impl Extracted {
     }
 
     pub(super) fn contents(&self, context: &StateContext, path: &Path, format: Format) -> Result<Contents, String> {
-        let args = map! {
-            "name" => path.display().to_string(), "archive_format" => format.name(),
-            "options" => self.list_options.clone(), "strip_components" => self.strip(format), "verbose" => true,
+        let (name, options) = (path.display().to_string(), self.list_options.as_deref());
+        let found = archive::contents(&context.call, &name, path, format, options, self.strip(format));
+        let found = match found {
+            Ok(found) => found,
+            Err(CallError::Execution(error)) => return Err(self.cannot_list(error, format)),
+            Err(error) => return Err(error.to_string()),
         };
-        let list = |found: &Value, key: &str| found.get(key).and_then(Vec::<String>::from_value).unwrap_or_default();
-        match context.call.call("archive.list", Args::keyword(args)) {
-            Ok(found) => {
-                Ok(Contents { dirs: list(&found, "dirs"), files: list(&found, "files"), links: list(&found, "links") })
-            }
-            Err(CallError::Execution(error)) => Err(self.cannot_list(error, format)),
-            Err(error) => Err(error.to_string()),
+        found.check_limits(context.call.config()).map_err(|error| error.to_string())?;
+        if let Some(special) = found.special.first().filter(|_| !self.special) {
+            return Err(format!(
+                "the archive contains devices or FIFOs, such as {special}: set 'special_files' to True to extract them"
+            ));
         }
+        Ok(found)
     }
 
     /// Returns the error with Salt's advice on arguments that make the listing unnecessary.
@@ -60,6 +62,7 @@ impl Extracted {
     }
 
     /// Extracts the archive and returns the names of extracted paths, or the output of the failed program.
+    #[allow(clippy::too_many_arguments)]
     pub(super) fn unpack(
         &self,
         context: &StateContext,
@@ -67,6 +70,7 @@ impl Extracted {
         directory: &str,
         format: Format,
         by_unzip: bool,
+        clears_set_id: bool,
         trim: &Value,
     ) -> Result<Result<Vec<String>, Map>, CallError> {
         let path = path.display().to_string();
@@ -81,6 +85,7 @@ impl Extracted {
                 (_, true) => "archive.cmd_unzip",
                 (_, false) => {
                     args.insert("extract_perms".into(), self.keep_modes.into());
+                    args.insert("special_files".into(), self.special.into());
                     "archive.unzip"
                 }
             };
@@ -101,9 +106,14 @@ impl Extracted {
         }
         words.push(short);
         words.extend(long);
+        let mut kwargs = map! {"cwd" => directory, "python_shell" => false};
+        if clears_set_id {
+            // With an empty umask, this clears the bits that are no permissions, from the first moment on.
+            words.push("--no-same-permissions".to_owned());
+            kwargs.insert("umask".into(), "000".into());
+        }
         words.extend(["-f".to_owned(), path]);
         let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
-        let kwargs = map! {"cwd" => directory, "python_shell" => false};
         let output = cmd::execute(&context.call, &command, &CommandArgs::read(&kwargs)?)?;
         if output.retcode != 0 {
             return Ok(Err(cmd::all(output)));
