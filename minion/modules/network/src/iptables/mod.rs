@@ -350,7 +350,7 @@ impl<'c> Tables<'c> {
 
     fn call(&self, command: String) -> Result<Output, CallError> {
         let program = Program { command, ..Program::default() };
-        let output = program.run(&self.context.job.children, &self.context.job.cancel).map_err(CallError::execution)?;
+        let output = self.context.run_program(&program).map_err(CallError::execution)?;
         self.context.set_retcode(output.retcode);
         Ok(output)
     }

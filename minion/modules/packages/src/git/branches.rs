@@ -22,7 +22,7 @@ pub fn branch(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["branch"])?.words(options(&opts)?).words(name).run(context, &cwd, &kwargs)?;
+    command(&git_opts, &["branch"])?.words(options(&opts)?).operands(name)?.run(context, &cwd, &kwargs)?;
     Ok(true.into())
 }
 
@@ -46,7 +46,7 @@ pub fn checkout(
         return Err(CallError::Execution("'rev' argument is required unless -b or -B in opts".into()));
     }
     let force = force.then(|| "--force".to_owned());
-    command(&git_opts, &["checkout"])?.words(force).words(opts).words(rev).run_both(context, &cwd, &kwargs)
+    command(&git_opts, &["checkout"])?.words(force).words(opts).operands(rev)?.run_both(context, &cwd, &kwargs)
 }
 
 /// Return the names of the branches.
@@ -143,12 +143,13 @@ pub fn merge_base(context: &Context, #[args] args: MergeBaseArgs) -> CallResult 
         (args.independent, "--independent"),
     ];
     let kinds = kinds.into_iter().filter(|(given, _)| *given).map(|(_, word)| word.to_owned());
-    let fork = args.fork_point.into_iter().flat_map(|point| ["--fork-point".to_owned(), point]);
+    let fork = args.fork_point.is_some().then(|| "--fork-point".to_owned());
     let command = command(&args.options.git_opts, &["merge-base"])?
         .words(options(&args.options.opts)?)
         .words(kinds)
         .words(fork)
-        .words(refs);
+        .operands(args.fork_point)?
+        .operands(refs)?;
     let git = Git::new(context, Some(&args.cwd), &args.kwargs);
     if args.is_ancestor {
         return Ok((git.output(&command.0, false)?.retcode == 0).into());
@@ -175,7 +176,7 @@ pub fn rebase(
     if opts.iter().any(|word| word == "-i" || word == "--interactive") {
         return Err(CallError::Execution("Interactive rebases are not supported".into()));
     }
-    command(&git_opts, &["rebase"])?.words(opts).words(options(&rev.into())?).run(context, &cwd, &kwargs)
+    command(&git_opts, &["rebase"])?.words(opts).operands(options(&rev.into())?)?.run(context, &cwd, &kwargs)
 }
 
 /// Create or delete a tag.
@@ -201,5 +202,10 @@ pub fn tag(
     let deletes = opts.iter().any(|word| word == "-d" || word == "--delete");
     let message = message.into_iter().flat_map(|message| ["-a".to_owned(), "-m".to_owned(), message]);
     let place = (!deletes).then_some(r#ref);
-    command(&git_opts, &["tag"])?.words(message).words(opts).words([name]).words(place).run_both(context, &cwd, &kwargs)
+    command(&git_opts, &["tag"])?
+        .words(message)
+        .words(opts)
+        .operands([name])?
+        .operands(place)?
+        .run_both(context, &cwd, &kwargs)
 }

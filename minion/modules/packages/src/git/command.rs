@@ -2,6 +2,7 @@
 
 use brine_context::Context;
 use brine_function::{Args, CallError};
+use brine_host::programs::argument;
 use brine_value::{Map, Value};
 
 use super::{Git, GitError, strings, with_login};
@@ -110,7 +111,7 @@ impl RevisionArgs {
     /// Runs a command with the options and the revision.
     pub fn run(self, context: &Context, word: &str) -> Result<Value, CallError> {
         let command = command(&self.options.git_opts, &[word])?.words(options(&self.options.opts)?);
-        command.words(self.rev).run(context, &self.cwd, &self.kwargs)
+        command.operands(self.rev)?.run(context, &self.cwd, &self.kwargs)
     }
 }
 
@@ -127,6 +128,14 @@ impl Command {
     pub fn words(mut self, words: impl IntoIterator<Item = String>) -> Self {
         self.0.extend(words);
         self
+    }
+
+    /// Appends arguments from outside, which must not be options: what is meant as one is in `opts`.
+    pub fn operands(mut self, words: impl IntoIterator<Item = String>) -> Result<Self, CallError> {
+        for word in words {
+            self.0.push(argument(&word)?);
+        }
+        Ok(self)
     }
 
     /// Runs the command and returns its output.

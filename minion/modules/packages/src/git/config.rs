@@ -2,6 +2,7 @@
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_host::programs::argument;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -21,7 +22,7 @@ pub static FUNCTIONS: Functions<Context> =
 ///     salt '*' git.config_get user.name cwd=/path/to/repo
 #[function]
 pub fn config_get(context: &Context, key: String, cwd: Option<String>, #[keywords] kwargs: Map) -> CallResult {
-    let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &key])?;
+    let found = config(context, cwd.as_deref(), &kwargs, &["--get-all", &argument(&key)?])?;
     let Some(found) = found else { return Ok(Value::Nil) };
     let all: Vec<String> = found.lines().map(str::to_owned).collect();
     Ok(if flag(&kwargs, "all") { all.into() } else { all.last().cloned().unwrap_or_default().into() })
@@ -48,7 +49,8 @@ pub struct PatternArgs {
 ///     salt '*' git.config_get_regexp 'foo.ba[rz]' cwd=/path/to/repo
 #[function]
 pub fn config_get_regexp(context: &Context, #[args] args: PatternArgs) -> CallResult {
-    let mut words = vec!["--get-regexp", args.key.as_str()];
+    let key = argument(&args.key)?;
+    let mut words = vec!["--get-regexp", &key];
     words.extend(args.value_regex.as_deref());
     let found = config(context, args.cwd.as_deref(), &args.kwargs, &words)?.unwrap_or_default();
     let mut values: IndexMap<&str, Vec<String>> = IndexMap::new();
@@ -88,6 +90,8 @@ pub fn config_set(
     let git = config_place(context, cwd.as_deref(), &kwargs)?;
     let mut prefix = vec!["config"];
     prefix.extend(flag(&kwargs, "global").then_some("--global"));
+    // Git reads no options after the key.
+    let key = argument(&key)?;
     let values = value.map_or_else(|| names(&multivar), |value| vec![value]);
     for (number, value) in values.iter().enumerate() {
         let how = if number > 0 || flag(&kwargs, "add") { "--add" } else { "--replace-all" };
@@ -114,7 +118,7 @@ pub fn config_unset(
     let git = config_place(context, cwd.as_deref(), &kwargs)?;
     let what = if flag(&kwargs, "all") { "--unset-all" } else { "--unset" };
     let scope = if flag(&kwargs, "global") { "--global" } else { "--local" };
-    let mut words = strings(&["config", what, scope, &key]);
+    let mut words = strings(&["config", what, scope, &argument(&key)?]);
     words.extend(value_regex.clone());
     let output = git.output(&words, false)?;
     let report = match output.retcode {

@@ -13,6 +13,7 @@ mod worktrees;
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
+use brine_host::programs::argument;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
 
@@ -165,7 +166,7 @@ pub fn describe(
     #[default("HEAD".to_owned())] rev: String,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    Ok(Git::new(context, Some(&cwd), &kwargs).plain(&["describe", "--always", &rev])?.into())
+    Ok(Git::new(context, Some(&cwd), &kwargs).plain(&["describe", "--always", &argument(&rev)?])?.into())
 }
 
 /// The arguments of `git.diff`.
@@ -216,7 +217,7 @@ pub fn diff(context: &Context, #[args] args: DiffArgs) -> CallResult {
     let command = command(&args.options.git_opts, &["diff"])?
         .words(options(&args.options.opts)?)
         .words(kind)
-        .words(items)
+        .operands(items)?
         .words(separator)
         .words(paths);
     if args.no_index {
@@ -277,7 +278,7 @@ pub fn init(context: &Context, #[args] args: InitArgs) -> CallResult {
         .words(args.layout.separate_git_dir.map(|directory| format!("--separate-git-dir={directory}")))
         .words(shared)
         .words(options(&args.options.opts)?)
-        .words([target]);
+        .operands([target])?;
     Ok(Git::new(context, None, &args.kwargs).stdout(&command.0)?.into())
 }
 
@@ -325,7 +326,7 @@ pub fn revision(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let short = short.then(|| "--short".to_owned());
-    command(&Value::Nil, &["rev-parse"])?.words(short).words([rev]).run(context, &cwd, &kwargs)
+    command(&Value::Nil, &["rev-parse"])?.words(short).operands([rev])?.run(context, &cwd, &kwargs)
 }
 
 /// Remove files from the work tree and the index.
@@ -353,7 +354,7 @@ pub fn stash(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["stash", &action])?.words(options(&opts)?).run(context, &cwd, &kwargs)
+    command(&git_opts, &["stash"])?.operands([action])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Return the modified, new, deleted and untracked files.
@@ -399,7 +400,7 @@ pub fn submodule(
                 .into(),
         ));
     }
-    self::command(&git_opts, &["submodule", &command])?.words(options(&opts)?).run(context, &cwd, &kwargs)
+    self::command(&git_opts, &["submodule"])?.operands([command])?.words(options(&opts)?).run(context, &cwd, &kwargs)
 }
 
 /// Return, set or delete a symbolic reference.
@@ -423,7 +424,7 @@ pub fn symbolic_ref(
             "Value cannot be set for symbolic ref if -d/--delete is included in opts".into(),
         ));
     }
-    command(&git_opts, &["symbolic-ref"])?.words(opts).words([r#ref]).words(value).run(context, &cwd, &kwargs)
+    command(&git_opts, &["symbolic-ref"])?.words(opts).operands([r#ref])?.operands(value)?.run(context, &cwd, &kwargs)
 }
 
 /// Return the version of git, or its components.

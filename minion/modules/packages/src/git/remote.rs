@@ -4,6 +4,7 @@ use std::path::Path;
 
 use brine_context::Context;
 use brine_function::{Args, CallError, CallResult, function};
+use brine_host::programs::argument;
 use brine_host::web::redacted;
 use brine_value::{Map, Value};
 use indexmap::IndexMap;
@@ -55,8 +56,8 @@ pub struct LsRemoteArgs {
 #[function]
 pub fn ls_remote(context: &Context, #[args] args: LsRemoteArgs) -> CallResult {
     let mut words = options(&args.command.options.opts)?;
-    words.push(args.command.url(&args.remote)?);
-    words.extend(args.r#ref.filter(|name| !name.is_empty()));
+    words.push(argument(&args.command.url(&args.remote)?)?);
+    words.extend(args.r#ref.filter(|name| !name.is_empty()).map(|name| argument(&name)).transpose()?);
     Ok(texts(Git::new(context, args.cwd.as_deref(), &args.command.kwargs).refs(&words)?))
 }
 
@@ -85,7 +86,7 @@ pub fn push(
     #[default] git_opts: Value,
     #[keywords] kwargs: Map,
 ) -> CallResult {
-    command(&git_opts, &["push"])?.words(options(&opts)?).words([remote, r#ref]).run(context, &cwd, &kwargs)
+    command(&git_opts, &["push"])?.words(options(&opts)?).operands([remote, r#ref])?.run(context, &cwd, &kwargs)
 }
 
 /// Return the URLs of a remote.
@@ -128,8 +129,9 @@ pub fn remote_refs(
 ) -> CallResult {
     let kinds = [(heads, "--heads"), (tags, "--tags")].into_iter().filter(|(given, _)| *given);
     let mut words: Vec<String> = kinds.map(|(_, word)| word.to_owned()).collect();
-    words.push(with_login(&url, https_user.as_deref(), https_pass.as_deref())?);
-    words.extend(kwargs.get("filter").filter(|name| name.is_truthy()).map(ToString::to_string));
+    words.push(argument(&with_login(&url, https_user.as_deref(), https_pass.as_deref())?)?);
+    let filter = kwargs.get("filter").filter(|name| name.is_truthy()).map(|name| argument(&name.to_string()));
+    words.extend(filter.transpose()?);
     Ok(texts(Git::new(context, None, &kwargs).refs(&words)?))
 }
 
@@ -170,7 +172,7 @@ pub fn remote_set(context: &Context, #[args] args: RemoteSetArgs) -> CallResult 
     )?;
     if let Some(url) = args.push_url {
         let url = with_login(&url, args.push_https_user.as_deref(), args.push_https_pass.as_deref())?;
-        git.plain(&["remote", "set-url", "--push", &args.remote, &url])?;
+        git.plain(&["remote", "set-url", "--push", &argument(&args.remote)?, &argument(&url)?])?;
     }
     remote_get(context, args.cwd, args.remote, true, args.kwargs)
 }

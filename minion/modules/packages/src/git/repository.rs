@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use brine_context::Context;
 use brine_function::CallError;
 use brine_host::process::{Output, Program};
+use brine_host::programs::argument;
 use brine_host::web::redacted;
 use brine_system::files;
 use brine_text::shell::quote;
@@ -130,8 +131,7 @@ impl<'c> Git<'c> {
             merge,
             ..Program::default()
         };
-        let job = &self.context.job;
-        let output = program.run(&job.children, &job.cancel).map_err(|error| GitError::new(error.to_string()))?;
+        let output = self.context.run_program(&program).map_err(|error| GitError::new(error.to_string()))?;
         if output.retcode != 0 && !self.ignore_retcode {
             self.context.set_retcode(output.retcode);
         }
@@ -219,10 +219,11 @@ impl<'c> Git<'c> {
 
     /// Sets the URL of a remote.
     pub fn set_remote(&self, name: &str, url: &str) -> Result<(), GitError> {
-        if self.remotes()?.contains_key(name) {
-            self.plain(&["remote", "rm", name])?;
+        let (name, url) = (operand(name)?, operand(url)?);
+        if self.remotes()?.contains_key(&name) {
+            self.plain(&["remote", "rm", &name])?;
         }
-        self.plain(&["remote", "add", name, url]).map(|_| ())
+        self.plain(&["remote", "add", &name, &url]).map(|_| ())
     }
 
     /// Returns references by name, as listed by `ls-remote` with these arguments.
@@ -247,8 +248,9 @@ impl<'c> Git<'c> {
         let mut words = strings(&["fetch"]);
         words.extend(force.then(|| "--force".to_owned()));
         words.extend(options.iter().filter(|word| !["-f", "--force"].contains(&word.as_str())).cloned());
-        words.extend(remote.map(str::to_owned));
-        words.extend_from_slice(refs);
+        for word in remote.into_iter().chain(refs.iter().map(String::as_str)) {
+            words.push(operand(word)?);
+        }
         Ok(FetchResult::read(&self.both(&words)?))
     }
 
@@ -284,6 +286,11 @@ impl Key {
             Key::Copied(scratch) => scratch.path().to_str().unwrap_or_default(),
         }
     }
+}
+
+/// Checks that an argument is no option.
+fn operand(word: &str) -> Result<String, GitError> {
+    argument(word).map_err(|error| GitError::new(error.to_string()))
 }
 
 /// Returns the arguments as owned strings.

@@ -10,7 +10,7 @@ use std::path::Path;
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
 use brine_host::process::Output;
-use brine_host::programs::find_program;
+use brine_host::programs::{argument, find_program};
 use brine_system::files;
 use brine_system::user_files;
 use brine_text::shell::quote;
@@ -76,7 +76,7 @@ pub fn install(context: &Context, #[args] args: PackageArgs) -> CallResult {
     words.extend(options(&kwargs)?);
     for package in names(&pkgs) {
         // Packages are separated by commas, so a semicolon is written for a comma in a version.
-        words.push(package.replace(';', ","));
+        words.push(argument(&package.replace(';', ","))?);
     }
     for source in names(kwargs.get("editable").unwrap_or(&Value::Nil)) {
         words.extend(["--editable".to_owned(), source]);
@@ -104,7 +104,9 @@ pub fn uninstall(context: &Context, #[args] args: PackageArgs) -> CallResult {
             words.extend([format!("--{key}"), value.to_string()]);
         }
     }
-    words.extend(names(&pkgs));
+    for package in names(&pkgs) {
+        words.push(argument(&package)?);
+    }
     words.extend(extra(&kwargs));
     Ok(cmd::all(run(context, bin_env.as_deref(), &words, &kwargs)?).into())
 }
@@ -220,7 +222,7 @@ pub fn upgrade(context: &Context, bin_env: Option<String>, #[keywords] kwargs: M
     let (mut result, mut comment) = (true, String::new());
     for name in upgrades.as_map().into_iter().flat_map(Map::keys) {
         let mut words = ["install", "-U", "--disable-pip-version-check"].map(str::to_owned).to_vec();
-        words.push(name.to_string());
+        words.push(argument(&name.to_string())?);
         let output = run(context, bin_env.as_deref(), &words, &kwargs)?;
         result &= output.retcode == 0;
         comment += &output.stderr;
@@ -254,7 +256,7 @@ pub fn list_all_versions(
     #[keywords] kwargs: Map,
 ) -> CallResult {
     let mut words = ["--disable-pip-version-check", "index", "versions"].map(str::to_owned).to_vec();
-    words.push(pkg);
+    words.push(argument(&pkg)?);
     for (option, url) in [("--index-url", index_url), ("--extra-index-url", extra_index_url)] {
         words.extend(url.into_iter().flat_map(|url| [option.to_owned(), url]));
     }

@@ -4,7 +4,7 @@ pub(crate) mod state;
 
 use brine_context::{Context, Module};
 use brine_function::{Args, CallError, CallResult, Functions, function, registry};
-use brine_host::programs::find_program;
+use brine_host::programs::{argument, find_program};
 use brine_text::shell::quote;
 use brine_value::{Map, Value, map};
 
@@ -62,7 +62,7 @@ pub fn create(context: &Context, #[args] args: CreateArgs) -> CallResult {
     words.extend(args.prompt.filter(|prompt| !prompt.is_empty()).map(|prompt| format!("--prompt={prompt}")));
     words.extend(args.clear.then(|| "--clear".to_owned()));
     words.extend(args.system_site_packages.then(|| "--system-site-packages".to_owned()));
-    words.push(args.path);
+    words.push(argument(&args.path)?);
     let command = words.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ");
     let output =
         cmd::execute(context, &command, &CommandArgs::read(&map! {"runas" => args.user, "python_shell" => false})?)?;

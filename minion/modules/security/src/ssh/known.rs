@@ -139,7 +139,7 @@ pub struct File {
 fn output(context: &Context, words: &[String]) -> Result<String, CallError> {
     let mut program = program(words, &[]);
     program.merge = true;
-    Ok(program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?.stdout)
+    Ok(context.run_program(&program).map_err(CallError::execution)?.stdout)
 }
 
 fn parse(text: &str, hash: Option<&str>) -> Result<Vec<Entry>, CallError> {

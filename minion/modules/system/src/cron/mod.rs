@@ -289,7 +289,7 @@ fn crontab(context: &Context, user: &str, word: &str) -> Result<Output, CallErro
     words.push(word.to_owned());
     let mut program = program(&words, &[]);
     program.keep_line_ends = true;
-    program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)
+    context.run_program(&program).map_err(CallError::execution)
 }
 
 /// Returns the content of a user's crontab; a missing one is empty.

@@ -352,7 +352,7 @@ fn with_opts(opts: &[String], fstype: &str) -> Vec<String> {
 fn run_program(context: &Context, words: &[String], user: Option<String>) -> Result<Value, CallError> {
     let mut program = program(words, &[]);
     program.runas = user;
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    let output = context.run_program(&program).map_err(CallError::execution)?;
     if output.retcode == 0 {
         return Ok(true.into());
     }

@@ -270,7 +270,7 @@ pub fn set(context: &Context, name: &str, hash: &str) -> Result<bool, CallError>
     }
     let stdin = Some(format!("{}:{hash}\n", argument(name)?));
     let program = brine_host::process::Program { command: "chpasswd -e".into(), stdin, ..Default::default() };
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    let output = context.run_program(&program).map_err(CallError::execution)?;
     Ok(output.retcode == 0)
 }
 

@@ -96,7 +96,7 @@ pub fn configured(text: &str) -> impl Iterator<Item = (&str, &str)> {
 pub fn current(context: &Context, name: &str) -> Result<String, CallError> {
     let mut program = program(&["sysctl".into(), "-n".into(), argument(name)?], &[]);
     program.merge = true;
-    let output = program.run(&context.job.children, &context.job.cancel).map_err(CallError::execution)?;
+    let output = context.run_program(&program).map_err(CallError::execution)?;
     if output.retcode != 0 {
         context.set_retcode(output.retcode);
     }

@@ -4,7 +4,7 @@ use brine_context::{StateContext, StateReturn};
 use brine_function::{Args, CallResult, function};
 use brine_value::Value;
 
-use super::{AccessArgs, EncodingArgs, RestArgs, RunAsArgs, Source, detached, latest, not_valid};
+use super::{AccessArgs, EncodingArgs, RestArgs, RunAsArgs, Source, as_option, detached, latest, not_valid};
 
 /// The arguments of `git.latest`.
 #[derive(Args)]
@@ -74,6 +74,10 @@ pub fn latest(context: &StateContext, #[args] args: LatestArgs) -> CallResult {
     let rev = &args.rev;
     let failed = |comment: &str| Ok(StateReturn::failed(&args.name, comment).into());
     if let Some(wrong) = not_valid(&args.rest.kwargs) {
+        return failed(&wrong);
+    }
+    let words = [("name", &args.name), ("remote", &args.remote), ("rev", &rev.to_string())];
+    if let Some(wrong) = as_option(words).or_else(|| as_option([("branch", args.branch.as_ref()?)])) {
         return failed(&wrong);
     }
     let force_reset = match &args.force_reset {
@@ -160,6 +164,9 @@ pub fn detached(context: &StateContext, #[args] args: DetachedArgs) -> CallResul
     if let Some(wrong) = not_valid(&args.rest.kwargs) {
         return failed(wrong);
     }
+    if let Some(wrong) = as_option([("name", &args.name), ("remote", &args.remote), ("rev", &rev.to_string())]) {
+        return failed(wrong);
+    }
     if !rev.is_truthy() {
         return failed(format!("'{rev}' is not a valid value for the 'rev' argument"));
     }
@@ -208,6 +215,10 @@ pub fn cloned(context: &StateContext, #[args] args: ClonedArgs) -> CallResult {
     }
     if args.branch.as_deref() == Some("") {
         return Ok(StateReturn::failed(&args.name, "Invalid 'branch' argument").into());
+    }
+    let wrong = as_option([("name", &args.name)]).or_else(|| as_option([("branch", args.branch.as_ref()?)]));
+    if let Some(wrong) = wrong {
+        return Ok(StateReturn::failed(&args.name, wrong).into());
     }
     let source = Source::new(args.name, args.target, args.run_as, args.access, "origin".to_owned());
     Ok(source.run_cloned(context, args.branch.as_deref()).unwrap_or_else(|failed| *failed).into())

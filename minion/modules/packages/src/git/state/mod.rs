@@ -137,6 +137,12 @@ fn not_valid(kwargs: &Map) -> Option<String> {
     (!given.is_empty()).then(|| format!("The following keyword arguments are not valid: {}", given.join(", ")))
 }
 
+/// Returns the message on the first argument that git would take for an option.
+fn as_option<const COUNT: usize>(arguments: [(&str, &String); COUNT]) -> Option<String> {
+    let wrong = arguments.into_iter().find(|(_, value)| value.starts_with('-'));
+    wrong.map(|(name, value)| format!("'{value}' is not a valid value for the '{name}' argument"))
+}
+
 /// A result that ends the state early.
 type EarlyReturn = Box<StateReturn>;
 
