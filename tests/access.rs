@@ -277,19 +277,21 @@ async fn a_hanging_directory_delays_no_other_backend() {
 async fn users_of_sudo_may_do_what_their_entries_permit_if_that_is_configured() {
     for (limited, permitted) in [("True", false), ("False", true)] {
         let system = System::start(&format!("sudo_acl: {limited}\npublisher_acl: {{fred: ['test.*']}}\n")).await;
-        let ask = |user: &str, fun: &str| {
+        let ask = |user: &str, words: &str| {
             let mut command = within_limit(BRINE);
-            command.args(["salt", "-c", &system.etc(), "--async", "*", fun]).env("SUDO_USER", user);
+            command.args(["salt", "-c", &system.etc(), "--async", "*"]).args(words.split(' ')).env("SUDO_USER", user);
             let output = command.stdin(Stdio::null()).output().unwrap();
             !format!("{}{}", stdout(&output), stderr(&output)).contains(NOT_PERMITTED)
         };
-        for (user, fun, expected) in [
+        for (user, words, expected) in [
             ("fred", "test.ping", true),
             ("fred", "cmd.run", permitted),
+            ("fred", "test.ping --return local", permitted),
+            ("fred", "test.ping --metadata x", permitted),
             ("ann", "test.ping", permitted),
             ("", "cmd.run", true),
         ] {
-            assert_eq!(ask(user, fun), expected, "sudo_acl: {limited}, {user} {fun}");
+            assert_eq!(ask(user, words), expected, "sudo_acl: {limited}, {user} {words}");
         }
     }
 }
