@@ -62,6 +62,13 @@ macro_rules! shared_options {
         /// Whether text from events may neither change the structure of a rendered reactor SLS nor match more minions or
         /// keys than itself. `False` inserts such text into the YAML unchecked, as Salt does.
         reactor_strict_data: bool = true,
+        /// Globs of names of arguments whose values are secret: they are masked in events, journal, job cache, returners
+        /// and logs. Compared in lower case, with `_` for `-`, `.` and spaces; `apiKey` is `api_key`. Covers names of
+        /// keyword and positional arguments and of keys in nested data. With `FUNCTION:` in front only in calls of functions
+        /// that match this glob, such as `sdb.set:value`.
+        masked_names: Vec<String> = brine_mask::MASKED_NAMES.iter().copied().map(str::to_owned).collect(),
+        /// Globs of names that are not masked although `masked_names` matches them, in the same form: `grains.*:key`.
+        unmasked_names: Vec<String> = brine_mask::UNMASKED_NAMES.iter().copied().map(str::to_owned).collect(),
         /// Whether output on terminals is coloured.
         color: bool = true,
         /// How the highstate outputter shows states: full, terse, mixed, changes or filter, also with `_id` appended.

@@ -24,6 +24,9 @@ pub const FROM: &str = "_from";
 pub const ORIGIN: &str = "_origin";
 /// The field with the sequence number on the bus of [`ORIGIN`].
 pub const ORIGIN_SEQ: &str = "_origin_seq";
+/// The field of a job whose arguments are masked in events and in the job cache: a reference to the real ones, for the
+/// master alone.
+pub const MASKED: &str = "_masked";
 /// The maximum length of a tag, in bytes.
 pub const MAX_TAG: usize = 4096;
 

@@ -56,11 +56,11 @@ impl<C> FunctionList<C> {
         &mut self,
         name: &'static str,
         doc: &'static str,
-        out: Option<&'static str>,
+        (out, is_secret): (Option<&'static str>, bool),
         params: fn(&mut ParamList),
         code: fn(&C, &mut Binder) -> CallResult,
     ) {
         let params = Params::Declared(params);
-        self.functions.push(Function { module: self.module, name, doc, params, out, code });
+        self.functions.push(Function { module: self.module, name, doc, params, out, is_secret, code });
     }
 }

@@ -8,7 +8,7 @@
 //! use brine_function::{Args, CallResult, Functions, Registry, function, registry};
 //! use brine_value::{Map, Value};
 //!
-//! static FUNCTIONS: Functions<u32> = registry!("demo", [echo, list, copy]);
+//! static FUNCTIONS: Functions<u32> = registry!("demo", [echo, list, copy, password]);
 //!
 //! /// Return a string several times.
 //! #[function]
@@ -38,7 +38,14 @@
 //!     Ok(Value::from(format!("{} {}", args.source, args.force)))
 //! }
 //!
+//! /// Return a secret: only its caller gets the result.
+//! #[function(secret)]
+//! fn password(_context: &u32) -> CallResult {
+//!     Ok("xyzzy".into())
+//! }
+//!
 //! let registry = Registry::new(&[&FUNCTIONS]);
+//! assert!(registry.has_secret_result("demo.password") && !registry.has_secret_result("demo.echo"));
 //! let args = Args { positional: vec!["ab".into(), 2.into()], ..Args::default() };
 //! assert_eq!(registry.call(&0, "demo.echo", args), Ok("abab".into()));
 //! assert_eq!(registry.call(&7, "demo.return", Args::default()), Ok(7.into()));
@@ -110,7 +117,7 @@ use brine_value::{Map, Value};
 pub use binder::Binder;
 pub use brine_macros::{Args, function, registry};
 pub use functions::{FunctionList, Functions};
-pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params};
+pub use param::{Arguments, Order, Param, ParamKind, ParamList, Params, positional};
 
 /// A function that is called by name, with a context `C` that its host provides.
 pub struct Function<C: 'static> {
@@ -124,6 +131,8 @@ pub struct Function<C: 'static> {
     pub params: Params,
     /// The outputter of the result, such as `highstate`.
     pub out: Option<&'static str>,
+    /// Whether the result is a secret, such as a private key: only the caller gets it, and it is not recorded.
+    pub is_secret: bool,
     /// The code: takes the arguments from the binder and runs the function. [`Function::call`] checks the arguments
     /// first.
     pub code: fn(&C, &mut Binder) -> CallResult,
@@ -266,8 +275,16 @@ impl<C> Function<C> {
 
     #[must_use]
     fn declaration(&self) -> Function<()> {
-        let Function { module, name, doc, params, out, code: _ } = *self;
-        Function { module, name, doc, params, out, code: |(), _| Err(CallError::execution("it is declared only")) }
+        let Function { module, name, doc, params, out, is_secret, code: _ } = *self;
+        Function {
+            module,
+            name,
+            doc,
+            params,
+            out,
+            is_secret,
+            code: |(), _| Err(CallError::execution("it is declared only")),
+        }
     }
 
     /// Checks the arguments and runs the function.
@@ -353,6 +370,14 @@ impl<C> Registry<C> {
     pub fn has_built_in(&self, name: &str) -> bool {
         let parts = name.split_once('.');
         parts.is_some_and(|(module, name)| self.listed(module).any(|function| function.name == name))
+    }
+
+    /// Whether the lists, not the overlay, contain a function with this full name whose result is a secret.
+    pub fn has_secret_result(&self, name: &str) -> bool {
+        let parts = name.split_once('.');
+        let is_secret =
+            |(module, name)| self.listed(module).any(|function| function.name == name && function.is_secret);
+        parts.is_some_and(is_secret)
     }
 
     /// Whether the module has any functions.

@@ -68,6 +68,11 @@ impl Param {
     }
 }
 
+/// Returns the names of the parameters that positional values fill, in order.
+pub fn positional(params: &[Param]) -> Vec<&'static str> {
+    params.iter().filter(|param| param.is_named()).map(|param| param.name).collect()
+}
+
 /// The parameters of a function, in order.
 #[derive(Clone, Copy)]
 pub enum Params {

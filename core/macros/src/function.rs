@@ -18,6 +18,7 @@ const MANY: usize = 8;
 struct Options {
     name: Option<LitStr>,
     out: Option<LitStr>,
+    is_secret: bool,
 }
 
 /// Returns the function without the attributes of its parameters, and the one that adds its description to a list.
@@ -27,6 +28,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
     let descriptor = descriptor(&function);
     let name = options.name.map_or_else(|| function.unraw().to_string(), |name| name.value());
     let out = options.out.map_or_else(|| quote!(None), |out| quote!(Some(#out)));
+    let is_secret = options.is_secret;
     let doc = parameter::doc(&item.attrs)?;
 
     let mut inputs = item.sig.inputs.iter_mut();
@@ -47,7 +49,7 @@ pub fn expand(options: TokenStream, mut item: ItemFn) -> Result<TokenStream> {
         of_list.add(
             #name,
             #doc,
-            ::core::option::Option::#out,
+            (::core::option::Option::#out, #is_secret),
             |params| {
                 const _: #runtime::Order = #order;
                 #(#descriptions;)*
@@ -74,12 +76,16 @@ impl Options {
     fn read(tokens: TokenStream) -> Result<Self> {
         let mut options = Options::default();
         let read = syn::meta::parser(|meta| {
+            if meta.path.is_ident("secret") {
+                options.is_secret = true;
+                return Ok(());
+            }
             let option = if meta.path.is_ident("name") {
                 &mut options.name
             } else if meta.path.is_ident("out") {
                 &mut options.out
             } else {
-                return Err(meta.error("expected `name = \"...\"` or `out = \"...\"`"));
+                return Err(meta.error("expected `name = \"...\"`, `out = \"...\"` or `secret`"));
             };
             *option = Some(meta.value()?.parse()?);
             Ok(())

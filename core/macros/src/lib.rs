@@ -19,7 +19,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// Makes a plain function callable by name: `#[function]`, `#[function(name = "list", out = "highstate")]`.
 ///
 /// `name` is the name for callers, if it differs from the Rust name; a raw identifier needs none (`r#match` is called
-/// `match`). `out` is the outputter of the result. The doc comment becomes the documentation in `sys.doc`.
+/// `match`). `out` is the outputter of the result. `secret` declares that the result is one, such as a private key: the
+/// master returns it to the caller alone. The doc comment becomes the documentation in `sys.doc`.
 ///
 /// The first parameter is a reference to the context. Every other one is an argument, and may have a doc comment and
 /// one of these attributes:

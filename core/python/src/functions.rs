@@ -81,6 +81,7 @@ fn function<C>(module: &str, name: &str, about: &Map, code: fn(&C, &mut Binder) 
         name: leaked(name),
         doc: leaked(&text("doc").lines().collect::<Vec<_>>().join("\n")),
         params: Params::Found(params.leak()),
+        is_secret: false,
         out: Some(text("out")).filter(|out| !out.is_empty()).map(leaked),
         code,
     }
