@@ -50,6 +50,8 @@ pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
             load.insert(name.into(), value.clone());
         }
     }
+    // Masters, returners and files get the arguments masked.
+    load.extend(minion.mask.record(&load));
     minion.jobs.lock().shift_remove(&job.jid);
     let retcode = load.get("retcode").map(ToString::to_string).unwrap_or_default();
     tracing::info!(jid = job.jid, fun = job.fun, retcode, "job finished");

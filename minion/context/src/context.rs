@@ -18,6 +18,7 @@ use brine_host::programs::{Programs, System};
 use brine_host::web;
 use brine_ids::{Jid, MinionId};
 use brine_job::orchestration::MasterAccess;
+use brine_mask::Mask;
 use brine_python::Leases;
 use brine_schedule::Schedule;
 use brine_value::{Map, Value, map};
@@ -165,6 +166,8 @@ pub struct Minion {
     pub schedule: Arc<Mutex<Schedule>>,
     /// The running jobs, by jid.
     pub jobs: RunningJobs,
+    /// Masks secret arguments in returns, in files about jobs, and in error messages.
+    pub mask: Mask,
     /// Execution functions.
     pub functions: Registry<Context>,
     /// State functions.
@@ -181,6 +184,15 @@ struct Shared {
     beacons: Arc<Configured>,
     schedule: Arc<Mutex<Schedule>>,
     jobs: RunningJobs,
+}
+
+/// Creates the mask of a minion. Names that do not compile are reported, and the default ones used.
+fn mask(config: &MinionConfig, modules: Modules) -> Mask {
+    let mask = Mask::new(&config.masked_names, &config.unmasked_names).unwrap_or_else(|error| {
+        tracing::error!(%error, "option 'masked_names': the default names are masked");
+        Mask::default()
+    });
+    mask.with_parameters(Arc::new(modules))
 }
 
 impl Minion {
@@ -247,6 +259,7 @@ impl Minion {
                 beacons,
                 schedule,
                 jobs,
+                mask: mask(config, modules),
                 functions: allowed.of(Registry::new(&modules.functions()).with_overlay(custom::functions(&custom))),
                 states: allowed_states.of(Registry::new(&modules.states()).with_overlay(custom::states(&custom))),
                 custom,

@@ -45,6 +45,7 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
                 CallError::NotAvailable(name) => suggest::not_available(&context.minion, name),
                 _ => error.to_string(),
             };
+            let text = context.minion.mask.secrets(fun, &context.job.arg).scrub(&text);
             Outcome { value: text.into(), retcode: 1, success: false, out: Some("nested") }
         }
     }
@@ -91,7 +92,7 @@ impl ProcFile {
     /// Writes the file; it is removed on drop.
     pub fn write(minion: &Minion, job: &Job) -> Self {
         let path = proc_dir(minion).join(&job.jid);
-        let mut fields = describe(job);
+        let mut fields = describe(minion, job);
         // After a crash the return is sent to the master that has published the job.
         let master = minion.config.masters().into_iter().next();
         fields.insert(MASTER.into(), master.map(|(host, port)| format!("{host}:{port}")).into());
@@ -138,7 +139,7 @@ pub fn running(minion: &Minion) -> Vec<Running> {
         let pid = fields.get("pid").and_then(u32::from_value)?;
         Some(Running { jid: text("jid")?, fun: text("fun")?, pid, fields })
     };
-    let own = minion.jobs.lock().values().filter_map(|job| of(describe(job))).collect::<Vec<_>>();
+    let own = minion.jobs.lock().values().filter_map(|job| of(describe(minion, job))).collect::<Vec<_>>();
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let beside = files.filter_map(|file| {
         let mut fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok()?;
@@ -188,10 +189,10 @@ pub fn cached_return(minion: &Minion, jid: &str) -> PathBuf {
     minion.config.cachedir.join("minion_jobs").join(jid).join("return")
 }
 
-/// Returns the fields of a running job for `saltutil.running`.
-pub fn describe(job: &Job) -> Map {
+/// Returns the fields of a running job for `saltutil.running`, with masked arguments.
+pub fn describe(minion: &Minion, job: &Job) -> Map {
     let field = |name: &str| job.load.get(name).cloned().unwrap_or_default();
-    map! {
+    let mut fields = map! {
         "fun" => &job.fun,
         "arg" => job.arg.clone(),
         "jid" => job.jid.as_str(),
@@ -200,5 +201,7 @@ pub fn describe(job: &Job) -> Map {
         "tgt_type" => field("tgt_type"),
         "ret" => field("ret"),
         "user" => field("user"),
-    }
+    };
+    fields.extend(minion.mask.record(&fields));
+    fields
 }

@@ -50,6 +50,7 @@ pub mod suggest;
 pub mod template_functions;
 pub mod template_host;
 
+pub use brine_mask::Mask;
 pub use context::{Context, FileClient, Job, MINE_FUNCTIONS, MasterEvent, Minion, Upstream};
 pub use facts::MinionFacts;
 pub use function::{StateContext, StateReturn};

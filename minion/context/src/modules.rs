@@ -1,6 +1,7 @@
 //! The functions of all Salt modules, passed in by the crate that owns them.
 
 use brine_function::{Function, Functions, Registry};
+use brine_mask::Parameters;
 use brine_sls::compile::Chunk;
 
 use crate::{Context, StateContext};
@@ -30,6 +31,12 @@ impl Module {
 #[derive(Clone, Copy)]
 pub struct Modules(pub &'static [&'static [&'static Module]]);
 
+impl Parameters for Modules {
+    fn positional(&self, function: &str) -> Vec<&'static str> {
+        self.positional_parameters(function)
+    }
+}
+
 impl Modules {
     fn all(self) -> impl Iterator<Item = &'static Module> {
         self.0.iter().copied().flatten().copied()
@@ -58,6 +65,12 @@ impl Modules {
     /// Returns the full names of all execution functions.
     pub fn names(self) -> Vec<String> {
         Registry::new(&self.functions()).built_in().map(Function::full_name).collect()
+    }
+
+    /// Returns the names of the positional parameters of an execution function, in order; none if it is unknown.
+    pub fn positional_parameters(self, name: &str) -> Vec<&'static str> {
+        let found = Registry::new(&self.functions()).get(name);
+        found.map(|function| brine_function::positional(function.params())).unwrap_or_default()
     }
 
     /// Returns the function that merges states of a module, if they can be aggregated.

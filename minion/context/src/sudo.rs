@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use brine_function::{Args, CallError, CallResult};
+use brine_host::process::Program;
+use brine_host::programs::program as program_of;
 use brine_value::{Value, json};
 
-use crate::{Context, programs};
+use crate::Context;
 
 /// The name of the executor.
 pub(crate) const NAME: &str = "sudo";
@@ -26,8 +28,10 @@ pub(crate) fn user(context: &Context) -> Option<&str> {
 /// `sudo` is not installed or cannot be started.
 pub(crate) fn call(context: &Context, user: &str, fun: &str, args: Args) -> CallResult {
     let program = std::env::current_exe().map_err(CallError::execution)?;
-    let words = words(tool(&program), user, &context.config().config_dir, fun, args);
-    let done = programs::run(context, &words, &[])?;
+    let words = words(tool(&program), user, &context.config().config_dir);
+    // By stdin: command lines are visible to all users of the host, and sudo logs them.
+    let call = Program { stdin: Some(lines(fun, args)), ..program_of(&words, &[]) };
+    let done = context.run_program(&call).map_err(CallError::execution)?;
     let answer = json::from_json(&done.stdout).ok();
     if let Some(answer) = answer.as_ref().and_then(|answer| answer.get("local"))
         && let Some(value) = answer.get("return")
@@ -49,21 +53,28 @@ fn tool(program: &Path) -> Vec<String> {
     vec![program.display().to_string(), TOOL.to_owned()]
 }
 
-/// Returns the command. Arguments are encoded in JSON, so that `salt-call` parses them to the same values.
-fn words(tool: Vec<String>, user: &str, directory: &Path, fun: &str, mut args: Args) -> Vec<String> {
+/// Returns the command, which reads the function and its arguments from stdin.
+fn words(tool: Vec<String>, user: &str, directory: &Path) -> Vec<String> {
+    // `-n`: without a password prompt, which nobody could answer.
+    let mut words = ["sudo", "-n", "-u", user].map(str::to_owned).to_vec();
+    words.extend(tool);
+    words.extend(["--out=json", "--metadata", "--no-return-event", "--args-stdin", "-c"].map(str::to_owned));
+    words.push(directory.display().to_string());
+    words
+}
+
+/// Returns the function and its arguments, one a line. Arguments are encoded in JSON, so that `salt-call` parses them to
+/// the same values.
+fn lines(fun: &str, mut args: Args) -> String {
     if matches!(fun, "state.sls" | "state.highstate" | "state.apply") {
         // This job itself counts as a state run.
         args.keyword.insert("concurrent".into(), true.into());
     }
-    // `-n`: without a password prompt, which nobody could answer.
-    let mut words = ["sudo", "-n", "-u", user].map(str::to_owned).to_vec();
-    words.extend(tool);
-    words.extend(["--out=json", "--metadata", "--no-return-event", "-c"].map(str::to_owned));
-    words.extend([directory.display().to_string(), "--".to_owned(), fun.to_owned()]);
-    words.extend(args.positional.iter().map(json::to_json));
+    let positional = args.positional.iter().map(json::to_json);
     let given = args.keyword.iter().filter(|(name, _)| !name.as_str().is_some_and(|name| name.starts_with("__pub_")));
-    words.extend(given.map(|(name, value)| format!("{name}={}", json::to_json(value))));
-    words
+    let given = given.map(|(name, value)| format!("{name}={}", json::to_json(value)));
+    let lines = ["--".to_owned(), fun.to_owned()].into_iter().chain(positional).chain(given);
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -79,11 +90,12 @@ mod tests {
             positional: vec!["a=b".into(), "5".into(), 5.into(), list!["x y", Value::Nil], "'; id".into()],
             keyword: map! {"saltenv" => "base", "__pub_jid" => "1", "pillar" => map! {"a" => true}},
         };
-        let words = words(vec!["salt-call".into()], "deploy", Path::new("/etc/salt"), "state.apply", args.clone());
-        let (start, given) = words.split_at(12);
-        let expected =
-            "sudo -n -u deploy salt-call --out=json --metadata --no-return-event -c /etc/salt -- state.apply";
-        assert_eq!(start.join(" "), expected);
+        let words = words(vec!["salt-call".into()], "deploy", Path::new("/etc/salt"));
+        let expected = "sudo -n -u deploy salt-call --out=json --metadata --no-return-event --args-stdin -c /etc/salt";
+        assert_eq!(words.join(" "), expected, "no argument is in the command line");
+        let lines: Vec<String> = lines("state.apply", args.clone()).lines().map(str::to_owned).collect();
+        let (start, given) = lines.split_at(2);
+        assert_eq!(start.join(" "), "-- state.apply");
         let read = arguments::parse(given, &[]);
         assert_eq!(read.positional, args.positional);
         let keyword = map! {"saltenv" => "base", "pillar" => map! {"a" => true}, "concurrent" => true};

@@ -17,7 +17,7 @@ use brine_bus::SocketNames;
 use brine_config::MinionConfig;
 use brine_context::custom::CustomModules;
 use brine_context::local_bus::LocalBus;
-use brine_context::{Context, FileClient, Grains, Job, MasterEvent, Minion, Modules, StateContext, Upstream};
+use brine_context::{Context, FileClient, Grains, Job, Mask, MasterEvent, Minion, Modules, StateContext, Upstream};
 use brine_function::{Args, Registry};
 use brine_host::programs::System;
 use brine_ids::Jid;
@@ -192,6 +192,7 @@ pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstr
         beacons: Arc::default(),
         schedule: Arc::new(Mutex::new(Schedule::new(Map::new()))),
         jobs: Arc::default(),
+        mask: Mask::default(),
         functions: Registry::new(&modules.functions()),
         states: Registry::new(&modules.states()),
         modules: *modules,

@@ -178,6 +178,8 @@ pub(super) fn report_interrupted(all: &[Arc<Connected>]) {
 /// Creates the return of a job that did not complete.
 fn failed(connected: &Connected, job: &Job, error: &PoolError) -> Map {
     let text = CallError::Exception(error.to_string()).to_string();
-    map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(), "fun" => &job.fun,
-    "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false}
+    let mut load = map! {"cmd" => "_return", "jid" => job.jid.as_str(), "id" => connected.id.as_str(),
+    "fun" => &job.fun, "fun_args" => job.arg.clone(), "return" => text, "retcode" => 1, "success" => false};
+    load.extend(connected.minion.mask.record(&load));
+    load
 }

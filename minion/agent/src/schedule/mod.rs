@@ -112,8 +112,14 @@ impl Host for MinionSchedule {
             let load = jobs::run(&on_thread, &running);
             let opts = &on_thread.config.opts;
             let returners = brine_config::opts::modules::schedule_returner(opts);
-            run.complete(load, &brine_clock::now(), &returners, |names, load| {
-                spool.store(&on_thread, &names.join(","), load.clone());
+            let event = run.complete(load, &brine_clock::now(), &returners, |names, load| {
+                let mut load = load.clone();
+                load.extend(on_thread.mask.arguments_of(&load));
+                spool.store(&on_thread, &names.join(","), load);
+            });
+            event.map(|mut load| {
+                load.extend(on_thread.mask.record(&load));
+                load
             })
         });
         async move {

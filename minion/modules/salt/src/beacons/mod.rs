@@ -139,7 +139,7 @@ pub fn save(context: &Context, #[keywords] kwargs: Map) -> CallResult {
     };
     let directory = path.parent().unwrap_or(&path);
     let made = user_files::create_dir_all(directory).is_ok();
-    match files::write_atomic(&path, text.as_bytes(), 0o644) {
+    match files::write_atomic(&path, text.as_bytes(), 0o600) {
         Ok(()) if made => Ok(outcome(true, format!("Beacons saved to {}.", path.display())).into()),
         _ => {
             let comment = format!("Unable to write to beacons file at {}. Check permissions.", path.display());
