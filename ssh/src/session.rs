@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-use crate::askpass::AskPass;
+use crate::askpass::{Answering, AskPass};
 use crate::command::{self, Options};
 use crate::master_data::MasterData;
 use crate::mine::Mine;
@@ -239,7 +239,7 @@ impl Caller {
         limit: usize,
         shared: Option<&Multiplexing>,
     ) -> Result<Begun, Reply> {
-        let mut child = self
+        let (mut child, answering) = self
             .spawn(host, line, shared)
             .await
             .map_err(|error| failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)))?;
@@ -247,10 +247,22 @@ impl Caller {
         else {
             return Err(failed(UNREACHABLE, "", "the standard streams of ssh are not there"));
         };
-        Ok((child, stdin, stdout, tokio::spawn(bounded(stderr, limit))))
+        let errors = async move {
+            let errors = bounded(stderr, limit).await;
+            // `ssh` has ended, and asks for no password any more.
+            drop(answering);
+            errors
+        };
+        Ok((child, stdin, stdout, tokio::spawn(errors)))
     }
 
-    async fn spawn(&self, host: &Host, line: &str, shared: Option<&Multiplexing>) -> std::io::Result<Child> {
+    /// Starts `ssh`. Returns the process, and the socket that answers it with the password of the host.
+    async fn spawn(
+        &self,
+        host: &Host,
+        line: &str,
+        shared: Option<&Multiplexing>,
+    ) -> std::io::Result<(Child, Option<Answering>)> {
         let password = host.passwd.as_ref().or(host.priv_passwd.as_ref());
         // A call with a wrong password must not use a connection that was opened with the right one. A shared
         // connection would also keep its own terminal settings.
@@ -262,10 +274,15 @@ impl Caller {
         let mut command = Command::new(&self.ssh);
         command.args(command::arguments(host, &self.options, config.as_deref(), line));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
-        if let Some(password) = password {
-            command.envs(self.askpass.environment(password));
+        let answering = password.map(|password| self.askpass.answering(password)).transpose()?;
+        if let Some(answering) = &answering {
+            command.envs(answering.environment());
         }
-        command.spawn()
+        let child = command.spawn()?;
+        if let (Some(answering), Some(pid)) = (&answering, child.id()) {
+            answering.of_process(pid);
+        }
+        Ok((child, answering))
     }
 
     async fn exchange(
