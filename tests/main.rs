@@ -95,6 +95,7 @@ mod saltext;
 mod saltgui;
 mod schedule;
 mod sdb;
+mod secrets;
 mod sessions;
 mod ssh;
 mod ssh_api;

@@ -311,6 +311,25 @@ async fn keys_with_a_passphrase_and_jump_hosts_work() {
     assert_eq!(ssh_json(&system, &["-N", "inner", "test.ping"]), json::from_json(r#"{"far": true}"#).unwrap());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn programs_that_ssh_starts_do_not_inherit_the_password() {
+    let system = System::new("");
+    let sshd = Sshd::start(&system, "sshd", "open sesame", "").await;
+    system.write("etc/roster", &sshd.entry("web1", ", priv_passwd: open sesame"));
+    let proxy = system.write(
+        "proxy",
+        "#!/bin/bash\nenv > ROOT/environment\ncat /proc/$PPID/environ /proc/$PPID/cmdline > ROOT/parent\n\
+         exec 3<> /dev/tcp/$1/$2\ncat <&3 &\ncat >&3\n",
+    );
+    let option = format!("--ssh-option=ProxyCommand=bash {} %h %p", proxy.display());
+    assert_eq!(ssh_json(&system, &[&option, "web1", "test.ping"]).get("web1"), Some(&true.into()));
+    for file in ["environment", "parent"] {
+        let bytes = std::fs::read(system.path(file)).unwrap();
+        let text = String::from_utf8_lossy(&bytes);
+        assert!(text.contains("SSH_ASKPASS") && !text.contains("open sesame"), "{file}: {text}");
+    }
+}
+
 /// A hostile host, which sends arbitrary messages.
 const HOSTILE: &str = r#"
 import os, re, struct, sys

@@ -8,9 +8,10 @@ use std::time::Duration;
 use async_nats::HeaderMap;
 use async_nats::header::NATS_MESSAGE_ID;
 use brine_bus::{Bus, Filter, Start, Subscription};
-use brine_event::Event;
+use brine_event::{Event, MASKED};
 use brine_runtime::backoff::Backoff;
-use brine_value::{FromValue, msgpack};
+use brine_value::{FromValue, Value, msgpack};
+use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
 use crate::large::{is_large, is_outage, return_of};
@@ -19,7 +20,7 @@ use crate::message::{EventPosition, Item, Message, messages};
 use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::SyncHandle;
-use crate::{Local, metrics};
+use crate::{Local, SEALED, is_publish, metrics};
 
 /// The name of the durable subscription to the local bus.
 const CURSOR: &str = "cluster";
@@ -102,7 +103,10 @@ impl Forwarder {
             self.send_large(event).await;
         }
         let count = own.len() as u64;
-        let items = own.into_iter().map(|event| self.item(event)).collect();
+        let mut items = Vec::with_capacity(own.len());
+        for event in own {
+            items.push(self.item(event).await);
+        }
         let messages = messages(self.state.incarnation(), items);
         self.publish_all(&messages).await;
         metrics::EVENTS_SENT.add(count);
@@ -123,16 +127,32 @@ impl Forwarder {
         self.local.large_return_sent(jid, id).await;
     }
 
-    fn item(&self, event: &Event) -> Item {
-        let mut cause = None;
+    async fn item(&self, event: &Event) -> Item {
+        let (mut cause, mut reference) = (None, None);
+        let is_publish = is_publish(event);
         // The body was validated when the event was published.
         _ = msgpack::scan(event.body(), |entry| {
             if entry.key == Some("_cause") {
                 cause = msgpack::unpack(entry.value).ok().and_then(|value| u64::from_value(&value));
             }
+            if is_publish && entry.key == Some(MASKED) {
+                reference = msgpack::unpack(entry.value).ok().map(|value| value.to_string());
+            }
         });
         let cause = cause.map(|number| self.state.with_positions(|known| known.position(self.state.member(), number)));
-        Item { seq: event.seq(), frame: event.frame().clone(), cause }
+        let frame = match reference {
+            Some(reference) => self.with_arguments(event, &reference).await.unwrap_or_else(|| event.frame().clone()),
+            None => event.frame().clone(),
+        };
+        Item { seq: event.seq(), frame, cause }
+    }
+
+    /// Returns the frame of a publish with its masked arguments, for the minions of other members.
+    async fn with_arguments(&self, event: &Event, reference: &str) -> Option<Bytes> {
+        let arguments = self.local.sealed(reference).await?;
+        let mut body = msgpack::unpack_map(event.body()).ok()?;
+        body.insert(SEALED.into(), Value::Bytes(arguments));
+        Some(Event::from_map(event.tag(), &body).ok()?.frame().clone())
     }
 
     /// Publishes the positions up to which the reactor of this leader has completed reactions, if they have changed.

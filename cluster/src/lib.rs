@@ -46,6 +46,7 @@ use std::time::Duration;
 
 use brine_bus::Bus;
 use brine_bus::store::{BlockingStore, Observer, StoreError, Table as StoreName};
+use brine_event::Event;
 use brine_reactor::Gate;
 use brine_runtime::executors::Executor;
 use brine_runtime::supervisor::Supervisor;
@@ -71,14 +72,30 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(5);
 /// The field of a return's event that excludes it from the job cache, and its value if the job cache already has the
 /// whole return.
 pub const NOT_CACHED: (&str, &str) = ("_nocache", "large");
+/// The field of a forwarded event of a publish with the packed masked arguments. It exists between members only, where
+/// everything is encrypted.
+const SEALED: &str = "_sealed";
+
+/// Whether an event contains the load of a job, which every member publishes to its minions.
+fn is_publish(event: &Event) -> bool {
+    let jid = event.tag().strip_prefix("salt/job/").and_then(|rest| rest.strip_suffix("/publish"));
+    jid.is_some_and(|jid| !jid.contains('/'))
+}
 
 /// A future that a [`Local`] returns.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// The master that is a member.
 pub trait Local: Send + Sync {
-    /// Publishes the load of another member's job to the minions of this one.
+    /// Publishes the load of another member's job to the minions of this one. The field [`MASKED`](brine_event::MASKED)
+    /// refers to arguments that were stored by [`Local::store_sealed`].
     fn publish(&self, load: Map) -> Pending<'_, Result<(), String>>;
+
+    /// Returns the packed masked arguments of a job; `None` if they have expired.
+    fn sealed<'a>(&'a self, reference: &'a str) -> Pending<'a, Option<Vec<u8>>>;
+
+    /// Stores the packed masked arguments of a job of another member.
+    fn store_sealed<'a>(&'a self, reference: &'a str, arguments: Vec<u8>) -> Pending<'a, ()>;
 
     /// Notifies the master of an event about a job with this sequence number.
     fn job_published(&self, number: u64);

@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use brine_bus::{Bus, BusError};
-use brine_event::Event;
+use brine_event::{Event, MASKED};
 use brine_runtime::backoff::Backoff;
-use brine_value::{Map, msgpack};
+use brine_value::{Map, Value, msgpack};
 use bytes::Bytes;
 use futures::StreamExt;
 use tokio::sync::watch;
@@ -21,7 +21,7 @@ use crate::message::{Item, Message, Parts};
 use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::SyncHandle;
-use crate::{Local, metrics};
+use crate::{Local, SEALED, is_publish, metrics};
 
 /// The pause before a retry when the local bus cannot accept an event.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
@@ -185,6 +185,7 @@ impl Receiver {
             self.state.with_positions(|positions| positions.number(self.state.member(), position))
         });
         let is_stored = self.store_large(&item).await;
+        let item = self.store_sealed(item).await;
         let event = match local_copy(member, &item, cause, is_stored) {
             Ok(event) => event,
             Err(error) => {
@@ -237,6 +238,24 @@ impl Receiver {
         is_stored
     }
 
+    /// Stores the masked arguments of a publish, and removes them from its event.
+    async fn store_sealed(&self, item: Item) -> Item {
+        let Ok(event) = Event::from_frame(item.frame.clone()) else { return item };
+        if !is_publish(&event) {
+            return item;
+        }
+        let Ok(mut body) = msgpack::unpack_map(event.body()) else { return item };
+        let Some(arguments) = body.shift_remove(SEALED) else { return item };
+        if let (Some(reference), Some(arguments)) = (body.get(MASKED).and_then(Value::as_str), arguments.as_bytes()) {
+            self.local.store_sealed(reference, arguments.to_vec()).await;
+        }
+        match Event::from_map(event.tag(), &body) {
+            Ok(event) => Item { frame: event.frame().clone(), ..item },
+            // It was a valid event with more fields.
+            Err(_) => item,
+        }
+    }
+
     /// Fetches the minion's key that an event concerns: reactions to the event may need it.
     async fn prepare(&self, event: &Event) {
         if matches!(event.tag(), "salt/auth" | "salt/key")
@@ -248,16 +267,18 @@ impl Receiver {
 
     /// Applies an event of another member to this master: publishes its jobs to the local minions.
     async fn apply_locally(&self, event: &Event, number: u64, age: Duration) {
-        let Some(rest) = event.tag().strip_prefix("salt/job/") else { return };
+        if !event.tag().starts_with("salt/job/") {
+            return;
+        }
         self.local.job_published(number);
-        if !rest.ends_with("/publish") || rest.matches('/').count() != 1 {
+        if !is_publish(event) {
             return;
         }
         if age > self.link.settings.catch_up {
             return tracing::debug!(tag = event.tag(), "a job of another member is too old to be published");
         }
         let mut load: Map = event.data();
-        load.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with('_')));
+        load.retain(|name, _| !name.as_str().is_some_and(|name| name.starts_with('_') && name != MASKED));
         if let Err(error) = self.local.publish(load).await {
             tracing::error!(tag = event.tag(), error, "publishing a job of another member failed");
         }

@@ -46,6 +46,9 @@ pub trait HostFunctions: Send + Sync {
     /// Returns the full names of the built-in execution functions.
     fn names(&self) -> Vec<String>;
 
+    /// Returns the names of the positional parameters of a built-in execution function, in order; none if it is unknown.
+    fn positional_parameters(&self, function: &str) -> Vec<&'static str>;
+
     /// Copies custom modules of these types from the file server to `extension_modules`. The arguments are those of
     /// `saltutil.sync_all`. Returns the new and changed modules by type.
     fn sync(&self, kinds: &[&'static str], args: Args) -> Result<Map, CallError>;

@@ -43,6 +43,7 @@ pub mod keys;
 mod large_returns;
 mod listeners;
 mod maintenance;
+mod masking;
 pub mod metrics;
 mod metrics_server;
 mod peers;
@@ -55,6 +56,7 @@ pub mod runner;
 mod runner_calls;
 mod salt_clients;
 mod schedule;
+mod sealing;
 mod state_errors;
 mod stats;
 mod storage;
@@ -96,6 +98,7 @@ use events::Events;
 use facts::Facts;
 use job_files::JobFiles;
 use jobs::batches::Batches;
+use jobs::sealed_arguments::SealedArguments;
 use jobs::{Jobs, PublishStream};
 use large_returns::{LargeReturns, ReturnEvents};
 use listeners::Listeners;
@@ -103,6 +106,7 @@ use pillars::Pillars;
 use reactions::ReactorHandle;
 use requests::{RequestHandler, Requests};
 use runner_calls::{RunnerCalls, Services};
+use sealing::Sealing;
 use storage::Storage;
 
 /// The size of the store's cache, in bytes.
@@ -190,16 +194,23 @@ impl Master {
         let custom_tokens = custom_stores::tokens(&config, &custom);
         let has_custom_tokens = custom_tokens.is_some();
         let token_files = config.salt_client_files.then(|| config.cachedir.join("tokens"));
+        let sealing = Sealing::open(&config.pki_dir)?;
+        let catch_up = Duration::from_secs(config.publish_catch_up);
+        let is_member = !config.cluster.is_empty();
+        let sealed_arguments = SealedArguments::new(store.clone(), sealing.clone(), catch_up, is_member);
+        let sealed_arguments = Arc::new(sealed_arguments);
+        let mask = masking::mask(&config, functions.clone())?;
         let storage = Storage {
             keys: Arc::new(keys::KeyStore::open(&config.pki_dir)?),
             files: file_roots(&config)?,
             minion_data: facts::minion_data::MinionData::new(store.clone(), config.minion_data_cache),
             mines: facts::mine::Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
-            queues: queues::Queues::new(store.clone()),
+            queues: queues::Queues::new(store.clone(), sealing.clone()),
             banks: cache_banks::Banks::new(store.clone(), driver.clone()),
             job_cache: Arc::clone(&job_cache),
             large_returns: LargeReturns::open(&store, config.large_returns_size << 20, !config.cluster.is_empty())?,
             tokens: brine_auth::TokenStore::new(store.clone(), custom_tokens).with_files(token_files.as_deref()),
+            sealed_arguments: Arc::clone(&sealed_arguments),
         };
         let has_git = storage.files.has_git();
         let keys = Arc::clone(&storage.keys);
@@ -228,7 +239,7 @@ impl Master {
             Secrets { identity, sessions },
         ));
         let batches = store.clone();
-        let batches = executors.disk.run(move |_| Batches::open(&batches));
+        let batches = executors.disk.run(move |_| Batches::open(&batches, sealing));
         let jobs = Arc::new(Jobs::new(
             Arc::clone(&config),
             events.clone(),
@@ -236,6 +247,7 @@ impl Master {
             stream,
             batches.await.unwrap_or(Err(StoreError::Closed))?,
             storage.clone(),
+            (mask.clone(), sealed_arguments),
             background.clone(),
         ));
         let cluster = match cluster {
@@ -284,6 +296,7 @@ impl Master {
             gate: cluster.as_ref().and_then(Membership::gate),
             cluster: shared,
             functions,
+            mask,
         };
         let calls = RunnerCalls::new(services, returns.clone(), custom);
         let requests = Requests::new(Arc::clone(&calls), returns);

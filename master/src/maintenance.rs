@@ -108,6 +108,10 @@ async fn clean(services: &Services) {
     if let Err(error) = services.access.remove_expired_tokens().await {
         tracing::error!(error, "removing expired tokens failed");
     }
+    let expired = services.storage.run(|storage| storage.sealed_arguments.expire()).await;
+    if let Ok(Err(error)) = expired {
+        tracing::error!(%error, "removing the arguments of masked jobs failed");
+    }
     // As in Salt, 0 means unlimited.
     if services.config.job_lifetime().is_zero() {
         return;

@@ -11,6 +11,7 @@ use brine_system::files::FileError;
 use crate::cache_banks::Banks;
 use crate::facts::mine::Mines;
 use crate::facts::minion_data::MinionData;
+use crate::jobs::sealed_arguments::SealedArguments;
 use crate::keys::KeyStore;
 use crate::large_returns::LargeReturns;
 use crate::queues::Queues;
@@ -27,6 +28,8 @@ pub(crate) struct Storage {
     pub job_cache: Arc<dyn Returner>,
     pub large_returns: LargeReturns,
     pub tokens: brine_auth::TokenStore,
+    /// The real arguments of recent jobs that are masked elsewhere.
+    pub sealed_arguments: Arc<SealedArguments>,
 }
 
 impl Storage {

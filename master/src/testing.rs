@@ -1,14 +1,16 @@
 //! Parts of a master for unit tests: in a temporary directory, without sockets.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use brine_bus::store::{BlockingStore, Store};
+use brine_bus::store::{BlockingStore, Store, Table};
 use brine_bus::{Filter, Start, Subscription};
 use brine_config::MasterConfig;
-use brine_ids::MinionId;
+use brine_ids::{Jid, MinionId};
+use brine_mask::Mask;
 use brine_runtime::executors::{Blocking, Executors, MayBlock};
 use brine_runtime::supervisor::Background;
-use brine_value::{Map, map};
+use brine_value::{Map, Value, map};
 use brine_zmtp::Publisher;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -18,10 +20,12 @@ use crate::admission::sessions::Sessions;
 use crate::events::Events;
 use crate::events::tests::in_memory;
 use crate::facts::{Facts, mine::Mines, minion_data::MinionData};
-use crate::jobs::batches::Batches;
+use crate::jobs::batches::{BatchRequest, Batches, State};
+use crate::jobs::sealed_arguments::SealedArguments;
 use crate::jobs::{Jobs, PublishStream};
 use crate::keys::{KeyState, KeyStore, tests::PEM};
 use crate::large_returns::LargeReturns;
+use crate::sealing::Sealing;
 use crate::storage::Storage;
 
 /// The common base of all parts. A method creates each part from those that it needs.
@@ -31,6 +35,8 @@ pub(crate) struct Fixture {
     pub events: Events,
     pub executors: Executors,
     store: BlockingStore,
+    sealing: Sealing,
+    pub sealed_arguments: Arc<SealedArguments>,
     _progress: watch::Sender<u64>,
     _directory: tempfile::TempDir,
 }
@@ -53,21 +59,35 @@ impl Fixture {
         for id in minions {
             keys.set(&id.parse().unwrap(), KeyState::Accepted, PEM).unwrap();
         }
+        let sealing = Sealing::open(&config.pki_dir).unwrap();
+        let sealed_arguments =
+            Arc::new(SealedArguments::new(store.clone(), sealing.clone(), Duration::from_secs(60), false));
         let storage = Storage {
             keys: Arc::new(keys),
             files: crate::file_roots(&config).unwrap(),
             minion_data: MinionData::new(store.clone(), config.minion_data_cache),
             mines: Mines::new(store.clone(), config.minion_data_cache || config.enforce_mine_cache),
-            queues: crate::queues::Queues::new(store.clone()),
+            queues: crate::queues::Queues::new(store.clone(), sealing.clone()),
             banks: crate::cache_banks::Banks::new(store.clone(), None),
             job_cache: brine_returners::open("local_cache", &options).unwrap().into(),
             tokens: brine_auth::TokenStore::new(store.clone(), None),
             large_returns: LargeReturns::open(&store, 1 << 20, false).unwrap(),
+            sealed_arguments: Arc::clone(&sealed_arguments),
         };
         let executors = Executors::new(2);
         let storage = Blocking::new(storage, executors.disk.clone());
         let (events, progress) = in_memory();
-        Fixture { config, storage, events, executors, store, _progress: progress, _directory: directory }
+        Fixture {
+            config,
+            storage,
+            events,
+            executors,
+            store,
+            sealing,
+            sealed_arguments,
+            _progress: progress,
+            _directory: directory,
+        }
     }
 
     /// Stores the grains of a minion.
@@ -100,9 +120,20 @@ impl Fixture {
             self.events.clone(),
             self.facts(),
             Arc::new(stream),
-            Batches::open(&self.store).unwrap(),
+            Batches::open(&self.store, self.sealing.clone()).unwrap(),
             self.storage.clone(),
+            (Mask::default(), Arc::clone(&self.sealed_arguments)),
             Background::default(),
         ))
+    }
+
+    /// Stores a batch, and returns the rows in the store and the arguments of the batches that are read from it.
+    pub async fn stored_batch(&self, wanted: BatchRequest) -> (Vec<Vec<u8>>, Vec<Vec<Value>>) {
+        let open = || Batches::open(&self.store, self.sealing.clone()).unwrap();
+        let state = State::new(&Jid::new(), wanted, vec!["web1".to_owned()], 1);
+        open().store(&state).durable().await.unwrap();
+        let rows = self.store.scan(Table("batches"), b"", usize::MAX).unwrap();
+        let read = open().active().into_iter().map(|state| state.request.arg).collect();
+        (rows.into_iter().map(|(_, value)| value).collect(), read)
     }
 }

@@ -243,6 +243,7 @@ fn job_return(
     };
     load.extend(outcome.out.map(|out| ("out".into(), out.into())));
     load.extend(metadata.map(|metadata| ("metadata".into(), metadata.clone())));
+    load.extend(minion.mask.record(&load));
     load
 }
 

@@ -24,7 +24,8 @@ pub(super) struct Credentials {
     /// The user's name; asked for if it is not given
     #[arg(long, value_name = "NAME", requires = "eauth")]
     username: Option<String>,
-    /// The user's password; asked for if it is not given, which keeps it out of the list of processes
+    /// The user's password, which other users see in the list of processes; without it, it is asked for, or read from
+    /// stdin
     #[arg(long, value_name = "PASSWORD", requires = "eauth")]
     password: Option<String>,
 }

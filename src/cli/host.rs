@@ -218,6 +218,10 @@ impl HostFunctions for MasterHost {
         MODULES.names()
     }
 
+    fn positional_parameters(&self, function: &str) -> Vec<&'static str> {
+        MODULES.positional_parameters(function)
+    }
+
     fn sync(&self, kinds: &[&'static str], args: Args) -> Result<Map, CallError> {
         let context =
             Context::new(Arc::clone(self.0.minion()?), Arc::new(Job::local(&Jid::new(), "saltutil.sync_all", &args)));

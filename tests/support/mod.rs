@@ -350,6 +350,13 @@ impl Events {
         (event.tag().to_owned(), event.data())
     }
 
+    /// Returns the next event; `None` if the master has ended.
+    pub async fn next_if_any(&mut self) -> Option<(String, Map)> {
+        let frames = self.0.recv().await.ok()?;
+        let event = Event::from_frame(frames.first()?.clone()).ok()?;
+        Some((event.tag().to_owned(), event.data()))
+    }
+
     /// Returns the first event whose tag matches this glob.
     pub async fn until(&mut self, pattern: &str) -> (String, Map) {
         loop {

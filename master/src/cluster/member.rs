@@ -108,6 +108,25 @@ impl Local for MasterParts {
         Box::pin(async { self.jobs.publish_of_member(load).await.map_err(|error| error.to_string()) })
     }
 
+    fn sealed<'a>(&'a self, reference: &'a str) -> Pending<'a, Option<Vec<u8>>> {
+        let reference = reference.to_owned();
+        Box::pin(async move {
+            self.storage.run(move |storage| storage.sealed_arguments.packed(&reference)).await.ok().flatten()
+        })
+    }
+
+    fn store_sealed<'a>(&'a self, reference: &'a str, arguments: Vec<u8>) -> Pending<'a, ()> {
+        let reference = reference.to_owned();
+        Box::pin(async move {
+            let stored = self.storage.run(move |storage| {
+                storage.sealed_arguments.put(&reference, &arguments).map(brine_bus::store::Ticket::durable_blocking)
+            });
+            if let Ok(Some(Err(error))) = stored.await {
+                tracing::error!(%error, "storing the masked arguments of a job of another master failed: minions here do not get it");
+            }
+        })
+    }
+
     fn job_published(&self, number: u64) {
         self.jobs.job_published(number);
     }

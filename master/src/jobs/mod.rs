@@ -2,7 +2,7 @@
 //!
 //! `stream.rs` encrypts and publishes loads, `run.rs` drives a job to its end, `batches` are jobs that the master runs
 //! in batches, `orchestration.rs` runs the jobs of orchestrations. `recent_publishes/` resends jobs to minions that
-//! were disconnected, and `causality.rs` tracks which reaction led to which job.
+//! were disconnected, `sealed_arguments/` keeps their masked arguments for that, and `causality.rs` tracks which reaction led to which job.
 
 pub(crate) mod batches;
 pub(crate) mod causality;
@@ -10,20 +10,24 @@ pub(crate) mod checkpoint;
 pub(crate) mod orchestration;
 mod recent_publishes;
 mod run;
+pub(crate) mod sealed_arguments;
 mod stream;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use brine_auth::FIND_JOB;
 use brine_config::MasterConfig;
+use brine_event::MASKED;
 use brine_ids::{Jid, MinionId};
 pub use brine_job::Published;
 pub(crate) use brine_job::{AUTH_LIST, MASTER_ID};
 use brine_job::{Driver, LOAD_OPTIONS, ReportingSyndics, Step, Times};
+use brine_mask::Mask;
 use brine_runtime::executors::{Blocking, MayBlock};
 use brine_runtime::supervisor::Background;
 use brine_value::{Map, Value, map};
@@ -38,6 +42,7 @@ use crate::storage::Storage;
 use batches::Batches;
 use causality::Causality;
 use recent_publishes::RecentPublishes;
+use sealed_arguments::SealedArguments;
 pub(crate) use stream::PublishStream;
 
 /// The fields of the load in Salt's event of a new job.
@@ -105,6 +110,9 @@ pub(crate) struct Jobs {
     pub causality: Causality,
     recent_publishes: RecentPublishes,
     storage: Blocking<Storage>,
+    /// Masks arguments in events.
+    pub mask: Mask,
+    sealed_arguments: Arc<SealedArguments>,
     background: Background,
     /// The values that the members of a cluster share.
     cluster: OnceLock<Arc<Shared>>,
@@ -121,6 +129,7 @@ impl Jobs {
         stream: Arc<PublishStream>,
         batches: Batches,
         storage: Blocking<Storage>,
+        (mask, sealed_arguments): (Mask, Arc<SealedArguments>),
         background: Background,
     ) -> Self {
         let recent_publishes =
@@ -135,6 +144,8 @@ impl Jobs {
             causality,
             recent_publishes,
             storage,
+            mask,
+            sealed_arguments,
             background,
             cluster: OnceLock::new(),
             process: brine_crypt::token::nonce(),
@@ -151,7 +162,7 @@ impl Jobs {
 
     /// Restores the recent publishes from the journal, within a time limit.
     pub fn read_journal(&self, thread: &MayBlock) {
-        self.recent_publishes.read_journal(thread, &self.events.bus);
+        self.recent_publishes.read_journal(thread, &self.events.bus, &self.sealed_arguments);
     }
 
     /// Returns the loads that a minion has missed, oldest first.
@@ -172,7 +183,16 @@ impl Jobs {
 
     /// Publishes the load of another cluster member's job. Its events are already on this bus.
     #[cfg(feature = "cluster")]
-    pub async fn publish_of_member(&self, load: Map) -> Result<(), PublishError> {
+    pub async fn publish_of_member(&self, mut load: Map) -> Result<(), PublishError> {
+        if let Some(reference) = load.shift_remove(MASKED) {
+            let reference = reference.to_string();
+            let fields = self.storage.run(move |storage| storage.sealed_arguments.fields(&reference)).await;
+            let Ok(Some(fields)) = fields else {
+                metrics::PUBLISHES_MISSED.add(1);
+                return Err(PublishError::Failed("its masked arguments have expired".to_owned()));
+            };
+            load.extend(fields);
+        }
         let mut request = PublishRequest::from_map(&load).map_err(|error| PublishError::Failed(error.to_string()))?;
         let delimiter = load.get("delimiter").map(|delimiter| ("delimiter".into(), delimiter.clone()));
         request.kwargs.extend(delimiter);
@@ -213,7 +233,8 @@ impl Jobs {
         let jid = request.jid.clone().unwrap_or_default();
         let published = Published { jid: Some(jid.clone()), minions, missing, syndics };
         let load = load(&request, &jid);
-        let mut new = new_event(&load);
+        let recorded = self.recorded(&load);
+        let mut new = new_event(&recorded);
         new.insert("minions".into(), published.minions.clone().into());
         new.insert("missing".into(), published.missing.clone().into());
         if self.config.order_masters {
@@ -236,7 +257,8 @@ impl Jobs {
         // The event is published first, so that the job is known before a minion can return for it.
         let tag = format!("salt/job/{jid}/new");
         self.events.fire_job(&tag, &new).await.map_err(|error| PublishError::Failed(error.to_string()))?;
-        let event = self.events.fire(&format!("salt/job/{jid}/publish"), &load).await;
+        let event = self.events.fire(&format!("salt/job/{jid}/publish"), &recorded).await;
+        drop(recorded);
         self.send(&request, &published, load).await?;
         if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
             // The caller may rely on the response: members publish the job to their minions from the journal, even if
@@ -247,6 +269,20 @@ impl Jobs {
         tracing::info!(%jid, fun = %request.fun, %tgt, %tgt_type, user = %request.user, minions = published.minions.len(), "job published");
         tracing::debug!(%jid, minions = published.minions.join(","), missing = published.missing.join(","), "job published to these minions");
         Ok(published)
+    }
+
+    /// Returns the load as events and the job cache record it: with masked arguments, and a reference to the real ones.
+    fn recorded<'a>(&self, load: &'a Map) -> Cow<'a, Map> {
+        let masked = self.mask.record(load);
+        if masked.is_empty() {
+            return Cow::Borrowed(load);
+        }
+        let fields = masked.keys().filter_map(|name| Some((name.clone(), load.get(name)?.clone())));
+        let reference = self.sealed_arguments.store(&fields.collect());
+        let mut recorded = load.clone();
+        recorded.extend(masked);
+        recorded.insert(MASKED.into(), reference.into());
+        Cow::Owned(recorded)
     }
 
     async fn send(&self, request: &PublishRequest, published: &Published, mut load: Map) -> Result<(), PublishError> {

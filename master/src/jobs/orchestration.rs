@@ -9,6 +9,7 @@ use brine_function::Args;
 use brine_ids::Jid;
 use brine_job::orchestration::{Called, MasterAccess, MinionResult, OrchestratedJob};
 use brine_job::{Batch, Driver, batch_size};
+use brine_mask::Mask;
 use brine_value::{Map, Value};
 use brine_wire::PublishRequest;
 use rand::seq::SliceRandom;
@@ -100,8 +101,21 @@ impl MasterAccess for Orchestrator {
         if !self.publishes {
             return;
         }
+        mask_arguments(&self.jobs.mask, &mut body);
         self.caller.mark(&mut body);
         self.caller.thread.wait(self.events.fire(&format!("salt/run/{}/{what}", self.caller.jid), &body));
+    }
+}
+
+/// Masks the arguments in an event about a state of an orchestration. The field `name` is the function.
+fn mask_arguments(mask: &Mask, body: &mut Map) {
+    let function = body.get("name").map(ToString::to_string).unwrap_or_default();
+    let Some(Value::Map(args)) = body.get_mut("args") else { return };
+    if let Some(positional) = args.get("arg").and_then(Value::as_list).and_then(|arg| mask.arguments(&function, arg)) {
+        args.insert("arg".into(), positional.into());
+    }
+    if let Some(masked) = mask.mapping(&function, args) {
+        *args = masked;
     }
 }
 
@@ -199,5 +213,24 @@ impl Jobs {
         let jid = run.driver.jid();
         let ids = ids.into_iter().chain(below).filter(|id| !run.driver.pending().contains(id));
         Ok(ids.map(|id| MinionResult { returned: returned.remove(&id), jid: jid.clone(), id }).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_mask::MASK;
+    use brine_value::{list, map};
+
+    use super::*;
+
+    #[test]
+    fn arguments_of_states_are_masked_in_their_events() {
+        let event = |value: &str| {
+            let args = map! {"arg" => list![format!("token={value}")], "kwarg" => map! {"env" => map! {"DB_PASSWORD" => value}}};
+            map! {"type" => "function", "name" => "cmd.run", "tgt" => "m1", "args" => args}
+        };
+        let mut body = event("x");
+        mask_arguments(&Mask::default(), &mut body);
+        assert_eq!(body, event(MASK));
     }
 }

@@ -89,3 +89,65 @@ fn the_new_event_has_salts_fields_and_the_others_in_load() {
     assert_eq!(new.get(MORE), Some(&map! {"metadata" => "x"}.into()));
     assert_eq!(new.get("arg"), Some(&list![]));
 }
+
+const MARKER: &str = "MARKER-4711";
+
+fn is_in(bytes: &[u8]) -> bool {
+    bytes.windows(MARKER.len()).any(|part| part == MARKER.as_bytes())
+}
+
+fn with_secrets() -> PublishRequest {
+    let keywords = map! {"__kwarg__" => true, "password" => MARKER, "pillar" => map! {"a" => MARKER}, "name" => "web"};
+    PublishRequest {
+        arg: vec![map! {"api_key" => MARKER}.into(), format!("token={MARKER}").into(), keywords.into()],
+        kwargs: map! {"ret_kwargs" => map! {"host" => MARKER}, "metadata" => map! {"secret" => MARKER}},
+        ..PublishRequest::new("web*", "test.arg", "root")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_a_job_mask_its_secrets_and_refer_to_them() {
+    let fixture = Fixture::new(&["web1"], |_| {});
+    let (jobs, mut events) = (fixture.jobs(), fixture.subscribe());
+    jobs.publish(with_secrets()).await.unwrap();
+    let mut references = Vec::new();
+    for word in ["new", "publish"] {
+        let event = events.recv().await.unwrap();
+        assert!(event.tag().ends_with(word) && !is_in(event.frame()), "{:?}", event.data());
+        let data = event.data();
+        assert!(data["arg"].to_string().contains("'name': 'web'"), "{data:?}");
+        references.push(data.get(MASKED).or_else(|| data.get(MORE)?.get(MASKED)).unwrap().to_string());
+    }
+    assert_eq!(references[0], references[1]);
+    let reference = references.remove(0);
+    let fields = fixture.storage.run(move |storage| {
+        // The row is written in the background.
+        storage.sealed_arguments.put(&"0".repeat(32), b"").unwrap().durable_blocking().unwrap();
+        storage.sealed_arguments.fields(&reference)
+    });
+    let fields = fields.await.unwrap().unwrap();
+    assert_eq!(fields["arg"], with_secrets().arg.into());
+    assert_eq!(fields["ret_kwargs"], map! {"host" => MARKER}.into());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_without_secrets_is_recorded_as_it_is() {
+    let fixture = Fixture::new(&["web1"], |_| {});
+    let (jobs, mut events) = (fixture.jobs(), fixture.subscribe());
+    let request = PublishRequest { arg: vec![map! {"name" => MARKER}.into()], ..ping("web*") };
+    jobs.publish(request).await.unwrap();
+    for _ in 0..2 {
+        let event = events.recv().await.unwrap();
+        assert!(is_in(event.frame()) && !event.data().contains_key(MASKED));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_batch_is_sealed_and_read_again() {
+    let fixture = Fixture::new(&["web1"], |_| {});
+    let wanted =
+        batches::BatchRequest { request: with_secrets(), size: "1".to_owned(), failhard: false, wait: 0.0, timeout: 1 };
+    let (rows, states) = fixture.stored_batch(wanted).await;
+    assert!(!rows.iter().any(|row| is_in(row)), "the store has no argument in clear");
+    assert_eq!(states, [with_secrets().arg]);
+}

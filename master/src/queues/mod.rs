@@ -8,11 +8,16 @@ use brine_value::{Value, msgpack};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::cluster::SharedError;
+use crate::sealing::Sealing;
 pub(crate) use shared::SharedQueues;
 
 /// Items by `<queue>\0<number>`; numbers are eight bytes long and ascending.
 const ITEMS: Table = Table("queue_items");
 
+/// The first byte of a sealed item, which no packed value has.
+const SEALED: u8 = 0xc1;
+/// The purpose that sealed items are bound to.
+const PURPOSE: &str = "item of a queue";
 /// The maximum length of a name, in bytes.
 const MAX_NAME: usize = 255;
 /// The maximum number of items in a queue.
@@ -58,6 +63,8 @@ pub enum QueueError {
 /// The queues in a store.
 pub(crate) struct Queues {
     store: BlockingStore,
+    /// Encrypts items other than strings: they may be calls with secret arguments.
+    sealing: Sealing,
     /// Serializes changes, which read and write a queue in several steps.
     changing: Mutex<()>,
 }
@@ -80,8 +87,24 @@ impl Head<'_> {
 
 impl Queues {
     /// Creates the queues of a store.
-    pub fn new(store: BlockingStore) -> Self {
-        Queues { store, changing: Mutex::default() }
+    pub fn new(store: BlockingStore, sealing: Sealing) -> Self {
+        Queues { store, sealing, changing: Mutex::default() }
+    }
+
+    fn seal(&self, queue: &str, packed: Vec<u8>) -> Vec<u8> {
+        let is_string = matches!(packed.first(), Some(0xa0..=0xbf | 0xd9..=0xdb));
+        if is_string {
+            return packed;
+        }
+        [&[SEALED][..], &self.sealing.seal(PURPOSE, queue, &packed)].concat()
+    }
+
+    /// Returns a packed item; `None` if it is damaged. Earlier versions stored all items unsealed.
+    fn unseal(&self, queue: &str, stored: Vec<u8>) -> Option<Vec<u8>> {
+        match stored.strip_prefix(&[SEALED]) {
+            Some(sealed) => self.sealing.unseal(PURPOSE, queue, sealed).ok(),
+            None => Some(stored),
+        }
     }
 
     /// Appends items. Strings that are already in the queue are skipped and returned.
@@ -97,7 +120,7 @@ impl Queues {
         let (new, duplicates) = new_items(queue, known, items, MAX_ITEM)?;
         let mut batch = Batch::new();
         for (number, packed) in (next..).zip(new) {
-            batch.put(ITEMS, key(&prefix, number), packed);
+            batch.put(ITEMS, key(&prefix, number), self.seal(queue, packed));
         }
         self.store.write(batch).durable_blocking()?;
         Ok(duplicates)
@@ -109,7 +132,8 @@ impl Queues {
         let _changing = self.changing.lock();
         let rows = self.store.scan_prefix(ITEMS, &prefix)?;
         let unwanted: std::collections::HashSet<Vec<u8>> = items.iter().map(msgpack::pack).collect();
-        let keys = rows.into_iter().filter(|(_, packed)| unwanted.contains(packed)).map(|(key, _)| key);
+        let rows = rows.into_iter().filter_map(|(key, stored)| Some((key, self.unseal(queue, stored)?)));
+        let keys = rows.filter(|(_, packed)| unwanted.contains(packed)).map(|(key, _)| key);
         Ok(self.delete_keys(keys.collect())?)
     }
 
@@ -120,10 +144,10 @@ impl Queues {
         let mut rows = self.store.scan(ITEMS, &prefix, limit.min(MAX_ITEMS))?;
         rows.retain(|(key, _)| key.starts_with(&prefix));
         let mut head = Head { queues: self, keys: Vec::new(), items: Vec::new(), _changing: changing };
-        for (key, packed) in rows {
-            match msgpack::unpack(&packed) {
-                Ok(item) => head.items.push(item),
-                Err(error) => tracing::error!(queue, %error, "an item of a queue is damaged and is left out"),
+        for (key, stored) in rows {
+            match self.unseal(queue, stored).and_then(|packed| msgpack::unpack(&packed).ok()) {
+                Some(item) => head.items.push(item),
+                None => tracing::error!(queue, "an item of a queue is damaged and is left out"),
             }
             head.keys.push(key);
         }

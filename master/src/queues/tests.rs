@@ -7,7 +7,19 @@ use super::*;
 fn queues(directory: &tempfile::TempDir) -> Queues {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (store, _) = Store::open(&directory.path().join("store"), 1 << 20).unwrap();
-    Queues::new(store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone())))
+    let store = store.blocking(&MayBlock::on_dedicated_thread(runtime.handle().clone()));
+    Queues::new(store, Sealing::open(directory.path()).unwrap())
+}
+
+#[test]
+fn calls_in_a_queue_are_sealed() {
+    let directory = tempfile::tempdir().unwrap();
+    let queues = queues(&directory);
+    let call = Value::from(map! {"fun" => "test.arg", "kwargs" => map! {"password" => "MARKER-4711"}});
+    queues.insert("q", vec![call.clone(), "text".into()]).unwrap();
+    let stored: Vec<Vec<u8>> = queues.store.scan(ITEMS, b"", 9).unwrap().into_iter().map(|(_, value)| value).collect();
+    assert!(!stored.iter().any(|value| value.windows(11).any(|part| part == b"MARKER-4711")));
+    assert_eq!(queues.head("q", 9).unwrap().items, [call, "text".into()]);
 }
 
 #[test]

@@ -61,6 +61,10 @@ impl Requests {
                 return None;
             }
             remove_reserved(&mut body);
+            if body.contains_key("fun") {
+                // Jobs of masters below, and whatever else names a function and its arguments.
+                body.extend(self.services.mask.record(&body));
+            }
             if body.contains_key("cmd") || pretag.is_none() && tags::names_sender(&tag) {
                 body.insert("id".into(), id.into());
             }
@@ -157,6 +161,8 @@ impl Requests {
             let not_cached = load.get("jid").and_then(Value::as_str) == Some("nocache");
             load.retain(|key, _| !matches!(key.as_str(), Some("tok" | "nonce" | "serial" | "load")));
             remove_reserved(&mut load);
+            // Hostile minions and those of Salt return their arguments as they are.
+            load.extend(self.services.mask.record(&load));
             if not_cached {
                 load.insert(NOT_CACHED.into(), true.into());
             }
@@ -243,6 +249,7 @@ fn remove_reserved(body: &mut Map) {
         "_jid",
         crate::jobs::MORE,
         crate::jobs::PART,
+        brine_event::MASKED,
         NOT_CACHED,
     ];
     body.retain(|name, _| !name.as_str().is_some_and(|name| RESERVED.contains(&name)));

@@ -258,7 +258,8 @@ impl Requests {
     /// Writes the files of a job for the client that published it and is about to read them.
     async fn write_job(&self, request: &PublishRequest, published: &Published) {
         let Some(jid) = published.jid.clone() else { return };
-        let (load, minions) = (request.fields(&jid), published.minions.clone());
+        let (mut load, minions) = (request.fields(&jid), published.minions.clone());
+        load.extend(self.services.mask.record(&load));
         let files = Arc::clone(&self.services.job_files);
         let written = self.services.executors.disk.run(move |_| files.write_job(&jid, &load, &minions));
         match written.await {
@@ -347,6 +348,7 @@ impl Requests {
         }
         let mut body = map! {"cmd" => "publish"};
         body.extend(request.fields(jid));
+        body.extend(self.services.mask.record(&body));
         body.insert("error".into(), refusal.of_publish().get("error").cloned().into());
         self.services.events.fire(&format!("salt/job/{jid}/error"), &body).await;
     }

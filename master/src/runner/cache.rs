@@ -47,7 +47,7 @@ pub fn grains(
 /// CLI Example:
 ///
 ///     salt-run cache.pillar tgt='web*'
-#[function]
+#[function(secret)]
 pub fn pillar(
     context: &RunnerContext,
     #[default("*".into())] tgt: Value,
@@ -228,7 +228,7 @@ pub fn list(context: &RunnerContext, bank: String, #[default] cachedir: Value) -
 /// CLI Example:
 ///
 ///     salt-run cache.fetch mycache mykey
-#[function]
+#[function(secret)]
 pub fn fetch(context: &RunnerContext, bank: String, key: String, #[default] cachedir: Value) -> CallResult {
     _ = cachedir;
     let found = match MinionBank::named(&bank) {

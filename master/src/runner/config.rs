@@ -17,7 +17,7 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("config", [get]);
 /// CLI Example:
 ///
 ///     salt-run config.get file_roots:base
-#[function]
+#[function(secret)]
 pub fn get(
     context: &RunnerContext,
     key: String,

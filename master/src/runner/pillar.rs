@@ -18,7 +18,7 @@ pub static FUNCTIONS: Functions<RunnerContext> =
 ///
 ///     salt-run pillar.show_pillar web1
 ///     salt-run pillar.show_pillar web1 pillarenv=dev os=Debian
-#[function]
+#[function(secret)]
 pub fn show_pillar(
     context: &RunnerContext,
     #[default("*".into())] minion: String,
@@ -78,7 +78,7 @@ pub fn clear_pillar_cache(
 /// CLI Example:
 ///
 ///     salt-run pillar.show_pillar_cache web1
-#[function]
+#[function(secret)]
 pub fn show_pillar_cache(
     context: &RunnerContext,
     #[default("*".into())] minion: String,

@@ -14,7 +14,7 @@ pub static FUNCTIONS: Functions<RunnerContext> = registry!("sdb", [get, set, del
 /// CLI Example:
 ///
 ///     salt-run sdb.get sdb://mymemcached/foo
-#[function]
+#[function(secret)]
 pub fn get(context: &RunnerContext, uri: Value) -> CallResult {
     context.call_host("sdb.get", Args::positional([uri]))
 }
@@ -46,7 +46,7 @@ pub fn delete(context: &RunnerContext, uri: Value) -> CallResult {
 /// CLI Example:
 ///
 ///     salt-run sdb.get_or_set_hash sdb://SECRET_NAME/foo 50
-#[function]
+#[function(secret)]
 pub fn get_or_set_hash(
     context: &RunnerContext,
     uri: Value,

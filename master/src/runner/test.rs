@@ -90,7 +90,7 @@ pub fn stream(context: &RunnerContext) -> CallResult {
 /// CLI Example:
 ///
 ///     salt-run test.get_opts
-#[function]
+#[function(secret)]
 pub fn get_opts(context: &RunnerContext) -> CallResult {
     let mut opts = context.master.config.opts.clone();
     opts.insert("id".into(), context.master.id.as_str().into());

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use brine_function::Args;
 use brine_ids::Jid;
+use brine_mask::{MASK, Mask, Secrets};
 use brine_runtime::executors::MayBlock;
 use brine_value::{Map, Value, map};
 
@@ -53,8 +54,12 @@ pub(super) struct NewCall {
     pub jid: Jid,
     pub tag: String,
     pub user: String,
-    /// The fields that all of its events share.
+    /// The fields that all of its events share, with masked arguments.
     pub body: Map,
+    /// The secrets among its arguments.
+    pub secrets: Secrets,
+    /// Whether its result is a secret.
+    pub has_secret_result: bool,
     /// The fields that identify its cause.
     pub cause: Map,
     /// Whether it is part of another call.
@@ -64,14 +69,42 @@ pub(super) struct NewCall {
 }
 
 impl NewCall {
-    pub fn new(kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
+    pub fn new(mask: &Mask, kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> Self {
         let (_, prefix) = kind.labels();
         let tag = kind.tag(&jid);
         let keywords = (!args.keyword.is_empty()).then(|| args.keyword.clone().into());
         let fun_args: Vec<Value> = args.positional.iter().cloned().chain(keywords).collect();
-        let body = map! {"fun" => format!("{prefix}.{function}"), "fun_args" => fun_args, "jid" => &jid};
-        let (function, user) = (function.to_owned(), user.to_owned());
-        NewCall { kind, function, args, jid, tag, user, body, cause: Map::new(), is_nested: false, checkpoint: None }
+        let name = format!("{prefix}.{function}");
+        let secrets = mask.secrets(&name, &fun_args);
+        let fun_args = mask.arguments(&name, &fun_args).unwrap_or(fun_args);
+        let body = map! {"fun" => name, "fun_args" => fun_args, "jid" => &jid};
+        NewCall {
+            kind,
+            function: function.to_owned(),
+            args,
+            jid,
+            tag,
+            user: user.to_owned(),
+            body,
+            secrets,
+            has_secret_result: false,
+            cause: Map::new(),
+            is_nested: false,
+            checkpoint: None,
+        }
+    }
+
+    /// Returns a message without the secrets of the call.
+    pub fn scrub(&self, message: &str) -> String {
+        self.secrets.scrub(message)
+    }
+
+    /// Returns the result as it is recorded; `None` if it is recorded as it is.
+    pub fn recorded_result(&self, result: &Value) -> Option<Value> {
+        if self.has_secret_result {
+            return Some(MASK.into());
+        }
+        if self.secrets.is_empty() { None } else { self.secrets.scrub_value(result) }
     }
 
     pub fn is_orchestration(&self) -> bool {
@@ -98,6 +131,58 @@ impl Caller {
         if !self.cause.is_empty() {
             body.extend(self.cause.clone());
             body.insert("_jid".into(), (&self.jid).into());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use brine_function::Registry;
+    use brine_value::list;
+
+    use super::*;
+    use crate::{runner, wheel};
+
+    #[test]
+    fn a_call_records_no_secret_arguments_and_no_copies_of_them() {
+        let args = Args { positional: vec!["a".into()], keyword: map! {"password" => "MARKER-4711", "name" => "b"} };
+        let call = NewCall::new(&Mask::default(), Kind::Runner, "test.arg", args, "root", Jid::new());
+        assert_eq!(call.args.keyword["password"], "MARKER-4711".into(), "the function gets the value");
+        let recorded = list!["a", map! {"password" => MASK, "name" => "b"}];
+        assert_eq!(call.body["fun_args"], recorded);
+        assert_eq!(call.scrub("password=MARKER-4711 is wrong"), format!("password={MASK} is wrong"));
+        assert_eq!(call.recorded_result(&list!["x MARKER-4711"]), Some(list![format!("x {MASK}")]));
+        assert_eq!(call.recorded_result(&list!["x"]), None);
+        let call = NewCall { has_secret_result: true, ..call };
+        assert_eq!(call.recorded_result(&true.into()), Some(MASK.into()));
+    }
+
+    #[test]
+    fn functions_that_return_secrets_declare_it() {
+        let (runners, wheels) = (Registry::new(runner::MODULES), Registry::new(wheel::MODULES));
+        let secret: Vec<String> =
+            runners.iter().filter(|one| one.is_secret).map(brine_function::Function::full_name).collect();
+        let expected = [
+            "cache.fetch",
+            "cache.pillar",
+            "config.get",
+            "pillar.show_pillar",
+            "pillar.show_pillar_cache",
+            "sdb.get",
+            "sdb.get_or_set_hash",
+            "test.get_opts",
+        ];
+        assert_eq!(secret, expected);
+        let secret: Vec<String> =
+            wheels.iter().filter(|one| one.is_secret).map(brine_function::Function::full_name).collect();
+        assert_eq!(secret, ["config.values", "key.gen", "key.gen_accept", "pillar_roots.read"]);
+        // Further functions whose names suggest one.
+        let all = runners.iter().map(|one| (one.full_name(), one.is_secret));
+        let all = all.chain(wheels.iter().map(|one| (one.full_name(), one.is_secret)));
+        for (name, is_secret) in all {
+            let suggests =
+                ["gen", "secret", "password"].iter().any(|word| name.split(['.', '_']).any(|part| part == *word));
+            assert!(is_secret || !suggests, "{name} returns a secret, but does not declare it");
         }
     }
 }

@@ -12,6 +12,7 @@ use brine_config::MasterConfig;
 use brine_event::{STAMP, stamp};
 use brine_function::{Args, CallError, Registry};
 use brine_ids::{Jid, MinionId};
+use brine_mask::Mask;
 use brine_reactor::{Cause, PriorDispatch};
 use brine_runtime::executors::{Blocking, ExecutorError, Executors, MayBlock, Pending};
 use brine_value::{Map, Value, map};
@@ -102,6 +103,8 @@ pub(crate) struct Services {
     pub cluster: OptionalShared,
     /// Execution functions of the master's host.
     pub functions: Option<Arc<dyn HostFunctions>>,
+    /// Masks arguments in events and logs.
+    pub mask: Mask,
 }
 
 /// Calls runner and wheel functions.
@@ -173,7 +176,7 @@ impl RunnerCalls {
         }
         let positional = call.get("arg").and_then(Value::as_list).unwrap_or_default().to_vec();
         let keyword = call.get("kwarg").and_then(Value::as_map).cloned().unwrap_or_default();
-        let mut call = NewCall::new(Kind::Runner, function, Args { positional, keyword }, user, jid);
+        let mut call = self.new_call(Kind::Runner, function, Args { positional, keyword }, user, jid);
         call.body.insert("user".into(), user.into());
         call.checkpoint = Some(Arc::new(checkpoint));
         drop(self.start_call(call, true));
@@ -238,9 +241,17 @@ impl RunnerCalls {
         }
     }
 
+    fn new_call(&self, kind: Kind, function: &str, args: Args, user: &str, jid: Jid) -> NewCall {
+        let has_secret_result = match kind {
+            Kind::Runner => self.runners.has_secret_result(function),
+            Kind::Wheel => self.wheels.has_secret_result(function),
+        };
+        NewCall { has_secret_result, ..NewCall::new(&self.services.mask, kind, function, args, user, jid) }
+    }
+
     /// Starts a call on an executor and publishes its `new` event.
     pub async fn start(self: &Arc<Self>, kind: Kind, function: &str, args: Args, user: &str, cause: &Map) -> Started {
-        let call = NewCall::new(kind, function, args, user, Jid::new());
+        let call = self.new_call(kind, function, args, user, Jid::new());
         let call = self.publish_new(NewCall { cause: cause.clone(), ..call }, cause).await;
         self.start_call(call, true)
     }
@@ -255,7 +266,7 @@ impl RunnerCalls {
         user: &str,
         jid: Option<Jid>,
     ) -> Started {
-        let call = NewCall::new(kind, function, args, user, jid.unwrap_or_default());
+        let call = self.new_call(kind, function, args, user, jid.unwrap_or_default());
         if kind == Kind::Runner && PAGE_FUNCTIONS.contains(&function) {
             return self.start_call(call, false);
         }
@@ -281,13 +292,16 @@ impl RunnerCalls {
     }
 
     /// Makes a call nested in another one, such as an orchestration, on the same thread. Returns the jid and the
-    /// response to a client.
+    /// response to a client, with the result as it is recorded: the results of states are recorded, too.
     pub fn call_within(self: &Arc<Self>, kind: Kind, function: &str, args: Args, caller: &Caller) -> (Jid, Map) {
-        let call = NewCall::new(kind, function, args, &caller.user, Jid::new());
+        let call = self.new_call(kind, function, args, &caller.user, Jid::new());
         let call = NewCall { cause: caller.cause.clone(), is_nested: true, ..call };
         let call = caller.thread.wait(self.publish_new(call, &caller.cause));
         let (mut body, _) = self.call(&call, &caller.thread);
         caller.thread.wait(self.publish_return(&call, &body));
+        if let Some(recorded) = body.get("return").and_then(|result| call.recorded_result(result)) {
+            body.insert("return".into(), recorded);
+        }
         body.insert(STAMP.into(), stamp().into());
         (call.jid, map! {"tag" => call.tag, "data" => body})
     }
@@ -296,7 +310,7 @@ impl RunnerCalls {
     pub async fn call_for_reaction(self: &Arc<Self>, kind: Kind, function: &str, args: Args, cause: &Cause) -> Map {
         // A call that is repeated after a restart keeps its jid.
         let jid = cause.prior.as_ref().map_or_else(Jid::new, |PriorDispatch { jid, .. }| jid.clone());
-        let call = NewCall::new(kind, function, args, crate::reactions::USER, jid);
+        let call = self.new_call(kind, function, args, crate::reactions::USER, jid);
         let call = self.publish_new(NewCall { cause: cause.short_fields(), ..call }, &cause.fields()).await;
         // The reactor's workers run on dedicated threads.
         let thread = MayBlock::on_dedicated_thread(Handle::current());
@@ -322,8 +336,8 @@ impl RunnerCalls {
         call
     }
 
-    /// Publishes the result of a call. Returned events are left out, since otherwise events would grow without bound,
-    /// and a result that exceeds `max_event_size` is trimmed. The caller receives the full result either way.
+    /// Publishes the result of a call. Secrets and returned events are left out: events would grow without bound
+    /// otherwise. A result that exceeds `max_event_size` is trimmed. The caller receives the full result either way.
     async fn publish_return(&self, call: &NewCall, body: &Map) {
         let tag = &format!("{}/ret", call.tag);
         let mut body = Cow::Borrowed(body);
@@ -332,6 +346,9 @@ impl RunnerCalls {
         {
             let text = format!("{} events", events.len());
             body.to_mut().insert("return".into(), text.into());
+        }
+        if let Some(recorded) = body.get("return").and_then(|result| call.recorded_result(result)) {
+            body.to_mut().insert("return".into(), recorded);
         }
         if UNLISTED_FUNCTIONS.contains(&call.function.as_str()) {
             body.to_mut().insert(NOT_CACHED.into(), true.into());
@@ -346,7 +363,8 @@ impl RunnerCalls {
         }
     }
 
-    /// Calls a runner function on this thread, without events. Returns its result, or the error as a message.
+    /// Calls a runner function on this thread, without events. Returns its result as it is recorded, without secrets, or
+    /// the error as a message.
     pub fn call_runner(
         self: &Arc<Self>,
         function: &str,
@@ -356,9 +374,12 @@ impl RunnerCalls {
         thread: &MayBlock,
     ) -> Result<Value, String> {
         let caller = Caller { jid: jid.clone(), user: user.to_owned(), cause: Map::new(), thread: thread.clone() };
-        self.call_function(Kind::Runner, function, args, caller).map_err(|error| {
-            tracing::warn!(function, %error, "runner or wheel call failed");
-            failure_text(Kind::Runner.labels().1, function, &error)
+        let call = self.new_call(Kind::Runner, function, args.clone(), user, jid.clone());
+        let result = self.call_function(Kind::Runner, function, args, caller);
+        result.map(|result| call.recorded_result(&result).unwrap_or(result)).map_err(|error| {
+            let text = call.scrub(&failure_text(Kind::Runner.labels().1, function, &error));
+            tracing::warn!(function, error = call.scrub(&error.to_string()), "runner or wheel call failed");
+            text
         })
     }
 
@@ -384,8 +405,8 @@ impl RunnerCalls {
             body.insert("retcode".into(), 1.into());
         }
         let value = result.unwrap_or_else(|error| {
-            tracing::warn!(function, %error, "runner or wheel call failed");
-            let text = failure_text(kind.labels().1, function, &error);
+            tracing::warn!(function, error = call.scrub(&error.to_string()), "runner or wheel call failed");
+            let text = call.scrub(&failure_text(kind.labels().1, function, &error));
             let is_misuse = matches!(error, CallError::Arguments { .. } | CallError::Invocation { .. });
             let doc =
                 self.runners.get(function).filter(|_| *kind == Kind::Runner && call.cause.is_empty() && is_misuse);

@@ -148,8 +148,14 @@ fn returned(calls: &Arc<RunnerCalls>, run: &Run, thread: &MayBlock) -> Option<Ma
     let load = return_of(services.id.as_str(), run, outcome);
     let opts = &services.config.opts;
     let returners = brine_config::opts::modules::schedule_returner(opts);
-    run.complete(load, &brine_clock::now(), &returners, |names, load| {
-        brine_returners::store_in(&names.join(","), opts, &Arc::default(), load);
+    let event = run.complete(load, &brine_clock::now(), &returners, |names, load| {
+        let mut load = load.clone();
+        load.extend(services.mask.arguments_of(&load));
+        brine_returners::store_in(&names.join(","), opts, &Arc::default(), &load);
+    });
+    event.map(|mut load| {
+        load.extend(services.mask.record(&load));
+        load
     })
 }
 

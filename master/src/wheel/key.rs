@@ -178,7 +178,7 @@ pub fn finger_master(context: &WheelContext, hash_type: Option<String>) -> CallR
 }
 
 /// Generate a key pair without storing it.
-#[function(name = "gen")]
+#[function(name = "gen", secret)]
 pub fn gen_pair(_context: &WheelContext, id_: Option<String>, #[default(2048)] keysize: usize) -> CallResult {
     let _ = id_;
     make_pair(keysize).map(Value::Map)
@@ -186,7 +186,7 @@ pub fn gen_pair(_context: &WheelContext, id_: Option<String>, #[default(2048)] k
 
 /// Generate a key pair for a minion and accept its public key. Return the pair; nothing if the minion has a key
 /// already, unless `force` replaces it.
-#[function]
+#[function(secret)]
 pub fn gen_accept(
     context: &WheelContext,
     id_: String,

@@ -9,11 +9,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context;
 use brine_client::MasterClient;
 use brine_config::MasterConfig;
+use brine_context::Mask;
 use brine_event::Event;
 use brine_function::Args;
 use brine_ids::{Jid, MinionId};
+use brine_modules::MODULES;
 use brine_runtime::executors::Executor;
 use brine_ssh::askpass::{self, AskPass};
 use brine_ssh::roster::direct::{self, Found};
@@ -129,7 +132,8 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     let call = called(&arguments, &config, &jid, &rest);
     let within = runtime.enter();
     let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
-    let run = Run { config: &config, jid, call, caller, user: client::user(), at_once: arguments.at_once(&config) };
+    let (user, at_once, mask) = (client::user(), arguments.at_once(&config), mask(&config)?);
+    let run = Run { config: &config, jid, call, caller, user, at_once, mask };
     let printer = arguments.output.printer(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
     let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, printer));
@@ -137,6 +141,12 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     // A request that still blocks must not delay the exit.
     runtime.shutdown_background();
     status
+}
+
+/// Creates the mask of the arguments in returns.
+fn mask(config: &MasterConfig) -> anyhow::Result<Mask> {
+    let mask = Mask::new(&config.masked_names, &config.unmasked_names).context("option 'masked_names'")?;
+    Ok(mask.with_parameters(Arc::new(MODULES)))
 }
 
 /// Creates the caller, with the state that the calls of all hosts share.
@@ -222,6 +232,7 @@ struct Run<'a> {
     user: String,
     /// The number of hosts that are called at the same time.
     at_once: usize,
+    mask: Mask,
 }
 
 impl Run<'_> {
@@ -287,10 +298,12 @@ impl Run<'_> {
         Ok(if failed { ExitCode::from(ONE_FAILED) } else { ExitCode::SUCCESS })
     }
 
-    /// Returns the function and its arguments as returns name them.
+    /// Returns the function and its arguments as returns name them: with masked secrets.
     fn named(&self) -> (&str, Vec<Value>) {
         match &self.call {
-            Call::Function { fun, args, .. } => (fun.as_str(), args.clone()),
+            Call::Function { fun, args, .. } => {
+                (fun.as_str(), self.mask.arguments(fun, args).unwrap_or_else(|| args.clone()))
+            }
             Call::Mine { fun, .. } => (fun.as_str(), Vec::new()),
             Call::Raw(command) => ("ssh.raw", vec![command.as_str().into()]),
         }

@@ -18,7 +18,7 @@ use super::super::host::MasterHost;
 use super::super::runtime;
 use super::super::usage;
 use super::arguments::Arguments;
-use super::{NAME, Run, USAGE, cached, caller, shown};
+use super::{NAME, Run, USAGE, cached, caller, mask, shown};
 
 /// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
 const MAX_RESULT_BYTES: usize = 256 << 20;
@@ -62,8 +62,8 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<MasterHost>, 
     if let Some(timeout) = call.timeout {
         caller.options.connect_timeout = timeout;
     }
-    let (user, at_once) = (call.user.clone(), arguments.at_once(config));
-    let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once };
+    let (user, at_once, mask) = (call.user.clone(), arguments.at_once(config), mask(config)?);
+    let run = Run { config, jid, call: called, caller: Arc::new(caller), user, at_once, mask };
     let mut returns = Map::new();
     let mut size = 0;
     let called = run.each(hosts, None, |id, reply| {

@@ -24,11 +24,14 @@ use tokio::time::Instant;
 use super::Jobs;
 use super::run::{Progress, Run};
 use crate::cluster::{Ownership, StoreOutcome};
+use crate::sealing::Sealing;
 pub(crate) use observed::observe;
 use state::Stage;
 pub(crate) use state::State;
 
 const TABLE: Table = Table("batches");
+/// The purpose that stored states are bound to.
+const PURPOSE: &str = "batch";
 /// The maximum number of batches; beyond it, finished ones are dropped.
 const CAPACITY: usize = 1000;
 
@@ -50,6 +53,8 @@ pub(crate) struct BatchRequest {
 /// The batches of a master.
 pub(crate) struct Batches {
     table: Store,
+    /// Encrypts the stored states: they contain the arguments of jobs.
+    sealing: Sealing,
     all: Mutex<IndexMap<String, State>>,
     /// The jids of the batches that run in this process.
     running: Mutex<HashSet<String>>,
@@ -59,12 +64,22 @@ pub(crate) struct Batches {
 
 impl Batches {
     /// Reads the batches from the store.
-    pub fn open(store: &BlockingStore) -> Result<Self, StoreError> {
+    pub fn open(store: &BlockingStore, sealing: Sealing) -> Result<Self, StoreError> {
         let stored = store.scan(TABLE, b"", usize::MAX)?;
-        let states = stored.into_iter().filter_map(|(_, packed)| State::from_map(&msgpack::unpack_map(&packed).ok()?));
+        let states = stored.into_iter().filter_map(|(jid, value)| {
+            let jid = String::from_utf8(jid).ok()?;
+            // Earlier versions stored states unsealed.
+            let packed = sealing.unseal(PURPOSE, &jid, &value).unwrap_or(value);
+            let state = msgpack::unpack_map(&packed).ok().and_then(|state| State::from_map(&state));
+            if state.is_none() {
+                tracing::error!(jid, "a stored batch cannot be read: it is not resumed");
+            }
+            state
+        });
         let all = states.map(|state| (state.jid.to_string(), state)).collect();
         Ok(Batches {
             table: Store::clone(store),
+            sealing,
             all: Mutex::new(all),
             running: Mutex::default(),
             observed: observed::Observed::default(),
@@ -95,11 +110,12 @@ impl Batches {
     }
 
     /// Stores a state. The ticket completes when the state is on disk.
-    fn store(&self, state: &State) -> Ticket {
+    pub(crate) fn store(&self, state: &State) -> Ticket {
         let mut all = self.all.lock();
         all.insert(state.jid.to_string(), state.clone());
         let mut batch = StoreBatch::new();
-        batch.put(TABLE, state.jid.as_str(), msgpack::pack_map(&state.to_map()));
+        let packed = msgpack::pack_map(&state.to_map());
+        batch.put(TABLE, state.jid.as_str(), self.sealing.seal(PURPOSE, state.jid.as_str(), &packed));
         while all.len() > CAPACITY {
             let Some(index) = all.values().position(|state| state.ended) else { break };
             if let Some((jid, _)) = all.shift_remove_index(index) {
@@ -235,6 +251,9 @@ impl BatchRun {
             return self.hand_over();
         }
         self.state.ended = true;
+        // The arguments are not needed any more.
+        self.state.request.arg.clear();
+        self.state.request.kwargs.clear();
         drop(self.record().durable().await);
         self.jobs.publish_stage(&self.state, Stage::End).await;
         // If a successor takes over before this, it repeats the event.

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use brine_bus::{Bus, TimeOrSeq};
+use brine_event::MASKED;
 use brine_ids::{Jid, MinionId};
 use brine_runtime::executors::MayBlock;
 use brine_target::{Facts, Target, TargetKind};
@@ -17,6 +18,7 @@ use brine_wire::CatchUp;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use super::sealed_arguments::SealedArguments;
 use crate::metrics;
 use crate::storage::Storage;
 
@@ -117,7 +119,7 @@ impl RecentPublishes {
     }
 
     /// Reads recent publishes from the journal, within a time limit.
-    pub fn read_journal(&self, thread: &MayBlock, bus: &Bus) {
+    pub fn read_journal(&self, thread: &MayBlock, bus: &Bus, sealed: &SealedArguments) {
         if self.window.is_zero() {
             return;
         }
@@ -138,6 +140,15 @@ impl RecentPublishes {
                 let Ok(jid) = jid.parse::<Jid>() else { continue };
                 let age = Duration::from_micros(now.saturating_sub(event.time().unwrap_or(now)));
                 let mut load = event.data();
+                if let Some(reference) = load.shift_remove(MASKED) {
+                    // Minions never receive masked arguments.
+                    let Some(fields) = sealed.fields(&reference.to_string()) else {
+                        metrics::PUBLISHES_MISSED.add(1);
+                        tracing::warn!(%jid, "a job is not delivered late: its masked arguments are lost");
+                        continue;
+                    };
+                    load.extend(fields);
+                }
                 load.retain(|name, _| name.as_str().is_none_or(|name| !name.starts_with('_')));
                 self.record_at(&jid, &load, started.checked_sub(age).unwrap_or(started));
             }

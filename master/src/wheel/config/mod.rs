@@ -19,7 +19,7 @@ const MASK: &str = "<hidden>";
 
 /// Return all options of the master. Passwords, secrets, tokens and API keys are shown as `<hidden>`, and URLs without
 /// a name and password.
-#[function]
+#[function(secret)]
 pub fn values(context: &WheelContext) -> CallResult {
     Ok(Value::Map(visible(context.host.options())))
 }

@@ -22,9 +22,9 @@ const MAX_ENTRIES: usize = 200_000;
 const SAMPLE: u64 = 512;
 
 /// Defines the wheel functions of a module, for the roots that a method of the host returns. `$shows_path` is whether
-/// errors of `write` show the invalid path.
+/// errors of `write` show the invalid path, and `secret` declares that the content of files is.
 macro_rules! functions {
-    ($module:literal, $roots:ident, $shows_path:literal) => {
+    ($module:literal, $roots:ident, $shows_path:literal $(, $secret:ident)?) => {
         /// Wheel functions of this module.
         pub static FUNCTIONS: ::brine_function::Functions<crate::wheel::WheelContext> =
             ::brine_function::registry!($module, [find, list_env, list_roots, read, write]);
@@ -61,7 +61,7 @@ macro_rules! functions {
         /// Return the content of the text files of a path in all roots of an environment.
         ///
         /// path: the path below a root. saltenv: the environment (`base`).
-        #[::brine_function::function]
+        #[::brine_function::function($($secret)?)]
         pub fn read(
             context: &crate::wheel::WheelContext,
             path: String,

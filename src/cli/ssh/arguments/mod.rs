@@ -109,7 +109,7 @@ pub(super) struct SshOptions {
     /// The user of logins, unless the roster names one
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// The password of logins; --askpass keeps it out of the list of processes
+    /// The password of logins, which other users see in the list of processes: --askpass asks for it
     #[arg(long, value_name = "PASSWORD")]
     pub passwd: Option<String>,
     /// Ask for the password

@@ -64,7 +64,7 @@ pub(super) enum Stage {
 const DRIVER: &str = "master";
 
 impl State {
-    pub(super) fn new(jid: &Jid, wanted: BatchRequest, minions: Vec<String>, size: usize) -> Self {
+    pub(crate) fn new(jid: &Jid, wanted: BatchRequest, minions: Vec<String>, size: usize) -> Self {
         let BatchRequest { request, failhard, wait, timeout, .. } = wanted;
         let created = now();
         State {

@@ -75,6 +75,11 @@ fn request(job: &Load, jid: &Jid, minions: &[String], user: &str) -> Result<Publ
             "job {jid} was a call of the master: call the function again instead"
         )));
     }
+    if job.arg().iter().chain(job.metadata()).any(brine_mask::is_masked) {
+        return Err(CallError::execution(format!(
+            "job {jid} had secret arguments, which the job cache does not keep: publish it again with its arguments"
+        )));
+    }
     let request = PublishRequest::new("", "", user);
     Ok(PublishRequest {
         tgt: minions.to_vec().into(),

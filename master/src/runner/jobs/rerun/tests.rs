@@ -40,6 +40,11 @@ fn the_request_keeps_function_and_arguments() {
     let request = request(&job(), job().jid(), &["a".to_owned()], "root").unwrap();
     assert_eq!((request.fun, request.arg), ("test.arg".into(), job().arg().to_vec()));
     assert_eq!((request.tgt, request.tgt_type.as_str(), request.jid), (list!["a"], "list", None));
+    let mut masked = job().into_map();
+    masked.insert("arg".into(), list![map! {"password" => brine_mask::MASK}]);
+    let masked = Load::from_map(masked).unwrap();
+    let error = super::request(&masked, masked.jid(), &[], "root").unwrap_err();
+    assert!(error.to_string().contains("had secret arguments"), "{error}");
     let call = Load::from_map(map! {"jid" => "20261120235852025555"}).unwrap();
     assert!(super::request(&call, call.jid(), &[], "root").is_err());
 }

@@ -1,0 +1,321 @@
+//! Secrets among arguments and results: a marker goes in by every door, and is then looked for in events, in all files
+//! of master and minion, in logs of all levels, and in the command lines of processes.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::support::api::Api;
+use crate::support::{BRINE, Events, System, stderr, stdout, until, within_limit};
+use brine_function::Args;
+use brine_ids::Jid;
+use brine_value::{Map, Value, json, list, map, msgpack};
+use brine_wire::{Call, ClientCommand, Envelope, PublishRequest};
+use brine_zmtp::{Limits, RequestClient};
+
+const MARKER: &str = "MARKER-58213";
+
+fn is_in(bytes: &[u8], text: &str) -> bool {
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+/// Watches events and the command lines of all processes for a marker.
+struct Watch {
+    found: Arc<Mutex<BTreeSet<String>>>,
+    ends: Arc<AtomicBool>,
+    tags: Arc<Mutex<Vec<String>>>,
+}
+
+impl Watch {
+    async fn start(system: &System) -> Self {
+        let (found, ends, tags) = (Arc::<Mutex<BTreeSet<String>>>::default(), Arc::default(), Arc::default());
+        let watch = Watch { found, ends, tags };
+        let mut events = Events::follow(&system.path("run"), "").await;
+        let (found, tags) = (Arc::clone(&watch.found), Arc::clone(&watch.tags));
+        tokio::spawn(async move {
+            while let Some((tag, data)) = events.next_if_any().await {
+                if is_in(&msgpack::pack_map(&data), MARKER) {
+                    found.lock().unwrap().insert(format!("event {tag}: {}", Value::from(data)));
+                }
+                tags.lock().unwrap().push(tag);
+            }
+        });
+        let (found, ends) = (Arc::clone(&watch.found), Arc::clone(&watch.ends));
+        std::thread::spawn(move || {
+            while !ends.load(Ordering::Relaxed) {
+                for process in std::fs::read_dir("/proc").unwrap().flatten() {
+                    let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+                    if is_in(&line, MARKER) {
+                        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+                        found.lock().unwrap().insert(format!("process {line}"));
+                    }
+                }
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        });
+        watch
+    }
+
+    fn saw(&self, pattern: &str) -> bool {
+        self.tags.lock().unwrap().iter().any(|tag| brine_text::glob::fnmatch(pattern, tag))
+    }
+
+    /// Returns the places where the marker was seen.
+    fn found(&self) -> Vec<String> {
+        self.found.lock().unwrap().iter().cloned().collect()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns the files below a directory that contain a text, except for those that the test has written.
+fn files_with(directory: &Path, text: &str, inputs: &[&str]) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).unwrap().flatten() {
+        let path = entry.path();
+        if inputs.iter().any(|input| path.ends_with(input)) {
+            continue;
+        }
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
+            found.extend(files_with(&path, text, inputs));
+        } else if kind.is_file() && is_in(&std::fs::read(&path).unwrap_or_default(), text) {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Runs a tool whose further arguments are read from stdin, so that they are in no command line.
+async fn tool(system: &System, tool: &str, words: &[&str], lines: &[&str]) -> String {
+    let mut command = within_limit(BRINE);
+    let etc = system.etc();
+    command.arg(tool).args(["-c", &etc, "--args-stdin"]).args(words);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines.join("\n").as_bytes()).unwrap();
+    let output = tokio::task::spawn_blocking(move || child.wait_with_output().unwrap()).await.unwrap();
+    format!("{}{}", stdout(&output), stderr(&output))
+}
+
+async fn ask(system: &System, command: Map) -> Value {
+    let client = RequestClient::new(system.request_endpoint(), Limits::default());
+    let answer = client.request(Envelope::clear(command), support::TIMEOUT).await.unwrap();
+    msgpack::unpack(&answer).unwrap()
+}
+
+fn keywords(more: Map) -> Value {
+    let mut all = map! {"__kwarg__" => true};
+    all.extend(more);
+    all.into()
+}
+
+const CONFIG: &str = "api_pidfile: api.pid
+api_logfile: ''
+log_file: ROOT/master-all.log
+log_level_logfile: all
+netapi_enable_clients: [local, local_async, runner, runner_async, wheel]
+external_auth:
+  file:
+    ^filename: ROOT/users
+    fred: ['.*', '@runner', '@wheel', '@jobs']
+reactor:
+  - 'test/react': [ROOT/etc/react.sls]
+schedule:
+  scheduled: {function: test.metasyntactic, seconds: 1, kwargs: {password: MARKER-58213}}
+";
+
+const INPUTS: &[&str] = &["etc", "srv", "users", "ran"];
+
+async fn start() -> Api {
+    let section = "rest_cherrypy:\n  host: 127.0.0.1\n  port: PORT\n  disable_ssl: True\n";
+    let files = [
+        ("users", "fred:MARKER-58213\n"),
+        ("srv/salt/nothing.sls", "nothing:\n  test.nop\n"),
+        (
+            "srv/salt/orch.sls",
+            "job:\n  salt.function:\n    - name: cmd.run\n    - tgt: m1\n    - arg: ['true']\n    - kwarg: {env: {DB_PASSWORD: MARKER-58213}}\n\
+             generated:\n  salt.wheel:\n    - name: key.gen\n",
+        ),
+        (
+            "etc/react.sls",
+            "job:\n  local.cmd.run:\n    - tgt: m1\n    - args: [{cmd: 'true'}, {env: {DB_PASSWORD: MARKER-58213}}]\n\
+             call:\n  runner.test.arg:\n    - args: [{password: MARKER-58213}]\n",
+        ),
+    ];
+    let mut api = Api::start(&format!("{CONFIG}{section}"), &files, &[]).await;
+    let more = "log_file: ROOT/m1-all.log\nlog_level_logfile: all\n\
+                schedule:\n  own: {function: test.ping, seconds: 1, kwargs: {password: MARKER-58213}}\n";
+    let mut events = api.system.events("salt/minion/").await;
+    api.system.configure_minion("m1", more);
+    api.system.spawn_minion("m1");
+    events.until("salt/minion/m1/start").await;
+    api
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_reach_the_minion_and_no_record() {
+    let api = start().await;
+    let system = &api.system;
+    let watch = Watch::start(system).await;
+    let environment = map! {"DB_PASSWORD" => MARKER, "FILE" => system.path("ran").display().to_string()};
+    let writes = |word: &str| {
+        let command = format!("echo {word} $DB_PASSWORD >> $FILE");
+        vec![command.into(), keywords(map! {"env" => environment.clone()})]
+    };
+
+    // Raw requests: each kind of argument, options of returners, several functions, a refused publish.
+    let mut jids = Vec::new();
+    for (fun, arg, kwargs) in [
+        (Value::from("cmd.run"), writes("raw"), map! {}),
+        ("state.apply".into(), vec!["nothing".into(), keywords(map! {"pillar" => map! {"a" => MARKER}})], map! {}),
+        (
+            "test.ping".into(),
+            vec![],
+            map! {"ret_kwargs" => map! {"host" => MARKER}, "metadata" => map! {"token" => MARKER}},
+        ),
+        ("test.ping".into(), vec![keywords(map! {"password" => MARKER})], map! {}),
+        ("test.ping".into(), vec![format!("api_key={MARKER}").into()], map! {}),
+        ("test.ping".into(), vec![map! {"a" => list![map! {"secret" => MARKER}]}.into()], map! {}),
+        ("shadow.set_password".into(), vec!["no-such-user".into(), MARKER.into()], map! {}),
+        (list!["test.ping", "test.ping"], vec![list![], list![keywords(map! {"key" => MARKER})]], map! {}),
+    ] {
+        let mut request = PublishRequest { fun, arg, kwargs, ..PublishRequest::new("m1", "", "root") };
+        (request.key, request.jid) = (Some(system.root_key()), Some(Jid::new()));
+        jids.push(request.jid.clone().unwrap());
+        let answer = ask(system, request.to_map()).await;
+        assert!(answer.to_string().contains("'m1'"), "{answer}");
+        request.key = Some("wrong".to_owned());
+        ask(system, request.to_map()).await;
+    }
+    // Runner and wheel functions.
+    let call = |function: &str, args: Args| Call {
+        fun: function.to_owned(),
+        args,
+        key: Some(system.root_key()),
+        proof: None,
+        user: "root".to_owned(),
+        asynchronous: false,
+        jid: None,
+        is_salt: false,
+    };
+    let secret = || Args { positional: vec![list![map! {"token" => MARKER}]], keyword: map! {"password" => MARKER} };
+    let echoed = ask(system, ClientCommand::call_map("runner", &call("test.arg", secret()))).await;
+    assert!(echoed.to_string().matches(MARKER).count() == 2, "the caller gets the result: {echoed}");
+    let misuse = Args::keyword(map! {"password" => MARKER});
+    let refused = ask(system, ClientCommand::call_map("runner", &call("jobs.active", misuse.clone()))).await;
+    assert!(refused.to_string().contains("password=**********"), "{refused}");
+    ask(system, ClientCommand::call_map("wheel", &call("key.list_all", misuse))).await;
+    let made = ask(system, ClientCommand::call_map("wheel", &call("key.gen", Args::default()))).await;
+    assert!(made.to_string().contains("PRIVATE KEY"), "the caller gets the key: {made}");
+
+    // The REST API.
+    let login = api.curl_with_input("/login", &["-d", "@-"], &format!("username=fred&password={MARKER}&eauth=file"));
+    let token = login.header("x-auth-token").unwrap_or_else(|| panic!("{login:?}")).to_owned();
+    let post = |path: &str, body: Value| {
+        let header = format!("X-Auth-Token: {token}");
+        let words = ["-H", &header, "-H", "Content-Type: application/json", "-d", "@-"];
+        api.curl_with_input(path, &words, &json::to_json(&body))
+    };
+    let by_rest = map! {"client" => "local", "tgt" => "m1", "fun" => "cmd.run", "arg" => list![writes("rest")[0].clone()],
+    "kwarg" => map! {"env" => environment.clone()}};
+    assert_eq!(post("/", by_rest.clone().into()).status, 200);
+    let mut run = by_rest;
+    run.extend(map! {"username" => "fred", "password" => MARKER, "eauth" => "file", "client" => "local_async"});
+    assert_eq!(post("/run", list![run]).status, 200);
+    let orchestrated = map! {"client" => "runner", "fun" => "state.orchestrate", "arg" => list!["orch"],
+    "kwarg" => map! {"pillar" => map! {"a" => MARKER}}};
+    assert_eq!(post("/", orchestrated.into()).status, 200);
+    let credentials = format!("mid=made&username=fred&password={MARKER}&eauth=file");
+    let generated = api.curl_with_input("/keys", &["-d", "@-"], &credentials);
+    assert!(generated.body.contains("PRIVATE KEY"), "{generated:?}");
+
+    // Reactions, command lines with arguments from stdin, schedules, local calls.
+    assert!(system.tool("salt-run", &["event.send", "test/react", "{a: 1}"]).status.success());
+    let password = format!("password={MARKER}");
+    tool(system, "salt", &["m1"], &["test.ping", &password]).await;
+    tool(system, "salt-run", &[], &["test.arg", &password]).await;
+    let local = system.path("m1/etc").display().to_string();
+    let mut command = within_limit(BRINE);
+    command.args(["salt-call", "-c", &local, "--args-stdin"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(format!("test.ping\n{password}").as_bytes()).unwrap();
+    child.wait().unwrap();
+
+    until("the jobs have run", || {
+        let ran = std::fs::read_to_string(system.path("ran")).unwrap_or_default();
+        let of = |word: &str| ran.lines().filter(|line| *line == format!("{word} {MARKER}")).count();
+        of("raw") == 1 && of("rest") == 2
+    })
+    .await;
+    until("all kinds of events were published", || {
+        let tags = [
+            "salt/job/*/new",
+            "salt/job/*/publish",
+            "salt/job/*/ret/m1",
+            "salt/job/*/error",
+            "salt/run/*/new",
+            "salt/run/*/ret",
+            "salt/wheel/*/ret",
+            "test/react",
+            "__schedule_return",
+        ];
+        tags.iter().all(|tag| watch.saw(tag))
+    })
+    .await;
+
+    // Readers of the job cache do not get them, and a masked job cannot run again.
+    for jid in &jids {
+        let jid = jid.as_str();
+        for words in [&["jobs.list_job", jid][..], &["jobs.lookup_jid", jid], &["jobs.print_job", jid]] {
+            let shown = stdout(&system.tool("salt-run", words));
+            assert!(!shown.contains(MARKER), "{words:?}: {shown}");
+        }
+        let shown = api.get(&format!("/jobs/{jid}"), &token);
+        assert!(!shown.body.contains(MARKER), "{shown:?}");
+    }
+    let again = system.tool("salt-run", &["jobs.rerun", jids[0].as_str()]);
+    assert!(format!("{}{}", stdout(&again), stderr(&again)).contains("had secret arguments"), "{again:?}");
+
+    assert_eq!(watch.found(), Vec::<String>::new());
+    assert_eq!(files_with(&system.path(""), MARKER, INPUTS), Vec::<PathBuf>::new());
+    // The keys of the master and of the minion alone.
+    let keys = files_with(&system.path(""), "PRIVATE KEY", INPUTS);
+    assert!(keys.iter().all(|path| path.extension().is_some_and(|end| end == "pem" || end == "key")), "{keys:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn minions_get_the_secrets_of_a_job_after_the_master_was_killed() {
+    let mut system = System::start("publish_catch_up: 300\n").await;
+    system.start_minion("m1").await;
+    // The minion asks for the jobs after its last one.
+    assert_eq!(system.salt_json(&["m1", "test.ping"]), map! {"m1" => true}.into());
+    system.kill_minion("m1");
+    let mut request = PublishRequest::new("m1", "cmd.run", "root");
+    let environment = map! {"DB_PASSWORD" => MARKER, "FILE" => system.path("ran").display().to_string()};
+    request.arg = vec!["echo $DB_PASSWORD >> $FILE".into(), keywords(map! {"env" => environment})];
+    (request.key, request.jid) = (Some(system.root_key()), Some(Jid::new()));
+    let mut events = system.events("salt/job/").await;
+    ask(&system, request.to_map()).await;
+    events.until("salt/job/*/publish").await;
+    // The next persisted event is after it.
+    assert!(system.tool("salt-run", &["event.send", "test/later", "{a: 1}"]).status.success());
+    until("the journal has the event", || {
+        stdout(&system.tool("salt-run", &["event_bus.since", "0", "--out=json"])).contains("test/later")
+    })
+    .await;
+    system.kill_master();
+    system.start_master().await;
+    system.spawn_minion("m1");
+    until("the job has run", || std::fs::read_to_string(system.path("ran")).is_ok_and(|text| text.trim() == MARKER))
+        .await;
+    assert_eq!(files_with(&system.path(""), MARKER, INPUTS), Vec::<PathBuf>::new());
+}
