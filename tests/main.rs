@@ -12,6 +12,8 @@ mod beacons;
 mod catch_up;
 mod cluster;
 mod cluster_faults;
+mod cluster_histories;
+mod cluster_replays;
 mod cluster_work;
 mod command_lines;
 mod console;

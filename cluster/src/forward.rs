@@ -14,9 +14,10 @@ use brine_value::{FromValue, Value, msgpack};
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 
-use crate::large::{is_large, is_outage, return_of};
+use crate::large::{is_large, is_outage, return_name, return_of};
 use crate::link::{Link, LinkError, nats};
 use crate::message::{EventPosition, Item, Message, messages};
+use crate::seal::MAX_DELAY;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::SyncHandle;
@@ -117,7 +118,8 @@ impl Forwarder {
         let Some((jid, id)) = return_of(event) else { return };
         let Some(whole) = self.local.large_return(jid, id).await else { return };
         let mut backoff = Backoff::default();
-        while let Err(error) = self.shared.put_large(jid, id, &whole).await {
+        let name = return_name(self.state.member(), id);
+        while let Err(error) = self.shared.put_large(jid, &name, &whole).await {
             if !is_outage(&error) {
                 tracing::warn!(jid, minion = id, %error, "sending a large return to the cluster failed: it stays on this master");
                 break;
@@ -215,11 +217,15 @@ impl Forwarder {
             let mut headers = HeaderMap::new();
             if let Some(first) = message.items.first() {
                 let part = message.part.map_or(0, |(part, _)| part);
-                let id = format!("{subject} {} {} {part} {}", message.incarnation, first.seq, message.items.len());
+                // A message that a client kept during an outage is stored before its repetition. A new member may refuse
+                // it for its age, so the servers must not drop the repetition as a duplicate.
+                let period = self.link.clock.now().as_secs() / (MAX_DELAY.as_secs() / 2);
+                let count = message.items.len();
+                let id = format!("{subject} {} {} {part} {count} {period}", message.incarnation, first.seq);
                 headers.insert(NATS_MESSAGE_ID, id.as_str());
             }
-            let sealed = self.link.settings.seal.seal(&subject, &self.with_handled(message).pack());
-            let publish = self.link.context().publish_with_headers(subject.clone(), headers, sealed.into());
+            let sealed = self.link.seal(&subject, &self.with_handled(message).pack());
+            let publish = self.link.context().publish_with_headers(subject.clone(), headers, sealed);
             waiting.push((at, publish.await.map_err(nats)?));
         }
         for (at, acknowledged) in waiting {

@@ -13,6 +13,7 @@ use brine_digest::Digest;
 use brine_value::{FromValue, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::server_time;
 use crate::link::{name_of, token};
 use crate::message::MAX_PAYLOAD;
 use crate::shared::{Members, Shared, SharedError};
@@ -115,16 +116,17 @@ impl Heartbeat {
         }
         let resources = self.shared.link.resources().await?;
         let key = format!("{ALIVE}{own}");
-        let sealed = self.shared.link.encrypt(&key, &self.announced.clone().unwrap_or(heartbeat).pack());
+        let sealed = self.shared.link.seal(&key, &self.announced.clone().unwrap_or(heartbeat).pack());
+        let sent = Instant::now();
         resources.lease.put(&key, sealed).await.map_err(|error| self.shared.unavailable(error))?;
         self.shared.state.servers_answered();
-        let heartbeats = self.heartbeats().await?;
+        let heartbeats = self.heartbeats(sent).await?;
         self.apply(heartbeats).await?;
         Ok(())
     }
 
-    /// Returns the heartbeats of the other members.
-    async fn heartbeats(&self) -> Result<BTreeMap<String, HeartbeatValue>, SharedError> {
+    /// Returns the heartbeats of the other members. This member's own, sent at `sent`, tells the time of the servers.
+    async fn heartbeats(&self, sent: Instant) -> Result<BTreeMap<String, HeartbeatValue>, SharedError> {
         let resources = self.shared.link.resources().await?;
         let keys = self.shared.link.keys("lease", &resources.lease_stream, ALIVE).await?;
         let mut heartbeats = BTreeMap::new();
@@ -133,18 +135,23 @@ impl Heartbeat {
             let Ok(member) = String::from_utf8(member) else { continue };
             let entry = resources.lease.entry(&key).await.map_err(|error| self.shared.unavailable(error))?;
             let Some(entry) = entry.filter(|entry| entry.operation == Operation::Put) else { continue };
-            let opened = self.shared.link.decrypt(entry).ok().and_then(|entry| HeartbeatValue::unpack(&entry.value?));
+            let stored = server_time(entry.created.unix_timestamp_nanos());
+            if member == self.shared.member() {
+                self.shared.link.clock.set(sent, stored);
+                continue;
+            }
+            let opened = self.shared.link.open_new(&key, &entry.value, stored).ok();
+            let opened = opened.and_then(|opened| HeartbeatValue::unpack(&opened.plain));
             if let Some(heartbeat) = opened {
                 heartbeats.insert(member, heartbeat);
             } else {
                 metrics::VALUES_REFUSED.add(1);
                 tracing::error!(
                     key,
-                    "heartbeat refused: it cannot be decrypted or is invalid; the masters of a cluster need the same secret"
+                    "heartbeat refused: it is old, invalid or cannot be decrypted; the masters of a cluster need the same secret"
                 );
             }
         }
-        heartbeats.remove(self.shared.member());
         Ok(heartbeats)
     }
 

@@ -32,6 +32,12 @@ pub(crate) fn is_large(event: &Event) -> bool {
     is_large
 }
 
+/// Returns the name of the return that a minion sent to this member. A minion that gets no answer sends its return to
+/// another member, too, which stores one of its own.
+pub(crate) fn return_name(member: &str, minion: &str) -> String {
+    format!("{minion}/{member}")
+}
+
 impl Shared {
     fn subject_of(&self, owner: &str) -> String {
         format!("brine.{}.returns.{}", self.link.settings.name, token(owner))
@@ -41,9 +47,9 @@ impl Shared {
         format!("{}.{}.{part}", self.subject_of(owner), token(name))
     }
 
-    /// Stores a large value on the servers until `history` has passed or newer values need the space: the return of the
-    /// minion `name` in the job `owner`, or a state of some work. The first part describes the others and is written
-    /// last.
+    /// Stores a large value on the servers until `history` has passed or newer values need the space: a return in the
+    /// job `owner`, or a state of some work. The first part describes the others and is written last. Only this member
+    /// writes a value with this `name`.
     ///
     /// # Errors
     /// The servers do not answer, or the value is too large.
@@ -59,8 +65,8 @@ impl Shared {
         let numbered = parts.into_iter().zip(1..).chain([(&head[..], 0)]);
         for (part, number) in numbered {
             let subject = self.part_subject(owner, name, number);
-            let sealed = self.link.settings.seal.seal(&subject, part);
-            let stored = self.link.context().publish(subject, sealed.into()).await;
+            let sealed = self.link.seal(&subject, part);
+            let stored = self.link.context().publish(subject, sealed).await;
             stored.map_err(|error| self.unavailable(error))?.await.map_err(|error| self.unavailable(error))?;
         }
         Ok(())
@@ -101,7 +107,7 @@ impl Shared {
             Err(error) if error.kind() == NoMessageFound => return Ok(None),
             Err(error) => return Err(self.unavailable(error)),
         };
-        let opened = self.link.settings.seal.open(&subject, &message.payload).ok();
+        let opened = self.link.open_any(&subject, &message.payload).ok();
         if opened.is_none() {
             metrics::VALUES_REFUSED.add(1);
             tracing::error!(
@@ -110,7 +116,7 @@ impl Shared {
                 "part of a large value refused: it cannot be decrypted; the masters of a cluster need the same secret"
             );
         }
-        Ok(opened)
+        Ok(opened.map(|opened| opened.plain))
     }
 }
 

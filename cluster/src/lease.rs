@@ -123,7 +123,7 @@ enum Renewed {
 
 async fn renew(link: &Link, state: &State, held: Option<u64>) -> Renewed {
     let Ok(resources) = link.resources().await else { return Renewed::NoAnswer };
-    let name = link.encrypt(LEADER, state.member().as_bytes());
+    let name = link.seal(LEADER, state.member().as_bytes());
     match held {
         Some(revision) => match resources.lease.update(LEADER, name, revision).await {
             Ok(revision) => Renewed::Held(revision),

@@ -6,11 +6,11 @@
 //! | module | owns |
 //! |---|---|
 //! | `settings` | the option `cluster` |
-//! | `link`, `seal` | the connection, the streams and buckets; the encryption of everything in them |
+//! | `link`, `seal`, `clock` | the connection, the streams and buckets; the encryption of everything in them; the time of the servers |
 //! | `secrets` | the key pair and the publish keys that all members share |
 //! | `forward` | events of the local bus, published to the cluster |
 //! | `receive` | events of other members, published on the local bus; their jobs, published to the local minions |
-//! | `tables`, `sync` | minions' keys and data, replicated to all members |
+//! | `tables`, `sync`, `part_list` | minions' keys and data, replicated to all members |
 //! | `shared`, `queues`, `large` | work that another member can resume; queues; returns larger than an event |
 //! | `heartbeat` | the members that are alive, and the minions of each |
 //! | `rule_state` | the state of rules over time, which a new leader resumes |
@@ -21,6 +21,7 @@
 
 #![warn(clippy::self_named_module_files)]
 
+mod clock;
 mod forward;
 mod heartbeat;
 mod large;
@@ -28,6 +29,7 @@ mod lease;
 mod link;
 mod message;
 pub mod metrics;
+mod part_list;
 mod positions;
 mod queues;
 mod receive;

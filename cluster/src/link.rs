@@ -1,7 +1,7 @@
 //! The connection to the NATS servers, and the streams and buckets of the cluster there.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::kv::{self, Operation};
 use async_nats::jetstream::stream::{self, DiscardPolicy};
@@ -11,7 +11,9 @@ use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
 use parking_lot::Mutex;
 
+use crate::clock::{ServerClock, server_time};
 use crate::message::Message;
+use crate::seal::{Opened, Stamp};
 use crate::settings::Settings;
 use crate::state::State;
 
@@ -25,6 +27,9 @@ const MAX_EVENTS_SIZE: i64 = 4 << 30;
 const MAX_WORK_SIZE: i64 = 1 << 30;
 const MAX_QUEUES_SIZE: i64 = 1 << 30;
 const MAX_RETURNS_SIZE: i64 = 1 << 30;
+
+/// The number of times a value is written again because another member has changed it meanwhile.
+const MAX_CONFLICTS: usize = 5;
 
 /// The error of a request to the NATS servers.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,25 @@ pub enum LinkError {
     /// A value cannot be decrypted: its writer did not have the secret.
     #[error("the value of {0} cannot be decrypted: the masters of a cluster need the same secret")]
     Undecryptable(String),
+    /// A value was removed without the secret: members remove values by sealed markers.
+    #[error("the value of {0} was removed without the secret of the cluster")]
+    Removed(String),
+    /// An old value was stored again.
+    #[error("the value of {0} is an old one that was stored again without the secret of the cluster")]
+    Replayed(String),
+    /// A part of a value was replaced or removed.
+    #[error("the parts of the value of {0} do not belong together")]
+    Damaged(String),
+}
+
+impl LinkError {
+    /// Whether a value was written or removed by somebody who does not have the secret.
+    pub(crate) fn is_forgery(&self) -> bool {
+        matches!(
+            self,
+            LinkError::Undecryptable(_) | LinkError::Removed(_) | LinkError::Replayed(_) | LinkError::Damaged(_)
+        )
+    }
 }
 
 pub(crate) fn nats(error: impl std::fmt::Display) -> LinkError {
@@ -53,6 +77,7 @@ pub struct Link {
     client: Client,
     context: Context,
     resources: Mutex<Option<Arc<Resources>>>,
+    pub(crate) clock: ServerClock,
 }
 
 /// The streams and buckets of the cluster.
@@ -80,8 +105,10 @@ pub(crate) struct Resources {
 pub(crate) struct Entry {
     /// The revision, which rises with each change of the bucket.
     pub revision: u64,
-    /// The decrypted value; `None` if it has been removed.
-    pub value: Option<Vec<u8>>,
+    /// The revision that its writer replaced; `None` for a value that is written unconditionally.
+    pub after: Option<u64>,
+    /// The decrypted value.
+    pub value: Vec<u8>,
 }
 
 /// A value delivered by a watch: key, revision and decrypted entry. An outer error ends the watch.
@@ -122,7 +149,7 @@ impl Link {
         let client = options.connect(addresses).await.map_err(nats)?;
         let mut context = jetstream::new(client.clone());
         context.set_timeout(TIMEOUT);
-        Ok(Link { settings, client, context, resources: Mutex::default() })
+        Ok(Link { settings, client, context, resources: Mutex::default(), clock: ServerClock::new() })
     }
 
     /// Returns the subject of a member's events.
@@ -198,7 +225,51 @@ impl Link {
             ..stream::Config::default()
         };
         let returns = self.context.get_or_create_stream(returns).await.map_err(nats)?;
-        Ok(Resources { events, values, lease, lease_stream, work, work_stream, queues, returns })
+        let resources = Resources { events, values, lease, lease_stream, work, work_stream, queues, returns };
+        self.read_clock(&resources).await?;
+        Ok(resources)
+    }
+
+    /// Reads the clock of the servers: the time at which they store a value.
+    async fn read_clock(&self, resources: &Resources) -> Result<(), LinkError> {
+        let (key, sent) = (format!("clock.{}", token(&self.settings.member)), Instant::now());
+        resources.lease.put(&key, Bytes::new()).await.map_err(nats)?;
+        // The value may have expired already; then the next heartbeat tells the time.
+        if let Some(entry) = resources.lease.entry(&key).await.map_err(nats)? {
+            self.clock.set(sent, server_time(entry.created.unix_timestamp_nanos()));
+        }
+        Ok(())
+    }
+
+    /// Encrypts a message that is written unconditionally, for a subject or key.
+    pub(crate) fn seal(&self, context: &str, plain: &[u8]) -> Bytes {
+        self.sealed(context, plain, None)
+    }
+
+    /// Encrypts a value that replaces the one of this revision; 0 means that there is none.
+    pub(crate) fn seal_after(&self, key: &str, plain: &[u8], revision: u64) -> Bytes {
+        self.sealed(key, plain, Some(revision))
+    }
+
+    fn sealed(&self, context: &str, plain: &[u8], after: Option<u64>) -> Bytes {
+        self.settings.seal.seal(context, Stamp { sent: self.clock.now(), after }, plain).into()
+    }
+
+    /// Decrypts a message for a subject or key, whatever its age.
+    ///
+    /// # Errors
+    /// It was written without the secret, or for another subject or key.
+    pub(crate) fn open_any(&self, context: &str, sealed: &[u8]) -> Result<Opened, LinkError> {
+        self.settings.seal.open(context, sealed).map_err(|_| LinkError::Undecryptable(context.to_owned()))
+    }
+
+    /// Decrypts a message for a subject or key that the servers stored at `stored`.
+    ///
+    /// # Errors
+    /// It was written without the secret, or long before the servers stored it.
+    pub(crate) fn open_new(&self, context: &str, sealed: &[u8], stored: Duration) -> Result<Opened, LinkError> {
+        let opened = self.open_any(context, sealed)?;
+        if opened.stamp.is_late(stored) { Err(LinkError::Replayed(context.to_owned())) } else { Ok(opened) }
     }
 
     /// Opens a bucket whose values expire after `max_age`; zero means never. The bucket is created as a stream, because
@@ -248,38 +319,59 @@ impl Link {
     /// Returns a value of the bucket that all members share.
     ///
     /// # Errors
-    /// The servers do not answer, or the value cannot be decrypted.
+    /// The servers do not answer, or the value was written or removed without the secret.
     pub(crate) async fn get(&self, key: &str) -> Result<Option<Entry>, LinkError> {
         let found = self.resources().await?.values.entry(key).await.map_err(nats)?;
-        found.map(|entry| self.decrypt(entry)).transpose()
+        found.map(|entry| self.decrypt(&entry)).transpose()
     }
 
     /// Decrypts an entry.
-    pub(crate) fn decrypt(&self, entry: kv::Entry) -> Result<Entry, LinkError> {
-        let value = match entry.operation {
+    fn decrypt(&self, entry: &kv::Entry) -> Result<Entry, LinkError> {
+        match entry.operation {
             Operation::Put => {
-                let opened = self.settings.seal.open(&entry.key, &entry.value);
-                Some(opened.map_err(|_| LinkError::Undecryptable(entry.key.clone()))?)
+                let opened = self.open_any(&entry.key, &entry.value)?;
+                Ok(Entry { revision: entry.revision, after: opened.stamp.after, value: opened.plain })
             }
-            Operation::Delete | Operation::Purge => None,
-        };
-        Ok(Entry { revision: entry.revision, value })
+            Operation::Delete | Operation::Purge => Err(LinkError::Removed(entry.key.clone())),
+        }
     }
 
-    /// Encrypts a value for a key.
-    pub(crate) fn encrypt(&self, key: &str, value: &[u8]) -> Bytes {
-        self.settings.seal.seal(key, value).into()
+    /// Sets a value of the bucket that all members share if it still has this revision; 0 means that there is none.
+    /// Returns the new revision, or `None` if it was changed.
+    ///
+    /// # Errors
+    /// The servers do not answer.
+    pub(crate) async fn update(&self, key: &str, value: &[u8], revision: u64) -> Result<Option<u64>, LinkError> {
+        let resources = self.resources().await?;
+        match resources.values.update(key, self.seal_after(key, value, revision), revision).await {
+            Ok(revision) => Ok(Some(revision)),
+            Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Ok(None),
+            Err(error) => Err(nats(error)),
+        }
     }
 
-    /// Sets a value unconditionally.
+    /// Returns the revision of a value, whoever wrote it; 0 if there is none.
+    pub(crate) async fn revision(&self, key: &str) -> Result<u64, LinkError> {
+        let current = self.resources().await?.values.entry(key).await.map_err(nats)?;
+        Ok(current.map_or(0, |entry| entry.revision))
+    }
+
+    /// Sets a value of which this member is the only writer, and which another one refers to with its digest.
+    pub(crate) async fn put_part(&self, key: &str, value: &[u8]) -> Result<(), LinkError> {
+        self.resources().await?.values.put(key, self.seal(key, value)).await.map(drop).map_err(nats)
+    }
+
+    /// Sets a value, whatever it is now.
+    ///
+    /// # Errors
+    /// The servers do not answer, or other members keep changing it.
     pub(crate) async fn put(&self, key: &str, value: &[u8]) -> Result<(), LinkError> {
-        let sealed = self.encrypt(key, value);
-        self.resources().await?.values.put(key, sealed).await.map(drop).map_err(nats)
-    }
-
-    /// Removes a value unconditionally.
-    pub(crate) async fn delete(&self, key: &str) -> Result<(), LinkError> {
-        self.resources().await?.values.delete(key).await.map_err(nats)
+        for _ in 0..MAX_CONFLICTS {
+            if self.update(key, value, self.revision(key).await?).await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(nats(format!("other masters keep changing '{key}'")))
     }
 
     /// Returns the number of the last message in the stream of events; 0 if there is none.
@@ -293,16 +385,26 @@ impl Link {
         self.resources().await?;
         let subject = self.subject(state.member());
         let message = Message { incarnation: state.incarnation().to_owned(), ..Message::default() };
-        let sealed = self.settings.seal.seal(&subject, &message.pack());
-        let stored = self.context.publish(subject, sealed.into()).await.map_err(nats)?;
+        let sealed = self.seal(&subject, &message.pack());
+        let stored = self.context.publish(subject, sealed).await.map_err(nats)?;
         Ok(stored.await.map_err(nats)?.sequence)
     }
 
-    /// Returns the revision of the newest value; 0 if there is none.
+    /// Returns the revision of the newest value of the bucket that all members share; 0 if there is none.
     pub(crate) async fn last_revision(&self) -> Result<u64, LinkError> {
+        Ok(self.values_info().await?.state.last_sequence)
+    }
+
+    /// Returns when the bucket that all members share was created, in nanoseconds since 1970: it differs after the
+    /// servers have lost it.
+    pub(crate) async fn values_created(&self) -> Result<i128, LinkError> {
+        Ok(self.values_info().await?.created.unix_timestamp_nanos())
+    }
+
+    async fn values_info(&self) -> Result<stream::Info, LinkError> {
         self.resources().await?;
         let stream = self.context.get_stream(format!("KV_brine_{}_values", self.settings.name)).await.map_err(nats)?;
-        Ok(stream.cached_info().state.last_sequence)
+        Ok(stream.cached_info().clone())
     }
 
     /// Returns the sorted keys of a bucket that begin with `prefix`, which ends in a dot. Includes keys of removed
@@ -331,8 +433,8 @@ impl Link {
         let watch = self.resources().await?.values.watch_with_history(">").await.map_err(nats)?;
         Ok(watch.map(|entry| {
             let entry = entry.map_err(nats)?;
-            let (key, revision) = (entry.key.clone(), entry.revision);
-            Ok((key, revision, self.decrypt(entry)))
+            let decrypted = self.decrypt(&entry);
+            Ok((entry.key, entry.revision, decrypted))
         }))
     }
 }

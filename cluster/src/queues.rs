@@ -1,10 +1,16 @@
 //! Queues shared by all members: one stream with a subject for each queue, items in the order of the stream.
 //!
-//! Changes are made under the lock of the queue ([`Shared::lock`]).
+//! Changes are made under the lock of the queue ([`Shared::lock`]). A member that was paused until its lock expired appends
+//! nothing, and takes no item that another one has taken.
+
+use std::collections::HashSet;
 
 use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
 use futures::{StreamExt, TryStreamExt};
 
+use crate::clock::server_time;
 use crate::link::{name_of, token};
 use crate::message::MAX_PAYLOAD;
 use crate::metrics;
@@ -57,12 +63,13 @@ impl Shared {
             let message = message.map_err(|error| self.unavailable(error))?;
             let info = message.info().map_err(|error| self.unavailable(error))?;
             (left, size) = (info.pending, size + message.payload.len());
-            let item = self.link.settings.seal.open(&subject, &message.payload).ok();
+            let stored = server_time(info.published.unix_timestamp_nanos());
+            let item = self.link.open_new(&subject, &message.payload, stored).ok().map(|opened| opened.plain);
             if item.is_none() {
                 metrics::VALUES_REFUSED.add(1);
                 tracing::error!(
                     queue,
-                    "queue item refused: it cannot be decrypted; the masters of a cluster need the same secret"
+                    "queue item refused: it is old or cannot be decrypted; the masters of a cluster need the same secret"
                 );
             }
             items.push((info.stream_sequence, item));
@@ -70,33 +77,44 @@ impl Shared {
         Ok(items)
     }
 
-    /// Appends items to a queue.
+    /// Appends items to a queue whose last item has the number `last`; 0 for an empty queue. So a member whose lock has
+    /// expired in the meantime appends nothing.
     ///
     /// # Errors
-    /// The servers do not answer, or the space for all queues is full. Some of the items may have been appended.
-    pub async fn queue_push(&self, queue: &str, items: Vec<Vec<u8>>) -> Result<(), SharedError> {
+    /// Another member has changed the queue, the servers do not answer, or the space for all queues is full. Some of the
+    /// items may have been appended.
+    pub async fn queue_push(&self, queue: &str, items: Vec<Vec<u8>>, mut last: u64) -> Result<(), SharedError> {
         let subject = self.queue_subject(queue);
         self.link.resources().await?;
         for item in items {
             if item.len() > MAX_PAYLOAD {
                 return Err(SharedError::TooLarge { size: item.len(), limit: MAX_PAYLOAD });
             }
-            let sealed = self.link.settings.seal.seal(&subject, &item);
-            let stored = self.link.context().publish(subject.clone(), sealed.into()).await;
-            stored.map_err(|error| self.unavailable(error))?.await.map_err(|error| self.unavailable(error))?;
+            let message = PublishMessage::build().payload(self.link.seal(&subject, &item));
+            let message = message.expected_last_subject_sequence(last);
+            let stored = self.link.context().send_publish(subject.clone(), message).await;
+            last = match stored.map_err(|error| self.unavailable(error))?.await {
+                Ok(stored) => stored.sequence,
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => return Err(SharedError::Changed),
+                Err(error) => return Err(self.unavailable(error)),
+            };
         }
         Ok(())
     }
 
-    /// Removes items from a queue.
+    /// Removes items from a queue. Returns the numbers of those that this call removed: of several members that try, one
+    /// succeeds.
     ///
     /// # Errors
     /// The servers do not answer. Some of the items may still be in the queue.
-    pub async fn queue_remove(&self, items: Vec<u64>) -> Result<(), SharedError> {
+    pub async fn queue_remove(&self, items: Vec<u64>) -> Result<HashSet<u64>, SharedError> {
         let resources = self.link.resources().await?;
+        let mut removed = HashSet::new();
         for number in items {
-            self.delete_message(&resources.queues, number).await?;
+            if self.delete_message(&resources.queues, number).await? {
+                removed.insert(number);
+            }
         }
-        Ok(())
+        Ok(removed)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
@@ -15,9 +15,11 @@ use futures::StreamExt;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::large::{is_large, is_outage, return_of};
+use crate::clock::server_time;
+use crate::large::{is_large, is_outage, return_name, return_of};
 use crate::link::{Link, LinkError, name_of, nats};
 use crate::message::{Item, Message, Parts};
+use crate::positions::Incarnation;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::tables::SyncHandle;
@@ -121,10 +123,10 @@ impl Receiver {
             let Some(message) = message else { return Ok(()) };
             let message = message.map_err(nats)?;
             let info = message.info().map_err(nats)?;
-            let (number, age) = (info.stream_sequence, age(info.published.unix_timestamp_nanos()));
+            let (number, stored) = (info.stream_sequence, server_time(info.published.unix_timestamp_nanos()));
             (seen, is_other) = (number, false);
             backoff.reset();
-            self.apply(message.subject.as_str(), &message.payload, (number, age), &mut parts).await;
+            self.apply(message.subject.as_str(), &message.payload, (number, stored), &mut parts).await;
             // An event in parts is read again from its first part after a restart.
             let incomplete = parts.values().filter_map(Parts::incomplete).min();
             reached.send_replace(incomplete.map_or(number, |first| first.saturating_sub(1)));
@@ -147,30 +149,44 @@ impl Receiver {
         }
     }
 
-    /// Publishes the events of a message on the local bus. `number` and `age` belong to the message in the stream.
+    /// Publishes the events of a message on the local bus. The stream has it as `number`, since the time `stored`.
     async fn apply(
         &self,
         subject: &str,
         payload: &Bytes,
-        (number, age): (u64, Duration),
+        (number, stored): (u64, Duration),
         parts: &mut HashMap<String, Parts>,
     ) {
         let member = subject.rsplit('.').next().and_then(name_of).and_then(|name| String::from_utf8(name).ok());
         let Some(member) = member.filter(|member| member != self.state.member()) else { return };
-        let opened = self.link.settings.seal.open(subject, payload).ok().and_then(|packed| Message::unpack(&packed));
-        let Some(message) = opened else {
+        let opened = self.link.open_any(subject, payload).ok();
+        let opened = opened.and_then(|opened| Some((opened.stamp, Message::unpack(&opened.plain)?)));
+        let Some((stamp, mut message)) = opened else {
             metrics::EVENTS_LOST.add(1);
             return tracing::error!(
                 member,
                 "a message of the cluster cannot be decrypted: the masters of a cluster need the same secret"
             );
         };
-        if self.state.with_positions(|positions| positions.note_incarnation(&member, &message.incarnation)) {
-            tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
+        let is_late = stamp.is_late(stored);
+        match self.state.with_positions(|positions| positions.note_incarnation(&member, &message.incarnation, is_late))
+        {
+            Incarnation::Current => {}
+            Incarnation::New => {
+                tracing::warn!(member, "a member of the cluster has a new store: its events are numbered anew");
+            }
+            Incarnation::Refused => {
+                metrics::VALUES_REFUSED.add(1);
+                return tracing::error!(member, "an old message of the cluster was stored again: it is refused");
+            }
         }
         // The reported positions are recorded first: they may cover the events of this message.
         self.state.with_positions(|positions| positions.handled_elsewhere(&message.handled));
+        // Repeated ones are dropped first, so that they do not interrupt an event in parts.
+        message.items.retain(|item| self.state.with_positions(|positions| positions.is_new(&member, item.seq)));
         let items = parts.entry(member.clone()).or_default().reassemble(number, message.items, message.part);
+        // Nobody but the sender decides when a job is too old to be published.
+        let age = self.link.clock.now().saturating_sub(stamp.sent);
         for item in items {
             self.publish(&member, item, age).await;
         }
@@ -184,7 +200,7 @@ impl Receiver {
         let cause = item.cause.as_ref().and_then(|position| {
             self.state.with_positions(|positions| positions.number(self.state.member(), position))
         });
-        let is_stored = self.store_large(&item).await;
+        let is_stored = self.store_large(member, &item).await;
         let item = self.store_sealed(item).await;
         let event = match local_copy(member, &item, cause, is_stored) {
             Ok(event) => event,
@@ -215,14 +231,14 @@ impl Receiver {
 
     /// Stores the whole return that a trimmed return event refers to. Returns `false` if it is not available, so that
     /// the job cache stores the trimmed one.
-    async fn store_large(&self, item: &Item) -> bool {
+    async fn store_large(&self, member: &str, item: &Item) -> bool {
         let Ok(event) = Event::from_frame(item.frame.clone()) else { return true };
         if !is_large(&event) {
             return true;
         }
         let Some((jid, id)) = return_of(&event) else { return true };
         let whole = loop {
-            match self.shared.get_large(jid, id).await {
+            match self.shared.get_large(jid, &return_name(member, id)).await {
                 Ok(whole) => break whole,
                 Err(error) if is_outage(&error) => tokio::time::sleep(RETRY_INTERVAL).await,
                 Err(_) => break None,
@@ -309,13 +325,6 @@ fn local_copy(
     Event::from_member(Event::from_map(event.tag(), &body)?.frame().clone(), member, item.seq)
 }
 
-/// Returns the time since a timestamp of the servers, given in nanoseconds since 1970.
-fn age(published: i128) -> Duration {
-    let published = u64::try_from(published).map(Duration::from_nanos).unwrap_or_default();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    now.saturating_sub(published)
-}
-
 #[cfg(test)]
 mod tests {
     use brine_value::{FromValue, map};
@@ -348,11 +357,5 @@ mod tests {
             let data = local_copy("m2", &item, None, is_stored).unwrap().stamped(1, "now").unwrap().data();
             assert_eq!((data.get("_nocache").cloned(), data.get("_cause")), (expected, Some(&7.into())));
         }
-    }
-
-    #[test]
-    fn ages_are_never_negative() {
-        assert!(age(0) > Duration::from_hours(24));
-        assert_eq!((age(i128::MAX) > Duration::from_hours(24), age(i128::from(u64::MAX))), (true, Duration::ZERO));
     }
 }

@@ -83,10 +83,9 @@ async fn fetch_key_pair(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
     let mut last = None;
     loop {
         match link.get(KEY_PAIR).await {
-            Ok(entry) => return Ok(entry.and_then(|entry| entry.value).and_then(|packed| unpack(&packed))),
-            Err(error @ (LinkError::Undecryptable(_) | LinkError::File(_) | LinkError::Servers(_))) => {
-                return Err(error);
-            }
+            Ok(entry) => return Ok(entry.and_then(|entry| unpack(&entry.value))),
+            Err(error) if error.is_forgery() => return Err(error),
+            Err(error @ (LinkError::File(_) | LinkError::Servers(_))) => return Err(error),
             Err(error) => {
                 if last.replace(error.to_string()).is_none() {
                     tracing::info!(%error, "waiting for the NATS servers of the cluster");
@@ -99,9 +98,7 @@ async fn fetch_key_pair(link: &Link) -> Result<Option<[String; 2]>, LinkError> {
 
 /// Stores a key pair as the shared one. Returns the existing one if another member has already stored its own.
 async fn store_key_pair(link: &Link, pair: &[String; 2]) -> Result<Option<[String; 2]>, LinkError> {
-    let resources = link.resources().await?;
-    let sealed = link.encrypt(KEY_PAIR, &pack(pair));
-    if resources.values.create(KEY_PAIR, sealed).await.is_ok() {
+    if link.update(KEY_PAIR, &pack(pair), 0).await?.is_some() {
         return Ok(None);
     }
     fetch_key_pair(link).await
@@ -127,23 +124,22 @@ pub(crate) async fn share_publish_keys(link: &Link, local: &dyn Local) -> Result
 }
 
 /// Adopts the publish keys of the cluster.
-pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: Option<&[u8]>) {
-    if let Some(keys) = packed.and_then(unpack) {
+pub(crate) async fn adopt_publish_keys(local: &dyn Local, packed: &[u8]) {
+    if let Some(keys) = unpack(packed) {
         local.adopt_publish_keys(keys).await;
     }
 }
 
 /// Adopts the publish keys of the cluster before the master serves, or shares its own if the cluster has none.
 pub(crate) async fn begin_publish_keys(link: &Link, local: &dyn Local) -> Result<(), LinkError> {
-    let resources = link.resources().await?;
-    let sealed = link.encrypt(PUBLISH_KEYS, &pack(&local.publish_keys()));
-    if resources.values.create(PUBLISH_KEYS, sealed).await.is_ok() {
+    if link.update(PUBLISH_KEYS, &pack(&local.publish_keys()), 0).await?.is_some() {
         return Ok(());
     }
     match link.get(PUBLISH_KEYS).await {
-        Ok(entry) => adopt_publish_keys(local, entry.and_then(|entry| entry.value).as_deref()).await,
+        Ok(Some(entry)) => adopt_publish_keys(local, &entry.value).await,
+        Ok(None) => share_publish_keys(link, local).await?,
         // The stored keys were written without the secret: replace them.
-        Err(LinkError::Undecryptable(_)) => share_publish_keys(link, local).await?,
+        Err(error) if error.is_forgery() => share_publish_keys(link, local).await?,
         Err(error) => return Err(error),
     }
     Ok(())

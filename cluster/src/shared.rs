@@ -1,16 +1,20 @@
 //! Work that members take over from each other: state that one member owns and another one can resume.
 //!
 //! A value is replaced or removed only at the revision that its writer knows, so a former owner that comes back is
-//! rejected. Values are encrypted and bound to their keys; a value that cannot be decrypted is rejected and changes
-//! nothing.
+//! rejected. Values are encrypted and bound to their keys, and name the revision that they replace: the servers store
+//! such a value once. A value that cannot be decrypted, or that was stored again, is rejected and changes nothing.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use async_nats::header::NATS_EXPECTED_LAST_SUBJECT_SEQUENCE;
 use async_nats::jetstream::kv;
+use async_nats::jetstream::message::StreamMessage;
+use async_nats::jetstream::stream::LastRawMessageErrorKind::NoMessageFound;
 use tokio::sync::watch;
 
+use crate::clock::server_time;
 use crate::link::{Link, LinkError, nats, token};
 use crate::metrics;
 use crate::state::State;
@@ -112,17 +116,21 @@ impl Shared {
         self.members.subscribe()
     }
 
-    /// Returns a value. A value that cannot be decrypted is logged and removed, and counts as missing.
+    /// Returns a value. A value that was written without the secret is logged and removed, and counts as missing.
     ///
     /// # Errors
     /// The servers do not answer.
     pub async fn get(&self, key: &str) -> Result<Option<Stored>, SharedError> {
         let resources = self.link.resources().await?;
-        let found = resources.work.entry(key).await.map_err(|error| self.unavailable(error))?;
-        let Some(entry) = found else { return Ok(None) };
-        let revision = entry.revision;
-        match self.link.decrypt(entry) {
-            Ok(entry) => Ok(entry.value.map(|value| Stored { revision: entry.revision, value })),
+        let subject = format!("$KV.{}.{key}", resources.work.name);
+        let message = match resources.work_stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(message) => message,
+            Err(error) if error.kind() == NoMessageFound => return Ok(None),
+            Err(error) => return Err(self.unavailable(error)),
+        };
+        let revision = message.sequence;
+        match self.open(key, &message) {
+            Ok(value) => Ok(Some(Stored { revision, value })),
             Err(error) => {
                 metrics::VALUES_REFUSED.add(1);
                 tracing::error!(%error, "value of the cluster refused");
@@ -131,6 +139,24 @@ impl Shared {
                 Ok(None)
             }
         }
+    }
+
+    /// Decrypts a value.
+    ///
+    /// # Errors
+    /// It was written without the secret, or stored again.
+    fn open(&self, key: &str, message: &StreamMessage) -> Result<Vec<u8>, LinkError> {
+        let opened = self.link.open_any(key, &message.payload)?;
+        let is_late = opened.stamp.is_late(server_time(message.time.unix_timestamp_nanos()));
+        let expected = message.headers.get(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE);
+        let expected: Option<u64> = expected.and_then(|revision| revision.as_str().parse().ok());
+        let is_first = match opened.stamp.after {
+            // The servers have checked that this revision was the last one, which a revision is only once.
+            Some(revision @ 1..) => expected == Some(revision),
+            // A new value, or one that is replaced unconditionally.
+            Some(0) | None => !is_late,
+        };
+        if is_first { Ok(opened.plain) } else { Err(LinkError::Replayed(key.to_owned())) }
     }
 
     /// Sets a value if it still has this revision; 0 means that there is none. Returns the new revision.
@@ -142,7 +168,7 @@ impl Shared {
             return Err(SharedError::TooLarge { size: value.len(), limit: MAX_VALUE });
         }
         let resources = self.link.resources().await?;
-        match resources.work.update(key, self.link.encrypt(key, value), revision).await {
+        match resources.work.update(key, self.link.seal_after(key, value, revision), revision).await {
             Ok(revision) => Ok(revision),
             Err(error) if error.kind() == kv::UpdateErrorKind::WrongLastRevision => Err(SharedError::Changed),
             Err(error) => Err(self.unavailable(error)),
@@ -158,7 +184,7 @@ impl Shared {
             return Err(SharedError::TooLarge { size: value.len(), limit: MAX_VALUE });
         }
         let resources = self.link.resources().await?;
-        resources.work.put(key, self.link.encrypt(key, value)).await.map(drop).map_err(|error| self.unavailable(error))
+        resources.work.put(key, self.link.seal(key, value)).await.map(drop).map_err(|error| self.unavailable(error))
     }
 
     /// Removes a value if it still has this revision. Returns whether this call removed it: of several members that
@@ -192,7 +218,7 @@ impl Shared {
             let resources = self.link.resources().await?;
             // The lock is counted from before the request, so that it expires here before it does on the servers.
             let began = Instant::now();
-            match resources.lease.create(&key, self.link.encrypt(&key, self.member().as_bytes())).await {
+            match resources.lease.create(&key, self.link.seal(&key, self.member().as_bytes())).await {
                 Ok(revision) => return Ok(Lock { key, revision, until: began + lease * 3 / 4 }),
                 Err(error) if error.kind() == kv::CreateErrorKind::AlreadyExists => {}
                 Err(error) => return Err(self.unavailable(error)),

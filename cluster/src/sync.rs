@@ -3,22 +3,25 @@
 //! For each key the member remembers the last revision that it has seen in the cluster, and the digest of that value. A
 //! local value with another digest was changed here. It is sent on condition that the revision is still the newest.
 //! Where both sides were changed, the cluster's value wins unless the table prefers the local one.
+//!
+//! Each value names the revision that it replaces. One that replaces an older revision than the newest one seen here was
+//! stored again by somebody without the secret. It is refused, as are values that cannot be decrypted or were removed
+//! without the secret, and the members that know the value write it again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::jetstream::kv::UpdateErrorKind;
 use brine_bus::store::{Batch, BlockingStore, Observer, StoreError, Table as StoreName, Touched};
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
-use brine_value::{FromValue, Value, map, msgpack};
 use futures::StreamExt;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::link::{Entry, Link, LinkError, name_of, nats, token};
 use crate::message::MAX_PAYLOAD;
+use crate::part_list::PartList;
 use crate::secrets::PUBLISH_KEYS;
 use crate::tables::{Request, Table, ValueDigest, digest};
 use crate::{Local, metrics, secrets};
@@ -28,9 +31,12 @@ const KNOWN: StoreName = StoreName("cluster_known");
 const FILES_INTERVAL: Duration = Duration::from_secs(10);
 /// The interval at which the server is asked for its newest revision, in case the watch has missed values.
 const STALL_INTERVAL: Duration = Duration::from_secs(3);
-/// The first byte of a stored value: the value itself, or the number of its parts.
+/// The first byte of a stored value: the value itself, or the marker of a removed one; a list of parts
+/// has another one.
 const WHOLE: u8 = 0;
-const IN_PARTS: u8 = 1;
+const REMOVED: u8 = 2;
+/// The key of the row with the creation time of the bucket in which the revisions were seen.
+const BUCKET: &[u8] = b"bucket";
 
 /// The table and key of a value.
 type Name = (usize, Vec<u8>);
@@ -51,6 +57,8 @@ pub(crate) struct Sync {
     /// The first one is that of the minions' keys, which are files.
     pub tables: Arc<Vec<Arc<dyn Table>>>,
     known: HashMap<Name, Known>,
+    /// The last revision of the publish keys.
+    publish_keys: u64,
 }
 
 impl Sync {
@@ -73,7 +81,7 @@ impl Sync {
                 known.insert((table, key[at + 1..].to_vec()), known_here);
             }
         }
-        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known })
+        Ok(Sync { link, local, store, disk, tables: Arc::new(tables), known, publish_keys: 0 })
     }
 
     /// Synchronises the tables until `shutdown`.
@@ -113,6 +121,7 @@ impl Sync {
         backoff: &mut Backoff,
     ) -> Result<(), LinkError> {
         let link = Arc::clone(&self.link);
+        self.check_bucket(link.values_created().await?).await;
         let mut remote = link.watch().await?;
         let mut files = tokio::time::interval(FILES_INTERVAL);
         // The cluster's values are applied first: entries removed there must not be sent again.
@@ -132,11 +141,7 @@ impl Sync {
                     (seen, is_behind) = (revision, false);
                     match entry {
                         Ok(entry) => self.apply(&key, entry).await?,
-                        // Written without the secret: it is skipped and does not block other values.
-                        Err(error) => {
-                            metrics::VALUES_REFUSED.add(1);
-                            tracing::error!(%error, "value of the cluster refused");
-                        }
+                        Err(error) => self.refuse(&key, revision, error).await?,
                     }
                     if behind.is_some_and(|last| revision >= last) {
                         behind = None;
@@ -168,8 +173,9 @@ impl Sync {
                 let key = self.key_of(&(0, id.into_bytes()));
                 match self.link.get(&key).await {
                     Ok(Some(entry)) => self.apply(&key, entry).await?,
-                    // The watch reports a value that cannot be decrypted.
-                    Ok(None) | Err(LinkError::Undecryptable(_)) => {}
+                    Ok(None) => {}
+                    // The watch reports it.
+                    Err(error) if error.is_forgery() => {}
                     Err(error) => return Err(error),
                 }
                 _ = done.send(());
@@ -235,11 +241,10 @@ impl Sync {
         match self.link.get(&key).await {
             Ok(Some(entry)) => self.apply(&key, entry).await,
             Ok(None) => self.send(&name, local.as_deref(), 0).await.map(drop),
-            Err(LinkError::Undecryptable(_)) => {
-                // The cluster's value was written without the secret: it is overwritten.
-                let Some(local) = local else { return self.link.delete(&key).await };
-                let stored = self.stored(&key, &local).await?;
-                self.link.put(&key, &stored).await
+            // The cluster's value was written without the secret: it is overwritten.
+            Err(error) if error.is_forgery() => {
+                let revision = self.link.revision(&key).await?;
+                self.send(&name, local.as_deref(), revision).await.map(drop)
             }
             Err(error) => Err(error),
         }
@@ -248,25 +253,15 @@ impl Sync {
     /// Sends a value if the cluster still has this revision. Returns whether it did.
     async fn send(&mut self, name: &Name, value: Option<&[u8]>, revision: u64) -> Result<bool, LinkError> {
         let key = self.key_of(name);
-        let resources = self.link.resources().await?;
-        let revision = match value {
-            Some(value) => {
-                let stored = self.stored(&key, value).await?;
-                let sealed = self.link.encrypt(&key, &stored);
-                match resources.values.update(&key, sealed, revision).await {
-                    Ok(revision) => revision,
-                    Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => return Ok(false),
-                    Err(error) => return Err(nats(error)),
-                }
+        let stored = match value {
+            Some(value) => self.stored(&key, value).await?,
+            None if revision == 0 => {
+                self.remember(name.clone(), Known::default()).await;
+                return Ok(true);
             }
-            None if revision == 0 => 0,
-            None => match resources.values.delete_expect_revision(&key, Some(revision)).await {
-                // The watch brings the revision of the removal.
-                Ok(()) => revision,
-                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => return Ok(false),
-                Err(error) => return Err(nats(error)),
-            },
+            None => vec![REMOVED],
         };
+        let Some(revision) = self.link.update(&key, &stored, revision).await? else { return Ok(false) };
         self.remember(name.clone(), Known { revision, digest: digest(value) }).await;
         Ok(true)
     }
@@ -274,7 +269,14 @@ impl Sync {
     /// Applies a value of the cluster.
     async fn apply(&mut self, key: &str, entry: Entry) -> Result<(), LinkError> {
         if key == PUBLISH_KEYS {
-            secrets::adopt_publish_keys(&*self.local, entry.value.as_deref()).await;
+            if entry.revision <= self.publish_keys {
+                return Ok(());
+            }
+            if entry.after.is_none_or(|after| after < self.publish_keys) {
+                return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
+            }
+            self.publish_keys = entry.revision;
+            secrets::adopt_publish_keys(&*self.local, &entry.value).await;
             return Ok(());
         }
         let Some(name) = self.name_of(key) else { return Ok(()) };
@@ -282,13 +284,16 @@ impl Sync {
         if entry.revision <= known.revision {
             return Ok(());
         }
-        let value = match entry.value {
-            None => None,
-            Some(stored) => match self.whole(key, &stored).await? {
-                Some(value) => Some(value),
-                // A newer value is replacing the parts right now; the watch delivers it next.
-                None => return Ok(()),
-            },
+        if entry.after.is_none_or(|after| after < known.revision) {
+            return self.refuse(key, entry.revision, LinkError::Replayed(key.to_owned())).await;
+        }
+        let value = match self.content(key, &entry.value).await? {
+            Content::Value(value) => Some(value),
+            Content::Removed => None,
+            Content::Unknown => return Ok(()),
+            // If a newer value is replacing the parts right now, the watch delivers it next.
+            Content::Damaged if self.link.revision(key).await? != entry.revision => return Ok(()),
+            Content::Damaged => return self.refuse(key, entry.revision, LinkError::Damaged(key.to_owned())).await,
         };
         let Some(local) = self.read(&name).await else { return Ok(()) };
         let (of_local, of_cluster) = (digest(local.as_deref()), digest(value.as_deref()));
@@ -312,41 +317,90 @@ impl Sync {
         Ok(())
     }
 
-    /// Returns the stored form of a value; the parts of a large one are stored first.
+    /// Refuses a value that was written or removed without the secret. It is replaced by the local one, if this member
+    /// has synchronised it before.
+    async fn refuse(&mut self, key: &str, revision: u64, error: LinkError) -> Result<(), LinkError> {
+        metrics::VALUES_REFUSED.add(1);
+        tracing::error!(%error, "value of the cluster refused");
+        if key == PUBLISH_KEYS {
+            return secrets::share_publish_keys(&self.link, &*self.local).await;
+        }
+        let known_as_older =
+            |name: &Name| self.known.get(name).is_some_and(|known| (1..revision).contains(&known.revision));
+        let Some(name) = self.name_of(key).filter(known_as_older) else { return Ok(()) };
+        let Some(local) = self.read(&name).await else { return Ok(()) };
+        // Otherwise another member was faster; the watch delivers its value.
+        _ = self.send(&name, local.as_deref(), revision).await?;
+        Ok(())
+    }
+
+    /// Forgets the revisions of another bucket: the servers have lost it, and number the values of the new one anew.
+    async fn check_bucket(&mut self, created: i128) {
+        let created = created.to_be_bytes().to_vec();
+        let store = self.store.clone();
+        let known = self.disk.run(move |_| store.get(KNOWN, BUCKET)).await;
+        let Ok(Ok(known)) = known else { return };
+        if known.as_ref() == Some(&created) {
+            return;
+        }
+        if known.is_some() {
+            tracing::warn!("the servers have lost the values of the cluster: those of this master are sent again");
+            self.publish_keys = 0;
+            for name in self.known.keys().cloned().collect::<Vec<_>>() {
+                self.remember(name, Known::default()).await;
+            }
+        }
+        let mut batch = Batch::new();
+        batch.put(KNOWN, BUCKET, created);
+        // If a crash loses this row, the revisions are forgotten again.
+        drop(self.store.write_when_room(batch).await);
+    }
+
+    /// Returns the stored form of a value; the parts of a large one are stored first, in the one of two slots of this
+    /// member that the current value does not use.
     async fn stored(&self, key: &str, value: &[u8]) -> Result<Vec<u8>, LinkError> {
         if value.len() <= MAX_PAYLOAD {
             return Ok([&[WHOLE], value].concat());
         }
+        let member = self.link.settings.member.as_str();
+        let current = match self.link.get(key).await {
+            Ok(entry) => entry.and_then(|entry| PartList::unpack(&entry.value)),
+            Err(error) if error.is_forgery() => None,
+            Err(error) => return Err(error),
+        };
+        let is_second = current.is_some_and(|current| current.member == member && !current.is_second);
         let parts = value.chunks(MAX_PAYLOAD);
-        let count = parts.len() as u64;
-        for (number, part) in parts.enumerate() {
-            self.link.put(&part_key(key, number as u64), part).await?;
+        let digest = digest(Some(value)).unwrap_or_default();
+        let list = PartList { member: member.to_owned(), is_second, count: parts.len() as u64, digest };
+        for (number, part) in (0..).zip(parts) {
+            self.link.put_part(&list.key(number, key), part).await?;
         }
-        let form = map! {"parts" => count, "digest" => Value::Bytes(digest(Some(value)).unwrap_or_default())};
-        Ok([&[IN_PARTS], &msgpack::pack_map(&form)[..]].concat())
+        Ok(list.pack())
     }
 
-    /// Returns a value from its stored form; `None` if its parts do not belong together.
-    async fn whole(&self, key: &str, stored: &[u8]) -> Result<Option<Vec<u8>>, LinkError> {
-        match stored.split_first() {
-            Some((&WHOLE, value)) => Ok(Some(value.to_vec())),
-            Some((&IN_PARTS, form)) => {
-                let form = msgpack::unpack_map(form).unwrap_or_default();
-                let count = form.get("parts").and_then(u64::from_value).unwrap_or_default().min(1024);
-                let mut whole = Vec::new();
-                for number in 0..count {
-                    let part = self.link.get(&part_key(key, number)).await?.and_then(|entry| entry.value);
-                    whole.extend(part.unwrap_or_default());
-                }
-                let expected = form.get("digest").and_then(Value::as_bytes).map(<[u8]>::to_vec);
-                Ok((digest(Some(&whole)) == expected).then_some(whole))
-            }
-            _ => {
-                metrics::VALUES_REFUSED.add(1);
-                tracing::error!(key, "a value of the cluster has an unknown format: is another member newer?");
-                Ok(None)
+    /// Returns the content of a value from its stored form.
+    async fn content(&self, key: &str, stored: &[u8]) -> Result<Content, LinkError> {
+        let list = match stored.split_first() {
+            Some((&WHOLE, value)) => return Ok(Content::Value(value.to_vec())),
+            Some((&REMOVED, [])) => return Ok(Content::Removed),
+            _ => PartList::unpack(stored),
+        };
+        let Some(list) = list else {
+            metrics::VALUES_REFUSED.add(1);
+            tracing::error!(key, "a value of the cluster has an unknown format: is another member newer?");
+            return Ok(Content::Unknown);
+        };
+        let mut whole = Vec::new();
+        for number in 0..list.count {
+            match self.link.get(&list.key(number, key)).await {
+                Ok(Some(part)) => whole.extend(part.value),
+                Ok(None) => return Ok(Content::Damaged),
+                Err(error) if error.is_forgery() => return Ok(Content::Damaged),
+                Err(error) => return Err(error),
             }
         }
+        let is_whole = digest(Some(&whole)) == Some(list.digest);
+        Ok(if is_whole { Content::Value(whole) } else { Content::Damaged })
     }
 
     /// Returns the local value. The outer `Option` is `None` if it cannot be read, which is logged.
@@ -384,8 +438,14 @@ impl Sync {
     }
 }
 
-fn part_key(key: &str, number: u64) -> String {
-    format!("parts.{number}.{key}")
+/// The content of a value in the cluster.
+enum Content {
+    Value(Vec<u8>),
+    Removed,
+    /// Its parts do not belong together.
+    Damaged,
+    /// Written by a newer version.
+    Unknown,
 }
 
 fn known_key(table: &str, key: &[u8]) -> Vec<u8> {

@@ -8,6 +8,7 @@ pub mod browser;
 pub mod database;
 #[cfg(feature = "interop")]
 pub mod fleet;
+pub mod linearizability;
 pub mod local_minion;
 pub mod nats;
 #[cfg(feature = "pam")]

@@ -137,13 +137,19 @@ impl Parts {
     }
 
     /// Returns the items of the message with this stream number, once they are complete. A part that is out of order
-    /// discards its event.
+    /// discards its event; a repeated one is skipped.
     pub fn reassemble(&mut self, number: u64, items: Vec<Item>, part: Option<(u64, u64)>) -> Vec<Item> {
+        if items.is_empty() {
+            return items;
+        }
         let Some((part, of)) = part else {
             *self = Parts::default();
             return items;
         };
         let Some(item) = items.into_iter().next() else { return Vec::new() };
+        if item.seq == self.seq && part < self.next {
+            return Vec::new();
+        }
         if part == 0 {
             *self = Parts { seq: item.seq, next: 0, frame: Vec::new(), first: number };
         }

@@ -43,4 +43,16 @@ fn large_events_are_split_into_parts() {
         .map(|item| item.seq)
         .collect();
     assert_eq!(received, [1, 3, 4]);
+    // A repeated part, and a message whose events are all known, interrupt no event.
+    let mut parts = Parts::default();
+    let repeated = [(1, false), (1, false), (2, true), (2, false), (1, false), (3, false)];
+    let received: Vec<u64> = repeated
+        .iter()
+        .flat_map(|(at, is_known)| {
+            let items = if *is_known { Vec::new() } else { sent[*at as usize].items.clone() };
+            parts.reassemble(0, items, sent[*at as usize].part)
+        })
+        .map(|item| item.seq)
+        .collect();
+    assert_eq!(received, [2]);
 }

@@ -8,11 +8,38 @@ use crate::message::EventPosition;
 /// The maximum number of received events whose local sequence numbers are remembered.
 const MAX_REMEMBERED: usize = 65_536;
 
+/// The maximum number of former incarnations of a member that are remembered.
+const MAX_FORMER: usize = 64;
+
+/// The incarnation of the sender of a message, compared with the known one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Incarnation {
+    /// It is the known one, or the first one.
+    Current,
+    /// The member has lost its store and numbers its events anew.
+    New,
+    /// The message is an old one of a former incarnation, or from before this member knew the sender.
+    Refused,
+}
+
+/// The positions as they are stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct StoredPositions {
+    /// The last received event of each other member: member, incarnation, sequence number.
+    pub received: Vec<(String, String, u64)>,
+    /// The former incarnations: member, incarnation.
+    pub former: Vec<(String, String)>,
+    /// The last event of each member whose reactions have been carried out.
+    pub handled: Vec<EventPosition>,
+}
+
 /// The positions of one member, without time or locks.
 #[derive(Debug, Default)]
 pub(crate) struct Positions {
     /// The last event of each other member that is on this bus, with the member's incarnation.
     received: HashMap<String, (String, u64)>,
+    /// The former incarnations of each other member, the newest last.
+    former: HashMap<String, VecDeque<String>>,
     /// The last event of each member whose reactions have been carried out.
     handled: HashMap<String, u64>,
     /// The newest received events by local sequence number, ascending.
@@ -24,19 +51,25 @@ pub(crate) struct Positions {
 
 impl Positions {
     /// Restores the stored positions after a restart.
-    pub fn restore(received: Vec<(String, String, u64)>, handled: Vec<EventPosition>) -> Self {
-        Positions {
-            received: received.into_iter().map(|(member, incarnation, seq)| (member, (incarnation, seq))).collect(),
-            handled: handled.into_iter().collect(),
-            ..Self::default()
+    pub fn restore(stored: StoredPositions) -> Self {
+        let mut positions = Positions { handled: stored.handled.into_iter().collect(), ..Self::default() };
+        for (member, incarnation, seq) in stored.received {
+            positions.received.insert(member, (incarnation, seq));
         }
+        for (member, incarnation) in stored.former {
+            positions.former.entry(member).or_default().push_back(incarnation);
+        }
+        positions
     }
 
-    /// Returns the positions to store: received events and handled ones.
-    pub fn stored(&self) -> (Vec<(String, String, u64)>, Vec<EventPosition>) {
+    /// Returns the positions to store.
+    pub fn stored(&self) -> StoredPositions {
         let received =
             self.received.iter().map(|(member, (incarnation, seq))| (member.clone(), incarnation.clone(), *seq));
-        (received.collect(), self.handled())
+        let former = self.former.iter().flat_map(|(member, incarnations)| {
+            incarnations.iter().map(move |incarnation| (member.clone(), incarnation.clone()))
+        });
+        StoredPositions { received: received.collect(), former: former.collect(), handled: self.handled() }
     }
 
     /// Returns the positions up to which reactions are completed, by member.
@@ -51,16 +84,26 @@ impl Positions {
         self.handled.get(member).is_some_and(|handled| *handled >= seq)
     }
 
-    /// Records the incarnation in a message of a member. Returns whether the member has lost its store and starts anew.
-    pub fn note_incarnation(&mut self, member: &str, incarnation: &str) -> bool {
-        let begins = self.received.get(member).is_some_and(|(known, _)| known != incarnation);
-        if begins || !self.received.contains_key(member) {
-            self.received.insert(member.to_owned(), (incarnation.to_owned(), 0));
+    /// Records the incarnation in a message of a member. A message `is_late` if the servers stored it long after it was
+    /// sent: then somebody may have kept it, so it begins no new numbering.
+    pub fn note_incarnation(&mut self, member: &str, incarnation: &str, is_late: bool) -> Incarnation {
+        let known = self.received.get(member).map(|(known, _)| known.clone());
+        if known.as_deref() == Some(incarnation) {
+            return Incarnation::Current;
         }
-        if begins {
-            self.handled.remove(member);
+        let former = self.former.get(member);
+        if is_late || former.is_some_and(|former| former.iter().any(|former| former == incarnation)) {
+            return Incarnation::Refused;
         }
-        begins
+        self.received.insert(member.to_owned(), (incarnation.to_owned(), 0));
+        let Some(known) = known else { return Incarnation::Current };
+        let former = self.former.entry(member.to_owned()).or_default();
+        former.push_back(known);
+        if former.len() > MAX_FORMER {
+            former.pop_front();
+        }
+        self.handled.remove(member);
+        Incarnation::New
     }
 
     /// Whether an event is new here.

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::message::EventPosition;
 use crate::metrics;
-use crate::positions::Positions;
+use crate::positions::{Positions, StoredPositions};
 
 const TABLE: Table = Table("cluster");
 /// The keys of the member's table in the store.
@@ -120,11 +120,16 @@ impl State {
     pub fn reached(&self, position: u64) -> Vec<u8> {
         let mut inner = self.inner.lock();
         inner.stream_position = position;
-        let (received, handled) = inner.positions.stored();
-        let received: Vec<Value> =
-            received.into_iter().map(|(member, incarnation, seq)| list![member, incarnation, seq]).collect();
-        let handled: Vec<Value> = handled.into_iter().map(|(member, seq)| list![member, seq]).collect();
-        msgpack::pack_map(&map! {"stream" => position, "received" => received, "handled" => handled})
+        let stored = inner.positions.stored();
+        let received = stored.received.into_iter().map(|(member, incarnation, seq)| list![member, incarnation, seq]);
+        let former = stored.former.into_iter().map(|(member, incarnation)| list![member, incarnation]);
+        let handled = stored.handled.into_iter().map(|(member, seq)| list![member, seq]);
+        msgpack::pack_map(&map! {
+            "stream" => position,
+            "received" => received.collect::<Vec<Value>>(),
+            "former" => former.collect::<Vec<Value>>(),
+            "handled" => handled.collect::<Vec<Value>>(),
+        })
     }
 
     /// Stores the positions in the stream and in the events of each member.
@@ -257,8 +262,17 @@ fn stored_positions(packed: &[u8]) -> Option<(u64, Positions)> {
         [member, seq] => Some::<EventPosition>((member.as_str()?.to_owned(), u64::from_value(seq)?)),
         _ => None,
     });
-    let positions = Positions::restore(received.collect::<Option<_>>()?, handled.collect::<Option<_>>()?);
-    Some((u64::from_value(fields.get("stream")?)?, positions))
+    let former =
+        fields.get("former").and_then(Value::as_list).unwrap_or_default().iter().map(|one| match one.as_list()? {
+            [member, incarnation] => Some((member.as_str()?.to_owned(), incarnation.as_str()?.to_owned())),
+            _ => None,
+        });
+    let stored = StoredPositions {
+        received: received.collect::<Option<_>>()?,
+        former: former.collect::<Option<_>>()?,
+        handled: handled.collect::<Option<_>>()?,
+    };
+    Some((u64::from_value(fields.get("stream")?)?, Positions::restore(stored)))
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ async fn positions_survive_a_restart() {
     let directory = tempfile::tempdir().unwrap();
     let first = state(directory.path());
     first.with_positions(|positions| {
-        positions.note_incarnation("m2", "i");
+        positions.note_incarnation("m2", "i", false);
         positions.received("m2", 4, 10);
         positions.handled_elsewhere(&[("m2".into(), 3)]);
     });

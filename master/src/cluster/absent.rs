@@ -1,6 +1,6 @@
 //! Stub for builds without cluster support: the option `cluster` is rejected.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,11 +178,11 @@ impl Shared {
         match *self {}
     }
 
-    pub async fn queue_push(&self, _: &str, _: Vec<Vec<u8>>) -> Result<(), SharedError> {
+    pub async fn queue_push(&self, _: &str, _: Vec<Vec<u8>>, _: u64) -> Result<(), SharedError> {
         match *self {}
     }
 
-    pub async fn queue_remove(&self, _: Vec<u64>) -> Result<(), SharedError> {
+    pub async fn queue_remove(&self, _: Vec<u64>) -> Result<HashSet<u64>, SharedError> {
         match *self {}
     }
 }

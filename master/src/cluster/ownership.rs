@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use brine_digest::Digest;
 use brine_runtime::backoff::Backoff;
 use brine_value::{Map, Value, map, msgpack};
 
@@ -50,12 +51,12 @@ pub(crate) enum StoreOutcome {
     TooLarge,
 }
 
-/// Packs a value with a state, or with the name of a large one.
+/// Packs a value with a state, or with the name and the digest of a large one.
 fn pack(member: &str, process: &str, state: impl Into<Value>) -> Vec<u8> {
     msgpack::pack_map(&map! {"member" => member, "process" => process, "state" => state.into()})
 }
 
-/// Unpacks the work without its state, and separately the state or its name.
+/// Unpacks the work without its state, and separately the state or the reference to it.
 fn unpack(packed: &[u8], revision: u64) -> Option<(Owned, Value)> {
     let mut fields: Map = msgpack::unpack_map(packed).ok()?;
     let text = |fields: &Map, name: &str| fields.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -73,8 +74,12 @@ impl Owned {
         let Some((owned, state)) = Self::without_state(shared, key).await? else { return Ok(None) };
         let state = match state {
             Value::Map(state) => Some(state),
-            name => {
-                let whole = shared.get_large(key, &name.to_string()).await?;
+            reference => {
+                let reference = reference.to_string();
+                let (name, digest) = reference.rsplit_once(' ').unwrap_or_default();
+                let whole = shared.get_large(key, name).await?;
+                // An older state, stored again, must not be resumed.
+                let whole = whole.filter(|whole| brine_digest::hex(Digest::Sha256.of(whole)) == digest);
                 whole.and_then(|whole| msgpack::unpack_map(&whole).ok())
             }
         };
@@ -148,7 +153,8 @@ impl Ownership {
             let name = format!("{} {}", self.process, u8::from(is_second));
             self.has_large = true;
             self.shared.put_large(&self.key, &name, &whole).await?;
-            let named = pack(self.shared.member(), &self.process, name);
+            let reference = format!("{name} {}", brine_digest::hex(Digest::Sha256.of(&whole)));
+            let named = pack(self.shared.member(), &self.process, reference);
             let revision = self.shared.put(&self.key, &named, self.revision).await?;
             self.is_second = is_second;
             revision

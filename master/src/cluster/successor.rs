@@ -172,7 +172,9 @@ impl Successor {
         });
         let Ok(Ok(items)) = read.await else { return Ok(()) };
         tracing::info!(queue = name, items = items.len(), "the items of a queue move into the cluster");
-        self.shared.queue_push(name, items.iter().map(msgpack::pack).collect()).await?;
+        let known = self.shared.queue_items(name, usize::MAX, usize::MAX).await?;
+        let last = known.last().map_or(0, |(number, _)| *number);
+        self.shared.queue_push(name, items.iter().map(msgpack::pack).collect(), last).await?;
         let queue = name.to_owned();
         // A crash before this point appends the items again: none is lost.
         let drained = storage.run(move |storage| storage.queues.drain(&queue).map(drop)).await;

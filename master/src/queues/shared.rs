@@ -23,12 +23,14 @@ impl SharedQueues<'_> {
     /// If the cluster does not answer, some items may have been appended; otherwise none.
     pub async fn insert(&self, queue: &str, items: Vec<Value>) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
-            let known = self.all(queue).await?.into_iter().filter_map(|(_, packed)| packed).collect();
+            let all = self.all(queue).await?;
+            let last = all.last().map_or(0, |(number, _)| *number);
+            let known = all.into_iter().filter_map(|(_, packed)| packed).collect();
             let (new, duplicates) = new_items(queue, known, items, self.0.largest_item())?;
             if !is_held() {
                 return Err(QueueError::Busy);
             }
-            self.0.queue_push(queue, new).await?;
+            self.0.queue_push(queue, new, last).await?;
             Ok(duplicates)
         })
         .await
@@ -43,12 +45,13 @@ impl SharedQueues<'_> {
         self.locked(queue, async |_| {
             let all = self.all(queue).await?.into_iter();
             let numbers = all.filter(|(_, packed)| packed.as_ref().is_some_and(|packed| unwanted.contains(packed)));
-            Ok(self.0.queue_remove(numbers.map(|(number, _)| number).collect()).await?)
+            Ok(self.0.queue_remove(numbers.map(|(number, _)| number).collect()).await.map(drop)?)
         })
         .await
     }
 
-    /// Removes at most `limit` items, oldest first, after `before` has succeeded with them, and returns them.
+    /// Removes at most `limit` items, oldest first, after `before` has succeeded with them. Returns those that no other
+    /// member has removed meanwhile, because it took this one for dead.
     ///
     /// # Errors
     /// The cluster does not answer, or `before` failed: nothing was removed.
@@ -60,13 +63,15 @@ impl SharedQueues<'_> {
     ) -> Result<Vec<Value>, QueueError> {
         self.locked(queue, async |is_held| {
             let head = self.0.queue_items(queue, limit.min(MAX_ITEMS), MAX_QUEUE).await?;
-            let (numbers, items) = unpacked(queue, head);
+            let numbers = head.iter().map(|(number, _)| *number).collect();
+            let (readable, items) = unpacked(queue, head);
             if !is_held() {
                 return Err(QueueError::Busy);
             }
             before(&items).await?;
-            self.0.queue_remove(numbers).await?;
-            Ok(items)
+            let removed = self.0.queue_remove(numbers).await?;
+            let taken = readable.into_iter().zip(items).filter(|(number, _)| removed.contains(number));
+            Ok(taken.map(|(_, item)| item).collect())
         })
         .await
     }
@@ -106,13 +111,15 @@ impl SharedQueues<'_> {
     }
 }
 
-/// Returns the numbers of all items, and the values of the readable ones.
+/// Returns the numbers and the values of the readable items.
 fn unpacked(queue: &str, head: Vec<Numbered>) -> (Vec<u64>, Vec<Value>) {
     let (mut numbers, mut items) = (Vec::new(), Vec::new());
     for (number, packed) in head {
-        numbers.push(number);
         match packed.as_deref().map(msgpack::unpack) {
-            Some(Ok(item)) => items.push(item),
+            Some(Ok(item)) => {
+                numbers.push(number);
+                items.push(item);
+            }
             // Already logged when it was rejected.
             None => {}
             Some(Err(error)) => tracing::error!(queue, %error, "an item of a queue is damaged and is left out"),
