@@ -56,6 +56,9 @@ pub struct Reader {
     /// Bytes of the current frame that the buffer has room for and that have not arrived; 0 if unknown.
     missing: usize,
     dropped: Option<Dropped>,
+    /// The time at which the current message must be complete, once it has begun. Heartbeats between its frames do not
+    /// move it.
+    deadline: Option<Instant>,
 }
 
 /// A message that is discarded while it is read.
@@ -91,6 +94,7 @@ impl Reader {
             granted: UNRESERVED,
             missing: 0,
             dropped: None,
+            deadline: None,
         }
     }
 
@@ -113,7 +117,6 @@ impl Reader {
     /// Returns the next message, which must be complete within this time once it has begun. Waits for the first byte
     /// without limit.
     pub(super) async fn read_within(&mut self, time: Option<Duration>) -> Result<Message, TransportError> {
-        let mut deadline = None;
         loop {
             match self.step()? {
                 Step::Message(message) => return Ok(message),
@@ -124,12 +127,12 @@ impl Reader {
                         None => self.drop_content(),
                     }
                     // While the reader waited for memory, the peer could not make progress: the deadline starts anew.
-                    deadline = None;
+                    self.deadline = None;
                 }
                 Step::Fill => {
                     let has_begun = !self.buffer.is_empty() || !self.frames.is_empty() || self.dropped.is_some();
                     if let Some(time) = time.filter(|_| has_begun) {
-                        let deadline = *deadline.get_or_insert_with(|| Instant::now() + time);
+                        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + time);
                         let filled = tokio::time::timeout_at(deadline, self.fill()).await;
                         filled.map_err(|_| TransportError::Unfinished { after: time })??;
                     } else {
@@ -209,6 +212,9 @@ impl Reader {
             self.buffer.advance(header);
             let content = self.buffer.split_to(size).freeze();
             if is_command {
+                if self.frames.is_empty() {
+                    self.deadline = None;
+                }
                 return Ok(Step::Message(Message::Command(content)));
             }
             self.size = total;
@@ -296,7 +302,7 @@ impl Reader {
         if let Some(trust) = &self.trust {
             trust.received();
         }
-        (self.size, self.granted) = (0, UNRESERVED);
+        (self.size, self.granted, self.deadline) = (0, UNRESERVED, None);
         std::mem::take(&mut self.frames)
     }
 

@@ -44,12 +44,14 @@ pub struct Limits {
     pub source: Option<SocketAddr>,
     /// The keepalive of connections that this side opens over the network.
     pub keepalive: Keepalive,
+    /// The time within which a subscriber must receive the rest of a message that has begun.
+    pub message_time: Option<Duration>,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         let (framing, keepalive) = (Framing::default(), Keepalive::default());
-        Limits { framing, message: 64 << 20, frames: 16, source: None, keepalive }
+        Limits { framing, message: 64 << 20, frames: 16, source: None, keepalive, message_time: None }
     }
 }
 
@@ -247,4 +249,9 @@ pub(super) fn pong(command: &[u8]) -> Option<Vec<u8>> {
     let rest = command.strip_prefix(b"\x04PING")?;
     let context = rest.get(2..)?;
     Some([b"\x04PONG", &context[..context.len().min(16)]].concat())
+}
+
+/// Whether a command is the reply to a heartbeat.
+pub(super) fn is_pong(command: &[u8]) -> bool {
+    command.starts_with(b"\x04PONG")
 }

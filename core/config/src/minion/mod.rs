@@ -132,6 +132,9 @@ shared_options! {
     /// The age in seconds up to which jobs published while the minion was disconnected are fetched when it reconnects;
     /// 0 for never. Brine masters only.
     publish_catch_up: u64 = 60,
+    /// The number of seconds within which a publish that has begun to arrive must be complete. Otherwise the minion
+    /// reconnects, and fetches the jobs that it has missed. A slow link with large jobs needs more.
+    message_timeout: u64 = 10,
     /// The maximum number of returns kept for a master that does not accept them, and for each returner whose server does
     /// not answer; the oldest are dropped.
     return_queue_count: usize = 1000,

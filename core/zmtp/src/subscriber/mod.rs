@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use super::connection::{Connection, Incoming, Silent};
 use super::salt_tcp::NO_HEAD;
 use super::subscriptions::topics_message;
-use super::zmtp::{self, Framing, Limits, Message, SocketType};
+use super::zmtp::{self, Framing, Limits, Message, SocketType, is_pong};
 use super::{Endpoint, Reader, TransportError, Writer};
 
 /// The maximum number of messages that are read ahead.
@@ -16,6 +16,9 @@ const READ_AHEAD: usize = 16;
 type Received = Result<Vec<Bytes>, TransportError>;
 
 /// One connection to a publisher. Its owner decides when to reconnect.
+///
+/// A message that has begun must be complete within the `message_time` of the limits, whatever arrives meanwhile: with a
+/// damaged length, later messages and heartbeats count as parts of it.
 ///
 /// A task reads the connection while this exists, so that heartbeats are answered while the owner is busy.
 pub struct Subscriber {
@@ -37,7 +40,7 @@ impl Subscriber {
             writer.push(&[[b"\x01", prefix.as_ref()].concat()]);
         }
         writer.flush().await?;
-        Ok(Self::start(reader, writer))
+        Ok(Self::start(reader, writer, limits))
     }
 
     /// Connects with Salt's framing and sends this encoded message, by which a Salt master identifies the minion and a
@@ -47,12 +50,12 @@ impl Subscriber {
         let (reader, mut writer) = zmtp::connect(endpoint, SocketType::Sub, limits).await?;
         writer.push_content(&[NO_HEAD], message);
         writer.flush().await?;
-        Ok(Self::start(reader, writer))
+        Ok(Self::start(reader, writer, limits))
     }
 
-    fn start(reader: Reader, writer: Writer) -> Self {
+    fn start(reader: Reader, writer: Writer, limits: Limits) -> Self {
         let (sender, messages) = mpsc::channel(READ_AHEAD);
-        supervisor::spawn("subscriber", receive(Connection::new(reader, writer, None), sender));
+        supervisor::spawn("subscriber", receive(Connection::new(reader, writer, limits.message_time), sender));
         Subscriber { messages }
     }
 
@@ -81,6 +84,11 @@ async fn forward(mut incoming: Incoming, messages: &mpsc::Sender<Received>) {
     loop {
         let received = match incoming.read().await {
             Ok(Message::Frames(frames)) => Ok(incoming.contents(frames)),
+            // A publisher sends no other command: it is a message whose flags were damaged, which must not be dropped
+            // in silence.
+            Ok(Message::Command(command)) if !is_pong(&command) => {
+                Err(TransportError::Malformed("a publisher sent a command instead of a message"))
+            }
             Ok(_) => continue,
             Err(error) => Err(error),
         };

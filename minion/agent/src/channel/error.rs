@@ -105,6 +105,18 @@ impl ChannelError {
         matches!(self, ChannelError::Transport(TransportError::Unresolved { .. }))
     }
 
+    /// Whether a publish did not arrive as the master has sent it.
+    pub fn is_damage(&self) -> bool {
+        use TransportError::{Malformed, TooLarge, Unfinished};
+        matches!(
+            self,
+            ChannelError::Transport(Malformed(_) | TooLarge { .. } | Unfinished { .. })
+                | ChannelError::Crypt(_)
+                | ChannelError::Wire(_)
+                | ChannelError::UnsignedPublish
+        )
+    }
+
     /// Whether a man in the middle could have caused this error by a reply that neither proves nor changes anything.
     pub fn may_be_forged(&self) -> bool {
         match self {

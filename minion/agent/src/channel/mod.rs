@@ -26,7 +26,7 @@ use parking_lot::{Mutex, RwLock};
 use sha2::{Digest, Sha256};
 
 pub use self::error::ChannelError;
-pub use self::publishes::Publishes;
+pub use self::publishes::{OpenError, Publishes};
 pub use crate::masters::Address;
 
 /// The file below `pki_dir` with the key of the masters above a syndic.
@@ -66,7 +66,8 @@ fn limits(config: &MinionConfig, source: Option<SocketAddr>) -> Limits {
     let (idle, interval) = (config.tcp_keepalive_idle, config.tcp_keepalive_intvl);
     let keepalive = Keepalive::new(config.tcp_keepalive, idle, interval, config.tcp_keepalive_cnt);
     let framing = Framing::of_transport(config.transport.is_tcp());
-    Limits { framing, message: config.max_message_size, source, keepalive, ..Limits::default() }
+    let message_time = Some(Duration::from_secs(config.message_timeout.max(1)));
+    Limits { framing, message: config.max_message_size, source, keepalive, message_time, ..Limits::default() }
 }
 
 fn client(config: &MinionConfig, master: &Address) -> RequestClient {

@@ -1,20 +1,37 @@
 //! The publish stream of a session: subscribes, decrypts and verifies jobs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_crypt::Cipher;
 use brine_value::{Map, Value, map, msgpack};
-use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, WireError, minion_topic, purpose};
+use brine_wire::{Publication, TOPIC_BROADCAST, TOPIC_GCM, TOPIC_SYNDIC, WireError, minion_topic, purpose};
 use brine_zmtp::{Subscriber, TransportError};
 use bytes::Bytes;
 
 use super::{Channel, ChannelError, source};
+
+/// The length of the topic of a minion: a digest in hexadecimal.
+const TOPIC_LENGTH: usize = 40;
+
+/// The error of a publish.
+#[derive(Debug)]
+pub enum OpenError<E> {
+    /// The authentication failed.
+    Join(E),
+    /// The publish is refused.
+    Refused(ChannelError),
+    /// The publish was damaged on its way.
+    Broken(ChannelError),
+}
 
 /// A connection to the master's publish port.
 pub struct Publishes {
     subscriber: Subscriber,
     /// The topics of publishes for this minion.
     topics: Vec<Vec<u8>>,
+    /// Whether publishes for other minions arrive as well.
+    receives_all: bool,
 }
 
 impl Publishes {
@@ -27,10 +44,18 @@ impl Publishes {
                 [topic, payload] if self.topics.iter().any(|own| own == topic) => return Ok(payload.clone()),
                 // A master with `zmq_filtering` sends a publish once for each of its minions, and a minion that does
                 // not filter receives all of them.
-                _ => tracing::trace!("a publish for other minions is left out"),
+                [topic, _] if self.receives_all && is_of_others(topic) => {
+                    tracing::trace!("a publish for other minions is left out");
+                }
+                _ => return Err(TransportError::Malformed("a publish has a topic that was not subscribed to")),
             }
         }
     }
+}
+
+/// Whether a topic is one of another minion, or of syndics.
+fn is_of_others(topic: &[u8]) -> bool {
+    topic == TOPIC_SYNDIC || topic.len() == TOPIC_LENGTH && topic.iter().all(u8::is_ascii_hexdigit)
 }
 
 impl Channel {
@@ -53,7 +78,7 @@ impl Channel {
             None => Subscriber::connect(&endpoint, &prefixes, limits).await?,
         };
         let topics = [gcm, broadcast, own].into_iter().chain(self.syndic_topic.map(<[u8]>::to_vec)).collect();
-        Ok(Some(Publishes { subscriber, topics }))
+        Ok(Some(Publishes { subscriber, topics, receives_all: prefixes == [Vec::<u8>::new()] }))
     }
 
     /// Returns the message by which a Salt master with `transport: tcp` recognises the minion: such a master sends
@@ -70,6 +95,35 @@ impl Channel {
     pub async fn open(self: &Arc<Self>, payload: Bytes) -> Result<Publication, ChannelError> {
         let this = Arc::clone(self);
         self.crypto.run(move |_| this.open_publish(&payload)).await?
+    }
+
+    /// Decrypts a publish like [`Channel::open`], after another authentication by `join` if the master has new keys.
+    ///
+    /// # Errors
+    /// [`OpenError::Refused`] for a publish that does not matter, such as a replay. [`OpenError::Broken`] for one that
+    /// the master has sent otherwise, with which a job was lost.
+    pub async fn open_or_join<E>(
+        self: &Arc<Self>,
+        payload: Bytes,
+        join: impl Future<Output = Result<(), E>>,
+    ) -> Result<Publication, OpenError<E>> {
+        let mut opened = self.open(payload.clone()).await;
+        if let Err(ChannelError::Crypt(error)) = &opened {
+            // The master has new keys. A random delay keeps all minions from authenticating at once.
+            tracing::info!(%error, "decrypting a publish failed: authenticating again");
+            tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
+            join.await.map_err(OpenError::Join)?;
+            // The publish with the new keys may itself be a job.
+            opened = self.open(payload).await;
+        }
+        opened.map_err(|error| {
+            brine_wire::metrics::REQUESTS_REFUSED.add(1);
+            match error {
+                ChannelError::Crypt(_) | ChannelError::Wire(_) => OpenError::Broken(error),
+                ChannelError::UnsignedPublish if self.cipher() == Some(Cipher::Aes256Gcm) => OpenError::Broken(error),
+                error => OpenError::Refused(error),
+            }
+        })
     }
 
     /// Decrypts and verifies the payload of a publish.

@@ -5,7 +5,7 @@
 //! records where to start), `failover` changes between several masters. A minion that is connected to several masters
 //! at once has a [`Connected`] for each of them.
 
-mod catch_up;
+pub mod catch_up;
 mod connected;
 mod failover;
 mod intake;
@@ -26,7 +26,6 @@ use brine_runtime::executors::ExecutorError;
 use brine_runtime::supervisor::Supervisor;
 use brine_system::files::{self, FileError};
 use brine_value::{Map, Value, map};
-use brine_wire::Publication;
 use brine_zmtp::TransportError;
 use futures::future::{BoxFuture, try_join_all};
 use tokio_util::sync::CancellationToken;
@@ -34,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 pub use self::connected::Connected;
 use self::intake::{handle_job, start_job};
 pub(crate) use self::leader::Leader;
-use crate::channel::ChannelError;
+use crate::channel::{ChannelError, OpenError};
 use crate::events::Kind;
 use crate::masters::{Address, Masters, Next};
 use crate::seen_jobs::SeenJobs;
@@ -74,12 +73,28 @@ pub enum MinionError {
     /// The configuration is invalid.
     #[error("{0}")]
     Invalid(String),
+    /// A publish was damaged on its way, and others may be lost with it.
+    #[error("a publish is damaged: {0}")]
+    Damaged(ChannelError),
     /// The master does not answer.
     #[error("the master has not answered for {0:?} (master_alive_interval)")]
     Silent(Duration),
     /// No master is configured.
     #[error("option 'master': the list is empty: name the master's host")]
     NoMaster,
+}
+
+impl MinionError {
+    /// Whether the publish stream did not arrive as the master has sent it.
+    fn is_damage(&self) -> bool {
+        use TransportError::{Malformed, TooLarge, Unfinished};
+        match self {
+            MinionError::Damaged(_) => true,
+            MinionError::Channel(error) => error.is_damage(),
+            MinionError::Listen(error) => matches!(error, Malformed(_) | TooLarge { .. } | Unfinished { .. }),
+            _ => false,
+        }
+    }
 }
 
 /// Runs a minion until `shutdown`.
@@ -204,7 +219,8 @@ fn start_tasks(tasks: &mut Supervisor, connected: &Arc<Connected>, bus: &Bus) {
 /// Cancels jobs, then stops tasks. Each has a few seconds to end.
 async fn stop(all: &[Arc<Connected>], first: &Connected, tasks: Supervisor, shutdown: &CancellationToken) {
     shutdown.cancel();
-    for job in first.minion.jobs.lock().values() {
+    // Those that have not begun are refused, and fetched again after the restart.
+    for job in first.minion.jobs.lock().values().filter(|job| !job.is_held.load(Ordering::Relaxed)) {
         job.cancel.cancel();
     }
     let left = first.pool.finish(JOBS_STOP_TIMEOUT).await;
@@ -232,6 +248,9 @@ enum SessionEnd {
 struct Progress {
     /// The master that has received the start event.
     started_at: Option<Address>,
+    /// Whether the publish stream was damaged, and no publish has arrived since. Somebody who damages it again and again
+    /// must not make the minion reconnect faster than [`Backoff`] lets it.
+    is_damaged: bool,
 }
 
 /// Maintains a connection to one of the masters of `connected`. Returns at the shutdown or, if there is only one
@@ -257,6 +276,10 @@ async fn maintain_connection(connected: &Arc<Connected>, shutdown: &Cancellation
                 Next::Try
             }
             Err(error) => {
+                if error.is_damage() {
+                    metrics::PUBLISH_STREAMS_DAMAGED.add(1);
+                    progress.is_damaged = true;
+                }
                 tracing::warn!("the connection to the master is lost: {error}; reconnecting");
                 connected.leave_master(&mut masters).await
             }
@@ -296,7 +319,9 @@ async fn listen(
     let Some(mut publishes) = unless_master_silent(silence.as_mut(), began).await? else {
         return Ok(SessionEnd::Shutdown);
     };
-    backoff.reset();
+    if !progress.is_damaged {
+        backoff.reset();
+    }
     let was_started = progress.started_at.is_some();
     // Not cancelled when the master falls silent, which could interrupt the start of a job: the request has its own
     // timeout.
@@ -322,16 +347,18 @@ async fn listen(
             error = &mut silence => return Err(error),
             () = &mut back => return Ok(SessionEnd::FailBack),
         };
-        match connected.channel.open(payload.clone()).await {
-            Err(ChannelError::Crypt(error)) => {
-                // The master has new keys. A random delay keeps all minions from authenticating at once.
-                tracing::info!(%error, "decrypting a publish failed: authenticating again");
-                tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
-                connected.join(connected.is_only).await?;
-                // The publish with the new keys may itself be a job.
-                handle_publish(connected, connected.channel.open(payload.clone()).await).await;
+        match connected.channel.open_or_join(payload, connected.join(connected.is_only)).await {
+            Ok(publication) => {
+                if std::mem::take(&mut progress.is_damaged) {
+                    backoff.reset();
+                }
+                handle_job(connected, publication).await;
             }
-            opened => handle_publish(connected, opened).await,
+            Err(OpenError::Join(error)) => return Err(error),
+            Err(OpenError::Refused(error)) => tracing::warn!(%error, "a publish is refused"),
+            // The bytes that follow may be of another message than they seem: a new connection begins at its start, and
+            // the jobs that were lost are fetched.
+            Err(OpenError::Broken(error)) => return Err(MinionError::Damaged(error)),
         }
     }
 }
@@ -344,16 +371,6 @@ async fn unless_master_silent<T>(
     tokio::select! {
         result = work => result,
         error = silence => Err(error),
-    }
-}
-
-async fn handle_publish(connected: &Arc<Connected>, opened: Result<Publication, ChannelError>) {
-    match opened {
-        Ok(publication) => handle_job(connected, publication).await,
-        Err(error) => {
-            brine_wire::metrics::REQUESTS_REFUSED.add(1);
-            tracing::warn!(%error, "a publish is refused");
-        }
     }
 }
 

@@ -4,14 +4,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use brine_runtime::backoff::Backoff;
 use brine_value::{Map, Value};
 use brine_wire::Publication;
 
 use super::Connected;
 use super::intake::handle_job;
 use super::received::CatchUpOptions;
+use crate::channel::Channel;
 use crate::masters::Address;
+use crate::metrics;
 
+/// The number of requests for missed jobs after a connection.
+const ATTEMPTS: usize = 3;
 /// The timeout of the reply: jobs that are published meanwhile wait too.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -21,11 +26,31 @@ pub(super) async fn run(connected: &Arc<Connected>, master: &Address) {
     let load = request(connected, master);
     connected.received.lock().joined(master, Instant::now());
     let Some(load) = load else { return };
-    match tokio::time::timeout(TIMEOUT, connected.channel.request(load)).await {
-        Ok(Ok(answer)) => take(connected, answer).await,
-        Ok(Err(error)) => tracing::debug!(%error, "fetching missed jobs failed"),
-        Err(_) => tracing::warn!(timeout = ?TIMEOUT, "fetching missed jobs timed out"),
+    if let Some(answer) = fetch(&connected.channel, load, connected.backoff()).await {
+        take(connected, answer).await;
     }
+}
+
+/// Requests missed jobs, with some retries, since later requests begin at later jobs.
+pub async fn fetch(channel: &Arc<Channel>, load: Map, mut backoff: Backoff) -> Option<Value> {
+    for attempt in 1.. {
+        let error = match tokio::time::timeout(TIMEOUT, channel.request(load.clone())).await {
+            Ok(Ok(answer)) => return Some(answer),
+            Ok(Err(error)) => error.to_string(),
+            Err(_) => format!("no answer within {TIMEOUT:?}"),
+        };
+        if attempt >= ATTEMPTS {
+            metrics::CATCH_UPS_FAILED.add(1);
+            tracing::error!(
+                error,
+                "fetching missed jobs failed: jobs that were published while the minion was disconnected may be lost"
+            );
+            return None;
+        }
+        tracing::warn!(error, "fetching missed jobs failed: retrying");
+        backoff.wait().await;
+    }
+    None
 }
 
 /// Returns the request, if one is necessary.
