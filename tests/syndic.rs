@@ -207,3 +207,98 @@ async fn several_upper_masters_receive_their_own_returns_and_all_events() {
     }
     assert_eq!(run_json(&first, &["jobs.lookup_jid", &jid]).get("web1"), None);
 }
+
+/// The number of lines that jobs have written, by word.
+fn ran(system: &System) -> Vec<String> {
+    let text = std::fs::read_to_string(system.path("ran")).unwrap_or_default();
+    let mut words: Vec<String> = text.lines().map(str::to_owned).collect();
+    words.sort();
+    words
+}
+
+/// Publishes a job for web1 that writes this word.
+async fn write_word(upper: &System, lower: &System, word: &str) {
+    let command = format!("echo {word} >> {}", lower.path("ran").display());
+    let output = upper.tool_async("salt", &["--async", "web1", "cmd.run", &command]).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+fn signal(pid: u32, signal: nix::sys::signal::Signal) {
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid.cast_signed()), signal).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_a_killed_syndic_was_publishing_runs_once() {
+    let options = "publish_catch_up: 300\n";
+    let upper = System::start(&format!("order_masters: True\nsyndic_wait: 15\n{options}")).await;
+    let (mut lower, mut syndic) = add(&upper, "s1", &["web1"], options).await;
+    // The first job that the syndic ever receives, and later ones.
+    for word in ["1", "2", "3"] {
+        let received = syndic.log().matches("job received from an upstream master").count();
+        signal(lower.master_pid(), nix::sys::signal::Signal::SIGSTOP);
+        write_word(&upper, &lower, word).await;
+        until("the syndic has the job", || {
+            syndic.log().matches("job received from an upstream master").count() > received
+        })
+        .await;
+        syndic.kill();
+        lower.kill_master();
+        lower.start_master().await;
+        syndic = Syndic::start(&lower, "s1").await;
+        until("the job runs", || ran(&lower).contains(&word.to_owned())).await;
+    }
+    // Published, but not recorded as such: killed between the two.
+    syndic.kill();
+    let records = std::fs::read_dir(lower.path("cache/syndic")).unwrap().map(|entry| entry.unwrap().path());
+    let file = records.into_iter().find(|path| path.extension().is_some_and(|name| name == "jobs")).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    let last = text.trim_end().rsplit('\n').next().unwrap();
+    assert!(!last.starts_with('+'), "{text}");
+    std::fs::write(&file, text.strip_suffix(&format!("{last}\n")).unwrap()).unwrap();
+    syndic = Syndic::start(&lower, "s1").await;
+    write_word(&upper, &lower, "4").await;
+    until("the job runs", || ran(&lower).contains(&"4".to_owned())).await;
+    assert_eq!(ran(&lower), ["1", "2", "3", "4"]);
+    assert!(syndic.log().contains("job received from an upstream master"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_run_once_while_syndic_and_masters_are_killed() {
+    const ROUNDS: usize = 8;
+    let options = "publish_catch_up: 300\n";
+    let mut upper = System::start(&format!("order_masters: True\nsyndic_wait: 15\n{options}")).await;
+    let (mut lower, mut syndic) = add(&upper, "s1", &["web1"], options).await;
+    let mut expected = Vec::new();
+    for round in 0..ROUNDS {
+        let words = [format!("{round}-a"), format!("{round}-b"), format!("{round}-c")];
+        let pause = || Duration::from_millis(rand::random_range(0..40));
+        for word in &words {
+            write_word(&upper, &lower, word).await;
+            tokio::time::sleep(pause()).await;
+        }
+        match round % 4 {
+            0 => syndic.kill(),
+            1 => lower.kill_master(),
+            2 => {
+                lower.kill_master();
+                tokio::time::sleep(pause()).await;
+                syndic.kill();
+            }
+            _ => upper.kill_master(),
+        }
+        tokio::time::sleep(pause()).await;
+        match round % 4 {
+            0 => syndic = Syndic::start(&lower, "s1").await,
+            1 => lower.start_master().await,
+            2 => {
+                lower.start_master().await;
+                syndic = Syndic::start(&lower, "s1").await;
+            }
+            _ => upper.start_master().await,
+        }
+        expected.extend(words);
+        expected.sort();
+        until("all jobs run", || ran(&lower).len() >= expected.len()).await;
+    }
+    assert_eq!(ran(&lower), expected);
+}

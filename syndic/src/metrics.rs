@@ -6,6 +6,8 @@ brine_metrics::metrics! {
     counter RETURNS = "brine_syndic_returns_total", "Returns of minions that an upstream master has accepted.";
     counter EVENTS = "brine_syndic_events_total", "Events that an upstream master has accepted.";
     counter EVENTS_LOST = "brine_syndic_events_lost_total", "Events that were not forwarded: the journal had removed them, or an upstream master refuses them.";
+    counter POSITIONS_DAMAGED = "brine_syndic_positions_damaged_total", "Positions in the journal that could not be read at the start: all events of the journal were sent again.";
+    counter POSITIONS_NOT_STORED = "brine_syndic_positions_not_stored_total", "Positions in the journal that could not be stored: after a restart events are sent twice.";
 }
 
 /// Registers the metrics of all crates of a syndic.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use brine_system::files::{self, FileError};
 use parking_lot::Mutex;
 
+use crate::metrics;
+
 /// The position of one upstream master.
 #[derive(Debug)]
 pub(crate) struct Position {
@@ -14,13 +16,21 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Reads the position. A missing or damaged file counts as one for a master that has received nothing yet. Blocks.
+    /// Reads the position. Without a file, the master has received nothing yet, and receives new events. A damaged file,
+    /// such as an empty one, does not tell what it has received: it receives all events of the journal. Blocks.
     pub fn open(path: &Path) -> Result<Self, FileError> {
-        let text = files::read_if_exists(path)?;
-        let last = text.as_deref().and_then(|text| text.trim().parse().ok());
-        if text.is_some() && last.is_none() {
-            tracing::error!(path = %path.display(), "reading the position of forwarded events failed: only new events are forwarded");
-        }
+        let last = match files::read(path) {
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+            Ok(bytes) => {
+                let seq = std::str::from_utf8(&bytes).ok().and_then(|text| text.trim().parse().ok());
+                if seq.is_none() {
+                    metrics::POSITIONS_DAMAGED.add(1);
+                    tracing::error!(path = %path.display(), "reading the position of forwarded events failed: the file is damaged; all events of the journal are sent again");
+                }
+                Some(seq.unwrap_or(0))
+            }
+        };
         Ok(Position { path: path.to_owned(), last: Mutex::new(last) })
     }
 
@@ -29,10 +39,11 @@ impl Position {
         *self.last.lock()
     }
 
-    /// Stores a position. Blocks.
+    /// Stores a position on disk. Blocks.
     pub fn advance(&self, seq: u64) {
         *self.last.lock() = Some(seq);
-        if let Err(error) = files::write_soon(&self.path, seq.to_string().as_bytes(), 0o600) {
+        if let Err(error) = files::write_atomic(&self.path, seq.to_string().as_bytes(), 0o600) {
+            metrics::POSITIONS_NOT_STORED.add(1);
             tracing::error!(%error, "storing the position of forwarded events failed: events are sent twice after a restart");
         }
     }
@@ -50,7 +61,21 @@ mod tests {
         assert_eq!(position.last(), None);
         position.advance(7);
         assert_eq!(Position::open(&path).unwrap().last(), Some(7));
-        std::fs::write(&path, "half").unwrap();
-        assert_eq!(Position::open(&path).unwrap().last(), None);
+    }
+
+    #[test]
+    fn a_damaged_position_skips_no_event() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("position");
+        for damaged in [&b""[..], b"\0\0", b"half", b"-1", &[0xff, 0xfe], b"99999999999999999999999"] {
+            std::fs::write(&path, damaged).unwrap();
+            let before = metrics::POSITIONS_DAMAGED.get();
+            assert_eq!(Position::open(&path).unwrap().last(), Some(0), "{damaged:?}");
+            assert!(metrics::POSITIONS_DAMAGED.get() > before);
+        }
+        // A file that cannot be read stops the syndic, with the path.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+        assert!(Position::open(&path).unwrap_err().to_string().contains("position"));
     }
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use crate::bundle::events_load;
 use crate::metrics;
 use crate::settings::Settings;
-use crate::upstream_master::UpstreamMaster;
+use crate::upstream_master::{Received, UpstreamMaster};
 
 /// Publishes jobs through the local master.
 pub(crate) struct Publisher {
@@ -35,23 +35,30 @@ impl Publisher {
     }
 
     /// Publishes the jobs of an upstream master in order, until the queue is closed.
-    pub async fn run(&self, upstream: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Publication>) {
-        while let Some(publication) = jobs.recv().await {
-            self.forward(upstream, publication).await;
+    pub async fn run(&self, upstream: &Arc<UpstreamMaster>, mut jobs: mpsc::Receiver<Received>) {
+        while let Some(received) = jobs.recv().await {
+            self.forward(upstream, received).await;
         }
     }
 
-    async fn forward(&self, upstream: &Arc<UpstreamMaster>, publication: Publication) {
-        if self.is_own(&publication) || is_notice(&publication) || !upstream.is_new(&publication) {
-            tracing::debug!(jid = %publication.jid, "job not forwarded: it was started here, is a duplicate, or is the notice of new keys");
+    async fn forward(&self, upstream: &Arc<UpstreamMaster>, Received { publication, at }: Received) {
+        if self.is_own(&publication) || is_notice(&publication) {
+            tracing::debug!(jid = %publication.jid, "job not forwarded: it was started here, or is the notice of new keys");
             return;
         }
-        let (one, jid) = (Arc::clone(upstream), publication.jid.clone());
-        // The job is recorded before a minion can return: that routes its returns to this master. A failure is logged.
-        _ = self.disk.run(move |_| one.record(&jid)).await;
+        let publication = Arc::new(publication);
+        // Recorded before a minion can return: that routes its returns to this master. It is recorded as published only
+        // below: a syndic that is killed in between requests it again, and the minions run a job id once.
+        let (one, received) = (Arc::clone(upstream), Arc::clone(&publication));
+        // After a panic, which is logged, the job may be recorded.
+        if !self.disk.run(move |_| one.receive(&received)).await.unwrap_or(false) {
+            tracing::debug!(jid = %publication.jid, "job received a second time: it is not forwarded again");
+            return;
+        }
         let (jid, fun) = (&publication.jid, &publication.fun);
         tracing::info!(%jid, %fun, user = publication.user, master = %upstream.address, "job received from an upstream master");
-        match self.publish(&publication).await {
+        let patience = upstream.patience().max(Duration::from_secs(self.settings.master.timeout.max(1)));
+        match self.publish(&publication, at + patience).await {
             Ok(true) => metrics::JOBS.add(1),
             Ok(false) => {
                 metrics::JOBS.add(1);
@@ -63,6 +70,9 @@ impl Publisher {
                 self.report(upstream, &publication, "error", map! {"error" => error.to_string()}).await;
             }
         }
+        let one = Arc::clone(upstream);
+        // A failure is logged: the job is published once more after a restart.
+        _ = self.disk.run(move |_| one.is_published(&publication)).await;
     }
 
     /// Whether a job was started by the local master, and has come back.
@@ -72,8 +82,8 @@ impl Publisher {
     }
 
     /// Publishes a job. Returns whether it targets any minion; the event of the new job lists them. Waits for a local
-    /// master that is restarting, up to `timeout`.
-    async fn publish(&self, publication: &Publication) -> Result<bool, ClientError> {
+    /// master that is restarting.
+    async fn publish(&self, publication: &Publication, until: Instant) -> Result<bool, ClientError> {
         let options =
             LOAD_OPTIONS.iter().filter_map(|name| Some(((*name).into(), publication.load.get(*name)?.clone())));
         let mut request = PublishRequest {
@@ -88,7 +98,6 @@ impl Publisher {
             user: publication.user.clone(),
             kwargs: options.collect(),
         };
-        let until = Instant::now() + Duration::from_secs(self.settings.master.timeout.max(1));
         let mut backoff = Backoff::default();
         let mut is_key_fresh = false;
         loop {

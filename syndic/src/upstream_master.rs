@@ -1,12 +1,13 @@
 //! The session with one upstream master: authentication, received jobs, and the position of forwarded events.
 
-use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brine_agent::channel::{Address, Channel, ChannelError};
+use brine_agent::channel::{Address, Channel, ChannelError, OpenError};
+use brine_agent::daemon::catch_up::fetch;
 use brine_agent::seen_jobs::SeenJobs;
 use brine_config::MinionConfig;
+use brine_digest::{Digest, hex};
 use brine_ids::Jid;
 use brine_runtime::backoff::Backoff;
 use brine_runtime::executors::Executor;
@@ -15,6 +16,7 @@ use brine_value::{Map, Value, map, msgpack};
 use brine_wire::{Publication, WireError};
 use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::position::Position;
@@ -27,8 +29,6 @@ const QUEUE_CAPACITY: usize = 1024;
 const MAX_RECENT: usize = 10_000;
 /// The first interval between authentication attempts while the key is not accepted.
 const FIRST_KEY_POLL: Duration = Duration::from_secs(1);
-/// The timeout of the request for missed jobs.
-const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One upstream master.
 pub(crate) struct UpstreamMaster {
@@ -38,16 +38,23 @@ pub(crate) struct UpstreamMaster {
     pub ready: watch::Sender<bool>,
     pub position: Position,
     config: Arc<MinionConfig>,
-    /// The ids of the jobs that this master has published.
+    /// The jobs that this master has published, each by id and target: the parts of a batch share one id.
     jobs: Mutex<SeenJobs>,
-    recent: Mutex<Recent>,
 }
 
-/// The most recent jobs, each by id and target: the parts of a batch share one id.
+/// The progress of a session since the start of the syndic.
 #[derive(Default)]
-struct Recent {
-    known: HashSet<Vec<u8>>,
-    order: VecDeque<Vec<u8>>,
+struct Progress {
+    /// Whether there was a session.
+    was_ready: bool,
+    /// Whether the publish stream was damaged, and no publish has arrived since: the backoff goes on.
+    is_damaged: bool,
+}
+
+/// A job in the queue for the local master.
+pub(crate) struct Received {
+    pub publication: Publication,
+    pub at: Instant,
 }
 
 impl UpstreamMaster {
@@ -68,7 +75,6 @@ impl UpstreamMaster {
                 position: Position::open(&directory.join(format!("{name}.position")))?,
                 jobs: Mutex::new(SeenJobs::open(&directory.join(format!("{name}.jobs")), MAX_RECENT)),
                 config,
-                recent: Mutex::default(),
             })
         };
         settings.upstream.iter().map(open).collect()
@@ -81,48 +87,47 @@ impl UpstreamMaster {
 
     /// Whether this master has published a job.
     pub fn has_sent(&self, jid: &Jid) -> bool {
-        self.jobs.lock().contains(jid.as_str())
+        self.jobs.lock().contains_job(jid.as_str())
     }
 
-    /// Records a job that this master has published. Blocks.
-    pub fn record(&self, jid: &Jid) {
-        let mut jobs = self.jobs.lock();
-        jobs.insert(jid.as_str());
-        jobs.begin(jid.as_str());
+    /// Records a job that is received, and returns whether it is new. After a restart it counts as missed, unless it has
+    /// been [published](Self::is_published). Blocks.
+    pub fn receive(&self, publication: &Publication) -> bool {
+        self.jobs.lock().insert(&part(publication))
     }
 
-    /// Whether a job arrives for the first time.
-    pub fn is_new(&self, publication: &Publication) -> bool {
-        let Publication { jid, tgt, tgt_type, .. } = publication;
-        let key = msgpack::pack(&vec![Value::from(jid), tgt.clone(), tgt_type.as_str().into()].into());
-        let mut recent = self.recent.lock();
-        if !recent.known.insert(key.clone()) {
-            return false;
-        }
-        recent.order.push_back(key);
-        if recent.order.len() > MAX_RECENT
-            && let Some(oldest) = recent.order.pop_front()
-        {
-            recent.known.remove(&oldest);
-        }
-        true
+    /// Records that the local master has published a job, or refuses it. Blocks.
+    pub fn is_published(&self, publication: &Publication) {
+        self.jobs.lock().begin(&part(publication));
+    }
+
+    /// Returns how long a job may wait for the local master, as for the time that it waits upstream for a syndic that is
+    /// not connected.
+    pub fn patience(&self) -> Duration {
+        Duration::from_secs(self.config.publish_catch_up)
     }
 
     /// Maintains a session and queues the jobs that it receives. Never returns, since any error may be temporary.
-    async fn run_session(&self, jobs: mpsc::Sender<Publication>) {
-        let mut backoff = Backoff::new(
-            Duration::from_millis(self.config.recon_default),
-            Duration::from_millis(self.config.recon_max),
-        );
-        let mut was_ready = false;
+    async fn run_session(&self, jobs: mpsc::Sender<Received>) {
+        let mut backoff = self.backoff();
+        let mut progress = Progress::default();
         loop {
             self.authenticate(&mut backoff).await;
-            if let Err(error) = self.listen(&jobs, &mut backoff, &mut was_ready).await {
+            if let Err(error) = self.listen(&jobs, &mut backoff, &mut progress).await {
+                if error.is_damage() {
+                    brine_agent::metrics::PUBLISH_STREAMS_DAMAGED.add(1);
+                    progress.is_damaged = true;
+                }
                 tracing::warn!(master = %self.address, "the connection to the upstream master is lost: {error}; reconnecting");
             }
             self.ready.send_replace(false);
             backoff.wait().await;
         }
+    }
+
+    fn backoff(&self) -> Backoff {
+        let config = &self.config;
+        Backoff::new(Duration::from_millis(config.recon_default), Duration::from_millis(config.recon_max))
     }
 
     /// Authenticates, with retries until it succeeds.
@@ -154,35 +159,39 @@ impl UpstreamMaster {
     /// Receives jobs until the connection is lost.
     async fn listen(
         &self,
-        jobs: &mpsc::Sender<Publication>,
+        jobs: &mpsc::Sender<Received>,
         backoff: &mut Backoff,
-        was_ready: &mut bool,
+        progress: &mut Progress,
     ) -> Result<(), ChannelError> {
         // Subscribe before the start event: no job published after it may be missed.
         let mut publishes = self.channel.subscribe().await?.ok_or(ChannelError::Refused)?;
         self.publish_start().await?;
-        self.catch_up(jobs, *was_ready).await;
+        self.catch_up(jobs, progress.was_ready).await;
         tracing::info!(master = %self.address, "the syndic is ready");
-        backoff.reset();
-        *was_ready = true;
+        if !progress.is_damaged {
+            backoff.reset();
+        }
+        progress.was_ready = true;
         self.ready.send_replace(true);
         loop {
             let payload = publishes.recv().await?;
-            let mut opened = self.channel.open(payload.clone()).await;
-            if let Err(ChannelError::Crypt(error)) = &opened {
-                // The master has rotated its keys. A random delay keeps all of its minions from authenticating at the
-                // same time.
-                tracing::info!(%error, "decrypting a publish failed: authenticating again");
-                tokio::time::sleep(Duration::from_millis(rand::random_range(0..50))).await;
-                self.authenticate(backoff).await;
-                opened = self.channel.open(payload).await;
-            }
-            match opened {
-                Ok(publication) => queue(jobs, publication).await,
-                Err(error) => {
-                    brine_wire::metrics::REQUESTS_REFUSED.add(1);
+            let join = async {
+                self.authenticate(&mut self.backoff()).await;
+                Ok::<_, ChannelError>(())
+            };
+            match self.channel.open_or_join(payload, join).await {
+                Ok(publication) => {
+                    if std::mem::take(&mut progress.is_damaged) {
+                        backoff.reset();
+                    }
+                    queue(jobs, publication).await;
+                }
+                Err(OpenError::Refused(error)) => {
                     tracing::warn!(master = %self.address, %error, "a publish is refused");
                 }
+                // The bytes that follow may be of another message than they seem: a new connection begins at its start,
+                // and the jobs that were lost are fetched.
+                Err(OpenError::Broken(error) | OpenError::Join(error)) => return Err(error),
             }
         }
     }
@@ -209,19 +218,14 @@ impl UpstreamMaster {
     }
 
     /// Queues the jobs that were published while there was no session. Supported by Brine masters only.
-    async fn catch_up(&self, jobs: &mpsc::Sender<Publication>, was_ready: bool) {
+    async fn catch_up(&self, jobs: &mpsc::Sender<Received>, was_ready: bool) {
         let last = self.jobs.lock().last().map(str::to_owned);
         // A syndic that has just started, and has never received a job, has missed none.
         if self.config.publish_catch_up == 0 || !self.channel.is_brine() || (last.is_none() && !was_ready) {
             return;
         }
         let load = map! {"cmd" => "_catch_up", "jid" => last.unwrap_or_default()};
-        let loads = match tokio::time::timeout(CATCH_UP_TIMEOUT, self.channel.request(load)).await {
-            Ok(Ok(Value::List(loads))) => loads,
-            Ok(Ok(_)) => return,
-            Ok(Err(error)) => return tracing::warn!(master = %self.address, %error, "fetching missed jobs failed"),
-            Err(_) => return tracing::warn!(master = %self.address, "fetching missed jobs timed out"),
-        };
+        let Some(Value::List(loads)) = fetch(&self.channel, load, self.backoff()).await else { return };
         for load in loads {
             match publication(load) {
                 Ok(publication) => queue(jobs, publication).await,
@@ -234,14 +238,21 @@ impl UpstreamMaster {
     }
 }
 
+/// Returns the key of a job: its id, and a digest of its target.
+fn part(publication: &Publication) -> String {
+    let Publication { jid, tgt, tgt_type, .. } = publication;
+    let target = msgpack::pack(&vec![tgt.clone(), tgt_type.as_str().into()].into());
+    format!("{jid}/{}", &hex(Digest::Sha256.of(target))[..16])
+}
+
 fn publication(load: Value) -> Result<Publication, WireError> {
     let Value::Map(load) = load else { return Publication::from_map(Map::new()) };
     Publication::from_map(load)
 }
 
 /// Queues a job. The queue is closed only at shutdown.
-async fn queue(jobs: &mpsc::Sender<Publication>, publication: Publication) {
-    _ = jobs.send(publication).await;
+async fn queue(jobs: &mpsc::Sender<Received>, publication: Publication) {
+    _ = jobs.send(Received { publication, at: Instant::now() }).await;
 }
 
 /// Maintains the session with an upstream master, and publishes its jobs, until `stopping`.

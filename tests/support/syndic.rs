@@ -15,17 +15,22 @@ pub struct Syndic {
 pub fn below(above: &[u16], extra: &str) -> System {
     let masters: Vec<String> = above.iter().map(|port| format!("'127.0.0.1:{port}'")).collect();
     System::new(&format!(
-        "auto_accept: True\nsyndic_master: [{}]\nsyndic_pidfile: ROOT/syndic.pid\nsyndic_log_file: ROOT/syndic-file.log\n{extra}",
-        masters.join(", ")
+        "auto_accept: True\n{}syndic_pidfile: ROOT/syndic.pid\nsyndic_log_file: ROOT/syndic-file.log\n{extra}",
+        if masters.is_empty() { String::new() } else { format!("syndic_master: [{}]\n", masters.join(", ")) }
     ))
 }
 
 impl Syndic {
     /// Starts the syndic of a system and waits until it serves.
     pub async fn start(system: &System, id: &str) -> Self {
+        Self::start_with(system, id, "").await
+    }
+
+    /// Starts the syndic as [`Syndic::start`], with further options of its minion.
+    pub async fn start_with(system: &System, id: &str, extra: &str) -> Self {
         system.write(
             "etc/minion",
-            &format!("id: {id}\nroot_dir: ROOT\npki_dir: ROOT/syndic-pki\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 200\nauth_timeout: 2\n"),
+            &format!("id: {id}\nroot_dir: ROOT\npki_dir: ROOT/syndic-pki\nacceptance_wait_time: 1\nrecon_default: 50\nrecon_max: 200\nauth_timeout: 2\n{extra}"),
         );
         let log = system.path("syndic.log");
         let file = std::fs::File::options().create(true).append(true).open(&log).unwrap();

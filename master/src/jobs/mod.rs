@@ -260,9 +260,9 @@ impl Jobs {
         let event = self.events.fire(&format!("salt/job/{jid}/publish"), &recorded).await;
         drop(recorded);
         self.send(&request, &published, load).await?;
-        if let Some(event) = event.filter(|_| !self.config.cluster.is_empty()) {
+        if let Some(event) = event.filter(|_| !self.config.cluster.is_empty() || request.jid.is_some()) {
             // The caller may rely on the response: members publish the job to their minions from the journal, even if
-            // this member dies now.
+            // this member dies now; a syndic does not publish a job of its upstream master again.
             self.events.persisted(event).await;
         }
         let (tgt, tgt_type) = (&request.tgt, &request.tgt_type);

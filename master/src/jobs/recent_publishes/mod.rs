@@ -162,7 +162,9 @@ impl RecentPublishes {
 
     /// Returns the jobs that a minion may have missed: all of them if it reports neither its last job nor the time that
     /// it was disconnected.
-    fn after(&self, from: &CatchUp) -> Missed {
+    /// A syndic also gets its last job again: the parts of a batch share its id, and it knows which ones it has
+    /// published.
+    fn after(&self, from: &CatchUp, is_syndic: bool) -> Missed {
         let reordered = if self.is_member { CLUSTER_REORDERING_TOLERANCE } else { REORDERING_TOLERANCE };
         let away = from.away.map(|seconds| Duration::from_secs(seconds).saturating_add(reordered));
         let is_of_absence = |publish: &Publish| away.is_some_and(|away| publish.when.elapsed() <= away);
@@ -171,7 +173,7 @@ impl RecentPublishes {
         // A job may be published several times, after a restart or in batches: the first time counts.
         let known = from.last.as_ref().and_then(|last| recent.publishes.iter().find(|publish| publish.jid == *last));
         let is_missed = |publish: &Publish| match (known, &from.last) {
-            (Some(known), _) => publish.jid != known.jid && publish.when + reordered > known.when,
+            (Some(known), _) => (is_syndic || publish.jid != known.jid) && publish.when + reordered > known.when,
             // The last job has been dropped, or belongs to another master. Newer jobs may have been missed, and those
             // of the absence in case the other master's clock differs. In a cluster the last job may be known only to a
             // dead member, which lacked older jobs of this one.
@@ -199,7 +201,7 @@ impl RecentPublishes {
         (id, is_syndic): (&MinionId, bool),
         from: &CatchUp,
     ) -> Value {
-        let missed = self.after(from);
+        let missed = self.after(from, is_syndic);
         let facts = storage.minion_data.facts(id.as_str());
         let is_target = |publish: &&Arc<Publish>| is_syndic || publish.may_match(&facts, nodegroups);
         // A single log line however many there are, since the minion may repeat its request at any rate.

@@ -35,13 +35,25 @@ fn a_minion_gets_the_jobs_after_its_last_one() {
         (Some(jid(4)), &["05"], &[]),
         (Some(jid(0)), &["03", "02", "05", "03"], &["01"]),
     ] {
-        let missed = publishes.after(&since(last.clone(), None));
+        let missed = publishes.after(&since(last.clone(), None), false);
         assert_eq!(
             (jids(&missed.fresh), jids(&missed.stale)),
             (fresh.iter().map(ToString::to_string).collect(), stale.iter().map(ToString::to_string).collect()),
             "{last:?}"
         );
     }
+}
+
+#[test]
+fn a_syndic_gets_the_later_parts_of_its_last_job() {
+    let publishes = RecentPublishes::new(Duration::from_secs(60), false);
+    let now = Instant::now();
+    for (n, age) in [(1, 50), (2, 30), (2, 20), (3, 10), (2, 5)] {
+        let when = now.checked_sub(Duration::from_secs(age)).unwrap();
+        publishes.record_at(&jid(n), &map! {"jid" => &jid(n)}, when);
+    }
+    let missed = publishes.after(&since(Some(jid(2)), None), true);
+    assert_eq!(jids(&missed.fresh), strings(&["02", "02", "03", "02"]));
 }
 
 #[test]
@@ -60,7 +72,7 @@ fn a_minion_of_a_dead_member_gets_the_jobs_that_member_missed() {
         (jid(5), &["02", "03", "04"], &[]),
         (jid(0), &["02", "03", "04"], &["01"]),
     ] {
-        let missed = publishes.after(&since(Some(last.clone()), None));
+        let missed = publishes.after(&since(Some(last.clone()), None), false);
         assert_eq!(
             (&jids(&missed.fresh)[..], &jids(&missed.stale)[..]),
             (&strings(fresh)[..], &strings(stale)[..]),
@@ -92,7 +104,7 @@ fn a_minion_of_another_master_gets_the_jobs_of_its_absence() {
         // An absurdly long absence: the age of jobs is bounded.
         (Some(jid(9)), Some(u64::MAX), &["02", "03", "04"]),
     ] {
-        let missed = publishes.after(&since(last.clone(), away));
+        let missed = publishes.after(&since(last.clone(), away), false);
         assert_eq!(jids(&missed.fresh), strings(fresh), "{last:?} {away:?}");
     }
 }
@@ -107,13 +119,13 @@ fn memory_is_bounded_in_bytes_and_time() {
     let large = map! {"jid" => &jid(1), "arg" => "x".repeat(1 << 20)};
     let ancient = Instant::now().checked_sub(Duration::from_secs(700)).unwrap();
     publishes.record_at(&jid(1), &large, ancient);
-    let none = publishes.after(&CatchUp::default());
+    let none = publishes.after(&CatchUp::default(), false);
     assert_eq!((none.fresh.len(), none.stale.len()), (0, 0));
     for _ in 0..100 {
         publishes.record(&jid(1), &large);
     }
-    assert!((10..17).contains(&publishes.after(&CatchUp::default()).fresh.len()));
+    assert!((10..17).contains(&publishes.after(&CatchUp::default(), false).fresh.len()));
     let off = RecentPublishes::new(Duration::ZERO, false);
     off.record(&jid(1), &large);
-    assert_eq!(off.after(&CatchUp::default()).fresh.len(), 0);
+    assert_eq!(off.after(&CatchUp::default(), false).fresh.len(), 0);
 }

@@ -3,10 +3,13 @@
 //!
 //! The file has a line `+ID` for each job that was received and a line `ID` once it begins. A job that had not begun
 //! when the minion was killed is forgotten after the restart, so that it runs when the master sends it again.
+//!
+//! A syndic records `ID/PART`: the parts of a batch share one id.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::ops::Bound;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -15,8 +18,10 @@ use brine_system::files;
 
 /// The minimum number of recorded ids: more than a minion receives while it decrypts a publish.
 const MIN_RECORDED: usize = 10_000;
-/// The maximum length of a line, including its line break.
-const MAX_LINE: usize = 34;
+/// The separator of an id and the name of its part.
+const PART: char = '/';
+/// The maximum length of a line, including its line break: an id has at most 32 bytes, the name of a part 16.
+const MAX_LINE: usize = 51;
 /// The number of lines per recorded id from which the file is rewritten.
 const LINES_PER_ID: usize = 4;
 
@@ -25,7 +30,8 @@ const LINES_PER_ID: usize = 4;
 pub struct SeenJobs {
     limit: usize,
     order: VecDeque<String>,
-    known: HashSet<String>,
+    /// Ordered, so that the parts of a job are found by its id.
+    known: BTreeSet<String>,
     /// The jobs that have not begun.
     waiting: HashSet<String>,
     /// The id after which jobs may have been missed.
@@ -41,7 +47,7 @@ impl SeenJobs {
         SeenJobs {
             limit: limit.max(MIN_RECORDED),
             order: VecDeque::new(),
-            known: HashSet::new(),
+            known: BTreeSet::new(),
             waiting: HashSet::new(),
             last: None,
             file: None,
@@ -63,18 +69,20 @@ impl SeenJobs {
 
     fn load(&mut self, path: &Path) -> std::io::Result<File> {
         let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path)?;
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let most = (LINES_PER_ID * self.limit * MAX_LINE) as u64;
         let length = file.metadata()?.len();
         if length > most {
             file.seek(SeekFrom::Start(length - most))?;
         }
-        Read::by_ref(&mut file).take(most).read_to_string(&mut text)?;
+        Read::by_ref(&mut file).take(most).read_to_end(&mut bytes)?;
+        // Bytes that a power failure has left are lines that are no ids.
+        let text = String::from_utf8_lossy(&bytes);
         for line in text.lines() {
             self.lines += 1;
             let (jid, has_begun) = line.strip_prefix('+').map_or((line, true), |jid| (jid, false));
             // The last line may have been truncated by a crash.
-            if jid.parse::<Jid>().is_err() {
+            if job_of(jid).parse::<Jid>().is_err() {
                 continue;
             }
             self.remember(jid);
@@ -86,7 +94,11 @@ impl SeenJobs {
         }
         // Jobs received after the first one that has not begun are sent again, too, and are recorded.
         let first = self.order.iter().position(|jid| self.waiting.contains(jid)).unwrap_or(self.order.len());
-        self.last = first.checked_sub(1).map(|last| self.order[last].clone());
+        self.last = match first.checked_sub(1) {
+            Some(last) => Some(self.order[last].clone()),
+            // None before it is known: those from this one on were missed.
+            None => self.order.front().map(|first| before(job_of(first))),
+        };
         let waiting = std::mem::take(&mut self.waiting);
         self.order.retain(|jid| !waiting.contains(jid));
         self.known.retain(|jid| !waiting.contains(jid));
@@ -98,12 +110,18 @@ impl SeenJobs {
 
     /// Returns the last received id; after a restart the last one before those that have not begun.
     pub fn last(&self) -> Option<&str> {
-        self.last.as_deref()
+        self.last.as_deref().map(job_of)
     }
 
     /// Whether an id is recorded.
     pub fn contains(&self, jid: &str) -> bool {
         self.known.contains(jid)
+    }
+
+    /// Whether an id is recorded, or one of its parts.
+    pub fn contains_job(&self, jid: &str) -> bool {
+        let next = self.known.range::<str, _>((Bound::Included(jid), Bound::Unbounded)).next();
+        next.is_some_and(|next| job_of(next) == jid)
     }
 
     /// Records that a job begins. Jobs that were not received, such as the minion's own, are ignored.
@@ -150,7 +168,7 @@ impl SeenJobs {
         if self.lines >= LINES_PER_ID * self.limit {
             let mark = |jid: &String| if self.waiting.contains(jid) { "+" } else { "" };
             let all: String = self.order.iter().flat_map(|jid| [mark(jid), jid, "\n"]).collect();
-            files::write_soon(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
+            files::write_atomic(&*path, all.as_bytes(), 0o600).map_err(|error| error.source)?;
             *file = OpenOptions::new().append(true).open(&*path)?;
             self.lines = self.order.len();
         }
@@ -161,6 +179,18 @@ impl SeenJobs {
     pub fn handle(&self) -> Option<File> {
         self.file.as_ref().and_then(|(_, file)| file.try_clone().ok())
     }
+}
+
+/// Returns the id of a job, without its part.
+fn job_of(line: &str) -> &str {
+    line.split_once(PART).map_or(line, |(jid, _)| jid)
+}
+
+/// Returns the largest id that is smaller than this one.
+fn before(jid: &str) -> String {
+    let digits = jid.split_once('_').map_or(jid, |(digits, _)| digits);
+    let number = digits.parse::<u128>().unwrap_or_default();
+    format!("{:020}", number.saturating_sub(1))
 }
 
 #[cfg(test)]

@@ -74,3 +74,41 @@ fn an_unusable_file_leaves_the_ids_in_memory() {
     let mut seen = SeenJobs::open(directory.path(), 0);
     assert_eq!((seen.insert(&jid(1)), seen.insert(&jid(1))), (true, false));
 }
+
+#[test]
+fn a_first_job_that_has_not_begun_is_missed_after_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    let mut seen = SeenJobs::open(&path, 0);
+    assert!(seen.insert(&jid(5)));
+    let again = SeenJobs::open(&path, 0);
+    assert_eq!((again.last(), again.contains(&jid(5))), (Some(jid(4).as_str()), false));
+}
+
+#[test]
+fn the_parts_of_a_job_are_recorded_one_by_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    let mut seen = SeenJobs::open(&path, 0);
+    let [first, second] = ["00ff", "00fe"].map(|part| format!("{}/{part}", jid(7)));
+    assert_eq!((seen.insert(&first), seen.insert(&second), seen.insert(&first)), (true, true, false));
+    seen.begin(&first);
+    for n in [6, 7, 8] {
+        assert_eq!(seen.contains_job(&jid(n)), n == 7, "{n}");
+    }
+    // An id with a suffix is another job.
+    assert!(seen.insert(&format!("{}_1", jid(9))));
+    assert!(!seen.contains_job(&jid(9)) && seen.contains_job(&format!("{}_1", jid(9))));
+    let mut again = SeenJobs::open(&path, 0);
+    assert_eq!(again.last(), Some(jid(7).as_str()));
+    assert_eq!((again.insert(&first), again.insert(&second)), (false, true));
+}
+
+#[test]
+fn bytes_of_a_power_failure_do_not_hide_the_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("seen");
+    std::fs::write(&path, [format!("{}\n", jid(1)).as_bytes(), &[0xff, 0, 0x80][..]].concat()).unwrap();
+    let mut seen = SeenJobs::open(&path, 0);
+    assert_eq!((seen.last().map(str::to_owned), seen.insert(&jid(1))), (Some(jid(1)), false));
+}
