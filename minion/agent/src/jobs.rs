@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use brine_context::jobs::{add_publish_keywords, cached_return, call};
+use brine_context::jobs::{add_publish_keywords, cached_return};
 use brine_context::{Context, Job, MasterEvent, Minion};
 use brine_function::Args;
 use brine_runtime::executors::Executor;
 use brine_system::files;
 use brine_value::{Map, Value, map, msgpack};
 use tokio_util::sync::CancellationToken;
+
+use crate::blackout;
 
 /// The number of returns that are cached (`saltutil.find_cached_job`).
 const MAX_CACHED_RETURNS: usize = 1000;
@@ -20,16 +23,25 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(600);
 /// Runs a published job on this thread. Returns the load for the master.
 pub fn run(minion: &Arc<Minion>, job: &Arc<Job>) -> Map {
     minion.jobs.lock().insert(job.jid.clone(), Arc::clone(job));
+    let was_held = job.is_held.swap(false, Ordering::Relaxed);
     let context = Context::new(Arc::clone(minion), Arc::clone(job));
     if job.load.get("start_event").is_some_and(Value::is_truthy) {
         publish_start(&context);
     }
-    let mut load = if let Some(Value::List(functions)) = job.load.get("fun") {
+    let mut load = if was_held && job.cancel.is_cancelled() {
+        map! {
+            "fun" => job.load.get("fun").cloned().unwrap_or_else(|| job.fun.as_str().into()),
+            "fun_args" => job.arg.clone(),
+            "return" => "ERROR: the job was ended before it began: it waited because of process_count_max",
+            "retcode" => 1,
+            "success" => false,
+        }
+    } else if let Some(Value::List(functions)) = job.load.get("fun") {
         run_several(&context, functions)
     } else {
         let mut args = Args::from_wire(&job.arg);
         add_publish_keywords(&context, &job.fun, &mut args);
-        let outcome = call(&context, &job.fun, args);
+        let outcome = blackout::call(&context, &job.fun, args);
         let mut load = map! {
             "fun" => &job.fun,
             "fun_args" => job.arg.clone(),
@@ -64,7 +76,7 @@ fn run_several(context: &Context, functions: &[Value]) -> Map {
     for (i, fun) in functions.iter().enumerate() {
         let name = fun.to_string();
         let list = context.job.arg.get(i).and_then(Value::as_list).unwrap_or_default();
-        let outcome = call(context, &name, Args::from_wire(list));
+        let outcome = blackout::call(context, &name, Args::from_wire(list));
         values.insert(fun.clone(), outcome.value);
         retcodes.insert(fun.clone(), outcome.retcode.into());
         successes.insert(fun.clone(), outcome.success.into());

@@ -8,6 +8,7 @@
 //! | `masters` | which of several masters is used |
 //! | `master_link`, `master_files` | events, pillar and files from the master |
 //! | [`jobs`], [`pool`] | published jobs and their threads |
+//! | `blackout` | the functions that may be called in a blackout |
 //! | `seen_jobs` | the ids of received jobs, for deduplication |
 //! | `outbox` | returns and events that the master has not accepted yet |
 //! | [`events`] | events on the minion's own bus |
@@ -21,6 +22,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub mod beacons;
+mod blackout;
 pub mod channel;
 mod check;
 pub mod daemon;

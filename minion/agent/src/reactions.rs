@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use brine_bus::{Bus, Subscription};
 use brine_context::template_host::{MinionFiles, MinionHost};
-use brine_context::{Context, Job, Minion, jobs};
+use brine_context::{Context, Job, Minion};
 use brine_function::Args;
 use brine_ids::Jid;
 use brine_jinja::{Host, InThread};
@@ -16,6 +16,7 @@ use brine_reactor::{
 use futures::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use crate::blackout;
 use crate::daemon::Leader;
 use crate::pool::{JobPool, PoolError};
 
@@ -108,7 +109,7 @@ impl Dispatch for CallerDispatch {
             let (minion, name) = (self.leader.minion(), fun.clone());
             let called = self.pool.start(&name, move || {
                 let context = context(&minion, &fun, &args, Some(&cause));
-                jobs::call(&context, &fun, args)
+                blackout::call(&context, &fun, args)
             });
             let outcome = match called {
                 Ok(running) => running.result().await,

@@ -42,6 +42,12 @@ pub(crate) fn call(context: &Context, fun: &str, args: Args) -> CallResult {
     Ok(Value::Nil)
 }
 
+/// Whether the job or the configuration names executors.
+pub(crate) fn are_configured(context: &Context) -> bool {
+    let of_job = context.job.load.get(OPTION).is_some_and(Value::is_truthy);
+    of_job || !context.config().module_executors.is_nil() || sudo::user(context).is_some()
+}
+
 /// Returns the names of the executors of a job.
 fn names(context: &Context) -> Result<Vec<String>, String> {
     let of_job = context.job.load.get(OPTION).filter(|value| value.is_truthy());
