@@ -107,11 +107,12 @@ impl Queue {
         Some(entry)
     }
 
-    /// Takes the oldest entry that is not being sent.
-    fn take_oldest(&mut self) -> Option<Entry> {
-        let idle = self.entries.iter().filter(|(_, entry)| !entry.busy);
-        let turn = *idle.min_by_key(|(_, entry)| entry.since)?.0;
-        self.take(turn)
+    /// Returns the oldest entry that is not being sent. It counts as being sent from now on.
+    fn take_oldest(&mut self) -> Option<QueuedLoad> {
+        let idle = self.entries.iter_mut().filter(|(_, entry)| !entry.busy);
+        let (turn, entry) = idle.min_by_key(|(_, entry)| entry.since)?;
+        entry.busy = true;
+        Some(QueuedLoad(*turn))
     }
 }
 
@@ -154,7 +155,9 @@ impl Outbox {
                 .entries
                 .values()
                 .any(|entry| matches!(&entry.source, LoadSource::File(path) if *path == found.path));
-            if !is_known {
+            // A file is removed before its entry: one without entry that is still there has not been delivered since it
+            // was listed.
+            if !is_known && found.path.exists() {
                 let store::StoredLoad { label, size, since, path } = found;
                 queue.push(Entry { label, size, since, source: LoadSource::File(path), busy: false });
             }
@@ -207,13 +210,21 @@ impl Outbox {
             if queue.entries.len() <= self.bounds.count && queue.bytes <= self.bounds.bytes {
                 return;
             }
-            let Some(entry) = queue.take_oldest() else { return };
+            let Some(oldest) = queue.take_oldest() else { return };
             drop(queue);
-            self.lose(&entry, "too many are waiting");
+            self.lose(oldest, "too many are waiting");
         }
     }
 
-    fn lose(&self, entry: &Entry, reason: &str) {
+    /// Removes a load: first its file, then its entry, so that a rescan in between finds either both or none.
+    fn remove(&self, ticket: QueuedLoad) -> Option<Entry> {
+        let source = self.queue.lock().entries.get(&ticket.0)?.source.clone();
+        source.remove();
+        self.queue.lock().take(ticket.0)
+    }
+
+    fn lose(&self, ticket: QueuedLoad, reason: &str) {
+        let Some(entry) = self.remove(ticket) else { return };
         self.lost.add(1);
         tracing::error!(
             kind = self.kind,
@@ -222,41 +233,38 @@ impl Outbox {
             "dropped before {} accepted it: {reason}",
             self.receiver
         );
-        entry.source.remove();
     }
 
     /// Records the result of an attempt. Blocks if there is a directory.
     pub fn finish(&self, ticket: QueuedLoad, verdict: SendResult) {
-        let mut queue = self.queue.lock();
-        let Some(mut entry) = queue.take(ticket.0) else { return };
         match verdict {
-            SendResult::Accepted => {
-                drop(queue);
-                entry.source.remove();
-            }
-            SendResult::Refused => {
-                drop(queue);
-                self.lose(&entry, "it is refused");
-            }
-            SendResult::Later if is_older(entry.since, self.bounds.age) => {
-                drop(queue);
-                self.lose(&entry, "it is too old");
-            }
-            SendResult::Later => {
-                entry.busy = false;
-                let path = if let LoadSource::File(path) = &entry.source { Some(path.clone()) } else { None };
-                if self.in_order {
-                    queue.put_back(ticket, entry);
-                } else {
-                    queue.push(entry);
-                }
-                drop(queue);
-                if let Some(Err(error)) = path.as_deref().map(store::sync) {
-                    tracing::warn!(kind = self.kind, %error, "flushing a file to the disk failed");
-                }
-                self.changed.notify_one();
-            }
+            SendResult::Accepted => _ = self.remove(ticket),
+            SendResult::Refused => self.lose(ticket, "it is refused"),
+            SendResult::Later => self.postpone(ticket),
         }
+    }
+
+    /// Puts a load back that was not accepted, unless it is too old.
+    fn postpone(&self, ticket: QueuedLoad) {
+        let mut queue = self.queue.lock();
+        let Some(entry) = queue.entries.get(&ticket.0) else { return };
+        if is_older(entry.since, self.bounds.age) {
+            drop(queue);
+            return self.lose(ticket, "it is too old");
+        }
+        let Some(mut entry) = queue.take(ticket.0) else { return };
+        entry.busy = false;
+        let path = if let LoadSource::File(path) = &entry.source { Some(path.clone()) } else { None };
+        if self.in_order {
+            queue.put_back(ticket, entry);
+        } else {
+            queue.push(entry);
+        }
+        drop(queue);
+        if let Some(Err(error)) = path.as_deref().map(store::sync) {
+            tracing::warn!(kind = self.kind, %error, "flushing a file to the disk failed");
+        }
+        self.changed.notify_one();
     }
 
     /// Returns the number of loads.

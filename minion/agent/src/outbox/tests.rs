@@ -157,3 +157,30 @@ fn the_queue_of_a_removed_master_is_adopted() {
     assert_eq!((open(&path).len(), open(&path.join("kept_4506")).len()), (3, 1));
     assert!(!path.join("gone_4506").exists());
 }
+
+#[test]
+fn a_return_that_is_delivered_while_the_directory_is_read_is_not_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    static DROPPED: Counter = Counter::new("test_dropped", "");
+    let outbox = Outbox::open("test", bounds(1000, 1 << 20), &DROPPED, &directory.path().join("returns"));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    outbox.rescan();
+                }
+            });
+        }
+        for n in 0..2000 {
+            let ticket = outbox.add("1", &load(n));
+            outbox.finish(ticket, SendResult::Accepted);
+            // What a rescan has added a second time cannot be read.
+            if let Some((ticket, _, read)) = outbox.next() {
+                panic!("delivered, and queued again as {ticket:?}: {read:?}");
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert_eq!((outbox.len(), DROPPED.get()), (0, 0));
+}
