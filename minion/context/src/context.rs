@@ -30,6 +30,7 @@ use crate::allowed::Allowed;
 use crate::beacons::Configured;
 use crate::custom::{self, CustomModules};
 use crate::local_bus::LocalBus;
+use crate::state_queue::JobTicket;
 use crate::{Grains, Modules, StateContext, schedule};
 
 /// The option and the pillar key with the functions of the mine.
@@ -319,6 +320,10 @@ pub struct Job {
     pub leases: Leases,
     /// Settings by name, with which functions of this job configure later ones.
     pub settings: Arc<Mutex<HashMap<&'static str, String>>>,
+    /// The ticket of the job's state run.
+    pub state_ticket: JobTicket,
+    /// Whether the job waits for a thread (`process_count_max`).
+    pub is_held: AtomicBool,
 }
 
 impl Job {
@@ -338,6 +343,8 @@ impl Job {
             repositories_asked: Arc::clone(&self.repositories_asked),
             leases: self.leases.clone(),
             settings: Arc::clone(&self.settings),
+            state_ticket: Arc::clone(&self.state_ticket),
+            is_held: AtomicBool::new(false),
         }
     }
 
@@ -381,6 +388,8 @@ impl Job {
             repositories_asked: Arc::default(),
             leases: Leases::default(),
             settings: Arc::default(),
+            state_ticket: JobTicket::default(),
+            is_held: AtomicBool::new(false),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Function calls in a job, and the running jobs of this host.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use brine_event::stamp;
@@ -49,6 +50,11 @@ pub fn call(context: &Context, fun: &str, args: Args) -> Outcome {
             Outcome { value: text.into(), retcode: 1, success: false, out: Some("nested") }
         }
     }
+}
+
+/// Whether the job or the configuration names executors, which may accept functions that do not exist.
+pub fn has_executors(context: &Context) -> bool {
+    executors::are_configured(context)
 }
 
 /// Whether a mapping reports a failure in `result` or `success`.
@@ -132,6 +138,17 @@ pub struct Running {
     pub fields: Map,
 }
 
+/// Returns the jobs of this process that wait for a thread (`process_count_max`), with the fields that Salt adds.
+pub fn held(minion: &Minion) -> Vec<Running> {
+    let jobs = minion.jobs.lock();
+    let held = jobs.values().filter(|job| job.is_held.load(Ordering::Relaxed)).map(|job| {
+        let mut fields = describe(minion, job);
+        fields.extend(map! {"pid" => 0, "queued" => true, "queue_type" => "job_queue"});
+        Running { jid: job.jid.clone(), fun: job.fun.clone(), pid: 0, fields }
+    });
+    held.collect()
+}
+
 /// Returns all running jobs of this host: those of this process, and those of other `salt-call` and minion processes.
 pub fn running(minion: &Minion) -> Vec<Running> {
     let of = |fields: Map| {
@@ -139,7 +156,8 @@ pub fn running(minion: &Minion) -> Vec<Running> {
         let pid = fields.get("pid").and_then(u32::from_value)?;
         Some(Running { jid: text("jid")?, fun: text("fun")?, pid, fields })
     };
-    let own = minion.jobs.lock().values().filter_map(|job| of(describe(minion, job))).collect::<Vec<_>>();
+    let has_begun = |job: &&Arc<Job>| !job.is_held.load(Ordering::Relaxed);
+    let own = minion.jobs.lock().values().filter(has_begun).filter_map(|job| of(describe(minion, job))).collect::<Vec<_>>();
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let beside = files.filter_map(|file| {
         let mut fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok()?;

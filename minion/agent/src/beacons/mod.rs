@@ -30,6 +30,7 @@ mod wtmp;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use brine_bus::Bus;
@@ -247,7 +248,9 @@ impl Poller {
             configured.get(name.as_str()) == Some(&started.config)
                 && is_custom(&minion, name, &started.config) == started.is_custom
         });
-        let states_run = || minion.jobs.lock().values().any(|job| job.fun.starts_with("state."));
+        let states_run = || {
+            minion.jobs.lock().values().any(|job| job.fun.starts_with("state.") && !job.is_held.load(Ordering::Relaxed))
+        };
         let mut events = Vec::new();
         for (name, config) in configured.iter().filter(|(name, _)| name.as_str() != Some("enabled")) {
             let name = name.to_string();

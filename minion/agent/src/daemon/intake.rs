@@ -2,6 +2,7 @@
 //! results.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use brine_context::jobs::{MASTER, ProcFile, exception_event, left_behind};
 use brine_context::{Job, Minion, MinionFacts};
@@ -105,7 +106,10 @@ fn is_targeted(minion: &Minion, publication: &Publication) -> bool {
 
 /// Starts a job. Its return is on disk before it is sent.
 pub(super) fn start_job(connected: &Arc<Connected>, jid: &Jid, fun: &str, arg: Vec<Value>, load: Map, ret: String) {
-    let job = Arc::new(Job { arg, load, ..Job::local(jid, fun, &brine_function::Args::default()) });
+    let is_held = AtomicBool::new(true);
+    let job = Arc::new(Job { arg, load, is_held, ..Job::local(jid, fun, &brine_function::Args::default()) });
+    // Known before it has a thread: the master asks for it, and it can be ended.
+    connected.minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));
     let (this, running) = (Arc::clone(connected), Arc::clone(&job));
     let (sender, ran) = oneshot::channel();
     let started = connected.pool.start(fun, move || {
@@ -148,8 +152,8 @@ impl Connected {
     /// Returns the failure of a job that did not complete to the master.
     async fn return_failure(self: &Arc<Self>, job: &Job, error: &PoolError) {
         tracing::error!(jid = job.jid, fun = job.fun, %error, "job failed");
+        self.minion.jobs.lock().shift_remove(&job.jid);
         if let PoolError::Panicked(_) = error {
-            self.minion.jobs.lock().shift_remove(&job.jid);
             if let Err(error) = self.fire(&exception_event()).await {
                 tracing::warn!(jid = job.jid, error, "publishing the event of an exception failed");
             }

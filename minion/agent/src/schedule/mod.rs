@@ -7,6 +7,7 @@
 mod manage;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use brine_bus::Bus;
@@ -102,7 +103,8 @@ impl Host for MinionSchedule {
         let args = Args { positional: scheduled.args.clone(), keyword: scheduled.kwargs.clone() };
         let pid = std::process::id();
         let load = map! {"fun" => &scheduled.function, "jid" => jid, "schedule" => &scheduled.name, "pid" => pid};
-        let job = Arc::new(Job { load, ..Job::local(jid, &scheduled.function, &args) });
+        let is_held = AtomicBool::new(true);
+        let job = Arc::new(Job { load, is_held, ..Job::local(jid, &scheduled.function, &args) });
         // Recorded before it has a thread, so that the next poll of the schedule counts it.
         let minion = self.leader.minion();
         minion.jobs.lock().insert(job.jid.clone(), Arc::clone(&job));

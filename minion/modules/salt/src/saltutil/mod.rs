@@ -7,6 +7,7 @@ pub(crate) mod state;
 pub mod sync;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use brine_context::jobs::{self, Running, cached_return};
 use brine_context::{Context, Job, Module};
@@ -61,7 +62,7 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
     Ok(matching.map(|job| job.fields).collect())
 }
 
-/// Return a job, if it is running.
+/// Return a job, if it is running, or waits because of `process_count_max`: then with `queued`.
 ///
 /// CLI Example:
 ///
@@ -69,7 +70,8 @@ pub fn is_running(context: &Context, fun: String) -> CallResult {
 #[function]
 pub fn find_job(context: &Context, jid: Value) -> CallResult {
     let jid = jid.to_string();
-    let found = jobs::running(&context.minion).into_iter().find(|job| job.jid == jid);
+    let known = jobs::held(&context.minion).into_iter().chain(jobs::running(&context.minion));
+    let found = known.into_iter().find(|job| job.jid == jid);
     Ok(found.map(|job| job.fields).unwrap_or_default().into())
 }
 
@@ -192,7 +194,7 @@ fn find(context: &Context, jid: &Value) -> Option<Arc<Job>> {
     context.minion.jobs.lock().get(&jid.to_string()).cloned()
 }
 
-/// Sends a signal to a job, whether it runs a command or a function.
+/// Sends a signal to a job, whether it runs a command or a function. One that waits for a thread does not begin.
 fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> {
     let signal = Signal::try_from(sig).map_err(|_| CallError::Execution(format!("unknown signal {sig}")))?;
     let Some(job) = find(context, jid) else { return Ok("".into()) };
@@ -201,7 +203,8 @@ fn signal(context: &Context, jid: &Value, sig: i32) -> Result<Value, CallError> 
         job.cancel.cancel();
     }
     tracing::info!(jid = job.jid, %signal, groups, "sending a signal to a job");
-    Ok(format!("Signal {sig} sent to job {} at pid {}", job.jid, job.pid).into())
+    let pid = if job.is_held.load(Ordering::Relaxed) { 0 } else { job.pid };
+    Ok(format!("Signal {sig} sent to job {} at pid {pid}", job.jid).into())
 }
 
 #[cfg(test)]

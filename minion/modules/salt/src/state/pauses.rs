@@ -51,8 +51,9 @@ pub fn soft_kill(context: &Context, jid: Value, state_id: Option<String>) -> Cal
 #[function]
 pub fn get_pauses(context: &Context, #[default] jid: Value) -> CallResult {
     let minion = &context.minion;
-    let running: Vec<String> =
-        jobs::running(minion).into_iter().filter(|job| job.fun.starts_with("state.")).map(|job| job.jid).collect();
+    // A run may be paused before it begins.
+    let known = jobs::held(minion).into_iter().chain(jobs::running(minion));
+    let running: Vec<String> = known.filter(|job| job.fun.starts_with("state.")).map(|job| job.jid).collect();
     pause::forget_all_but(minion, &running);
     let wanted = |run: &String| jid.is_nil() || jid.to_string() == **run;
     let marks = running.iter().filter(|run| wanted(run)).map(|run| (run, pause::marks(minion, run)));
