@@ -14,6 +14,7 @@
 //! | [`programs`] | running of programs in a job |
 //! | [`jobs`] | function calls in a job; the running jobs of this host |
 //! | [`files`] | files under `salt://`, of this host or a web server |
+//! | [`state_queue`] | the queue of state runs on this host |
 //! | [`local_bus`] | the minion's own event bus, from the daemon or a `salt-call` |
 //! | [`template_functions`] | the behaviour of functions in templates |
 //! | [`template_host`] | the functions and files for templates |
@@ -45,6 +46,7 @@ pub mod redact;
 pub mod runners;
 pub mod schedule;
 pub mod state_beacon;
+pub mod state_queue;
 mod sudo;
 pub mod suggest;
 pub mod template_functions;

@@ -11,7 +11,7 @@ use brine_function::CallError;
 use brine_sls::compile::{self, Chunk, HighData, Low, Target};
 use brine_value::{Map, Value, map};
 
-use super::{Queue, Settings, Source, Top, master_options};
+use super::{Queue, Settings, Source, Top, Turn, master_options};
 
 /// The retcode of a run whose pillar could not be rendered.
 const PILLAR_FAILURE: i64 = 5;
@@ -91,6 +91,8 @@ pub struct StateRun {
     /// The options of the run.
     pub options: Options,
     source: Source,
+    /// Excludes other runs while this one exists.
+    _turn: Turn,
 }
 
 impl StateRun {
@@ -131,7 +133,13 @@ impl StateRun {
         let context = Context { run_pillar: Some(Arc::clone(&pillar)), run_opts: Some(opts), ..context.clone() };
         let source = Source::new(&Context { run_opts: Some(Arc::new(seen)), ..context.clone() }, pillar)
             .with_environments(environments);
-        StateRun { context, options, source }
+        StateRun { context, options, source, _turn: Turn::default() }
+    }
+
+    /// Returns the run with its turn, which it has while it exists.
+    #[must_use]
+    pub fn with_turn(self, turn: Turn) -> Self {
+        StateRun { _turn: turn, ..self }
     }
 
     /// Returns the environment of SLS files without an explicit one.

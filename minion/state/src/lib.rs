@@ -34,7 +34,7 @@ mod top;
 
 pub use call::call_errors;
 pub use highstate::{Options, PillarError, StateRun, errors};
-pub use queue::{Queue, only_run};
+pub use queue::{Queue, Turn, only_run, other_runs};
 pub use run::{Settings, run};
 pub use source::Source;
 pub use top::Top;

@@ -1,9 +1,10 @@
-//! Ensures that a minion has one state run at a time.
+//! Ensures that a minion has one state run at a time; `brine_context::state_queue` owns the files.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use brine_context::Context;
-use brine_context::jobs::{self, Running};
+use brine_context::state_queue::{self, QueuedRun, StateQueueError, Ticket};
 use brine_value::Value;
 
 use super::Options;
@@ -45,16 +46,28 @@ impl Queue {
     }
 }
 
+/// The turn of a state run: no other one runs until it is dropped.
+#[derive(Debug, Default)]
+pub struct Turn {
+    /// `None` for runs beside others.
+    _ticket: Option<Arc<Ticket>>,
+}
+
 /// Waits for, refuses or ignores other state runs, as the options require. A refusal is in Salt's wording.
-pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>> {
-    if options.concurrent {
-        return Ok(());
+pub fn only_run(context: &Context, options: &Options) -> Result<Turn, Vec<String>> {
+    // As in Salt, orchestrations of one master run beside each other.
+    if options.concurrent || context.job.master.is_some() {
+        return Ok(Turn::default());
     }
+    let failed = |error: StateQueueError| {
+        vec![format!("The state run is refused: {error}. With concurrent=True it runs beside other state runs.")]
+    };
+    let ticket = Ticket::take(&context.minion, &context.job).map_err(failed)?;
     let mut waits = false;
     loop {
-        let others = before(context);
+        let others = ticket.ahead().map_err(failed)?;
         if others.is_empty() {
-            return Ok(());
+            return Ok(Turn { _ticket: Some(ticket) });
         }
         if !waits && !options.queue.admits(others.len()) {
             return Err(others.iter().map(describe).collect());
@@ -68,39 +81,16 @@ pub fn only_run(context: &Context, options: &Options) -> Result<(), Vec<String>>
     }
 }
 
-/// Returns the state runs that began before this job: of two, the later one yields.
-fn before(context: &Context) -> Vec<Running> {
-    let mut running = jobs::running(&context.minion);
-    running.retain(|job| job.jid < context.job.jid && is_state_run(&job.fun));
-    running
+/// Returns a message on each state run of another job, running or waiting.
+pub fn other_runs(context: &Context) -> Result<Vec<String>, StateQueueError> {
+    Ok(state_queue::other_runs(&context.minion, &context.job)?.iter().map(describe).collect())
 }
 
-fn describe(job: &Running) -> String {
-    let started = job.jid.parse::<brine_ids::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
+fn describe(run: &QueuedRun) -> String {
+    let started = run.jid.parse::<brine_ids::Jid>().map(|jid| jid.start_time()).unwrap_or_default();
     format!(
         "The function \"{}\" is running as PID {} and was started at {started} with jid {}",
-        job.fun, job.pid, job.jid
-    )
-}
-
-/// Whether a function changes the host by states; functions that only show something do not.
-fn is_state_run(fun: &str) -> bool {
-    matches!(
-        fun,
-        "state.apply"
-            | "state.sls"
-            | "state.sls_id"
-            | "state.highstate"
-            | "state.single"
-            | "state.high"
-            | "state.low"
-            | "state.pkg"
-            | "state.request"
-            | "state.run_request"
-            | "state.test"
-            | "state.top"
-            | "state.template"
-            | "state.template_str"
+        run.fun, run.pid, run.jid
     )
 }
 

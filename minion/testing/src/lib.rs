@@ -24,6 +24,7 @@ use brine_ids::Jid;
 use brine_schedule::Schedule;
 use brine_value::{Map, Value, map};
 use parking_lot::{Mutex, RwLock};
+use tempfile::TempDir;
 
 pub use scripted::{Applied, Scripted, answers, applied, debian, use_programs};
 
@@ -79,19 +80,23 @@ macro_rules! with_modules {
     };
 }
 
-struct Files(BTreeMap<String, String>);
+struct Files {
+    texts: BTreeMap<String, String>,
+    /// The minion's cache, which is removed with it.
+    _cache: TempDir,
+}
 
 impl FileClient for Files {
     fn read(&self, path: &str, _saltenv: &str) -> Result<Option<Vec<u8>>, String> {
-        Ok(self.0.get(path).map(|text| text.clone().into_bytes()))
+        Ok(self.texts.get(path).map(|text| text.clone().into_bytes()))
     }
 
     fn hash(&self, path: &str, _saltenv: &str) -> Result<Option<String>, String> {
-        Ok(self.0.get(path).map(|text| format!("{}", text.len())))
+        Ok(self.texts.get(path).map(|text| format!("{}", text.len())))
     }
 
     fn list(&self, _saltenv: &str) -> Result<Vec<String>, String> {
-        Ok(self.0.keys().cloned().collect())
+        Ok(self.texts.keys().cloned().collect())
     }
 
     fn directories(&self, _saltenv: &str) -> Result<Vec<String>, String> {
@@ -176,8 +181,9 @@ impl<F: Fn(Map) -> Result<Value, String> + Send + Sync> Upstream for Answering<F
 
 /// Creates a minion with these modules and files under `salt://` that sends its events to this master.
 pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstream>) -> Arc<Minion> {
-    let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-    let config = Arc::new(MinionConfig::default());
+    let texts = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
+    let cache = tempfile::tempdir().unwrap();
+    let config = Arc::new(MinionConfig { cachedir: cache.path().to_owned(), ..MinionConfig::default() });
     // Without a weak reference: tests change fields through `Arc::get_mut`.
     Arc::new(Minion {
         id: "test-minion".into(),
@@ -185,7 +191,7 @@ pub fn minion(modules: &Modules, files: &[(&str, &str)], upstream: Arc<dyn Upstr
         config,
         grains: Arc::new(Grains::from(map! {"id" => "test-minion", "os" => "Debian", "os_family" => "Debian"})),
         pillar: RwLock::new(Arc::new(map! {"secret" => map!{"word" => "xyzzy", "empty" => ""}})),
-        files: Arc::new(Files(files)),
+        files: Arc::new(Files { texts, _cache: cache }),
         upstream,
         programs: Arc::new(System),
         local: LocalBus::Sockets { directory: "/nonexistent".into(), names: SocketNames::minion("test-minion") },

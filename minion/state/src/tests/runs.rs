@@ -1,10 +1,7 @@
-//! Whole runs: results, errors, pillar, queues.
+//! Whole runs: results, errors, pillar.
 
 use std::sync::Arc;
 
-use brine_context::Job;
-use brine_function::Args;
-use brine_ids::Jid;
 use brine_value::{Map, Value, list, map};
 
 use super::{call, report};
@@ -106,27 +103,6 @@ fn a_pillar_override_is_for_one_run_and_errors_are_refused() {
 }
 
 #[test]
-fn of_two_runs_the_later_one_yields() {
-    let context = testing::context(&[("t.sls", "a: test.nop")]);
-    let other: Jid = "20260101000000000000".parse().unwrap();
-    let job = Arc::new(Job::local(&other, "state.apply", &Args::default()));
-    context.minion.jobs.lock().insert(other.to_string(), job);
-    let refused = call(&context, "state.apply", &["t"], Map::new()).unwrap();
-    let pid = std::process::id();
-    let text = format!(
-        "The function \"state.apply\" is running as PID {pid} and was started at 2026, Jan 01 00:00:00.000000 with jid {other}"
-    );
-    assert_eq!(refused, vec![text].into());
-    assert_eq!(call(&context, "state.running", &[], Map::new()), Ok(refused));
-    let ran = call(&context, "state.apply", &["t"], map! {"concurrent" => true}).unwrap();
-    assert_eq!(report(&ran), "0 a True -: Success!\n");
-    // A waiting run gives up when its own job is ended.
-    context.job.cancel.cancel();
-    let waited = call(&context, "state.apply", &["t"], map! {"queue" => true}).unwrap();
-    assert_eq!(waited.as_list().map(<[Value]>::len), Some(1));
-}
-
-#[test]
 fn single_states_chunks_and_strings_are_run() {
     let context = testing::context(&[("t.sls", "a: {test.nop: [{require: [{test: b}]}]}\nb: test.nop\nc: test.nop")]);
     let ran = call(&context, "state.single", &["test.succeed_with_changes", "x"], map! {"test" => true}).unwrap();
@@ -167,7 +143,8 @@ fn states_run_only_where_a_global_condition_matches() {
         (map! {"test.nop" => "and and"}, [skipped, met]),
     ] {
         let mut minion = testing::minion(&[("t.sls", sls)]);
-        let config = brine_config::MinionConfig { global_state_conditions: conditions.clone(), ..Default::default() };
+        let config =
+            brine_config::MinionConfig { global_state_conditions: conditions.clone(), ..(*minion.config).clone() };
         Arc::get_mut(&mut minion).unwrap().config = Arc::new(config);
         let results = call(&testing::context_of(minion), "state.apply", &["t"], Map::new()).unwrap();
         for (tag, result) in results.as_map().unwrap() {

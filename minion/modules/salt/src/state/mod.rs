@@ -251,8 +251,10 @@ pub fn sls_id(
 ///     salt '*' state.running
 #[function]
 pub fn running(context: &Context, #[default(false)] concurrent: bool) -> CallResult {
-    let report = brine_state::only_run(context, &Options { concurrent, ..Options::default() });
-    Ok(report.err().unwrap_or_default().into())
+    if concurrent {
+        return Ok(Value::List(Vec::new()));
+    }
+    Ok(brine_state::other_runs(context).map_err(CallError::execution)?.into())
 }
 
 /// Returns keyword arguments merged with positional ones.
@@ -345,8 +347,8 @@ fn started_with(context: &Context, mut options: Options) -> Result<StateRun, Vec
     if options.queue == Queue::Refuse {
         options.queue = Queue::of(&brine_config::opts::modules::state_queue(&context.config().opts));
     }
-    brine_state::only_run(context, &options)?;
-    StateRun::new(context, options).map_err(PillarError::lines)
+    let turn = brine_state::only_run(context, &options)?;
+    Ok(StateRun::new(context, options).map_err(PillarError::lines)?.with_turn(turn))
 }
 
 /// Runs the high data that `high` returns.

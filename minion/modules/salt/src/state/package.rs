@@ -59,9 +59,10 @@ fn rejected(context: &Context, path: &Path, why: &str) -> Result<Value, CallErro
 
 fn run(context: &Context, directory: &Path, kwargs: Map) -> Result<Value, CallError> {
     let mut options = options(context, kwargs)?;
-    if let Err(refusal) = brine_state::only_run(context, &options) {
-        return brine_state::errors(context, refusal);
-    }
+    let turn = match brine_state::only_run(context, &options) {
+        Ok(turn) => turn,
+        Err(refusal) => return brine_state::errors(context, refusal),
+    };
     let low = read(directory, "lowstate.json")?
         .ok_or_else(|| CallError::Execution("the package has no lowstate.json".into()))?;
     let pillar = mapping(directory, "pillar.json")?.unwrap_or_default();
@@ -69,7 +70,7 @@ fn run(context: &Context, directory: &Path, kwargs: Map) -> Result<Value, CallEr
     let minion = masterless::with_roots(&context.minion, environments(directory)?).map_err(CallError::execution)?;
     let context = &Context { minion, own_grains: own_grains.or_else(|| context.own_grains.clone()), ..context.clone() };
     options.pillar = Map::new();
-    let run = StateRun::with_pillar(context, options, Arc::new(pillar));
+    let run = StateRun::with_pillar(context, options, Arc::new(pillar)).with_turn(turn);
     let Some(items) = low.as_list() else {
         return Err(CallError::Execution(format!(
             "lowstate.json is a list of chunks, this is of type {}",
