@@ -19,6 +19,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixListener;
 use tokio::net::unix::UCred;
 
+use crate::temporary::Temporary;
+
 /// The name of the link.
 pub const NAME: &str = "brine-ssh-askpass";
 /// The environment variable with the path of the socket.
@@ -28,7 +30,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A directory with the link; removed on drop.
 #[derive(Debug)]
-pub struct AskPass(tempfile::TempDir);
+pub struct AskPass(Temporary);
 
 /// The socket of one `ssh` process. Dropping it closes and removes the socket.
 pub(crate) struct Answering {
@@ -53,7 +55,7 @@ impl AskPass {
     /// The directory cannot be written to.
     pub fn new(program: &Path) -> Result<Self, FileError> {
         let failed = || FileError::at("write to", std::env::temp_dir());
-        let directory = tempfile::Builder::new().prefix("brine-ssh-").tempdir().map_err(failed())?;
+        let directory = Temporary::new().map_err(failed())?;
         symlink(program, directory.path().join(NAME)).map_err(failed())?;
         Ok(AskPass(directory))
     }

@@ -5,11 +5,13 @@
 //! | `roster` | rosters: the hosts and how to reach them |
 //! | `command` | the arguments of `ssh`, and the command line that the host's shell runs |
 //! | `session` | one call on one host: messages in both directions |
+//! | `child` | a running `ssh`: its process group, and the deadlines of its streams |
 //! | `delivery` | sending the program to a host that lacks it |
 //! | `master_data` | the requests of a host during a call: files, pillar, options |
 //! | `mine` | `mine.get` of a host: other hosts of the roster, and the mine of a running master |
 //! | `program` | the programs that are pushed, one per kind of machine, and their hashes |
 //! | `multiplexing` | connections that successive calls share |
+//! | `temporary` | the temporary directories of calls |
 //! | `askpass` | passwords for `ssh` |
 //!
 //! The system's `ssh` makes the connection, so its configuration, agents, jump hosts and multiplexing apply. The
@@ -21,6 +23,7 @@
 #![warn(clippy::self_named_module_files)]
 
 pub mod askpass;
+mod child;
 mod command;
 mod delivery;
 mod master_data;
@@ -29,6 +32,7 @@ mod multiplexing;
 mod program;
 pub mod roster;
 mod session;
+mod temporary;
 
 pub use command::Options;
 pub use master_data::MasterData;

@@ -13,6 +13,7 @@ use brine_system::files::{self, FileError};
 
 use crate::command::{self, Options};
 use crate::roster::Host;
+use crate::temporary::Temporary;
 
 /// The maximum length of the socket directory's path: with the name that `ssh` appends, the path must fit into a socket
 /// address.
@@ -24,7 +25,7 @@ pub struct Multiplexing {
     /// The directory of the sockets, which only this user can enter.
     sockets: PathBuf,
     /// The directory of the configuration files, removed on drop.
-    files: tempfile::TempDir,
+    files: Temporary,
     seconds: u64,
 }
 
@@ -49,7 +50,7 @@ impl Multiplexing {
 
     fn at(sockets: PathBuf, seconds: u64) -> Result<Self, FileError> {
         files::create_private_dir(&sockets)?;
-        let files = tempfile::Builder::new().prefix("brine-ssh-").tempdir();
+        let files = Temporary::new();
         let files = files.map_err(FileError::at("write to", std::env::temp_dir()))?;
         Ok(Multiplexing { sockets, files, seconds })
     }

@@ -1,7 +1,6 @@
 //! One call on one host: starts `ssh` and with it the program, and answers the requests of the host until the result
 //! arrives.
 
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +9,11 @@ use brine_runtime::executors::Executor;
 use brine_ssh_host::frame;
 use brine_value::{FromValue, Map, Value, map};
 use futures::future::BoxFuture;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{ChildStdin, ChildStdout, Command};
 
 use crate::askpass::{Answering, AskPass};
+use crate::child::{Ssh, Timed};
 use crate::command::{self, Options};
 use crate::master_data::MasterData;
 use crate::mine::Mine;
@@ -31,12 +31,14 @@ const UNREACHABLE: i64 = 255;
 /// The maximum size of an `ssh_pre_flight` script, in bytes.
 const MAX_SCRIPT: u64 = 16 << 20;
 
-/// The time to wait for the stderr of an `ssh` that has exited: a shared connection that it leaves open may keep the
-/// pipe open.
-const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A running `ssh` process: its streams, and the task that reads its stderr.
-type Begun = (Child, ChildStdin, ChildStdout, tokio::task::JoinHandle<Vec<u8>>);
+/// The time that a login may take in addition to connecting.
+const LOGIN_TIME: Duration = Duration::from_secs(10);
+/// The number of times that the host may be silent for the longest time before the program starts.
+const LOGIN_SILENCES: u32 = 5;
+/// The time that the host has to remove the program after a call.
+const WIPE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum number of messages of a host in one call: its requests, and those that only show that it is there.
+const MAX_MESSAGES: usize = 1_000_000;
 
 /// An operation on a host.
 #[derive(Debug, Clone)]
@@ -96,6 +98,8 @@ pub struct Caller {
     pub mine: Option<Mine>,
     /// The settings of shared connections.
     pub multiplexing: Option<Multiplexing>,
+    /// The time that the call of a host may take in all.
+    pub total_timeout: Option<Duration>,
 }
 
 /// The reason why a call has no result.
@@ -111,6 +115,9 @@ impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::BrokenPipe => Failure::Ended(Vec::new()),
+            std::io::ErrorKind::TimedOut => {
+                Failure::Host(format!("the host does not answer: {error} (--timeout, ssh_timeout)"))
+            }
             _ => Failure::Host(format!("the host has sent what is no message: {error}")),
         }
     }
@@ -120,7 +127,15 @@ impl Caller {
     /// Runs a call on a host.
     pub fn call<'a>(&'a self, id: &'a MinionId, host: &'a Host, call: &'a Call) -> BoxFuture<'a, Reply> {
         // Boxed, because the code of a future is compiled by the crate that polls it.
-        Box::pin(self.call_again_if_lost(id, host, call))
+        Box::pin(async move {
+            let Some(time) = self.total_timeout else { return self.call_again_if_lost(id, host, call).await };
+            // Dropping the call kills its `ssh`.
+            tokio::time::timeout(time, self.call_again_if_lost(id, host, call)).await.unwrap_or_else(|_| {
+                tracing::warn!(host = %id, seconds = time.as_secs(), "a call by ssh was ended: it takes too long");
+                let message = format!("the call was ended: it has taken {} seconds (ssh_call_timeout)", time.as_secs());
+                failed(UNREACHABLE, "", &message)
+            })
+        })
     }
 
     async fn call_again_if_lost(&self, id: &MinionId, host: &Host, call: &Call) -> Reply {
@@ -148,12 +163,13 @@ impl Caller {
     ) -> Result<Reply, Reply> {
         let token = format!("brine-{:016x}", rand::random::<u64>());
         let line = command::start(host, &self.programs, &token, self.wipe);
-        let (mut child, mut stdin, stdout, errors) = match self.begin(host, &line, MAX_LOGIN_OUTPUT, shared).await {
+        let silence = self.silence(host);
+        let (ssh, mut stdin, stdout) = match self.begin(host, &line, MAX_LOGIN_OUTPUT, shared, Some(silence)).await {
             Ok(begun) => begun,
             Err(reply) => return Ok(reply),
         };
         let mut stdout = BufReader::new(stdout);
-        let started = self.start(&token, &mut stdin, &mut stdout).await;
+        let started = self.start(&token, &mut stdin, &mut stdout, silence * LOGIN_SILENCES).await;
         let has_started = started.is_ok();
         let exchanged = match started {
             Ok(()) => self.exchange(id, host, call, stdin, stdout).await,
@@ -161,23 +177,28 @@ impl Caller {
         };
         match exchanged {
             Ok(reply) => {
-                _ = child.start_kill();
-                _ = child.wait().await;
+                ssh.close().await;
                 Ok(reply)
             }
             Err(Failure::Ended(output)) => {
-                let (code, errors) = end(&mut child, errors).await;
-                let code = if code == 0 { UNREACHABLE } else { code };
+                let (code, errors) = ssh.end().await;
+                let code = code.filter(|code| *code != 0).unwrap_or(UNREACHABLE);
                 let reply = failed(code, &String::from_utf8_lossy(&output), &errors);
                 let is_broken = shared.is_some() && !has_started && multiplexing::is_broken(&errors);
                 if is_broken { Err(reply) } else { Ok(reply) }
             }
             Err(Failure::Host(message)) => {
-                _ = child.start_kill();
-                let (_, errors) = end(&mut child, errors).await;
+                let errors = ssh.abort().await;
+                tracing::warn!(host = %id, message, "a call by ssh was ended");
                 Ok(failed(UNREACHABLE, "", &[message.as_str(), errors.as_str()].join("\n")))
             }
         }
+    }
+
+    /// Returns the time for which a host may be silent: that for connecting, and some for the login. While a function
+    /// runs, the program on the host sends messages at a shorter interval.
+    fn silence(&self, host: &Host) -> Duration {
+        Duration::from_secs(host.timeout.unwrap_or(self.options.connect_timeout)) + LOGIN_TIME
     }
 
     /// Runs the preparation steps of the roster: `ssh_pre_hook`, and `ssh_pre_flight` on a host without the directory
@@ -216,8 +237,9 @@ impl Caller {
 
     /// Runs a command line in the host's shell with `input` on its stdin, and returns its output.
     async fn run(&self, host: &Host, line: &str, input: &[u8]) -> Reply {
-        let begun = self.begin(host, line, MAX_OUTPUT, self.multiplexing.as_ref()).await;
-        let (mut child, mut stdin, stdout, errors) = match begun {
+        // A command may be silent for as long as it runs.
+        let begun = self.begin(host, line, MAX_OUTPUT, self.multiplexing.as_ref(), None).await;
+        let (ssh, mut stdin, stdout) = match begun {
             Ok(begun) => begun,
             Err(reply) => return reply,
         };
@@ -226,9 +248,27 @@ impl Caller {
             _ = stdin.write_all(input).await;
             drop(stdin);
         };
-        let (output, ()) = tokio::join!(bounded(stdout, MAX_OUTPUT), feed);
-        let (code, errors) = end(&mut child, errors).await;
-        failed(code, &String::from_utf8_lossy(&output), &errors)
+        let read = async {
+            let mut output = Vec::new();
+            _ = stdout.take(MAX_OUTPUT as u64 + 1).read_to_end(&mut output).await;
+            output
+        };
+        let feeding = async {
+            feed.await;
+            std::future::pending::<()>().await;
+        };
+        // A host that has ended its output need not read the rest.
+        let mut output = tokio::select! {
+            output = read => output,
+            () = feeding => Vec::new(),
+        };
+        let is_too_large = output.len() > MAX_OUTPUT;
+        output.truncate(MAX_OUTPUT);
+        let (code, mut errors) = if is_too_large { (None, ssh.abort().await) } else { ssh.end().await };
+        if is_too_large {
+            errors = format!("the command was ended: its output exceeds {} MiB\n{errors}", MAX_OUTPUT >> 20);
+        }
+        failed(code.unwrap_or(UNREACHABLE), &String::from_utf8_lossy(&output), &errors)
     }
 
     /// Starts `ssh`, and a task that reads up to `limit` bytes of its stderr.
@@ -238,31 +278,25 @@ impl Caller {
         line: &str,
         limit: usize,
         shared: Option<&Multiplexing>,
-    ) -> Result<Begun, Reply> {
-        let (mut child, answering) = self
-            .spawn(host, line, shared)
-            .await
-            .map_err(|error| failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)))?;
-        let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(failed(UNREACHABLE, "", "the standard streams of ssh are not there"));
-        };
-        let errors = async move {
-            let errors = bounded(stderr, limit).await;
-            // `ssh` has ended, and asks for no password any more.
-            drop(answering);
-            errors
-        };
-        Ok((child, stdin, stdout, tokio::spawn(errors)))
+        silence: Option<Duration>,
+    ) -> Result<(Ssh, Timed<ChildStdin>, Timed<ChildStdout>), Reply> {
+        let started = self.command(host, line, shared).await.and_then(|(mut command, answering)| {
+            let (mut ssh, stdin, stdout) = Ssh::start(&mut command, limit, silence)?;
+            if let Some(answering) = answering {
+                ssh.answer_by(answering);
+            }
+            Ok((ssh, stdin, stdout))
+        });
+        started.map_err(|error| failed(UNREACHABLE, "", &format!("starting '{}' failed: {error}", self.ssh)))
     }
 
-    /// Starts `ssh`. Returns the process, and the socket that answers it with the password of the host.
-    async fn spawn(
+    /// Returns the command that starts `ssh`, and the socket that answers it with the password of the host.
+    async fn command(
         &self,
         host: &Host,
         line: &str,
         shared: Option<&Multiplexing>,
-    ) -> std::io::Result<(Child, Option<Answering>)> {
+    ) -> std::io::Result<(Command, Option<Answering>)> {
         let password = host.passwd.as_ref().or(host.priv_passwd.as_ref());
         // A call with a wrong password must not use a connection that was opened with the right one. A shared
         // connection would also keep its own terminal settings.
@@ -273,16 +307,11 @@ impl Caller {
         let config = config.as_ref().map(|path| path.to_string_lossy());
         let mut command = Command::new(&self.ssh);
         command.args(command::arguments(host, &self.options, config.as_deref(), line));
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let answering = password.map(|password| self.askpass.answering(password)).transpose()?;
         if let Some(answering) = &answering {
             command.envs(answering.environment());
         }
-        let child = command.spawn()?;
-        if let (Some(answering), Some(pid)) = (&answering, child.id()) {
-            answering.of_process(pid);
-        }
-        Ok((child, answering))
+        Ok((command, answering))
     }
 
     async fn exchange(
@@ -290,8 +319,8 @@ impl Caller {
         id: &MinionId,
         host: &Host,
         call: &Call,
-        mut stdin: ChildStdin,
-        mut stdout: BufReader<ChildStdout>,
+        mut stdin: Timed<ChildStdin>,
+        mut stdout: BufReader<Timed<ChildStdout>>,
     ) -> Result<Reply, Failure> {
         let (mut request, mut opts) = match call {
             Call::Function { fun, args, jid, opts } => {
@@ -305,8 +334,11 @@ impl Caller {
         opts.extend(host.minion_opts.clone());
         request.extend(map! {"id" => id, "opts" => opts, "grains" => host.grains.clone()});
         frame::send(&mut stdin, &request).await?;
-        loop {
+        for _ in 0..MAX_MESSAGES {
             let mut message = frame::receive(&mut stdout).await?;
+            if message.contains_key(frame::ALIVE) {
+                continue;
+            }
             let Some(Value::Map(load)) = message.shift_remove("ask") else {
                 let retcode = message.get("retcode").and_then(i64::from_value).unwrap_or(UNREACHABLE);
                 let out = message.get("out").and_then(Value::as_str).map(str::to_owned);
@@ -314,7 +346,8 @@ impl Caller {
                 // With `wipe` the host removes the program when its input is closed.
                 drop(stdin);
                 if self.wipe {
-                    _ = bounded(stdout, MAX_LOGIN_OUTPUT).await;
+                    let mut rest = stdout.take(MAX_LOGIN_OUTPUT as u64);
+                    _ = tokio::time::timeout(WIPE_TIMEOUT, tokio::io::copy(&mut rest, &mut tokio::io::sink())).await;
                 }
                 return Ok(Reply { value, retcode, out });
             };
@@ -334,6 +367,7 @@ impl Caller {
             });
             frame::send(&mut stdin, &map! {"answer" => answer}).await?;
         }
+        Err(Failure::Host(format!("the host has sent more than {MAX_MESSAGES} messages")))
     }
 }
 
@@ -346,26 +380,4 @@ fn failed(retcode: i64, stdout: &str, stderr: &str) -> Reply {
 /// Converts the reply of a failed command into an error.
 fn succeeded(reply: Reply) -> Result<(), Reply> {
     if reply.retcode == 0 { Ok(()) } else { Err(reply) }
-}
-
-/// Reads to the end, but keeps only the first `limit` bytes.
-async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Vec<u8> {
-    let mut kept = Vec::new();
-    // The rest is drained, because a full pipe would block the writer.
-    _ = (&mut from).take(limit as u64).read_to_end(&mut kept).await;
-    _ = tokio::io::copy(&mut from, &mut tokio::io::sink()).await;
-    kept
-}
-
-/// Waits for `ssh` to exit. Returns its exit status and its stderr.
-async fn end(child: &mut Child, errors: tokio::task::JoinHandle<Vec<u8>>) -> (i64, String) {
-    let status = child.wait().await.ok().and_then(|status| status.code()).map_or(UNREACHABLE, i64::from);
-    let stop = errors.abort_handle();
-    let errors = if let Ok(errors) = tokio::time::timeout(STDERR_TIMEOUT, errors).await {
-        errors.unwrap_or_default()
-    } else {
-        stop.abort();
-        Vec::new()
-    };
-    (status, String::from_utf8_lossy(&errors).into_owned())
 }

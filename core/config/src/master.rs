@@ -337,6 +337,8 @@ shared_options! {
     ssh_sudo_user: Option<String> = None,
     /// The number of seconds that connecting to a host may take.
     ssh_timeout: u64 = 60,
+    /// The number of seconds that a call of a host by ssh may take in all; 0 for no limit.
+    ssh_call_timeout: u64 = 86_400,
     /// Whether `ssh` checks that a host is there.
     ssh_keepalive: bool = true,
     /// The number of seconds between two checks that a host is there; 15 by default.

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use brine_client::MasterClient;
@@ -27,6 +28,7 @@ use brine_value::{Map, Value, map};
 use clap::CommandFactory;
 use indexmap::IndexMap;
 use parking_lot::Mutex;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -41,6 +43,10 @@ use crate::ui::{print_plain, print_plain_error};
 
 const NAME: &str = "salt-ssh";
 const USAGE: &str = "salt-ssh [options] '<target>' <function> [arguments]";
+/// The exit status after SIGTERM or SIGINT.
+const TERMINATED: u8 = 143;
+/// The time for calls to end at the exit.
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Salt's exit status if a host of several failed.
 const ONE_FAILED: u8 = 20;
 /// The number of requests from hosts that are served at the same time, and of those that may wait.
@@ -131,16 +137,35 @@ pub fn run(words: Vec<OsString>) -> anyhow::Result<ExitCode> {
     }
     let call = called(&arguments, &config, &jid, &rest);
     let within = runtime.enter();
+    // Before the caller, whose directories are removed at the end.
+    let ended = terminated()?;
     let caller = Arc::new(caller(&arguments, &config, master_data, &options)?);
     let (user, at_once, mask) = (client::user(), arguments.at_once(&config), mask(&config)?);
     let run = Run { config: &config, jid, call, caller, user, at_once, mask };
     let printer = arguments.output.printer(&config.opts)?;
     let key = if arguments.ssh.key_deploy { Some(deploy::public_key(&options)?) } else { None };
-    let status = runtime::block_on(&runtime, run.show(hosts, key, arguments.fixed, printer));
+    let status = runtime::block_on(&runtime, async {
+        tokio::select! {
+            status = run.show(hosts, key, arguments.fixed, printer) => status.map(Some),
+            () = ended => Ok(None),
+        }
+    });
     drop(within);
-    // A request that still blocks must not delay the exit.
-    runtime.shutdown_background();
-    status
+    // A request that still blocks must not delay the exit. The calls are dropped, and each kills its `ssh`.
+    runtime.shutdown_timeout(EXIT_TIMEOUT);
+    Ok(status?.unwrap_or(ExitCode::from(TERMINATED)))
+}
+
+/// Returns a future that ends when a signal asks the process to end.
+fn terminated() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 /// Creates the mask of the arguments in returns.
@@ -176,6 +201,7 @@ fn caller(
             tracing::warn!(%error, "ssh connections are not multiplexed");
             None
         }),
+        total_timeout: Some(config.ssh_call_timeout).filter(|seconds| *seconds > 0).map(Duration::from_secs),
     })
 }
 

@@ -18,7 +18,7 @@ use super::super::host::MasterHost;
 use super::super::runtime;
 use super::super::usage;
 use super::arguments::Arguments;
-use super::{NAME, Run, USAGE, cached, caller, mask, shown};
+use super::{EXIT_TIMEOUT, NAME, Run, USAGE, cached, caller, mask, shown};
 
 /// The maximum size of all results together, in bytes: hosts send them, and the master holds them in memory.
 const MAX_RESULT_BYTES: usize = 256 << 20;
@@ -88,9 +88,10 @@ pub(in super::super) fn call(config: &Arc<MasterConfig>, host: Arc<MasterHost>, 
         returns.insert(id.as_str().into(), returned.into());
         Ok(())
     });
+    // The call of each host has a limit (`ssh_call_timeout`); one that is dropped kills its `ssh`.
     let called = runtime::block_on(&runtime, async { tokio::time::timeout(CALL_TIMEOUT, called).await });
     drop(within);
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(EXIT_TIMEOUT);
     called.with_context(|| format!("hosts have not answered within {} hours", CALL_TIMEOUT.as_secs() / 3600))??;
     Ok(returns)
 }

@@ -9,6 +9,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// The maximum size of a message, in bytes.
 pub const MAX: usize = 64 << 20;
 
+/// The key of a message that only shows that the host is there, while its function runs.
+pub const ALIVE: &str = "alive";
+
 fn too_large(size: usize) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("a message of {size} bytes is too large: {MAX} are allowed"))
 }

@@ -13,6 +13,7 @@ use std::io::{self, BufReader};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use brine_agent::master_files::{FileRequests, MasterFiles};
 use brine_config::MinionConfig;
@@ -30,18 +31,26 @@ pub const COMMAND: &str = "ssh-target";
 /// The name of the directory with the minion's cache and keys, next to the program.
 const DATA: &str = "data";
 
+/// The interval of messages that show that the host is there.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The stream to the caller; the lock keeps messages apart.
+type Output = Arc<Mutex<File>>;
+
 /// The connection to the caller.
 struct Link {
-    /// The streams to the caller; the lock admits one request at a time.
-    streams: Mutex<(BufReader<File>, File)>,
+    /// The stream from the caller; the lock admits one request at a time.
+    input: Mutex<BufReader<File>>,
+    output: Output,
     id: MinionId,
     grains: Arc<Grains>,
 }
 
 impl FileRequests for Link {
     fn ask(&self, load: Map) -> Result<Value, String> {
-        let (input, output) = &mut *self.streams.lock();
-        let answered = frame::write(output, &map! {"ask" => load}).and_then(|()| frame::read(input));
+        let input = &mut *self.input.lock();
+        let asked = frame::write(&mut *self.output.lock(), &map! {"ask" => load});
+        let answered = asked.and_then(|()| frame::read(input));
         let mut answer = answered.map_err(|error| format!("the connection to salt-ssh is lost: {error}"))?;
         Ok(answer.shift_remove("answer").unwrap_or_default())
     }
@@ -128,12 +137,28 @@ fn take_streams() -> io::Result<(BufReader<File>, File)> {
 /// # Errors
 /// The connection is closed, or the received data is not a message.
 pub fn run() -> io::Result<()> {
-    let (mut input, mut output) = take_streams()?;
+    let (mut input, output) = take_streams()?;
+    let output: Output = Arc::new(Mutex::new(output));
     let request = frame::read(&mut input)?;
-    match minion(&request, input, output.try_clone()?) {
-        Ok(minion) => frame::write(&mut output, &call(&minion, &request)),
-        Err(message) => frame::write(&mut output, &map! {"return" => message, "retcode" => 1}),
-    }
+    show_life(&output);
+    let reply = match minion(&request, input, Arc::clone(&output)) {
+        Ok(minion) => call(&minion, &request),
+        Err(message) => map! {"return" => message, "retcode" => 1},
+    };
+    frame::write(&mut *output.lock(), &reply)
+}
+
+/// Sends messages that show that the host is there, until the process ends: a function may take hours.
+fn show_life(output: &Output) {
+    let output = Arc::clone(output);
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(ALIVE_INTERVAL);
+            if frame::write(&mut *output.lock(), &map! {frame::ALIVE => true}).is_err() {
+                return;
+            }
+        }
+    });
 }
 
 /// Returns the data directory of the current user, next to the program: `data/UID`. It is separate for each user, such
@@ -143,7 +168,7 @@ fn directory() -> io::Result<PathBuf> {
     Ok(program.parent().unwrap_or(Path::new("/")).join(DATA).join(nix::unistd::geteuid().to_string()))
 }
 
-fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Minion>, String> {
+fn minion(request: &Map, input: BufReader<File>, output: Output) -> Result<Arc<Minion>, String> {
     let directory = directory().map_err(|error| error.to_string())?;
     brine_system::files::create_private_dir(&directory).map_err(|error| error.to_string())?;
     let mut given = map! {
@@ -164,7 +189,7 @@ fn minion(request: &Map, input: BufReader<File>, output: File) -> Result<Arc<Min
         found.extend(more.clone());
     }
     let grains = Arc::new(Grains::from(found));
-    let link = Arc::new(Link { streams: Mutex::new((input, output)), id: id.clone(), grains: Arc::clone(&grains) });
+    let link = Arc::new(Link { input: Mutex::new(input), output, id: id.clone(), grains: Arc::clone(&grains) });
     let files = Arc::new(MasterFiles::of(Arc::new(Shared(Arc::clone(&link)))));
     let config = Arc::new(config);
     let upstream = Arc::clone(&link) as Arc<dyn Upstream>;

@@ -44,6 +44,9 @@ pub(super) struct Arguments {
     /// Add the host that the target names to the roster file, if it is not there
     #[arg(long)]
     pub update_roster: bool,
+    /// The seconds that connecting to a host may take, and after which a silent host is left (default: ssh_timeout)
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
     /// Show the job id
     #[arg(short, long)]
     pub verbose: bool,
@@ -200,7 +203,7 @@ impl Arguments {
         Options {
             ignore_host_keys: self.ssh.ignore_host_keys || config.ignore_host_keys,
             no_host_keys: self.ssh.no_host_keys,
-            connect_timeout: config.ssh_timeout,
+            connect_timeout: self.timeout.unwrap_or(config.ssh_timeout),
             keepalive,
             keepalive_count: given(self.ssh.keepalive_count_max).or(config.ssh_keepalive_count_max),
             ssh_options: self.ssh.options.iter().chain(&config.ssh_options).cloned().chain(forwards).collect(),
