@@ -1,7 +1,7 @@
 {# Publishes an event about a minion that did not come back. #}
 tell:
   runner.event.send:
-    - tag: alert/not_back
+    - tag: brine/alert/not_back
     - data:
         minion: {{ key | yaml_encode }}
         told_by: {{ data.user | yaml_encode }}

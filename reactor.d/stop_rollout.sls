@@ -7,7 +7,7 @@ stop:
 {% endif %}
 tell:
   runner.event.send:
-    - tag: alert/rollout_stopped
+    - tag: brine/alert/rollout_stopped
     - data:
         failed: {{ members | json }}
         share: {{ share }}

@@ -59,15 +59,15 @@ async fn minion_missing_after_a_reboot_raises_an_alert() {
     let files: &[(&str, &[_])] = &[("rules/reboots.sls", &[("within: 10m", "within: 1s")]), ("not_back.sls", &[])];
     let mut system = system("", files);
     system.start_master().await;
-    let mut events = system.events("alert/").await;
+    let mut events = system.events("brine/alert/").await;
     let new = "{fun: system.reboot, minions: [web1, web2], user: root}";
     fire(&system, "salt/job/20261121000000000000/new", new).await;
     fire(&system, "salt/minion/web2/start", "{id: web2}").await;
-    let (_, data) = events.until("alert/not_back").await;
+    let (_, data) = events.until("brine/alert/not_back").await;
     assert_eq!((text(&data, "minion"), text(&data, "told_by")), ("web1".into(), "root".into()));
     // Only for web1: web2 started in time.
-    fire(&system, "alert/end", "{}").await;
-    assert_eq!(events.next().await.0, "alert/end");
+    fire(&system, "brine/alert/end", "{}").await;
+    assert_eq!(events.next().await.0, "brine/alert/end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn failures_on_a_part_of_a_group_stop_a_rollout() {
     let mut events = system.events("").await;
     let rollout = system.tool_async("salt-run", &["--async", "state.orchestrate", "orch.rollout"]);
     rollout.await;
-    let (_, alert) = events.until("alert/rollout_stopped").await;
+    let (_, alert) = events.until("brine/alert/rollout_stopped").await;
     assert_eq!((text(&alert, "failed"), text(&alert, "share")), ("['web1']".into(), "0.5".into()));
     fire(&system, "go/x", "{id: on}").await;
     loop {

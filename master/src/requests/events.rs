@@ -50,6 +50,12 @@ impl Requests {
         let is_own = |id: &MinionId| own.binary_search_by(|known| known.as_str().cmp(id.as_str())).is_ok();
         let mut last = 0;
         for (tag, mut body) in events {
+            // The other events of a syndic come from other minions.
+            if pretag.is_some() && !tags::is_plain(&tag) {
+                brine_bus::metrics::EVENTS_REFUSED.add(1);
+                tracing::warn!(minion = %id, %tag, "event refused: its tag has control characters, or leads elsewhere");
+                continue;
+            }
             let is_start = has_syndics && tags::is_start_of_syndic(id, &tag);
             if is_start || pretag.is_some() {
                 self.record_syndic(id).await;

@@ -13,6 +13,9 @@ const PREFIXES: &[&str] = &["brine/", "key/", "minion/refresh/", "resource/", "s
 
 /// Returns whether the minion with this authenticated id may publish an event with this tag.
 pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
+    if !is_plain(tag) {
+        return false;
+    }
     let Some(below_salt) = tag.strip_prefix("salt/") else {
         let first = tag.split('/').next().unwrap_or_default();
         // Salt up to 3007 announces jobs with the bare jid as tag.
@@ -34,7 +37,13 @@ pub(super) fn may_publish(id: &MinionId, tag: &str) -> bool {
 /// Whether a tag is that of a webhook which the engine `webhook` of a minion received. Anyone who reaches an engine can
 /// publish such an event, so a minion may, unless the master has an engine of its own.
 pub(super) fn is_webhook(tag: &str) -> bool {
-    tag.starts_with("salt/engines/hook/")
+    tag.starts_with("salt/engines/hook/") && is_plain(tag)
+}
+
+/// Whether a tag means the same to everybody: without control characters, at which programs cut or escape it, and
+/// without the parts `.` and `..`, by which a path made of it leads elsewhere.
+pub(super) fn is_plain(tag: &str) -> bool {
+    !tag.contains(char::is_control) && !tag.split('/').any(|part| matches!(part, "." | ".."))
 }
 
 /// Whether an event of a syndic is also published under its original tag, as in Salt: a tag that a lower minion may
@@ -64,7 +73,7 @@ pub(super) fn is_start_of_syndic(own: &MinionId, tag: &str) -> bool {
 /// syndics.
 pub(super) fn may_prefix(id: &MinionId, pretag: &str, order_masters: bool) -> bool {
     let own = pretag.strip_prefix("syndic/").and_then(|rest| rest.strip_prefix(id.as_str()));
-    order_masters && own.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    order_masters && is_plain(pretag) && own.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]

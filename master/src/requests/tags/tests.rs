@@ -52,6 +52,21 @@ fn a_minion_publishes_only_under_its_own_id() {
         ("minion/refresh/db1", false),
         ("resource/refresh/db1", false),
         ("__schedule_return", false),
+        ("salt/minion/web1/../db1/start", false),
+        ("salt/minion/web1/./start", false),
+        ("salt/minion/web1/..", false),
+        ("salt/beacon/web1/../../auth", false),
+        ("salt/minion/web1/..start", true),
+        ("../salt/auth", false),
+        ("my/../salt/auth", false),
+        ("my/..", false),
+        ("my/\0event", false),
+        ("salt/minion/web1/start\0", false),
+        ("my/\nevent", false),
+        ("my/\u{1b}[0m", false),
+        ("my/\u{85}", false),
+        ("brine/alert/not_back", false),
+        ("alert/not_back", true),
     ] {
         assert_eq!(may_publish(&id, tag), may, "{tag}");
     }
@@ -105,6 +120,8 @@ fn only_a_syndic_has_a_prefix_and_only_its_own() {
         ("syndic/s10", true, false),
         ("syndic/s2", true, false),
         ("salt/job", true, false),
+        ("syndic/s1/..", true, false),
+        ("syndic/s1/\0", true, false),
         ("", true, false),
     ] {
         assert_eq!(may_prefix(&id, pretag, order_masters), may, "{pretag}");
