@@ -127,9 +127,15 @@ impl System {
 
     /// Starts the master and waits until it serves.
     pub async fn start_master(&mut self) {
+        self.start_master_with(&[]).await;
+    }
+
+    /// Starts the master as [`System::start_master`], with additional environment variables.
+    pub async fn start_master_with(&mut self, env: &[(&str, &str)]) {
         let log = std::fs::File::options().create(true).append(true).open(self.path("master.log")).unwrap();
         let child = Command::new(BRINE)
             .args(["salt-master", "-c", &self.etc(), "-l", "info"])
+            .envs(env.iter().copied())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn()
@@ -269,6 +275,11 @@ impl System {
     /// Runs a tool with the master's configuration.
     pub fn tool(&self, tool: &str, words: &[&str]) -> Output {
         within_limit(BRINE).arg(tool).args(["-c", &self.etc()]).args(words).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a tool with these words alone.
+    pub fn command(tool: &str, words: &[&str]) -> Output {
+        within_limit(BRINE).arg(tool).args(words).stdin(Stdio::null()).output().unwrap()
     }
 
     /// Runs like [`System::tool`], without blocking the test's runtime.
