@@ -18,7 +18,7 @@ start_event: True
 
 /// Returns what `salt` shows of a call, and its exit status.
 fn call(system: &System, words: &[&str]) -> (Value, Option<i32>) {
-    let all = [&["--static", "--out=json", "web1"], words].concat();
+    let all = [&["--out=json", "web1"], words].concat();
     let output = system.tool("salt", &all);
     let text = stdout(&output);
     let value = json::from_json(&text).unwrap_or_else(|_| panic!("{text}{}", stderr(&output)));
