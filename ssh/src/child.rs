@@ -86,7 +86,7 @@ impl Ssh {
 
     async fn stderr(&mut self) -> String {
         // `ssh` has ended, and asks for no password any more.
-        self.answering = None;
+        drop(self.answering.take());
         let Some(errors) = self.errors.take() else { return String::new() };
         let stop = errors.abort_handle();
         let read = timeout(STDERR_TIMEOUT, errors).await;

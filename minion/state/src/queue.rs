@@ -69,8 +69,10 @@ pub fn only_run(context: &Context, options: &Options) -> Result<Turn, Vec<String
         if others.is_empty() {
             return Ok(Turn { _ticket: Some(ticket) });
         }
-        if !waits && !options.queue.admits(others.len()) {
-            return Err(others.iter().map(describe).collect());
+        // As in Salt a job is not refused because of itself: by ssh it may come to one host under several ids.
+        let of_others: Vec<&QueuedRun> = others.iter().filter(|run| run.jid != context.job.jid).collect();
+        if !waits && !of_others.is_empty() && !options.queue.admits(of_others.len()) {
+            return Err(of_others.into_iter().map(describe).collect());
         }
         waits = true;
         if context.job.cancel.is_cancelled() {

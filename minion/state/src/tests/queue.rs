@@ -126,6 +126,25 @@ fn a_run_refuses_to_begin_beside_one_with_a_later_job_id() {
 }
 
 #[test]
+fn a_job_that_comes_to_one_host_twice_runs_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
+    let command = format!("echo begin >> {0}; sleep 0.05; echo end >> {0}", log.display());
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            // Another process with the same job.
+            let one = context(directory.path(), "20260202000000000000");
+            let command = command.clone();
+            scope.spawn(move || {
+                let ran = call(&one, "state.single", &[], map! {"fun" => "cmd.run", "name" => command}).unwrap();
+                assert!(ran.as_map().is_some(), "{ran}");
+            });
+        }
+    });
+    assert_eq!(std::fs::read_to_string(&log).unwrap(), "begin\nend\n".repeat(4));
+}
+
+#[test]
 fn waiting_runs_begin_in_the_order_in_which_they_asked() {
     let directory = tempfile::tempdir().unwrap();
     let running = context(directory.path(), "20260202000000000000");
