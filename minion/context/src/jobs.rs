@@ -157,7 +157,8 @@ pub fn running(minion: &Minion) -> Vec<Running> {
         Some(Running { jid: text("jid")?, fun: text("fun")?, pid, fields })
     };
     let has_begun = |job: &&Arc<Job>| !job.is_held.load(Ordering::Relaxed);
-    let own = minion.jobs.lock().values().filter(has_begun).filter_map(|job| of(describe(minion, job))).collect::<Vec<_>>();
+    let own =
+        minion.jobs.lock().values().filter(has_begun).filter_map(|job| of(describe(minion, job))).collect::<Vec<_>>();
     let files = std::fs::read_dir(proc_dir(minion)).into_iter().flatten().flatten();
     let beside = files.filter_map(|file| {
         let mut fields = msgpack::unpack_map(&std::fs::read(file.path()).ok()?).ok()?;
